@@ -19,10 +19,10 @@ from benchmarks.openb.command import openb_command
 from benchmarks.reading import Format, measure_reading
 from benchmarks.registry import WORKLOADS, Workload
 from benchmarks.scheduling import measure_scheduler
-from dralloc.choices import Backend, Choices, Mode
 from dralloc.cli.console import Session
 from dralloc.cli.guard import Commands
-from dralloc.report import Line, Part, Table
+from dralloc.objects.choices import Backend, Choices, Mode
+from dralloc.objects.report import Line, Part, Table
 
 __all__ = ["app"]
 
@@ -38,7 +38,10 @@ app = typer.Typer(
 )
 
 Without = Annotated[
-    list[str] | None, typer.Option(help="An ingredient of the workload to leave out, if it has any; may be repeated.")
+    list[str] | None,
+    typer.Option(
+        help="An ingredient of the workload to leave out, if it has any; may be repeated."
+    ),
 ]
 
 app.command("openb")(openb_command)
@@ -55,26 +58,55 @@ def list_command() -> None:
 def run_command(  # noqa: PLR0913 - one parameter per option
     name: Annotated[str, typer.Argument(help="A workload, see list.")],
     size: Annotated[
-        int | None, typer.Option(min=1, help="Nodes, or what else counts; by default the usual size.")
+        int | None,
+        typer.Option(
+            min=1, help="Nodes, or what else counts; by default the usual size."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the generator, and of the search for the optimum.")] = 0,
-    repeat: Annotated[int, typer.Option(min=1, help="How many runs to take the median of.")] = 1,
-    time_limit: Annotated[float, typer.Option(min=0.001, help="Seconds for the optimum.")] = 60,
-    workers: Annotated[int, typer.Option(min=1, help="Threads of the search for the optimum.")] = 1,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes, or threads on one large component.")] = 1,
-    backend: Annotated[Backend, typer.Option(help="Where other processes are.")] = Backend.LOKY,
-    optimal: Annotated[bool, typer.Option("--optimal/--no-optimal", help="Whether to look for the optimum.")] = True,
+    seed: Annotated[
+        int,
+        typer.Option(help="Seed of the generator, and of the search for the optimum."),
+    ] = 0,
+    repeat: Annotated[
+        int, typer.Option(min=1, help="How many runs to take the median of.")
+    ] = 1,
+    time_limit: Annotated[
+        float, typer.Option(min=0.001, help="Seconds for the optimum.")
+    ] = 60,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Threads of the search for the optimum.")
+    ] = 1,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Processes, or threads on one large component.")
+    ] = 1,
+    backend: Annotated[
+        Backend, typer.Option(help="Where other processes are.")
+    ] = Backend.LOKY,
+    optimal: Annotated[
+        bool,
+        typer.Option("--optimal/--no-optimal", help="Whether to look for the optimum."),
+    ] = True,
     without: Without = None,
     directory: Annotated[
-        Path | None, typer.Option("--export", metavar="DIR", help="Write the generated objects here, as JSON.")
+        Path | None,
+        typer.Option(
+            "--export", metavar="DIR", help="Write the generated objects here, as JSON."
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object.")
+    ] = False,
 ) -> None:
     """Generate a workload, place it in both modes, and report seconds by phase."""
     workload = _workload(name, without)
-    made = Choices(time_limit=time_limit, seed=seed, workers=workers, jobs=jobs, backend=backend)
+    made = Choices(
+        time_limit=time_limit, seed=seed, workers=workers, jobs=jobs, backend=backend
+    )
     count, choices = workload.size if size is None else size, made if optimal else None
-    found = middle(measure(workload, count, seed, directory=directory, choices=choices) for _ in range(repeat))
+    found = middle(
+        measure(workload, count, seed, directory=directory, choices=choices)
+        for _ in range(repeat)
+    )
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
     else:
@@ -86,23 +118,34 @@ def export_command(
     name: Annotated[str, typer.Argument(help="A workload, see list.")],
     directory: Annotated[Path, typer.Argument(help="Where to write the objects.")],
     size: Annotated[
-        int | None, typer.Option(min=1, help="Nodes, or what else counts; by default the usual size.")
+        int | None,
+        typer.Option(
+            min=1, help="Nodes, or what else counts; by default the usual size."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 0,
     without: Without = None,
 ) -> None:
     """Only write the generated objects."""
     workload = _workload(name, without)
-    count = export(workload.objects(workload.size if size is None else size, seed), directory)
+    count = export(
+        workload.objects(workload.size if size is None else size, seed), directory
+    )
     typer.echo(", ".join(f"{number} {kind}" for kind, number in count.items()))
 
 
 @app.command("explain")
 def explain_command(
-    size: Annotated[int, typer.Option(min=1, help="Nodes of workload explain.")] = WORKLOADS["explain"].size,
+    size: Annotated[
+        int, typer.Option(min=1, help="Nodes of workload explain.")
+    ] = WORKLOADS["explain"].size,
     seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 0,
-    mode: Annotated[Mode, typer.Option(help="Whose answer to explain.")] = Mode.FIRST_FIT,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    mode: Annotated[
+        Mode, typer.Option(help="Whose answer to explain.")
+    ] = Mode.FIRST_FIT,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object.")
+    ] = False,
 ) -> None:
     """Explain the pending pod of workload explain, and report seconds by phase."""
     found = measure_explain(size, seed, mode)
@@ -114,10 +157,16 @@ def explain_command(
 
 @app.command("headroom")
 def headroom_command(
-    size: Annotated[int, typer.Option(min=1, help="Nodes of workload headroom.")] = WORKLOADS["headroom"].size,
+    size: Annotated[
+        int, typer.Option(min=1, help="Nodes of workload headroom.")
+    ] = WORKLOADS["headroom"].size,
     seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 0,
-    profile: Annotated[list[str] | None, typer.Option(help="A MIG profile; up to three.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    profile: Annotated[
+        list[str] | None, typer.Option(help="A MIG profile; up to three.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object.")
+    ] = False,
 ) -> None:
     """Ask how many more of a MIG profile fit, and report seconds by phase."""
     found = measure_headroom(size, seed, profile or ["1g.10gb"])
@@ -131,16 +180,30 @@ def headroom_command(
 
 @app.command("limits")
 def limits_command(  # noqa: PLR0913 - one parameter per option
-    name: Annotated[list[str] | None, typer.Argument(help="Workloads, see list; by default one of each kind.")] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Argument(help="Workloads, see list; by default one of each kind."),
+    ] = None,
     size: Annotated[
-        list[int] | None, typer.Option(min=1, help="Nodes, of which a rack has 18; by default about 500 and 5,000.")
+        list[int] | None,
+        typer.Option(
+            min=1, help="Nodes, of which a rack has 18; by default about 500 and 5,000."
+        ),
     ] = None,
     limit: Annotated[
-        list[float] | None, typer.Option(min=0.001, help="Seconds for the optimum; by default 1, 5 and 20.")
+        list[float] | None,
+        typer.Option(
+            min=0.001, help="Seconds for the optimum; by default 1, 5 and 20."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the generator, and of the search for the optimum.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(help="Seed of the generator, and of the search for the optimum."),
+    ] = 0,
     without: Without = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per line.")
+    ] = False,
 ) -> None:
     """Search for the optimum of workloads under time limits, and report whether these hold."""
     found: list[Limited] = []
@@ -156,23 +219,33 @@ def limits_command(  # noqa: PLR0913 - one parameter per option
 
 @app.command("reading")
 def reading_command(
-    name: Annotated[str, typer.Argument(help="A workload, see list.")] = "cluster-mig-mixed",
+    name: Annotated[
+        str, typer.Argument(help="A workload, see list.")
+    ] = "cluster-mig-mixed",
     size: Annotated[int, typer.Option(min=1, help="Nodes, or what else counts.")] = 500,
     seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 0,
     format: Annotated[Format, typer.Option(help="Format of the file.")] = Format.JSON,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object.")
+    ] = False,
 ) -> None:
     """Load and compile a workload, and report processor seconds beside those of parsing the same text."""
     found = measure_reading(_workload(name), size, seed, format)
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
         return
-    title = Line(f"{found.workload}, size {found.size}, {found.mib:,.0f} MiB of {found.format}", "bold")
+    title = Line(
+        f"{found.workload}, size {found.size}, {found.mib:,.0f} MiB of {found.format}",
+        "bold",
+    )
     rows = [
         (
             phase,
             f"{seconds:.2f}",
-            *(f"{seconds / parsing:.2f}" if parsing else "" for parsing in found.parsing.values()),
+            *(
+                f"{seconds / parsing:.2f}" if parsing else ""
+                for parsing in found.parsing.values()
+            ),
         )
         for phase, seconds in found.phases.items()
     ]
@@ -186,32 +259,59 @@ def scheduler_command(  # noqa: PLR0913 - one parameter per option
     name: Annotated[str, typer.Argument(help="A workload, see list.")] = "fill-8",
     size: Annotated[int, typer.Option(min=1, help="Nodes, or what else counts.")] = 500,
     seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 0,
-    repeat: Annotated[int, typer.Option(min=1, help="How many runs to take the median of.")] = 1,
-    limits: Annotated[bool, typer.Option("--limits/--no-limits", help="Whether nodes say what they have.")] = True,
+    repeat: Annotated[
+        int, typer.Option(min=1, help="How many runs to take the median of.")
+    ] = 1,
+    limits: Annotated[
+        bool,
+        typer.Option("--limits/--no-limits", help="Whether nodes say what they have."),
+    ] = True,
     without: Without = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object.")
+    ] = False,
 ) -> None:
     """Schedule the pods of a workload as kube-scheduler does, and report pods per second of a processor."""
-    found = measure_scheduler(_workload(name, without), size, seed, repeat, limits=limits)
+    found = measure_scheduler(
+        _workload(name, without), size, seed, repeat, limits=limits
+    )
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
     else:
         placed = f"mode scheduler places {found.placed:,} of {found.pods:,} pods"
-        typer.echo(f"{name}, size {size}: {placed} in {found.seconds:.2f} s, {found.per_second:,.0f} per second")
+        typer.echo(
+            f"{name}, size {size}: {placed} in {found.seconds:.2f} s, {found.per_second:,.0f} per second"
+        )
 
 
 def _workload(name: str, without: Sequence[str] | None = None) -> Workload:
     if name not in WORKLOADS:
         raise typer.BadParameter(f"there is no workload {name!r}; see list")
     workload = WORKLOADS[name]
-    if unknown := [ingredient for ingredient in without or () if ingredient not in workload.ingredients]:
+    if unknown := [
+        ingredient
+        for ingredient in without or ()
+        if ingredient not in workload.ingredients
+    ]:
         offered = ", ".join(workload.ingredients) or "none"
-        raise typer.BadParameter(f"{name} has no ingredient {', '.join(unknown)}; it has {offered}")
+        raise typer.BadParameter(
+            f"{name} has no ingredient {', '.join(unknown)}; it has {offered}"
+        )
     return workload.without(without or ())
 
 
 def _limited(found: Sequence[Limited]) -> Table:
-    columns = ("workload", ">size", ">limit", ">s", ">processor", ">placed", ">first fit", "kept", "status")
+    columns = (
+        "workload",
+        ">size",
+        ">limit",
+        ">s",
+        ">processor",
+        ">placed",
+        ">first fit",
+        "kept",
+        "status",
+    )
     rows = [
         (
             row.workload,
@@ -226,20 +326,30 @@ def _limited(found: Sequence[Limited]) -> Table:
         )
         for row in found
     ]
-    return Table(f"Limits kept in {sum(row.kept for row in found)} of {len(found)} searches", columns, rows)
+    return Table(
+        f"Limits kept in {sum(row.kept for row in found)} of {len(found)} searches",
+        columns,
+        rows,
+    )
 
 
 def _explained(found: Explained) -> list[Part]:
     return [
         Line(f"explain, size {found.size}, seed {found.seed}, {found.mode}", "bold"),
         _seconds(found.phases),
-        Line(f"\n{found.reasons} reasons, {found.conflict} rules in conflict, {found.suggestions} suggestions"),
+        Line(
+            f"\n{found.reasons} reasons, {found.conflict} rules in conflict, {found.suggestions} suggestions"
+        ),
         Line(f"peak memory {found.peak_rss_mib:,.0f} MiB", "dim"),
     ]
 
 
 def _seconds(phases: Mapping[str, float]) -> Table:
-    return Table("Seconds", ("phase", ">s"), [(name, f"{seconds:.3f}") for name, seconds in phases.items()])
+    return Table(
+        "Seconds",
+        ("phase", ">s"),
+        [(name, f"{seconds:.3f}") for name, seconds in phases.items()],
+    )
 
 
 def _parts(found: Measurement) -> list[Part]:
@@ -247,10 +357,14 @@ def _parts(found: Measurement) -> list[Part]:
     parts: list[Part] = [
         Line(f"{found.workload}, size {found.size}, seed {found.seed}", "bold"),
         _seconds(found.phases),
-        Line(f"\nfirst fit places {first.placed} of {first.total}, {first.per_second:,.0f} per second"),
+        Line(
+            f"\nfirst fit places {first.placed} of {first.total}, {first.per_second:,.0f} per second"
+        ),
     ]
     if best is not None:
         parts.append(
-            Line(f"the optimum places {best.placed}: {best.status}, objective {best.objective} of {best.bound}")
+            Line(
+                f"the optimum places {best.placed}: {best.status}, objective {best.objective} of {best.bound}"
+            )
         )
     return [*parts, Line(f"peak memory {found.peak_rss_mib:,.0f} MiB", "dim")]

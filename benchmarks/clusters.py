@@ -18,7 +18,15 @@ from benchmarks.nodes import (
     nic_node,
     shared_node,
 )
-from benchmarks.objects import DRIVER, Json, allocated_claim, claim_spec, exactly, pod, template
+from benchmarks.objects import (
+    DRIVER,
+    Json,
+    allocated_claim,
+    claim_spec,
+    exactly,
+    pod,
+    template,
+)
 
 __all__ = [
     "GPUS",
@@ -43,8 +51,21 @@ USED: Final = 0.3
 
 MIXES: Final[Mapping[str, Mapping[str, int]]] = {
     "small": {"1g.10gb": 60, "1g.20gb": 15, "2g.20gb": 20, "3g.40gb": 5},
-    "mixed": {"1g.10gb": 25, "1g.20gb": 10, "2g.20gb": 25, "3g.40gb": 20, "4g.40gb": 10, "7g.80gb": 10},
-    "large": {"1g.10gb": 10, "2g.20gb": 15, "3g.40gb": 30, "4g.40gb": 25, "7g.80gb": 20},
+    "mixed": {
+        "1g.10gb": 25,
+        "1g.20gb": 10,
+        "2g.20gb": 25,
+        "3g.40gb": 20,
+        "4g.40gb": 10,
+        "7g.80gb": 10,
+    },
+    "large": {
+        "1g.10gb": 10,
+        "2g.20gb": 15,
+        "3g.40gb": 30,
+        "4g.40gb": 25,
+        "7g.80gb": 20,
+    },
 }
 """How often each MIG profile is asked for."""
 
@@ -89,14 +110,22 @@ class Hardware:
 
     def deck(self) -> list[str]:
         """Each template as often as it weighs."""
-        return [name for name, weight in zip(self.claims, self.weights, strict=True) for _ in range(weight)]
+        return [
+            name
+            for name, weight in zip(self.claims, self.weights, strict=True)
+            for _ in range(weight)
+        ]
 
 
 def in_use(size: int, share: float, random: Random, gpus: int = GPUS) -> Iterator[Json]:
     """Allocated claims that hold a share of all GPUs as a whole."""
     every = [(number, gpu) for number in range(size) for gpu in range(gpus)]
-    for index, (number, gpu) in enumerate(sorted(random.sample(every, int(share * len(every))))):
-        yield allocated_claim(f"holder-{index:06d}", GPU_CLASS, f"node-{number:05d}", [f"gpu-{gpu}"])
+    for index, (number, gpu) in enumerate(
+        sorted(random.sample(every, int(share * len(every))))
+    ):
+        yield allocated_claim(
+            f"holder-{index:06d}", GPU_CLASS, f"node-{number:05d}", [f"gpu-{gpu}"]
+        )
 
 
 def pods(number: int, templates: Sequence[str], random: Random) -> Iterator[Json]:
@@ -125,7 +154,10 @@ def partitions(mix: Mapping[str, int]) -> Hardware:
 def shares(sizes: Iterable[int]) -> Hardware:
     """GPUs that are shared by memory; the ones in use are not shared any more."""
     asked = {f"memory-{size}": {"requests": {"memory": f"{size}Gi"}} for size in sizes}
-    claims = {name: claim_spec(exactly("gpu", GPU_CLASS, capacity=capacity)) for name, capacity in asked.items()}
+    claims = {
+        name: claim_spec(exactly("gpu", GPU_CLASS, capacity=capacity))
+        for name, capacity in asked.items()
+    }
     return Hardware(shared_node, claims, [1] * len(claims))
 
 
@@ -133,7 +165,10 @@ _COUNTS: Final = {1: 8, 2: 1, 4: 1}
 
 PLAIN: Final = Hardware(
     gpu_node,
-    {f"gpus-{count}": claim_spec(exactly("gpus", GPU_CLASS, count=count)) for count in _COUNTS},
+    {
+        f"gpus-{count}": claim_spec(exactly("gpus", GPU_CLASS, count=count))
+        for count in _COUNTS
+    },
     _COUNTS.values(),
 )
 """Plain GPUs, one, two or four of them per pod."""
@@ -145,7 +180,9 @@ NIC: Final = Hardware(
     nic_node,
     {
         "pair": claim_spec(
-            exactly("gpu", GPU_CLASS), exactly("nic", NIC_CLASS), constraints=[{"matchAttribute": PCI_ROOT}]
+            exactly("gpu", GPU_CLASS),
+            exactly("nic", NIC_CLASS),
+            constraints=[{"matchAttribute": PCI_ROOT}],
         )
     },
     [1],

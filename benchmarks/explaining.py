@@ -11,10 +11,10 @@ from benchmarks.export import export
 from benchmarks.measure import peak_rss_mib
 from benchmarks.registry import WORKLOADS
 from benchmarks.workloads.pending import PENDING
-from dralloc.choices import Mode
-from dralloc.explain import explain
-from dralloc.load import load
-from dralloc.timing import phase
+from dralloc.ask.explain import explain
+from dralloc.objects.choices import Mode
+from dralloc.objects.load import load
+from dralloc.solve.timing import phase
 
 __all__ = ["Explained", "measure_explain"]
 

@@ -29,7 +29,9 @@ def export(objects: Iterable[Json], directory: Path) -> Counter[str]:
         for one in objects:
             kind = one["kind"]
             if kind not in files:
-                files[kind] = stack.enter_context((directory / f"{kind.lower()}.json").open("wb"))
+                files[kind] = stack.enter_context(
+                    (directory / f"{kind.lower()}.json").open("wb")
+                )
                 files[kind].write(_HEAD)
             files[kind].write((b",\n" if count[kind] else b"\n") + orjson.dumps(one))
             count[kind] += 1

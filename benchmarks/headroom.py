@@ -12,10 +12,10 @@ from benchmarks.clusters import template_name
 from benchmarks.export import export
 from benchmarks.measure import peak_rss_mib
 from benchmarks.registry import WORKLOADS
-from dralloc.load import load
-from dralloc.report import Part
-from dralloc.timing import phase
-from dralloc.whatif import Headroom, headroom
+from dralloc.ask.whatif import Headroom, headroom
+from dralloc.objects.load import load
+from dralloc.objects.report import Part
+from dralloc.solve.timing import phase
 
 __all__ = ["Room", "measure_headroom"]
 

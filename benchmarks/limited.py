@@ -11,7 +11,12 @@ from benchmarks.objects import Json
 
 __all__ = ["limited"]
 
-NODE: Final = {"cpu": "112", "memory": "1000Gi", "ephemeral-storage": "1Ti", "pods": "110"}
+NODE: Final = {
+    "cpu": "112",
+    "memory": "1000Gi",
+    "ephemeral-storage": "1Ti",
+    "pods": "110",
+}
 """A node with eight GPUs."""
 
 SHAPES: Final = (("2", "16Gi"), ("4", "64Gi"), ("8", "32Gi"), ("16", "128Gi"))
@@ -29,7 +34,10 @@ def limited(generate: Callable[..., Iterator[Json]]) -> Callable[..., Iterator[J
             elif one["kind"] == "Pod":
                 cpu, memory = random.choice(SHAPES)
                 one["spec"]["containers"] = [
-                    {"name": "main", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
+                    {
+                        "name": "main",
+                        "resources": {"requests": {"cpu": cpu, "memory": memory}},
+                    }
                 ]
             yield one
 

@@ -13,14 +13,14 @@ from typing import Any, Final
 from benchmarks.export import export
 from benchmarks.registry import Workload
 from dralloc.check import check
-from dralloc.choices import Choices, Goal
-from dralloc.compiler import compile_cluster
-from dralloc.garbage import without_garbage_collection
-from dralloc.load import load
+from dralloc.compile.compiler import compile_cluster
+from dralloc.objects.choices import Choices, Goal
+from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.load import load
 from dralloc.problem import Problem
-from dralloc.solution import Solution
-from dralloc.solvers.cpsat import solve, within_caps
-from dralloc.solvers.first_fit import first_fit
+from dralloc.problem.solution import Solution
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.optimum import solve, within_caps
 
 __all__ = ["LIMITED", "Limited", "measure_limits", "sizes"]
 
@@ -95,10 +95,16 @@ def sizes(workload: Workload, nodes: Sequence[int]) -> Sequence[int]:
     """The sizes of a workload with so many nodes; without any about 500 and 5,000."""
     if not nodes:
         return _SIZES.get(workload.unit, (workload.size,))
-    return [max(1, each // _PER_RACK) for each in nodes] if workload.unit == "racks" else nodes
+    return (
+        [max(1, each // _PER_RACK) for each in nodes]
+        if workload.unit == "racks"
+        else nodes
+    )
 
 
-def measure_limits(workload: Workload, size: int, limits: Sequence[float], seed: int) -> Iterator[Limited]:
+def measure_limits(
+    workload: Workload, size: int, limits: Sequence[float], seed: int
+) -> Iterator[Limited]:
     """Load and compile a workload once, and search for the optimum under each limit."""
     choices = Choices.of(None, {**workload.words(size), "seed": seed})
     problem, hint = _placed(workload, size, choices)
@@ -124,13 +130,17 @@ def measure_limits(workload: Workload, size: int, limits: Sequence[float], seed:
 
 
 @without_garbage_collection()
-def _placed(workload: Workload, size: int, choices: Choices) -> tuple[Problem, Solution]:
+def _placed(
+    workload: Workload, size: int, choices: Choices
+) -> tuple[Problem, Solution]:
     """The problem, and what of first fit's answer the caps allow."""
     with TemporaryDirectory() as room:
         export(workload.objects(size, choices.seed), Path(room))
         problem = compile_cluster(load(room), choices).whole
     first = first_fit(problem)
-    return problem, replace(first, placements=tuple(within_caps(problem, first.placements)))
+    return problem, replace(
+        first, placements=tuple(within_caps(problem, first.placements))
+    )
 
 
 def _solved(problem: Problem, choices: Choices, hint: Solution) -> Solution:
@@ -140,23 +150,37 @@ def _solved(problem: Problem, choices: Choices, hint: Solution) -> Solution:
 
 def _plain(problem: Problem, choices: Choices, hint: Solution) -> Solution | None:
     """The answer under the same limit to the question without goal and fairness; None if it has neither."""
-    caps = tuple(replace(budget, fair=False) for budget in problem.budgets if budget.most is not None)
+    caps = tuple(
+        replace(budget, fair=False)
+        for budget in problem.budgets
+        if budget.most is not None
+    )
     if choices.goal is Goal.NONE and caps == problem.budgets:
         return None
-    return _solved(replace(problem, budgets=caps), replace(choices, goal=Goal.NONE, fair=""), hint)
+    return _solved(
+        replace(problem, budgets=caps), replace(choices, goal=Goal.NONE, fair=""), hint
+    )
 
 
 def _keeps(found: Solution, plain: Solution | None) -> bool:
     """Whether the tiers that both answers begin with are worth as much as in the plain one."""
     tiers = plain.tiers if plain else ()
-    both = takewhile(lambda pair: pair[0].name == pair[1].name, zip(found.tiers, tiers, strict=False))
-    pairs = [(mine.sense * mine.value, theirs.sense * theirs.value) for mine, theirs in both]
+    both = takewhile(
+        lambda pair: pair[0].name == pair[1].name, zip(found.tiers, tiers, strict=False)
+    )
+    pairs = [
+        (mine.sense * mine.value, theirs.sense * theirs.value) for mine, theirs in both
+    ]
     return [mine for mine, _ in pairs] >= [theirs for _, theirs in pairs]
 
 
 def _weight(problem: Problem, solution: Solution) -> int:
-    return sum(problem.demands[placement.demand].weight for placement in solution.placements)
+    return sum(
+        problem.demands[placement.demand].weight for placement in solution.placements
+    )
 
 
 def _status(solution: Solution) -> str:
-    return ": ".join([solution.status.value, *(tier.why for tier in solution.tiers if tier.why)][:2])
+    return ": ".join(
+        [solution.status.value, *(tier.why for tier in solution.tiers if tier.why)][:2]
+    )

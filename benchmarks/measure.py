@@ -15,23 +15,32 @@ from typing import Any, Final
 
 from benchmarks.export import export
 from benchmarks.registry import Workload
-from dralloc.api import to_wire
 from dralloc.check import check
-from dralloc.choices import Choices
-from dralloc.compiler import CompiledCluster, compile_cluster
-from dralloc.garbage import without_garbage_collection
-from dralloc.load import load
+from dralloc.compile.compiler import CompiledCluster, compile_cluster
+from dralloc.compile.write import allocated_claims
+from dralloc.objects.api import to_wire
+from dralloc.objects.choices import Choices
+from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.load import load
+from dralloc.objects.save import save
 from dralloc.problem import Problem
-from dralloc.save import save
-from dralloc.solution import Solution
-from dralloc.solvers.cpsat import solve, within_caps
-from dralloc.solvers.first_fit import first_fit
-from dralloc.timing import phase
-from dralloc.write import allocated_claims
+from dralloc.problem.solution import Solution
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.optimum import solve, within_caps
+from dralloc.solve.timing import phase
 
 __all__ = ["FirstFit", "Measurement", "Optimal", "measure", "middle"]
 
-PHASES: Final = ("load", "inventory", "match", "classes", "first fit", "optimal", "check", "write")
+PHASES: Final = (
+    "load",
+    "inventory",
+    "match",
+    "classes",
+    "first fit",
+    "optimal",
+    "check",
+    "write",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +95,9 @@ class Measurement:
 class _Run:
     """The steps from a directory with objects to written answers."""
 
-    timings: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
+    timings: dict[str, float] = field(
+        default_factory=lambda: dict.fromkeys(PHASES, 0.0)
+    )
     processor: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -116,7 +127,9 @@ class _Run:
 
     def optimal(self, problem: Problem, hint: Solution, options: Choices) -> Solution:
         with self.phase("optimal"):
-            allowed = replace(hint, placements=tuple(within_caps(problem, hint.placements)))
+            allowed = replace(
+                hint, placements=tuple(within_caps(problem, hint.placements))
+            )
             solution = solve(problem, options, hint=allowed)
         # The solver counts what it needs for classes itself.
         self.timings["classes"] += solution.timings.get("classes", 0.0)
@@ -125,15 +138,22 @@ class _Run:
             check(problem, solution)
         return solution
 
-    def write(self, compiled: CompiledCluster, solution: Solution, directory: Path) -> None:
+    def write(
+        self, compiled: CompiledCluster, solution: Solution, directory: Path
+    ) -> None:
         with self.phase("write"):
-            save((to_wire(claim) for claim in allocated_claims(compiled, solution)), directory / "answer.json")
+            save(
+                (to_wire(claim) for claim in allocated_claims(compiled, solution)),
+                directory / "answer.json",
+            )
 
 
 def match(problem: Problem) -> None:
     """Ask for every kind of alternative and every device key whether they go together."""
     eligibility = problem.eligibility
-    devices = {eligibility.device_key(device): device for device in range(len(problem.devices))}
+    devices = {
+        eligibility.device_key(device): device for device in range(len(problem.devices))
+    }
     kinds = {
         eligibility.request_key(alternative.index): alternative.index
         for demand in problem.demands
@@ -143,13 +163,20 @@ def match(problem: Problem) -> None:
     }
     for alternative in kinds.values():
         for device in devices.values():
-            if eligibility.selects(alternative, device) is True and eligibility.admits(alternative, device):
+            if eligibility.selects(alternative, device) is True and eligibility.admits(
+                alternative, device
+            ):
                 eligibility.charge(alternative, device)
 
 
 @without_garbage_collection()
 def measure(
-    workload: Workload, size: int, seed: int, *, directory: Path | None = None, choices: Choices | None = None
+    workload: Workload,
+    size: int,
+    seed: int,
+    *,
+    directory: Path | None = None,
+    choices: Choices | None = None,
 ) -> Measurement:
     """Generate a workload, solve it and measure.
 
@@ -181,10 +208,14 @@ def measure(
     )
 
 
-def describe_first_fit(problem: Problem, solution: Solution, seconds: float) -> FirstFit:
+def describe_first_fit(
+    problem: Problem, solution: Solution, seconds: float
+) -> FirstFit:
     """The figures of a first-fit answer that took so long."""
     total = len(problem.demands)
-    return FirstFit(len(solution.placements), total, total / seconds if seconds else 0.0)
+    return FirstFit(
+        len(solution.placements), total, total / seconds if seconds else 0.0
+    )
 
 
 def describe_optimal(problem: Problem, solution: Solution) -> Optimal:
@@ -192,10 +223,15 @@ def describe_optimal(problem: Problem, solution: Solution) -> Optimal:
     return Optimal(
         status=solution.status.value,
         placed=len(solution.placements),
-        objective=sum(problem.demands[placement.demand].weight for placement in solution.placements),
+        objective=sum(
+            problem.demands[placement.demand].weight
+            for placement in solution.placements
+        ),
         bound=solution.tiers[0].bound if solution.tiers else None,
         gap=max((tier.gap for tier in solution.tiers), default=None),
-        tiers=tuple(TierFigures(tier.name, tier.value, tier.bound) for tier in solution.tiers),
+        tiers=tuple(
+            TierFigures(tier.name, tier.value, tier.bound) for tier in solution.tiers
+        ),
     )
 
 
@@ -209,7 +245,10 @@ def middle(runs: Iterable[Measurement]) -> Measurement:
     """The last of several runs, with the medians of their times."""
     every = list(runs)
     last = every[-1]
-    phases, processor = _medians([run.phases for run in every]), _medians([run.processor for run in every])
+    phases, processor = (
+        _medians([run.phases for run in every]),
+        _medians([run.processor for run in every]),
+    )
     first, seconds = last.first_fit, phases["first fit"]
     fit = FirstFit(first.placed, first.total, first.total / seconds if seconds else 0.0)
     return replace(last, phases=phases, processor=processor, first_fit=fit)

@@ -7,7 +7,16 @@ from random import Random
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from benchmarks.objects import DRIVER, Json, amounts, consumes, device, device_class, node, resource_slice
+from benchmarks.objects import (
+    DRIVER,
+    Json,
+    amounts,
+    consumes,
+    device,
+    device_class,
+    node,
+    resource_slice,
+)
 
 __all__ = [
     "GPU_CLASS",
@@ -59,25 +68,36 @@ _DEVICES_PER_SLICE: Final = 52
 def classes() -> Iterator[Json]:
     """The classes of all these devices."""
     for name, kind in ((GPU_CLASS, "gpu"), (MIG_CLASS, "mig"), (NIC_CLASS, "nic")):
-        yield device_class(name, f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == '{kind}'")
+        yield device_class(
+            name,
+            f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == '{kind}'",
+        )
 
 
 def _uuid(random: Random) -> str:
     return str(UUID(int=random.getrandbits(128)))
 
 
-def gpu_node(name: str, gpus: int, random: Random, model: str = "H100", memory: str = "") -> Iterator[Json]:
+def gpu_node(
+    name: str, gpus: int, random: Random, model: str = "H100", memory: str = ""
+) -> Iterator[Json]:
     """A node with plain GPUs ``gpu-0``, ``gpu-1``, ..., each with an identity of its own."""
     capacity = {"capacity": amounts(memory=memory)} if memory else {}
     devices = [
-        device(f"gpu-{index}", {"type": "gpu", "model": model, "index": index, "uuid": _uuid(random)}, **capacity)
+        device(
+            f"gpu-{index}",
+            {"type": "gpu", "model": model, "index": index, "uuid": _uuid(random)},
+            **capacity,
+        )
         for index in range(gpus)
     ]
     yield node(name)
     yield resource_slice(name, name, devices)
 
 
-def shared_node(name: str, gpus: int, random: Random, memory: str = "80Gi") -> Iterator[Json]:
+def shared_node(
+    name: str, gpus: int, random: Random, memory: str = "80Gi"
+) -> Iterator[Json]:
     """A node with GPUs that several claims can share by memory (KEP-5075)."""
     devices = [
         device(
@@ -95,7 +115,14 @@ def shared_node(name: str, gpus: int, random: Random, memory: str = "80Gi") -> I
 def nic_node(name: str, pairs: int, random: Random) -> Iterator[Json]:
     """A node with GPUs and as many network adapters; two of each on a PCIe root."""
     devices = [
-        device(f"{kind}-{index}", {"type": kind, "uuid": _uuid(random), PCI_ROOT: f"pci0000:{index // 2:02x}"})
+        device(
+            f"{kind}-{index}",
+            {
+                "type": kind,
+                "uuid": _uuid(random),
+                PCI_ROOT: f"pci0000:{index // 2:02x}",
+            },
+        )
         for kind in ("gpu", "nic")
         for index in range(pairs)
     ]
@@ -111,12 +138,24 @@ def mig_node(name: str, gpus: int, random: Random) -> Iterator[Json]:
         devices.append(_part(gpu, _WHOLE, 0, {"type": "gpu", "uuid": parent}))
         for profile in PROFILES:
             for start in profile.starts:
-                attributes = {"type": "mig", "profile": profile.name, "parent": parent, "uuid": _uuid(random)}
+                attributes = {
+                    "type": "mig",
+                    "profile": profile.name,
+                    "parent": parent,
+                    "uuid": _uuid(random),
+                }
                 devices.append(_part(gpu, profile, start, attributes))
-    chunks = [devices[first : first + _DEVICES_PER_SLICE] for first in range(0, len(devices), _DEVICES_PER_SLICE)]
-    sets = [{"name": f"gpu-{gpu}", "counters": _counters(_WHOLE, 0)} for gpu in range(gpus)]
+    chunks = [
+        devices[first : first + _DEVICES_PER_SLICE]
+        for first in range(0, len(devices), _DEVICES_PER_SLICE)
+    ]
+    sets = [
+        {"name": f"gpu-{gpu}", "counters": _counters(_WHOLE, 0)} for gpu in range(gpus)
+    ]
     yield node(name)
-    yield resource_slice(f"{name}-counters", name, slices=1 + len(chunks), sharedCounters=sets)
+    yield resource_slice(
+        f"{name}-counters", name, slices=1 + len(chunks), sharedCounters=sets
+    )
     for number, chunk in enumerate(chunks):
         yield resource_slice(f"{name}-{number}", name, chunk, slices=1 + len(chunks))
 
@@ -130,13 +169,24 @@ def _part(gpu: int, profile: Profile, start: int, attributes: Json) -> Json:
     return device(
         f"gpu-{gpu}" if profile is _WHOLE else mig_device(gpu, profile, start),
         attributes,
-        capacity=amounts(memory=profile.memory, multiprocessors=str(profile.multiprocessors)),
+        capacity=amounts(
+            memory=profile.memory, multiprocessors=str(profile.multiprocessors)
+        ),
         consumesCounters=consumes(f"gpu-{gpu}", _counters(profile, start)),
     )
 
 
 def _counters(profile: Profile, start: int) -> Json:
     engines: Sequence[str] = ("copy_engines", "decoders", "jpeg_engines", "ofa_engines")
-    taken = {name: str(number) for name, number in zip(engines, profile.engines, strict=True)}
-    slices = {f"memory_slice_{index}": "1" for index in range(start, start + profile.slices)}
-    return amounts(memory=profile.memory, multiprocessors=str(profile.multiprocessors), **taken, **slices)
+    taken = {
+        name: str(number) for name, number in zip(engines, profile.engines, strict=True)
+    }
+    slices = {
+        f"memory_slice_{index}": "1" for index in range(start, start + profile.slices)
+    }
+    return amounts(
+        memory=profile.memory,
+        multiprocessors=str(profile.multiprocessors),
+        **taken,
+        **slices,
+    )

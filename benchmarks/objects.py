@@ -39,7 +39,11 @@ _KINDS: Final = {bool: "bool", int: "int", str: "string", list: "strings"}
 def node(name: str) -> Json:
     """A node."""
     labels = {"kubernetes.io/hostname": name}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+    }
 
 
 def device(name: str, attributes: Mapping[str, Any], **fields: Any) -> Json:
@@ -59,16 +63,32 @@ def consumes(counter_set: str, counters: Json) -> list[Json]:
 
 
 def resource_slice(
-    name: str, node_name: str, devices: Sequence[Json] = (), *, pool: str = "", slices: int = 1, **spec: Any
+    name: str,
+    node_name: str,
+    devices: Sequence[Json] = (),
+    *,
+    pool: str = "",
+    slices: int = 1,
+    **spec: Any,
 ) -> Json:
     """A slice for one node, of a pool that is called like the node unless it says otherwise."""
-    identity = {"name": pool or node_name, "generation": 1, "resourceSliceCount": slices}
+    identity = {
+        "name": pool or node_name,
+        "generation": 1,
+        "resourceSliceCount": slices,
+    }
     content = {"devices": list(devices)} if devices else {}
     return {
         "apiVersion": API,
         "kind": "ResourceSlice",
         "metadata": {"name": name},
-        "spec": {"driver": DRIVER, "nodeName": node_name, "pool": identity, **content, **spec},
+        "spec": {
+            "driver": DRIVER,
+            "nodeName": node_name,
+            "pool": identity,
+            **content,
+            **spec,
+        },
     }
 
 
@@ -80,7 +100,12 @@ def selectors(*expressions: str) -> list[Json]:
 def device_class(name: str, *expressions: str) -> Json:
     """A class."""
     spec = {"selectors": selectors(*expressions)}
-    return {"apiVersion": API, "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
+    return {
+        "apiVersion": API,
+        "kind": "DeviceClass",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
 
 
 def exactly(name: str, class_name: str, *expressions: str, **fields: Any) -> Json:
@@ -90,13 +115,20 @@ def exactly(name: str, class_name: str, *expressions: str, **fields: Any) -> Jso
 
 def first_available(name: str, *entries: tuple[str, str, Sequence[str], Json]) -> Json:
     """A prioritized list of (name, class, selectors, other fields)."""
-    subs = [{"name": sub, **_details(class_name, exprs, fields)} for sub, class_name, exprs, fields in entries]
+    subs = [
+        {"name": sub, **_details(class_name, exprs, fields)}
+        for sub, class_name, exprs, fields in entries
+    ]
     return {"name": name, "firstAvailable": subs}
 
 
 def _details(class_name: str, expressions: Iterable[str], fields: Json) -> Json:
     chosen = selectors(*expressions)
-    return {"deviceClassName": class_name, **({"selectors": chosen} if chosen else {}), **fields}
+    return {
+        "deviceClassName": class_name,
+        **({"selectors": chosen} if chosen else {}),
+        **fields,
+    }
 
 
 def claim_spec(*requests: Json, **devices: Any) -> Json:
@@ -107,26 +139,48 @@ def claim_spec(*requests: Json, **devices: Any) -> Json:
 def template(name: str, spec: Json) -> Json:
     """A template of claims."""
     metadata = {"name": name, "namespace": NAMESPACE}
-    return {"apiVersion": API, "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": {"spec": spec}}
+    return {
+        "apiVersion": API,
+        "kind": "ResourceClaimTemplate",
+        "metadata": metadata,
+        "spec": {"spec": spec},
+    }
 
 
 def claim(name: str, spec: Json) -> Json:
     """A claim that is not allocated."""
     metadata = {"name": name, "namespace": NAMESPACE}
-    return {"apiVersion": API, "kind": "ResourceClaim", "metadata": metadata, "spec": spec}
+    return {
+        "apiVersion": API,
+        "kind": "ResourceClaim",
+        "metadata": metadata,
+        "spec": spec,
+    }
 
 
-def allocated_claim(name: str, class_name: str, node_name: str, devices: Iterable[str], pool: str = "") -> Json:
+def allocated_claim(
+    name: str, class_name: str, node_name: str, devices: Iterable[str], pool: str = ""
+) -> Json:
     """A claim that holds devices of a node."""
-    results = [{"request": "gpu", "driver": DRIVER, "pool": pool or node_name, "device": one} for one in devices]
-    return held_claim(name, claim_spec(exactly("gpu", class_name, count=len(results))), node_name, results)
+    results = [
+        {"request": "gpu", "driver": DRIVER, "pool": pool or node_name, "device": one}
+        for one in devices
+    ]
+    return held_claim(
+        name,
+        claim_spec(exactly("gpu", class_name, count=len(results))),
+        node_name,
+        results,
+    )
 
 
 def held_claim(name: str, spec: Json, node_name: str, results: Sequence[Json]) -> Json:
     """A claim that is allocated to a node, with these results."""
     fields = [{"key": "metadata.name", "operator": "In", "values": [node_name]}]
     selector = {"nodeSelectorTerms": [{"matchFields": fields}]}
-    status = {"allocation": {"devices": {"results": list(results)}, "nodeSelector": selector}}
+    status = {
+        "allocation": {"devices": {"results": list(results)}, "nodeSelector": selector}
+    }
     return {**claim(name, spec), "status": status}
 
 
@@ -136,15 +190,37 @@ def pod_group(name: str, members: int, topology: str = "") -> Json:
     spec: Json = {"schedulingPolicy": {"gang": {"minCount": members}}}
     if topology:
         spec["schedulingConstraints"] = {"topology": [{"key": topology}]}
-    return {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "PodGroup", "metadata": metadata, "spec": spec}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "PodGroup",
+        "metadata": metadata,
+        "spec": spec,
+    }
 
 
-def pod(name: str, *, templates: Sequence[str] = (), claims: Sequence[str] = (), group: str = "") -> Json:
+def pod(
+    name: str,
+    *,
+    templates: Sequence[str] = (),
+    claims: Sequence[str] = (),
+    group: str = "",
+) -> Json:
     """A pending pod with claims from templates, or with claims that exist, alone or in a group."""
     entries = [
-        *({"name": f"t{number}", "resourceClaimTemplateName": one} for number, one in enumerate(templates)),
-        *({"name": f"c{number}", "resourceClaimName": one} for number, one in enumerate(claims)),
+        *(
+            {"name": f"t{number}", "resourceClaimTemplateName": one}
+            for number, one in enumerate(templates)
+        ),
+        *(
+            {"name": f"c{number}", "resourceClaimName": one}
+            for number, one in enumerate(claims)
+        ),
     ]
     metadata = {"name": name, "namespace": NAMESPACE}
     together = {"schedulingGroup": {"podGroupName": group}} if group else {}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"resourceClaims": entries, **together}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"resourceClaims": entries, **together},
+    }

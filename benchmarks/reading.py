@@ -14,10 +14,10 @@ import orjson
 
 from benchmarks.measure import match, peak_rss_mib
 from benchmarks.registry import Workload
-from dralloc.compiler import compile_cluster
-from dralloc.garbage import without_garbage_collection
-from dralloc.load import load
-from dralloc.save import save
+from dralloc.compile.compiler import compile_cluster
+from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.load import load
+from dralloc.objects.save import save
 
 __all__ = ["Format", "ReadingFigures", "measure_reading"]
 T = TypeVar("T")
@@ -75,7 +75,9 @@ class ReadingFigures:
 
 
 @without_garbage_collection()
-def measure_reading(workload: Workload, size: int, seed: int, format: Format) -> ReadingFigures:
+def measure_reading(
+    workload: Workload, size: int, seed: int, format: Format
+) -> ReadingFigures:
     """Write a workload to one file, read it, and parse the same objects in JSON."""
     with TemporaryDirectory() as room:
         path, plain = Path(room) / f"objects.{format}", Path(room) / "plain.json"
@@ -83,11 +85,15 @@ def measure_reading(workload: Workload, size: int, seed: int, format: Format) ->
             save(workload.objects(size, seed), each)
         seconds = {}
         cluster, seconds["load"] = timed(lambda: load(path))
-        _, seconds["compile"] = timed(lambda: match(compile_cluster(cluster, **workload.words(size)).whole))
+        _, seconds["compile"] = timed(
+            lambda: match(compile_cluster(cluster, **workload.words(size)).whole)
+        )
         peak, text = peak_rss_mib(), plain.read_bytes()
     _, seconds["items"] = timed(lambda: parse_items(text))
     _, seconds["whole"] = timed(lambda: orjson.loads(text))
-    return ReadingFigures(workload.name, size, format, len(text) / 2**20, peak_rss_mib=peak, **seconds)
+    return ReadingFigures(
+        workload.name, size, format, len(text) / 2**20, peak_rss_mib=peak, **seconds
+    )
 
 
 def parse_items(text: bytes) -> None:

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from benchmarks.objects import Json
-from dralloc.choices import NodelessWords
+from dralloc.objects.choices import NodelessWords
 
 __all__ = ["WORKLOADS", "Workload", "register"]
 
@@ -49,7 +49,13 @@ class Workload:
 
     def without(self, ingredients: Collection[str]) -> Workload:
         """The same with some of its ingredients left out; what stays is equal, as far as that makes sense."""
-        return replace(self, generate=partial(self.generate, without=frozenset(ingredients))) if ingredients else self
+        return (
+            replace(
+                self, generate=partial(self.generate, without=frozenset(ingredients))
+            )
+            if ingredients
+            else self
+        )
 
     def objects(self, size: int, seed: int) -> Objects:
         """The objects of a size, always the same for a seed."""
@@ -75,7 +81,15 @@ def register(  # noqa: PLR0913 - everything about a workload
     def enter(generate: Generator) -> Generator:
         if name in WORKLOADS:
             raise ValueError(f"there are two workloads {name}")
-        WORKLOADS[name] = Workload(name, summary, unit, size, partial(generate, **fixed), words, tuple(ingredients))
+        WORKLOADS[name] = Workload(
+            name,
+            summary,
+            unit,
+            size,
+            partial(generate, **fixed),
+            words,
+            tuple(ingredients),
+        )
         return generate
 
     return enter

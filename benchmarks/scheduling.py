@@ -13,13 +13,13 @@ from benchmarks.measure import match
 from benchmarks.objects import Json
 from benchmarks.reading import timed
 from benchmarks.registry import Workload
-from dralloc.choices import Choices, Mode
-from dralloc.compiler import compile_cluster
-from dralloc.garbage import without_garbage_collection
-from dralloc.load import load
-from dralloc.save import save
-from dralloc.scheduling import schedule
-from dralloc.solution import Solution
+from dralloc.compile.compiler import compile_cluster
+from dralloc.objects.choices import Choices, Mode
+from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.load import load
+from dralloc.objects.save import save
+from dralloc.problem.solution import Solution
+from dralloc.solve.scheduler import schedule
 
 __all__ = ["SchedulerFigures", "measure_scheduler"]
 
@@ -53,7 +53,9 @@ class SchedulerFigures:
 
 
 @without_garbage_collection()
-def measure_scheduler(workload: Workload, size: int, seed: int, repeat: int, *, limits: bool) -> SchedulerFigures:
+def measure_scheduler(
+    workload: Workload, size: int, seed: int, repeat: int, *, limits: bool
+) -> SchedulerFigures:
     """Generate a workload and schedule its pods, each run in a problem of its own.
 
     Parameters
@@ -77,7 +79,9 @@ def measure_scheduler(workload: Workload, size: int, seed: int, repeat: int, *, 
     solution, _ = runs[-1]
     pods = sum(not pod.spec.node_name for pod in cluster.pods)
     seconds = median(seconds for _, seconds in runs)
-    return SchedulerFigures(workload.name, size, pods, len(solution.placements), seconds)
+    return SchedulerFigures(
+        workload.name, size, pods, len(solution.placements), seconds
+    )
 
 
 def unlimited(objects: Iterable[Json]) -> Iterator[Json]:

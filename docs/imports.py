@@ -28,8 +28,14 @@ Uses = Mapping[tuple[str, str], int]
 
 def rooms() -> tuple[list[str], Uses]:
     """The rooms as the first contract has them, users first; how many modules of one import something of another."""
-    contracts = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
-    layers = next(one["layers"] for one in contracts if one["type"] == "layers" and "containers" not in one)
+    contracts = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))[
+        "tool"
+    ]["importlinter"]["contracts"]
+    layers = next(
+        one["layers"]
+        for one in contracts
+        if one["type"] == "layers" and "containers" not in one
+    )
     order = [room for layer in layers for room in layer.split(" | ")]
     graph = grimp.build_graph("dralloc", cache_dir=None)
     importing = {
@@ -39,7 +45,11 @@ def rooms() -> tuple[list[str], Uses]:
         if (room := _room(imported)) != _room(module)
     }
     # The package itself only names what it offers.
-    return order, Counter((_room(module), room) for module, room in importing if {_room(module), room} <= set(order))
+    return order, Counter(
+        (_room(module), room)
+        for module, room in importing
+        if {_room(module), room} <= set(order)
+    )
 
 
 def _room(module: str) -> str:
@@ -49,10 +59,16 @@ def _room(module: str) -> str:
 def matrix(order: Sequence[str], uses: Uses) -> str:
     """The matrix as SVG. Imports against the order are marked."""
     side = len(order) * _CELL
-    picture = ET.Element("svg", viewBox=f"0 0 {_WIDTH + side + 5} {side + 25}", xmlns="http://www.w3.org/2000/svg")
+    picture = ET.Element(
+        "svg",
+        viewBox=f"0 0 {_WIDTH + side + 5} {side + 25}",
+        xmlns="http://www.w3.org/2000/svg",
+    )
     picture.set("font-family", "sans-serif")
     upward = sum(order.index(user) > order.index(used) for user, used in uses)
-    says = f"{len(order)} rooms, {len(uses)} pairs with imports, {upward} of them upwards"
+    says = (
+        f"{len(order)} rooms, {len(uses)} pairs with imports, {upward} of them upwards"
+    )
     ET.SubElement(picture, "title").text = says
     _text(picture, _WIDTH, side + 20, says, **{"font-size": "11"})
     for row, user in enumerate(order):
@@ -62,20 +78,30 @@ def matrix(order: Sequence[str], uses: Uses) -> str:
         for column, used in enumerate(order):
             if count := uses.get((user, used), 0):
                 x = _WIDTH + column * _CELL
-                _square(picture, x, y, "#3f51b5" if column > row else "#d32f2f", f"{user} imports {used}: {count}")
+                _square(
+                    picture,
+                    x,
+                    y,
+                    "#3f51b5" if column > row else "#d32f2f",
+                    f"{user} imports {used}: {count}",
+                )
                 _text(picture, x + _CELL / 2, y + 11, str(count), **_COUNT)
     return ET.tostring(picture, encoding="unicode")
 
 
 def _square(picture: ET.Element, x: float, y: float, fill: str, title: str) -> None:
     size = str(_CELL - 1)
-    square = ET.SubElement(picture, "rect", x=str(x), y=str(y), width=size, height=size, fill=fill)
+    square = ET.SubElement(
+        picture, "rect", x=str(x), y=str(y), width=size, height=size, fill=fill
+    )
     if title:
         ET.SubElement(square, "title").text = title
 
 
 def _text(picture: ET.Element, x: float, y: float, text: str, **style: str) -> None:
-    ET.SubElement(picture, "text", {"x": str(x), "y": str(y), "fill": "#888", **style}).text = text
+    ET.SubElement(
+        picture, "text", {"x": str(x), "y": str(y), "fill": "#888", **style}
+    ).text = text
 
 
 if __name__ == "__main__":

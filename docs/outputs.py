@@ -19,9 +19,19 @@ import dralloc.cli
 __all__ = ["COMMAND", "FENCE", "PAGES", "answered", "refreshed"]
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-PAGES: Final = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "models").glob("*/README.md")])
-FENCE: Final = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
-COMMAND: Final = re.compile(r"^\$ (?P<command>.*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE)
+PAGES: Final = sorted(
+    [
+        ROOT / "README.md",
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "models").glob("*/README.md"),
+    ]
+)
+FENCE: Final = re.compile(
+    r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
+)
+COMMAND: Final = re.compile(
+    r"^\$ (?P<command>.*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE
+)
 
 
 def answered(command: str) -> tuple[int, str]:
@@ -41,7 +51,11 @@ def refreshed(text: str) -> str:
 
 
 def _with_outputs(fence: re.Match[str]) -> str:
-    return COMMAND.sub(_with_output, fence[0]) if fence["language"] == "console" else fence[0]
+    return (
+        COMMAND.sub(_with_output, fence[0])
+        if fence["language"] == "console"
+        else fence[0]
+    )
 
 
 def _with_output(shown: re.Match[str]) -> str:

@@ -17,8 +17,8 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 import dralloc
-from dralloc.page.render import Circumstances, render
-from dralloc.report import as_text
+from dralloc.objects.report import as_text
+from dralloc.show.page.render import Circumstances, render
 
 __all__ = ["BROWSER", "DESCRIPTION", "SCHEMES", "described", "take"]
 
@@ -31,7 +31,11 @@ DESCRIPTION: Final = "Description"
 SCHEMES: Final = {"light": 1, "dark": 0}
 """Chromium's numbers of colour schemes."""
 
-BROWSER: Final = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+BROWSER: Final = (
+    shutil.which("chromium")
+    or shutil.which("chromium-browser")
+    or shutil.which("google-chrome")
+)
 _QUIET: Final = (
     "--headless",
     "--no-sandbox",
@@ -62,14 +66,29 @@ def take(comparison: dralloc.Comparison, directory: Path) -> list[Path]:
             page, shot = Path(place) / "page.html", Path(place) / "page.png"
             page.write_text(render(comparison, Circumstances(MODEL, timed=False)))
             colours = f"--blink-settings=preferredColorScheme={number}"
-            where = (f"--user-data-dir={place}/profile", f"--screenshot={shot}", page.as_uri())
-            subprocess.run([BROWSER, *_QUIET, colours, *where], check=True, capture_output=True, timeout=120)
+            where = (
+                f"--user-data-dir={place}/profile",
+                f"--screenshot={shot}",
+                page.as_uri(),
+            )
+            subprocess.run(
+                [BROWSER, *_QUIET, colours, *where],
+                check=True,
+                capture_output=True,
+                timeout=120,
+            )
             about = PngInfo()
             about.add_text(DESCRIPTION, described(comparison))
-            Image.open(shot).convert("RGB").quantize(128).save(picture, pnginfo=about, optimize=True)
+            Image.open(shot).convert("RGB").quantize(128).save(
+                picture, pnginfo=about, optimize=True
+            )
         taken.append(picture)
     return taken
 
 
 if __name__ == "__main__":
-    print(*take(dralloc.compare(dralloc.load(ROOT / MODEL)), IMAGES), sep="\n", file=sys.stderr)
+    print(
+        *take(dralloc.compare(dralloc.load(ROOT / MODEL)), IMAGES),
+        sep="\n",
+        file=sys.stderr,
+    )

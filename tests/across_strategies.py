@@ -8,7 +8,7 @@ from itertools import count
 
 from hypothesis import strategies as st
 
-from dralloc.names import ClaimKey, DeviceID, PoolID, RequestName
+from dralloc.objects.names import ClaimKey, DeviceID, PoolID, RequestName
 from dralloc.problem import (
     Alternative,
     Claim,
@@ -31,7 +31,18 @@ from strategies import TableEligibility
 __all__ = ["bound_claims"]
 
 X, Y, Z = (frozenset({("string", value)}) for value in "xyz")
-VALUES: Sequence[frozenset[Scalar] | None] = (X, X, X, Y, Y, Y, Z, X | Y, frozenset(), None)
+VALUES: Sequence[frozenset[Scalar] | None] = (
+    X,
+    X,
+    X,
+    Y,
+    Y,
+    Y,
+    Z,
+    X | Y,
+    frozenset(),
+    None,
+)
 """What devices carry: one value, a list of two, one that cannot be compared, or none."""
 
 
@@ -41,16 +52,32 @@ def bound_claims(draw: st.DrawFn, max_pods: int = 3, *, groups: bool = True) -> 
 
     ``groups``: whether pods share claims, and constraints.
     """
-    homes = [node for node in range(draw(st.integers(1, 3))) for _ in range(draw(st.integers(1, 3)))]
+    homes = [
+        node
+        for node in range(draw(st.integers(1, 3)))
+        for _ in range(draw(st.integers(1, 3)))
+    ]
     numbers = count()
-    shared = draw(_claims("shared", numbers)) if groups and draw(st.booleans()) else None
+    shared = (
+        draw(_claims("shared", numbers)) if groups and draw(st.booleans()) else None
+    )
     group = draw(_constraints("team" if groups and draw(st.integers(0, 2)) else ""))
     return Problem(
         demands=tuple(
-            draw(_demands(number, numbers, shared, group)) for number in range(draw(st.integers(1, max_pods)))
+            draw(_demands(number, numbers, shared, group))
+            for number in range(draw(st.integers(1, max_pods)))
         ),
         nodes=tuple(
-            Node(f"node-{node}", (PoolAccess(PoolID("gpu", f"node-{node}"), PoolState.USABLE, _of(homes, node)),))
+            Node(
+                f"node-{node}",
+                (
+                    PoolAccess(
+                        PoolID("gpu", f"node-{node}"),
+                        PoolState.USABLE,
+                        _of(homes, node),
+                    ),
+                ),
+            )
             for node in range(homes[-1] + 1)
         ),
         devices=tuple(draw(_devices(slot, node)) for slot, node in enumerate(homes)),
@@ -66,19 +93,48 @@ def _of(homes: Sequence[int], node: int) -> tuple[int, ...]:
 
 @st.composite
 def _devices(draw: st.DrawFn, slot: int, node: int) -> Device:
-    attributes = {name: values for name in ("root", "rail") if (values := draw(st.sampled_from(VALUES))) is not None}
-    return Device(DeviceID("gpu", f"node-{node}", f"gpu-{slot}"), slot, 0, draw(rarely()), {}, (), attributes, None)
+    attributes = {
+        name: values
+        for name in ("root", "rail")
+        if (values := draw(st.sampled_from(VALUES))) is not None
+    }
+    return Device(
+        DeviceID("gpu", f"node-{node}", f"gpu-{slot}"),
+        slot,
+        0,
+        draw(rarely()),
+        {},
+        (),
+        attributes,
+        None,
+    )
 
 
 @st.composite
 def _claims(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Claim:
     """A claim for one or two devices, now and then for admin access; the second request may be a list."""
-    only = Alternative(next(numbers), RequestName("a"), 0, draw(st.sampled_from((1, 1, 1, 2))), admin=draw(rarely()))
+    only = Alternative(
+        next(numbers),
+        RequestName("a"),
+        0,
+        draw(st.sampled_from((1, 1, 1, 2))),
+        admin=draw(rarely()),
+    )
     first = Request("a", (only,))
-    entries = tuple(Alternative(next(numbers), RequestName("b", sub), rank, 1) for rank, sub in enumerate("xy"))
+    entries = tuple(
+        Alternative(next(numbers), RequestName("b", sub), rank, 1)
+        for rank, sub in enumerate("xy")
+    )
     single = (Alternative(next(numbers), RequestName("b"), 0, 1),)
     requests = draw(
-        st.sampled_from(((first,), (first,), (first, Request("b", single)), (first, Request("b", entries))))
+        st.sampled_from(
+            (
+                (first,),
+                (first,),
+                (first, Request("b", single)),
+                (first, Request("b", entries)),
+            )
+        )
     )
     return Claim(ClaimKey("default", name), "", requests)
 
@@ -89,14 +145,26 @@ def _constraints(draw: st.DrawFn, group: str) -> Constraint:
     return Constraint(
         kind=draw(st.sampled_from(ConstraintKind)),
         attribute=draw(st.sampled_from(("root", "rail"))),
-        requests=draw(st.sampled_from((frozenset(), frozenset(), frozenset({"a"}), frozenset({"b/x"})))),
+        requests=draw(
+            st.sampled_from(
+                (frozenset(), frozenset(), frozenset({"a"}), frozenset({"b/x"}))
+            )
+        ),
         scope=Scope(0, group, () if held is None else (held,)),
     )
 
 
 @st.composite
-def _demands(draw: st.DrawFn, number: int, numbers: Iterator[int], shared: Claim | None, group: Constraint) -> Demand:
-    names = [f"claim-{number}{letter}" for letter in "ab"[: draw(st.sampled_from((1, 1, 2)))]]
+def _demands(
+    draw: st.DrawFn,
+    number: int,
+    numbers: Iterator[int],
+    shared: Claim | None,
+    group: Constraint,
+) -> Demand:
+    names = [
+        f"claim-{number}{letter}" for letter in "ab"[: draw(st.sampled_from((1, 1, 2)))]
+    ]
     claims = [draw(_claims(name, numbers)) for name in names]
     claims += [shared] if shared and draw(st.booleans()) else []
     own: list[Constraint] = []

@@ -40,5 +40,8 @@ def weighted(draw: st.DrawFn) -> Problem:
     weights = draw(st.sampled_from([(), (1, 2, 3), (1, 1, 40, 1600)]))
     if not weights:
         return problem
-    demands = [replace(demand, weight=draw(st.sampled_from(weights))) for demand in problem.demands]
+    demands = [
+        replace(demand, weight=draw(st.sampled_from(weights)))
+        for demand in problem.demands
+    ]
     return replace(problem, demands=tuple(demands))

@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import Final
 
 KINDS: Final = {
-    "resource/v1": ("ResourceSlice", "DeviceClass", "ResourceClaim", "ResourceClaimTemplate"),
+    "resource/v1": (
+        "ResourceSlice",
+        "DeviceClass",
+        "ResourceClaim",
+        "ResourceClaimTemplate",
+    ),
     "resource/v1alpha3": ("DeviceTaintRule",),
     "scheduling/v1": ("PriorityClass",),
     "scheduling/v1alpha2": ("PodGroup", "Workload"),
@@ -22,8 +27,18 @@ KINDS: Final = {
 """The kinds whose fields are listed, by the package that has them."""
 
 _TYPE: Final = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.DOTALL | re.MULTILINE)
-_FIELD: Final = re.compile(r"^\t(?:\w+\s+)?(?P<type>[\w.\[\]*]+)\s+`.*?json:\"(?P<name>\w*)[^\"]*\"", re.MULTILINE)
-_AS_TEXT: Final = {"Quantity", "IntOrString", "Time", "MicroTime", "FieldsV1", "RawExtension"}
+_FIELD: Final = re.compile(
+    r"^\t(?:\w+\s+)?(?P<type>[\w.\[\]*]+)\s+`.*?json:\"(?P<name>\w*)[^\"]*\"",
+    re.MULTILINE,
+)
+_AS_TEXT: Final = {
+    "Quantity",
+    "IntOrString",
+    "Time",
+    "MicroTime",
+    "FieldsV1",
+    "RawExtension",
+}
 """Types that have fields in Go, and none on the wire."""
 
 Types = Mapping[str, list[tuple[str, str]]]
@@ -31,9 +46,18 @@ Types = Mapping[str, list[tuple[str, str]]]
 
 
 def types_of(*directories: Path) -> Types:
-    texts = [path.read_text() for directory in directories for path in sorted(directory.glob("*types*.go"))]
+    texts = [
+        path.read_text()
+        for directory in directories
+        for path in sorted(directory.glob("*types*.go"))
+    ]
     structures = [found for text in texts for found in _TYPE.finditer(text)]
-    return {found[1]: [(one["name"], _plain(one["type"])) for one in _FIELD.finditer(found[2])] for found in structures}
+    return {
+        found[1]: [
+            (one["name"], _plain(one["type"])) for one in _FIELD.finditer(found[2])
+        ]
+        for found in structures
+    }
 
 
 def _plain(name: str) -> str:
@@ -49,7 +73,9 @@ def paths(types: Types, name: str, above: tuple[str, ...] = ()) -> Iterator[str]
         elif not field:
             yield from paths(types, kind, (*above, name))
         else:
-            yield from (f"{field}.{path}" for path in paths(types, kind, (*above, name)))
+            yield from (
+                f"{field}.{path}" for path in paths(types, kind, (*above, name))
+            )
 
 
 def main(api: Path) -> None:

@@ -45,14 +45,27 @@ class Company:
         for one in objects:
             by_kind.setdefault(one["kind"], []).append(one)
         self.as_upstream = as_upstream
-        self.nodes: dict[str, Json] = {node["metadata"]["name"]: node for node in by_kind["Node"]}
+        self.nodes: dict[str, Json] = {
+            node["metadata"]["name"]: node for node in by_kind["Node"]
+        }
         self.pods = {_key(pod): pod for pod in by_kind["Pod"]}
-        self.running = [(pod, pod["spec"]["nodeName"]) for pod in by_kind["Pod"] if "nodeName" in pod["spec"]]
-        self.waiting = [key for key, pod in self.pods.items() if "nodeName" not in pod["spec"]]
-        self.spaces = {one["metadata"]["name"]: one["metadata"]["labels"] for one in by_kind.get("Namespace", ())}
+        self.running = [
+            (pod, pod["spec"]["nodeName"])
+            for pod in by_kind["Pod"]
+            if "nodeName" in pod["spec"]
+        ]
+        self.waiting = [
+            key for key, pod in self.pods.items() if "nodeName" not in pod["spec"]
+        ]
+        self.spaces = {
+            one["metadata"]["name"]: one["metadata"]["labels"]
+            for one in by_kind.get("Namespace", ())
+        }
         self.devices: Counter[str] = Counter()
         for published in by_kind["ResourceSlice"]:
-            self.devices[published["spec"]["nodeName"]] += len(published["spec"]["devices"])
+            self.devices[published["spec"]["nodeName"]] += len(
+                published["spec"]["devices"]
+            )
 
     @cached_property
     def answers(self) -> frozenset[Answer]:
@@ -88,7 +101,9 @@ class Company:
         come = {key for key, _ in state}
         for key in self.waiting:
             for node in self.nodes if key not in come else ():
-                if taken[node] < self.devices[node] and self._lets(self.pods[key], node, there):
+                if taken[node] < self.devices[node] and self._lets(
+                    self.pods[key], node, there
+                ):
                     yield state | {(key, node)}
 
     def _lets(self, pod: Json, node: str, there: Sequence[tuple[Json, str]]) -> bool:
@@ -103,8 +118,14 @@ class Company:
 
     def _is_near(self, pod: Json, node: str, there: Sequence[tuple[Json, str]]) -> bool:
         terms = _terms(pod, "podAffinity")
-        meant = [home for other, home in there if terms and self._all_mean(terms, pod, other)]
-        pairs = {(key, self._label(home, key)) for home in meant for key in map(_topology, terms)}
+        meant = [
+            home for other, home in there if terms and self._all_mean(terms, pod, other)
+        ]
+        pairs = {
+            (key, self._label(home, key))
+            for home in meant
+            for key in map(_topology, terms)
+        }
         pairs = {(key, value) for key, value in pairs if value is not None}
         here = {(key, self._label(node, key)) for key in map(_topology, terms)}
         if any(value is None for _, value in here):
@@ -114,13 +135,19 @@ class Company:
     def _all_mean(self, terms: Sequence[Json], owner: Json, other: Json) -> bool:
         return all(self._means(term, owner, other, comes=True) for term in terms)
 
-    def _is_apart(self, pod: Json, node: str, there: Sequence[tuple[Json, str]]) -> bool:
+    def _is_apart(
+        self, pod: Json, node: str, there: Sequence[tuple[Json, str]]
+    ) -> bool:
         for other, home in there:
             for term in _terms(pod, "podAntiAffinity"):
-                if self._are_together(term, node, home) and self._means(term, pod, other, comes=True):
+                if self._are_together(term, node, home) and self._means(
+                    term, pod, other, comes=True
+                ):
                     return False
             for term in _terms(other, "podAntiAffinity"):
-                if self._are_together(term, node, home) and self._means(term, other, pod, comes=False):
+                if self._are_together(term, node, home) and self._means(
+                    term, other, pod, comes=False
+                ):
                     return False
         return True
 
@@ -136,31 +163,65 @@ class Company:
         else:
             labels = {NAME_LABEL: space, **self.spaces.get(space, {})}
             selected = space in term.get("namespaces", ()) or _selects(selector, labels)
-            selected = selected or (self.as_upstream and comes and _selects(selector, {}))
+            selected = selected or (
+                self.as_upstream and comes and _selects(selector, {})
+            )
         mine = _labels(owner)
-        same = all(_labels(other).get(key) == mine[key] for key in term.get("matchLabelKeys", ()) if key in mine)
-        different = all(
-            _labels(other).get(key) != mine[key] for key in term.get("mismatchLabelKeys", ()) if key in mine
+        same = all(
+            _labels(other).get(key) == mine[key]
+            for key in term.get("matchLabelKeys", ())
+            if key in mine
         )
-        return selected and same and different and _selects(term.get("labelSelector"), _labels(other))
+        different = all(
+            _labels(other).get(key) != mine[key]
+            for key in term.get("mismatchLabelKeys", ())
+            if key in mine
+        )
+        return (
+            selected
+            and same
+            and different
+            and _selects(term.get("labelSelector"), _labels(other))
+        )
 
     def _is_even(self, pod: Json, node: str, there: Sequence[tuple[Json, str]]) -> bool:
         spread = pod["spec"].get("topologySpreadConstraints", ())
-        constraints = [one for one in spread if one["whenUnsatisfiable"] == "DoNotSchedule"]
+        constraints = [
+            one for one in spread if one["whenUnsatisfiable"] == "DoNotSchedule"
+        ]
         keys = list(map(_topology, constraints))
-        labelled = [name for name in self.nodes if all(self._label(name, key) is not None for key in keys)]
+        labelled = [
+            name
+            for name in self.nodes
+            if all(self._label(name, key) is not None for key in keys)
+        ]
         if any(self._label(node, key) is None for key in keys):
             return False
-        return all(self._keeps_skew(one, pod, node, labelled, there) for one in constraints)
+        return all(
+            self._keeps_skew(one, pod, node, labelled, there) for one in constraints
+        )
 
     def _keeps_skew(
-        self, constraint: Json, pod: Json, node: str, labelled: Sequence[str], there: Sequence[tuple[Json, str]]
+        self,
+        constraint: Json,
+        pod: Json,
+        node: str,
+        labelled: Sequence[str],
+        there: Sequence[tuple[Json, str]],
     ) -> bool:
         key = constraint["topologyKey"]
-        eligible = [name for name in labelled if self._is_eligible(constraint, pod, name)]
-        counts: Counter[str | None] = Counter({self._label(name, key): 0 for name in eligible})
+        eligible = [
+            name for name in labelled if self._is_eligible(constraint, pod, name)
+        ]
+        counts: Counter[str | None] = Counter(
+            {self._label(name, key): 0 for name in eligible}
+        )
         for other, home in there:
-            if home in eligible and _space(other) == _space(pod) and _counts(constraint, pod, other):
+            if (
+                home in eligible
+                and _space(other) == _space(pod)
+                and _counts(constraint, pod, other)
+            ):
                 counts[self._label(home, key)] += 1
         fewest = min(counts.values(), default=0)
         if len(counts) < constraint.get("minDomains", 1):
@@ -170,9 +231,13 @@ class Company:
         return counts[self._label(node, key)] + itself - fewest <= most
 
     def _is_eligible(self, constraint: Json, pod: Json, node: str) -> bool:
-        if constraint.get("nodeAffinityPolicy", "Honor") == "Honor" and not _wants(pod, self.nodes[node]):
+        if constraint.get("nodeAffinityPolicy", "Honor") == "Honor" and not _wants(
+            pod, self.nodes[node]
+        ):
             return False
-        return constraint.get("nodeTaintsPolicy", "Ignore") == "Ignore" or _tolerates(pod, self.nodes[node])
+        return constraint.get("nodeTaintsPolicy", "Ignore") == "Ignore" or _tolerates(
+            pod, self.nodes[node]
+        )
 
     def _label(self, node: str, key: str) -> str | None:
         found: str | None = self.nodes[node]["metadata"]["labels"].get(key)
@@ -210,12 +275,19 @@ def _terms(pod: Json, sort: str) -> list[Json]:
 
 def _wants(pod: Json, node: Json) -> bool:
     labels = node["metadata"]["labels"]
-    return all(labels.get(key) == value for key, value in pod["spec"].get("nodeSelector", {}).items())
+    return all(
+        labels.get(key) == value
+        for key, value in pod["spec"].get("nodeSelector", {}).items()
+    )
 
 
 def _tolerates(pod: Json, node: Json) -> bool:
     """Whether a pod, which tolerates everything or nothing, may go to a node with its taints."""
-    taints = [taint for taint in node["spec"].get("taints", ()) if taint["effect"] in PREVENTING]
+    taints = [
+        taint
+        for taint in node["spec"].get("taints", ())
+        if taint["effect"] in PREVENTING
+    ]
     return not taints or bool(pod["spec"].get("tolerations"))
 
 
@@ -228,7 +300,11 @@ def _counts(constraint: Json, pod: Json, other: Json) -> bool:
 
 def _selects_of_spread(constraint: Json, pod: Json, other: Json) -> bool:
     mine = _labels(pod)
-    same = all(_labels(other).get(key) == mine[key] for key in constraint.get("matchLabelKeys", ()) if key in mine)
+    same = all(
+        _labels(other).get(key) == mine[key]
+        for key in constraint.get("matchLabelKeys", ())
+        if key in mine
+    )
     return same and _selects(constraint.get("labelSelector"), _labels(other))
 
 
@@ -236,7 +312,10 @@ def _selects(selector: Json | None, labels: Labels) -> bool:
     """Whether a label selector selects something with these labels; without one nothing is selected."""
     if selector is None:
         return False
-    if any(labels.get(key) != value for key, value in selector.get("matchLabels", {}).items()):
+    if any(
+        labels.get(key) != value
+        for key, value in selector.get("matchLabels", {}).items()
+    ):
         return False
     return all(_holds(one, labels) for one in selector.get("matchExpressions", ()))
 

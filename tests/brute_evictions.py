@@ -30,8 +30,12 @@ class Evicted(NamedTuple):
 def cheapest_eviction(house: House, cost: str) -> tuple[int, ...] | None:
     """What the cheapest victims cost, most important first; None if nobody's going helps."""
     units = [unit for unit in _units(house) if _may_go(house, unit)]
-    every = chain.from_iterable(combinations(units, size) for size in range(len(units) + 1))
-    helping = (_cost(victims, units, cost) for victims in every if _is_admitted(house, victims))
+    every = chain.from_iterable(
+        combinations(units, size) for size in range(len(units) + 1)
+    )
+    helping = (
+        _cost(victims, units, cost) for victims in every if _is_admitted(house, victims)
+    )
     return min(helping, default=None)
 
 
@@ -45,13 +49,18 @@ def _units(house: House) -> Iterator[Evicted]:
         members = tuple(guest for guest in residents if guest.team == name)
         own = house.teams[name].priority
         if members:
-            yield Evicted(members, max(guest.priority for guest in members) if own is None else own)
+            yield Evicted(
+                members,
+                max(guest.priority for guest in members) if own is None else own,
+            )
 
 
 def _may_go(house: House, unit: Evicted) -> bool:
     """Whether it is less important than those who come, and not of their own team or tree."""
     own = _with_asked(house)
-    return unit.priority < _priority(house) and all(guest.team not in own for guest in unit.guests)
+    return unit.priority < _priority(house) and all(
+        guest.team not in own for guest in unit.guests
+    )
 
 
 def _with_asked(house: House) -> set[str]:
@@ -59,7 +68,11 @@ def _with_asked(house: House) -> set[str]:
     team = _team(house, _asked(house))
     if team is None or not _matters(team):
         return set()
-    return {other.name for other in house.teams.values() if other is team or (team.tree and other.tree == team.tree)}
+    return {
+        other.name
+        for other in house.teams.values()
+        if other is team or (team.tree and other.tree == team.tree)
+    }
 
 
 def _matters(team: Team) -> bool:
@@ -69,7 +82,11 @@ def _matters(team: Team) -> bool:
 def _priority(house: House) -> int:
     """That of the teams that come together, or else the lowest of those who come."""
     coming = _coming_together(house)
-    own = [team.priority for guest in coming if (team := _team(house, guest)) and team.priority is not None]
+    own = [
+        team.priority
+        for guest in coming
+        if (team := _team(house, guest)) and team.priority is not None
+    ]
     return min(own or [guest.priority for guest in coming])
 
 
@@ -96,7 +113,9 @@ def _team(house: House, guest: Guest) -> Team | None:
     return house.teams.get(guest.team)
 
 
-def _cost(victims: Sequence[Evicted], units: Sequence[Evicted], cost: str) -> tuple[int, ...]:
+def _cost(
+    victims: Sequence[Evicted], units: Sequence[Evicted], cost: str
+) -> tuple[int, ...]:
     size = sum(len(unit.guests) for unit in victims)
     ranks = [
         sum(len(unit.guests) for unit in victims if unit.priority == priority)
@@ -113,7 +132,9 @@ def _is_admitted(house: House, victims: Sequence[Evicted]) -> bool:
     """Whether the one who is asked for can come once these are gone, with as many others as that needs."""
     gone = {guest.name for unit in victims for guest in unit.guests}
     staying = [guest for guest in house.guests if guest.home and guest.name not in gone]
-    asked, *others = sorted(_coming_together(house), key=lambda guest: guest.name != house.asked)
+    asked, *others = sorted(
+        _coming_together(house), key=lambda guest: guest.name != house.asked
+    )
     for size in range(len(others) + 1):
         for company in combinations(others, size):
             coming = [asked, *company]
@@ -139,17 +160,28 @@ def _is_complete(house: House, coming: Sequence[Guest]) -> bool:
             return False
     for tree in {team.tree for team in teams.values() if team.tree}:
         children = [
-            team for team in house.teams.values() if team.tree == tree and (come[team.name] + inside[team.name])
+            team
+            for team in house.teams.values()
+            if team.tree == tree and (come[team.name] + inside[team.name])
         ]
-        admitted = [team for team in children if come[team.name] + inside[team.name] >= (team.needed or 1)]
+        admitted = [
+            team
+            for team in children
+            if come[team.name] + inside[team.name] >= (team.needed or 1)
+        ]
         if len(admitted) < house.trees[tree]:
             return False
     return True
 
 
-def _fits(house: House, staying: Sequence[Guest], coming: Sequence[Guest], homes: Homes) -> bool:
+def _fits(
+    house: House, staying: Sequence[Guest], coming: Sequence[Guest], homes: Homes
+) -> bool:
     return (
-        all(_has_room(house.host(name), staying, coming, homes) for name in set(homes.values()))
+        all(
+            _has_room(house.host(name), staying, coming, homes)
+            for name in set(homes.values())
+        )
         and _are_teams_in_one_domain(house, coming, homes)
         and _keep_apart(house, staying, coming, homes)
         and _have_company(house, staying, coming, homes)
@@ -157,19 +189,29 @@ def _fits(house: House, staying: Sequence[Guest], coming: Sequence[Guest], homes
     )
 
 
-def _has_room(host: Host, staying: Sequence[Guest], coming: Sequence[Guest], homes: Homes) -> bool:
+def _has_room(
+    host: Host, staying: Sequence[Guest], coming: Sequence[Guest], homes: Homes
+) -> bool:
     """Taints, CPU, the port, and devices."""
     here = [guest for guest in coming if homes[guest.name] == host.name]
     before = [guest for guest in staying if guest.home == host.name]
     everybody = [*before, *here]
     if host.is_tainted and not all(guest.tolerates for guest in here):
         return False
-    if sum(guest.takes_port for guest in everybody) > 1 and any(guest.takes_port for guest in here):
+    if sum(guest.takes_port for guest in everybody) > 1 and any(
+        guest.takes_port for guest in here
+    ):
         return False
-    if host.cpu is not None and any(guest.cpu for guest in here) and sum(guest.cpu for guest in everybody) > host.cpu:
+    if (
+        host.cpu is not None
+        and any(guest.cpu for guest in here)
+        and sum(guest.cpu for guest in everybody) > host.cpu
+    ):
         return False
     held = {place for guest in before for place in guest.holds}
-    return _can_serve(here, [place for place in range(host.devices) if place not in held])
+    return _can_serve(
+        here, [place for place in range(host.devices) if place not in held]
+    )
 
 
 def _can_serve(guests: Sequence[Guest], free: Sequence[int]) -> bool:
@@ -184,12 +226,21 @@ def _can_serve(guests: Sequence[Guest], free: Sequence[int]) -> bool:
     return False
 
 
-def _are_teams_in_one_domain(house: House, coming: Sequence[Guest], homes: Homes) -> bool:
+def _are_teams_in_one_domain(
+    house: House, coming: Sequence[Guest], homes: Homes
+) -> bool:
     for team in house.teams.values():
         members = [homes[guest.name] for guest in coming if guest.team == team.name]
         if team.topology and members:
-            there = [guest.home for guest in house.guests if guest.home and guest.team == team.name]
-            domains = {house.host(name).labels.get(team.topology) for name in (*members, *there)}
+            there = [
+                guest.home
+                for guest in house.guests
+                if guest.home and guest.team == team.name
+            ]
+            domains = {
+                house.host(name).labels.get(team.topology)
+                for name in (*members, *there)
+            }
             if len(domains) > 1 or None in domains:
                 return False
     return True
@@ -202,12 +253,19 @@ class _There(NamedTuple):
     host: Host
 
 
-def _placed(house: House, staying: Iterable[Guest], coming: Iterable[Guest], homes: Homes) -> list[_There]:
+def _placed(
+    house: House, staying: Iterable[Guest], coming: Iterable[Guest], homes: Homes
+) -> list[_There]:
     before = [_There(guest, house.host(guest.home)) for guest in staying]
-    return [*before, *(_There(guest, house.host(homes[guest.name])) for guest in coming)]
+    return [
+        *before,
+        *(_There(guest, house.host(homes[guest.name])) for guest in coming),
+    ]
 
 
-def _keep_apart(house: House, staying: Sequence[Guest], coming: Sequence[Guest], homes: Homes) -> bool:
+def _keep_apart(
+    house: House, staying: Sequence[Guest], coming: Sequence[Guest], homes: Homes
+) -> bool:
     """Whether no term of anti-affinity of anybody means one beside it, but for two who were there."""
     everybody = _placed(house, staying, coming, homes)
     new = {guest.name for guest in coming}
@@ -215,12 +273,18 @@ def _keep_apart(house: House, staying: Sequence[Guest], coming: Sequence[Guest],
         if first.guest.name in new or second.guest.name in new:
             for app, key in first.guest.apart:
                 domain = first.host.labels.get(key)
-                if app == second.guest.app and domain is not None and second.host.labels.get(key) == domain:
+                if (
+                    app == second.guest.app
+                    and domain is not None
+                    and second.host.labels.get(key) == domain
+                ):
                     return False
     return True
 
 
-def _have_company(house: House, staying: Sequence[Guest], coming: Sequence[Guest], homes: Homes) -> bool:
+def _have_company(
+    house: House, staying: Sequence[Guest], coming: Sequence[Guest], homes: Homes
+) -> bool:
     """Whether those who come can do so in some order, each to somebody whom all of its terms mean."""
     for order in permutations(coming):
         there = _placed(house, staying, (), homes)
@@ -237,31 +301,55 @@ def _has_company(new: _There, there: Sequence[_There]) -> bool:
     terms = new.guest.near
     if any(key not in new.host.labels for _, key in terms):
         return False
-    meant = [other for other in there if all(other.guest.app == app for app, _ in terms)]
-    seen = [other for other in meant if any(key in other.host.labels for _, key in terms)]
+    meant = [
+        other for other in there if all(other.guest.app == app for app, _ in terms)
+    ]
+    seen = [
+        other for other in meant if any(key in other.host.labels for _, key in terms)
+    ]
     if not seen and all(new.guest.app == app for app, _ in terms):
         return True
-    return all(any(other.host.labels.get(key) == new.host.labels[key] for other in meant) for _, key in terms)
+    return all(
+        any(other.host.labels.get(key) == new.host.labels[key] for other in meant)
+        for _, key in terms
+    )
 
 
-def _are_spread(house: House, staying: Sequence[Guest], coming: Sequence[Guest], homes: Homes) -> bool:
-    return all(_is_spread(house, rule, staying, coming, homes) for rule in {guest.spread for guest in coming} if rule)
+def _are_spread(
+    house: House, staying: Sequence[Guest], coming: Sequence[Guest], homes: Homes
+) -> bool:
+    return all(
+        _is_spread(house, rule, staying, coming, homes)
+        for rule in {guest.spread for guest in coming}
+        if rule
+    )
 
 
 def _is_spread(
-    house: House, rule: tuple[str, str, int], staying: Sequence[Guest], coming: Sequence[Guest], homes: Homes
+    house: House,
+    rule: tuple[str, str, int],
+    staying: Sequence[Guest],
+    coming: Sequence[Guest],
+    homes: Homes,
 ) -> bool:
     """Whether those who come can do so in some order, each to where not many more are meant than elsewhere."""
     app, key, skew = rule
     domains = {host.labels[key] for host in house.hosts if key in host.labels}
     for order in permutations(coming):
-        before = (there.host.labels.get(key) for there in _placed(house, staying, (), homes) if there.guest.app == app)
+        before = (
+            there.host.labels.get(key)
+            for there in _placed(house, staying, (), homes)
+            if there.guest.app == app
+        )
         counts = Counter(before)
         for new in _placed(house, (), order, homes):
             domain = new.host.labels.get(key)
             if new.guest.spread == rule:
                 fewest = min((counts[each] for each in domains), default=0)
-                if domain is None or counts[domain] + (new.guest.app == app) - fewest > skew:
+                if (
+                    domain is None
+                    or counts[domain] + (new.guest.app == app) - fewest > skew
+                ):
                     break
             counts[domain] += new.guest.app == app
         else:

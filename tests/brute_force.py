@@ -17,8 +17,20 @@ from dataclasses import replace
 from itertools import chain, combinations, product
 from typing import NamedTuple
 
-from brute_load import NOTHING, Load, bound, got, granted, in_the_end, joined, left_out, placed, taken, visiting
-from dralloc.names import ClaimKey
+from brute_load import (
+    NOTHING,
+    Load,
+    bound,
+    got,
+    granted,
+    in_the_end,
+    joined,
+    left_out,
+    placed,
+    taken,
+    visiting,
+)
+from dralloc.objects.names import ClaimKey
 from dralloc.problem import (
     MAX_RESULTS,
     Alternative,
@@ -31,9 +43,16 @@ from dralloc.problem import (
     Problem,
     Request,
 )
-from dralloc.solution import Grant, Placement, Solution
+from dralloc.problem.solution import Grant, Placement, Solution
 
-__all__ = ["best", "best_solution", "every_solution", "feasible", "solutions", "without_partial_defects"]
+__all__ = [
+    "best",
+    "best_solution",
+    "every_solution",
+    "feasible",
+    "solutions",
+    "without_partial_defects",
+]
 
 Grants = tuple[Grant, ...]
 Devices = tuple[int, ...]
@@ -48,8 +67,13 @@ class Answer(NamedTuple):
     grants: tuple[Grants, ...] = ()
 
     def plus(self, other: Answer) -> Answer:
-        placements, grants = self.placements + other.placements, self.grants + other.grants
-        return Answer(self.weight + other.weight, self.rank + other.rank, placements, grants)
+        placements, grants = (
+            self.placements + other.placements,
+            self.grants + other.grants,
+        )
+        return Answer(
+            self.weight + other.weight, self.rank + other.rank, placements, grants
+        )
 
     @property
     def worth(self) -> tuple[int, int]:
@@ -75,13 +99,22 @@ def solutions(problem: Problem) -> Iterator[Solution]:
     """All solutions, but one only of those that take exactly the same; the empty one first."""
     answers = START
     for gang in _gangs(problem):
-        answers = _better(chain(answers.items(), _together(problem, answers, gang).items()))
-    yield from (_solution(answer) for load, answer in answers.items() if in_the_end(problem, load))
+        answers = _better(
+            chain(answers.items(), _together(problem, answers, gang).items())
+        )
+    yield from (
+        _solution(answer)
+        for load, answer in answers.items()
+        if in_the_end(problem, load)
+    )
 
 
 def every_solution(problem: Problem) -> Iterator[Solution]:
     """All solutions, also those that take the same for different demands."""
-    ways = [[None, *_demand(problem, index, demand).items()] for index, demand in enumerate(problem.demands)]
+    ways = [
+        [None, *_demand(problem, index, demand).items()]
+        for index, demand in enumerate(problem.demands)
+    ]
     partial: list[tuple[Load, Answer]] = [(NOTHING, Answer())]
     for each in ways:
         partial = [
@@ -90,7 +123,9 @@ def every_solution(problem: Problem) -> Iterator[Solution]:
             if (load := joined(problem, before, way[0]) if way else before) is not None
         ]
     for load, answer in partial:
-        if in_the_end(problem, load) and _have_quorums(problem, [one.demand for one in answer.placements]):
+        if in_the_end(problem, load) and _have_quorums(
+            problem, [one.demand for one in answer.placements]
+        ):
             yield _solution(answer)
 
 
@@ -99,17 +134,26 @@ def feasible(problem: Problem, solution: Solution) -> bool:
     load: Load | None = NOTHING
     for placement in solution.placements:
         own = _load(problem, placement)
-        load = joined(problem, load, own) if load is not None and own is not None else None
+        load = (
+            joined(problem, load, own) if load is not None and own is not None else None
+        )
     demands = [placement.demand for placement in solution.placements]
     whole = _have_quorums(problem, demands)
-    return load is not None and in_the_end(problem, load) and whole and len(demands) == len(set(demands))
+    return (
+        load is not None
+        and in_the_end(problem, load)
+        and whole
+        and len(demands) == len(set(demands))
+    )
 
 
 def _have_quorums(problem: Problem, placed: Iterable[int]) -> bool:
     """Whether every gang with somebody placed has as many as it needs."""
     admitted = Counter(problem.demands[index].gang for index in placed)
     return all(
-        not demand.gang or not admitted[demand.gang] or admitted[demand.gang] >= _needed(problem, demand.gang)
+        not demand.gang
+        or not admitted[demand.gang]
+        or admitted[demand.gang] >= _needed(problem, demand.gang)
         for demand in problem.demands
     )
 
@@ -122,13 +166,20 @@ def _needed(problem: Problem, gang: str) -> int:
 def _load(problem: Problem, placement: Placement) -> Load | None:
     """What a placement takes; None if it is impossible by itself."""
     demand = problem.demands[placement.demand]
-    if placement.node not in problem.candidate_nodes(demand) or len(placement.grants) != len(demand.claims):
+    if placement.node not in problem.candidate_nodes(demand) or len(
+        placement.grants
+    ) != len(demand.claims):
         return None
     load: Load | None = bound(demand)
     for claim, grants in zip(demand.claims, placement.grants, strict=True):
-        known = {tuple(sorted(every)): own for every, _, own in _grants(problem, claim, placement.node)}
+        known = {
+            tuple(sorted(every)): own
+            for every, _, own in _grants(problem, claim, placement.node)
+        }
         own = known.get(tuple(sorted(grants)))
-        load = joined(problem, load, own) if load is not None and own is not None else None
+        load = (
+            joined(problem, load, own) if load is not None and own is not None else None
+        )
     return None if load is None else placed(load)
 
 
@@ -138,16 +189,30 @@ def _best(problem: Problem) -> Answer:
     to_come = sum(max(answer.weight for answer in gang.values()) for gang in gangs)
     for gang in gangs:
         to_come -= max(answer.weight for answer in gang.values())
-        answers = _better(chain(answers.items(), _together(problem, answers, gang).items()))
-        least = max(answer.weight for load, answer in answers.items() if in_the_end(problem, load)) - to_come
-        answers = {load: answer for load, answer in answers.items() if answer.weight >= least}
+        answers = _better(
+            chain(answers.items(), _together(problem, answers, gang).items())
+        )
+        least = (
+            max(
+                answer.weight
+                for load, answer in answers.items()
+                if in_the_end(problem, load)
+            )
+            - to_come
+        )
+        answers = {
+            load: answer for load, answer in answers.items() if answer.weight >= least
+        }
     return max(
-        (answer for load, answer in answers.items() if in_the_end(problem, load)), key=lambda answer: answer.worth
+        (answer for load, answer in answers.items() if in_the_end(problem, load)),
+        key=lambda answer: answer.worth,
     )
 
 
 def _solution(answer: Answer) -> Solution:
-    return Solution(tuple(sorted(answer.placements, key=lambda placement: placement.demand)))
+    return Solution(
+        tuple(sorted(answer.placements, key=lambda placement: placement.demand))
+    )
 
 
 def _better(answers: Iterable[tuple[Load, Answer]]) -> Answers:
@@ -163,7 +228,9 @@ def _together(problem: Problem, first: Answers, second: Answers) -> Answers:
     """Every answer of the one with every answer of the other, where that fits."""
     pairs = (
         (joined(problem, load, other_load), answer.plus(other))
-        for (load, answer), (other_load, other) in product(first.items(), second.items())
+        for (load, answer), (other_load, other) in product(
+            first.items(), second.items()
+        )
     )
     return _better((load, answer) for load, answer in pairs if load is not None)
 
@@ -181,7 +248,11 @@ def _gangs(problem: Problem) -> Iterator[Answers]:
             for chosen in combinations(members, number):
                 answers = START
                 for index in chosen:
-                    answers = _together(problem, answers, _demand(problem, index, problem.demands[index]))
+                    answers = _together(
+                        problem,
+                        answers,
+                        _demand(problem, index, problem.demands[index]),
+                    )
                 every = _better(chain(every.items(), answers.items()))
         yield every
 
@@ -192,69 +263,116 @@ def _demand(problem: Problem, index: int, demand: Demand) -> Answers:
     for node in problem.candidate_nodes(demand):
         answers = {bound(demand): Answer()}
         for claim in demand.claims:
-            each = ((load, Answer(rank=rank, grants=(grants,))) for grants, rank, load in _grants(problem, claim, node))
+            each = (
+                (load, Answer(rank=rank, grants=(grants,)))
+                for grants, rank, load in _grants(problem, claim, node)
+            )
             answers = _together(problem, answers, _better(each))
         for load, answer in answers.items():
             placement = Placement(index, node, answer.grants)
-            ways.append((placed(load), Answer(demand.weight, answer.rank, (placement,))))
+            ways.append(
+                (placed(load), Answer(demand.weight, answer.rank, (placement,)))
+            )
     return _better(ways)
 
 
-def _grants(problem: Problem, claim: Claim, node: int) -> Iterator[tuple[Grants, int, Load]]:
+def _grants(
+    problem: Problem, claim: Claim, node: int
+) -> Iterator[tuple[Grants, int, Load]]:
     """Everything that the claim can get on the node, with its rank and what it takes."""
-    partial: list[tuple[Grants, int, Load]] = [] if _has_defect(claim) else [((), 0, NOTHING)]
+    partial: list[tuple[Grants, int, Load]] = (
+        [] if _has_defect(claim) else [((), 0, NOTHING)]
+    )
     for index, request in enumerate(claim.requests):
         served = list(_served(problem, index, request, node))
         partial = [
             (grants + more, rank + extra, load)
             for (grants, rank, before), (more, extra, own) in product(partial, served)
-            if (load := joined(problem, before, own)) is not None and _keeps_rules(problem, claim, grants + more)
+            if (load := joined(problem, before, own)) is not None
+            and _keeps_rules(problem, claim, grants + more)
         ]
     if _is_bound(problem, claim.key):
-        own = ((grants, rank, joined(problem, load, _got(claim, grants))) for grants, rank, load in partial)
-        partial = [(grants, rank, load) for grants, rank, load in own if load is not None]
+        own = (
+            (grants, rank, joined(problem, load, _got(claim, grants)))
+            for grants, rank, load in partial
+        )
+        partial = [
+            (grants, rank, load) for grants, rank, load in own if load is not None
+        ]
     if not claim.requests or not _is_shared(problem, claim.key):
         yield from partial
         return
     yield (), 0, visiting(claim.key, node)
     for grants, rank, load in partial:
-        home = joined(problem, load, granted(claim.key, node, (grant.device for grant in grants)))
+        home = joined(
+            problem, load, granted(claim.key, node, (grant.device for grant in grants))
+        )
         assert home is not None
         yield grants, rank, home
 
 
 def _is_bound(problem: Problem, key: ClaimKey) -> bool:
     """Whether some demand has the claim under a constraint over several claims."""
-    every = (claim for demand in problem.demands for claim in demand.claims if claim.key == key)
+    every = (
+        claim
+        for demand in problem.demands
+        for claim in demand.claims
+        if claim.key == key
+    )
     return any(constraint.scope for claim in every for constraint in claim.constraints)
 
 
 def _got(claim: Claim, grants: Grants) -> Load:
-    names = (claim.requests[grant.request].alternatives[grant.alternative].name for grant in grants)
-    return got(claim.key, ((name, grant.device) for name, grant in zip(names, grants, strict=True)))
+    names = (
+        claim.requests[grant.request].alternatives[grant.alternative].name
+        for grant in grants
+    )
+    return got(
+        claim.key,
+        ((name, grant.device) for name, grant in zip(names, grants, strict=True)),
+    )
 
 
 def _has_defect(claim: Claim) -> bool:
     """Whether the claim is invalid as a whole: an alternative that is not picked spoils it, too."""
-    return bool(claim.defect) or any(each.defect for request in claim.requests for each in request.alternatives)
+    return bool(claim.defect) or any(
+        each.defect for request in claim.requests for each in request.alternatives
+    )
 
 
 def _is_shared(problem: Problem, key: ClaimKey) -> bool:
-    return sum(claim.key == key for demand in problem.demands for claim in demand.claims) > 1
+    return (
+        sum(claim.key == key for demand in problem.demands for claim in demand.claims)
+        > 1
+    )
 
 
-def _served(problem: Problem, index: int, request: Request, node: int) -> Iterator[tuple[Grants, int, Load]]:
+def _served(
+    problem: Problem, index: int, request: Request, node: int
+) -> Iterator[tuple[Grants, int, Load]]:
     """Every choice of devices for every alternative of a request."""
     for position, alternative in enumerate(request.alternatives):
-        for devices, missing in _choices(problem, alternative, problem.nodes[node], node):
+        for devices, missing in _choices(
+            problem, alternative, problem.nodes[node], node
+        ):
             load: Load | None = left_out(problem, alternative, missing)
             for device in devices:
-                load = load if load is None else joined(problem, load, taken(problem, alternative, device))
+                load = (
+                    load
+                    if load is None
+                    else joined(problem, load, taken(problem, alternative, device))
+                )
             if load is not None:
-                yield tuple(Grant(index, position, device) for device in devices), alternative.rank, load
+                yield (
+                    tuple(Grant(index, position, device) for device in devices),
+                    alternative.rank,
+                    load,
+                )
 
 
-def _choices(problem: Problem, alternative: Alternative, node: Node, index: int) -> Iterator[tuple[Devices, Devices]]:
+def _choices(
+    problem: Problem, alternative: Alternative, node: Node, index: int
+) -> Iterator[tuple[Devices, Devices]]:
     """The sets of devices that the alternative can get, as far as each by itself shows, and what ``All`` lacks."""
     matching = [
         device
@@ -265,7 +383,9 @@ def _choices(problem: Problem, alternative: Alternative, node: Node, index: int)
     ]
     usable = [device for device in matching if _usable(problem, alternative, device)]
     if alternative.count is not None:
-        yield from ((devices, ()) for devices in combinations(usable, alternative.count))
+        yield from (
+            (devices, ()) for devices in combinations(usable, alternative.count)
+        )
     elif all(pool.state is PoolState.USABLE for pool in node.pools):
         for number in range(1, len(usable) + 1):
             for devices in combinations(usable, number):
@@ -281,7 +401,9 @@ def _usable(problem: Problem, alternative: Alternative, device: int) -> bool:
         return False
     if alternative.admin:
         return True
-    return known.slot not in usage.held and (known.slot not in usage.shares or known.shareable)
+    return known.slot not in usage.held and (
+        known.slot not in usage.shares or known.shareable
+    )
 
 
 def _keeps_rules(problem: Problem, claim: Claim, grants: Grants) -> bool:
@@ -290,16 +412,24 @@ def _keeps_rules(problem: Problem, claim: Claim, grants: Grants) -> bool:
     dedicated = [device.slot for device in devices if not device.shareable]
     if len(grants) > MAX_RESULTS or len(dedicated) != len(set(dedicated)):
         return False
-    return all(_agrees(problem, claim, constraint, grants) for constraint in claim.constraints)
+    return all(
+        _agrees(problem, claim, constraint, grants) for constraint in claim.constraints
+    )
 
 
-def _agrees(problem: Problem, claim: Claim, constraint: Constraint, grants: Grants) -> bool:
+def _agrees(
+    problem: Problem, claim: Claim, constraint: Constraint, grants: Grants
+) -> bool:
     covered = [
         problem.devices[grant.device].attributes.get(
-            constraint.compared(claim.requests[grant.request].alternatives[grant.alternative].name)
+            constraint.compared(
+                claim.requests[grant.request].alternatives[grant.alternative].name
+            )
         )
         for grant in grants
-        if constraint.covers(claim.requests[grant.request].alternatives[grant.alternative].name)
+        if constraint.covers(
+            claim.requests[grant.request].alternatives[grant.alternative].name
+        )
     ]
     values = [known for known in covered if known is not None]
     if len(values) < len(covered):
@@ -319,7 +449,11 @@ def without_partial_defects(problem: Problem) -> Problem:
                 demand,
                 claims=tuple(
                     replace(claim, defect="drawn so")
-                    if any(each.defect for request in claim.requests for each in request.alternatives)
+                    if any(
+                        each.defect
+                        for request in claim.requests
+                        for each in request.alternatives
+                    )
                     else claim
                     for claim in demand.claims
                 ),

@@ -6,8 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from dralloc.names import ClaimKey, RequestName
-from dralloc.problem import Alternative, Charge, Constraint, ConstraintKind, Demand, Device, Problem
+from dralloc.objects.names import ClaimKey, RequestName
+from dralloc.problem import (
+    Alternative,
+    Charge,
+    Constraint,
+    ConstraintKind,
+    Demand,
+    Device,
+    Problem,
+)
 
 __all__ = [
     "NOTHING",
@@ -81,11 +89,21 @@ def taken(problem: Problem, alternative: Alternative, device: int) -> Load:
         amounts[counter] += amount
     if known.shareable:
         charged = frozenset((device, counter) for counter, _ in charge.counters)
-        return Load(opened=frozenset({device}), amounts=frozenset(amounts.items()), charged=charged)
-    return Load(held=frozenset({known.slot}), owned=frozenset({device}), amounts=frozenset(amounts.items()))
+        return Load(
+            opened=frozenset({device}),
+            amounts=frozenset(amounts.items()),
+            charged=charged,
+        )
+    return Load(
+        held=frozenset({known.slot}),
+        owned=frozenset({device}),
+        amounts=frozenset(amounts.items()),
+    )
 
 
-def left_out(problem: Problem, alternative: Alternative, devices: Iterable[int]) -> Load:
+def left_out(
+    problem: Problem, alternative: Alternative, devices: Iterable[int]
+) -> Load:
     """What must come true where ``All`` does without these shareable devices: little is left of each."""
     full = set()
     for device in devices:
@@ -93,7 +111,10 @@ def left_out(problem: Problem, alternative: Alternative, devices: Iterable[int])
         used = problem.usage.consumed.get(known.slot, {})
         full.add(
             frozenset(
-                ((known.slot, name), known.capacity[name].total - used.get(name, 0) - amount)
+                (
+                    (known.slot, name),
+                    known.capacity[name].total - used.get(name, 0) - amount,
+                )
                 for name, amount in _charge(problem, alternative, device).capacity
             )
         )
@@ -130,7 +151,9 @@ def bound(demand: Demand) -> Load:
 def placed(load: Load) -> Load:
     """The load of a complete demand: what admin access takes is forgotten, and ``All`` minds what others take."""
     own = _of_all_versions(load.amounts)
-    full = frozenset(frozenset((key, limit + own[key]) for key, limit in each) for each in load.full)
+    full = frozenset(
+        frozenset((key, limit + own[key]) for key, limit in each) for each in load.full
+    )
     return load._replace(admin=frozenset(), admin_amounts=frozenset(), full=full)
 
 
@@ -150,9 +173,15 @@ def joined(problem: Problem, first: Load, second: Load) -> Load | None:
         got=first.got | second.got,
         bound=first.bound | second.bound,
     )
-    if first.held & second.held or {claim for claim, *_ in first.homes} & {claim for claim, *_ in second.homes}:
+    if first.held & second.held or {claim for claim, *_ in first.homes} & {
+        claim for claim, *_ in second.homes
+    }:
         return None
-    fits = _capacities_fit(problem, load) and _counters_fit(problem, load) and _reach(problem, load)
+    fits = (
+        _capacities_fit(problem, load)
+        and _counters_fit(problem, load)
+        and _reach(problem, load)
+    )
     return load if fits and _agree(problem, load) else None
 
 
@@ -166,7 +195,9 @@ def in_the_end(problem: Problem, load: Load) -> bool:
         return False
     amounts = _of_all_versions(load.amounts)
     full = all(any(amounts[key] > limit for key, limit in each) for each in load.full)
-    return full and {claim for claim, _ in load.visits} <= {claim for claim, *_ in load.homes}
+    return full and {claim for claim, _ in load.visits} <= {
+        claim for claim, *_ in load.homes
+    }
 
 
 def _charge(problem: Problem, alternative: Alternative, device: int) -> Charge:
@@ -191,7 +222,11 @@ def _capacities_fit(problem: Problem, load: Load) -> bool:
         return False
     together = dict(_sum(load.amounts, load.admin_amounts))
     slots = {problem.devices[device].slot for device in load.admin}
-    with_admin = (device for device in load.opened | load.admin if problem.devices[device].slot in slots)
+    with_admin = (
+        device
+        for device in load.opened | load.admin
+        if problem.devices[device].slot in slots
+    )
     return all(_holds(problem, device, together) for device in with_admin)
 
 
@@ -200,13 +235,17 @@ def _holds(problem: Problem, device: int, amounts: dict[Drawn | int, int]) -> bo
     known = problem.devices[device]
     used = problem.usage.consumed.get(known.slot, {})
     return all(
-        used.get(name, 0) + sum(amount for total, amount in drawn if total <= capacity.total) <= capacity.total
+        used.get(name, 0)
+        + sum(amount for total, amount in drawn if total <= capacity.total)
+        <= capacity.total
         for name, capacity in known.capacity.items()
         if (drawn := list(_drawn(amounts, known.slot, name)))
     )
 
 
-def _drawn(amounts: dict[Drawn | int, int], slot: int, name: str) -> Iterator[tuple[int, int]]:
+def _drawn(
+    amounts: dict[Drawn | int, int], slot: int, name: str
+) -> Iterator[tuple[int, int]]:
     """What is taken of a capacity, with the totals of the versions that it is taken from."""
     for key, amount in amounts.items():
         if isinstance(key, tuple) and key[:2] == (slot, name):
@@ -226,17 +265,27 @@ def _counters_fit(problem: Problem, load: Load, *, final: bool = False) -> bool:
     shared = {problem.devices[device].slot for device in load.opened}
     if shared & load.held:
         return False
-    counters = Counter({key: amount for key, amount in load.amounts if isinstance(key, int)})
+    counters = Counter(
+        {key: amount for key, amount in load.amounts if isinstance(key, int)}
+    )
     minded = list(_minded(problem, load, final=final))
     overdrawn = {counter.group for counter in problem.counters if counter.free < 0}
-    if any(problem.devices[version].consumes and problem.devices[version].group in overdrawn for version in minded):
+    if any(
+        problem.devices[version].consumes
+        and problem.devices[version].group in overdrawn
+        for version in minded
+    ):
         return False
     for version in load.owned | load.opened:
         for counter, amount in problem.devices[version].consumes:
-            beside = (version, counter) in load.charged and problem.devices[version].slot not in problem.usage.shares
+            beside = (version, counter) in load.charged and problem.devices[
+                version
+            ].slot not in problem.usage.shares
             if version in minded or beside:
                 counters[counter] += amount
-    fits = all(amount <= problem.counters[counter].free for counter, amount in counters.items())
+    fits = all(
+        amount <= problem.counters[counter].free for counter, amount in counters.items()
+    )
     return fits and _compatible(problem, minded)
 
 
@@ -250,7 +299,9 @@ def _minded(problem: Problem, load: Load, *, final: bool) -> Iterator[int]:
         view = problem.devices[device]
         known = load.opened if final else problem.versions[view.slot]
         opening = (other for other in known if problem.devices[other].slot == view.slot)
-        free = device in load.opened and any(_has_no_counters(problem.devices[other]) for other in opening)
+        free = device in load.opened and any(
+            _has_no_counters(problem.devices[other]) for other in opening
+        )
         if view.slot not in problem.usage.shares and not free:
             yield device
 
@@ -262,12 +313,18 @@ def _has_no_counters(device: Device) -> bool:
 def _compatible(problem: Problem, versions: Iterable[int]) -> bool:
     """What is in use on a counter set has a compatibility group in common."""
     usage, common = problem.usage, dict(problem.usage.compatibility)
-    in_use = [device for device in problem.devices if device.slot in usage.held or device.slot in usage.shares]
+    in_use = [
+        device
+        for device in problem.devices
+        if device.slot in usage.held or device.slot in usage.shares
+    ]
     opened = [problem.devices[version] for version in versions]
     for device in (*in_use, *opened):
         for number, groups in device.compatibility:
             common[number] = common.get(number, groups) & groups
-    return all(common[number] for device in opened for number, _ in device.compatibility)
+    return all(
+        common[number] for device in opened for number, _ in device.compatibility
+    )
 
 
 def _reach(problem: Problem, load: Load) -> bool:
@@ -283,21 +340,29 @@ def _reach(problem: Problem, load: Load) -> bool:
 
 def _agree(problem: Problem, load: Load) -> bool:
     """Whether constraints over several claims hold for what these have so far: taking more never mends them."""
-    return all(_holds_over(problem, load, name) for name in {name for name, *_ in load.bound})
+    return all(
+        _holds_over(problem, load, name) for name in {name for name, *_ in load.bound}
+    )
 
 
 def _holds_over(problem: Problem, load: Load, name: str) -> bool:
-    forms = {claim: constraint for over, claim, constraint in load.bound if over == name}
+    forms = {
+        claim: constraint for over, claim, constraint in load.bound if over == name
+    }
     any_form = next(iter(forms.values()))
     assert any_form.scope is not None
     found = [*any_form.scope.held]
     for claim, request, device in load.got:
         if claim in forms and forms[claim].covers(request):
-            values = problem.devices[device].attributes.get(forms[claim].compared(request))
+            values = problem.devices[device].attributes.get(
+                forms[claim].compared(request)
+            )
             if values is None:
                 return False
             found.append(values)
     if any_form.kind is ConstraintKind.MATCH:
-        return len(found) < 2 or any(all(value in each for each in found) for value in found[0])
+        return len(found) < 2 or any(
+            all(value in each for each in found) for value in found[0]
+        )
     carried = [value for values in found for value in values or {None}]
     return len(carried) == len(set(carried))

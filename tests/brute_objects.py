@@ -49,10 +49,15 @@ class Referee:
     in_order: bool
 
     def accepts(self, arrivals: Sequence[Arrival]) -> bool:
-        coming = [(self.pods[arrival.pod], self.nodes[arrival.node]) for arrival in arrivals]
+        coming = [
+            (self.pods[arrival.pod], self.nodes[arrival.node]) for arrival in arrivals
+        ]
         if len({arrival.pod for arrival in arrivals}) < len(arrivals):
             return False
-        if any(name_of(pod) in self.homes and self.homes[name_of(pod)] != name_of(node)[1] for pod, node in coming):
+        if any(
+            name_of(pod) in self.homes and self.homes[name_of(pod)] != name_of(node)[1]
+            for pod, node in coming
+        ):
             return False
         new = [(pod, node) for pod, node in coming if name_of(pod) not in self.homes]
         if any(pod["spec"].get("schedulingGates") for pod, _ in new):
@@ -70,20 +75,39 @@ class Referee:
     @property
     def homes(self) -> Mapping[tuple[str, str], str]:
         """The nodes of pods that have one."""
-        return {name: pod["spec"]["nodeName"] for name, pod in self.pods.items() if pod["spec"].get("nodeName")}
+        return {
+            name: pod["spec"]["nodeName"]
+            for name, pod in self.pods.items()
+            if pod["spec"].get("nodeName")
+        }
 
     @property
     def _running(self) -> list[tuple[Json, Json]]:
-        return [(self.pods[name], self.nodes[node]) for name, node in self.homes.items()]
+        return [
+            (self.pods[name], self.nodes[node]) for name, node in self.homes.items()
+        ]
 
     def _keep_filters(self, new: There) -> bool:
-        rules: list[Passes] = [self._is_near, self._is_apart, is_allowed, has_room, has_ports]
+        rules: list[Passes] = [
+            self._is_near,
+            self._is_apart,
+            is_allowed,
+            has_room,
+            has_ports,
+        ]
         if self.in_order:
-            return all(self._passes(rule, new) for rule in (*rules, self._is_even_at_all))
-        constraints = {repr(one): one for pod, _ in new for one in self._constraints(pod)}
+            return all(
+                self._passes(rule, new) for rule in (*rules, self._is_even_at_all)
+            )
+        constraints = {
+            repr(one): one for pod, _ in new for one in self._constraints(pod)
+        }
         # A constraint is the same for all pods that have it with the same meaning.
         spreads = [self._only(one) for one in constraints.values()]
-        return all(any(self._passes(rule, order) for order in permutations(new)) for rule in (*rules, *spreads))
+        return all(
+            any(self._passes(rule, order) for order in permutations(new))
+            for rule in (*rules, *spreads)
+        )
 
     def _passes(self, rule: Passes, order: There) -> bool:
         there = self._running
@@ -95,7 +119,9 @@ class Referee:
 
     # Affinity.
 
-    def _means(self, term: Json, owner: Json, other: Json, *, own: bool = False) -> bool:
+    def _means(
+        self, term: Json, owner: Json, other: Json, *, own: bool = False
+    ) -> bool:
         """Whether a term of a pod means another.
 
         Parameters
@@ -104,26 +130,46 @@ class Referee:
             Whether the term is of the pod that comes, in an answer of the scheduler: it forgets labels of namespaces.
         """
         space = name_of(other)[0]
-        names = term.get("namespaces") or ([] if "namespaceSelector" in term else [name_of(owner)[0]])
+        names = term.get("namespaces") or (
+            [] if "namespaceSelector" in term else [name_of(owner)[0]]
+        )
         labels = {"kubernetes.io/metadata.name": space}
         for one in self.objects:
             if one["kind"] == "Namespace" and one["metadata"]["name"] == space:
                 labels |= one["metadata"].get("labels", {})
-        by_selector = "namespaceSelector" in term and selects(term["namespaceSelector"], labels)
-        by_nothing = own and self.in_order and "namespaceSelector" in term and selects(term["namespaceSelector"], {})
+        by_selector = "namespaceSelector" in term and selects(
+            term["namespaceSelector"], labels
+        )
+        by_nothing = (
+            own
+            and self.in_order
+            and "namespaceSelector" in term
+            and selects(term["namespaceSelector"], {})
+        )
         if space not in names and not by_selector and not by_nothing:
             return False
-        return "labelSelector" in term and selects(self._with_keys(term, owner), labels_of(other))
+        return "labelSelector" in term and selects(
+            self._with_keys(term, owner), labels_of(other)
+        )
 
     @staticmethod
     def _with_keys(term: Json, owner: Json) -> Json:
         """The selector with what ``matchLabelKeys`` and ``mismatchLabelKeys`` add to it."""
         more: list[Json] = []
-        for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
+        for field, operator in (
+            ("matchLabelKeys", "In"),
+            ("mismatchLabelKeys", "NotIn"),
+        ):
             keys = [key for key in term.get(field, []) if key in labels_of(owner)]
-            more += ({"key": key, "operator": operator, "values": [labels_of(owner)[key]]} for key in keys)
+            more += (
+                {"key": key, "operator": operator, "values": [labels_of(owner)[key]]}
+                for key in keys
+            )
         selector: Json = term["labelSelector"]
-        return {**selector, "matchExpressions": [*selector.get("matchExpressions", []), *more]}
+        return {
+            **selector,
+            "matchExpressions": [*selector.get("matchExpressions", []), *more],
+        }
 
     def _is_near(self, pod: Json, node: Json, there: There) -> bool:
         terms = terms_of(pod, "podAffinity")
@@ -138,15 +184,22 @@ class Referee:
                 places |= {(key, labels_of(home)[key]) for key in keys}
         if not places:
             return all(self._means(term, pod, pod, own=True) for term in terms)
-        return all((term["topologyKey"], labels_of(node)[term["topologyKey"]]) in places for term in terms)
+        return all(
+            (term["topologyKey"], labels_of(node)[term["topologyKey"]]) in places
+            for term in terms
+        )
 
     def _is_apart(self, pod: Json, node: Json, there: There) -> bool:
         for other, home in there:
             for term in terms_of(pod, "podAntiAffinity"):
-                if self._means(term, pod, other, own=True) and in_one_domain(term["topologyKey"], node, home):
+                if self._means(term, pod, other, own=True) and in_one_domain(
+                    term["topologyKey"], node, home
+                ):
                     return False
             for term in terms_of(other, "podAntiAffinity"):
-                if self._means(term, other, pod) and in_one_domain(term["topologyKey"], node, home):
+                if self._means(term, other, pod) and in_one_domain(
+                    term["topologyKey"], node, home
+                ):
                     return False
         return True
 
@@ -164,35 +217,54 @@ class Referee:
                 name
                 for name, node in self.nodes.items()
                 if all(other["topologyKey"] in labels_of(node) for other in every)
-                and (one.get("nodeAffinityPolicy") == "Ignore" or is_selected(pod, node))
-                and (one.get("nodeTaintsPolicy") != "Honor" or is_tolerated(pod, taints_of(node)))
+                and (
+                    one.get("nodeAffinityPolicy") == "Ignore" or is_selected(pod, node)
+                )
+                and (
+                    one.get("nodeTaintsPolicy") != "Honor"
+                    or is_tolerated(pod, taints_of(node))
+                )
             ]
             yield {
                 "namespace": name_of(pod)[0],
-                "selector": self._with_keys(one, pod) if "labelSelector" in one else None,
-                "limits": (one["topologyKey"], one["maxSkew"], one.get("minDomains", 1)),
+                "selector": self._with_keys(one, pod)
+                if "labelSelector" in one
+                else None,
+                "limits": (
+                    one["topologyKey"],
+                    one["maxSkew"],
+                    one.get("minDomains", 1),
+                ),
                 "eligible": eligible,
             }
 
     def _only(self, constraint: Json) -> Passes:
         def passes(pod: Json, node: Json, there: There) -> bool:
-            return constraint not in list(self._constraints(pod)) or self._is_even(constraint, pod, node, there)
+            return constraint not in list(self._constraints(pod)) or self._is_even(
+                constraint, pod, node, there
+            )
 
         return passes
 
     def _is_even_at_all(self, pod: Json, node: Json, there: There) -> bool:
-        return all(self._is_even(one, pod, node, there) for one in self._constraints(pod))
+        return all(
+            self._is_even(one, pod, node, there) for one in self._constraints(pod)
+        )
 
     def _is_even(self, constraint: Json, pod: Json, node: Json, there: There) -> bool:
         key, skew, domains = constraint["limits"]
         if key not in labels_of(node):
             return False
-        counts = dict.fromkeys([labels_of(self.nodes[name])[key] for name in constraint["eligible"]], 0)
+        counts = dict.fromkeys(
+            [labels_of(self.nodes[name])[key] for name in constraint["eligible"]], 0
+        )
         selector = constraint["selector"]
         is_real = selector is not None and any(selector.values())
         for other, home in there:
             is_counted = (
-                is_real and name_of(other)[0] == constraint["namespace"] and selects(selector, labels_of(other))
+                is_real
+                and name_of(other)[0] == constraint["namespace"]
+                and selects(selector, labels_of(other))
             )
             if is_counted and name_of(home)[1] in constraint["eligible"]:
                 counts[labels_of(home)[key]] += 1
@@ -208,14 +280,28 @@ class Referee:
         for kind in ("PodGroup", "CompositePodGroup"):
             for group in self.objects:
                 if group["kind"] == kind and not coming.isdisjoint(self._below(group)):
-                    if not self._is_admitted(group, homes) or not self._is_in_order(group):
+                    if not self._is_admitted(group, homes) or not self._is_in_order(
+                        group
+                    ):
                         return False
                     if not self._is_in_one_domain(group, homes):
                         return False
-        return all(self._group(*name) for pod in coming for name in [self._group_name(pod)] if name)
+        return all(
+            self._group(*name)
+            for pod in coming
+            for name in [self._group_name(pod)]
+            if name
+        )
 
     def _group(self, kind: str, name: tuple[str, str]) -> Json | None:
-        return next((one for one in self.objects if one["kind"] == kind and name_of(one) == name), None)
+        return next(
+            (
+                one
+                for one in self.objects
+                if one["kind"] == kind and name_of(one) == name
+            ),
+            None,
+        )
 
     def _group_name(self, pod: tuple[str, str]) -> tuple[str, tuple[str, str]] | None:
         name = self.pods[pod]["spec"].get("schedulingGroup", {}).get("podGroupName")
@@ -226,33 +312,52 @@ class Referee:
             one
             for one in self.objects
             if one["kind"] in ("PodGroup", "CompositePodGroup")
-            and one["spec"].get("parentCompositePodGroupName") == group["metadata"]["name"]
+            and one["spec"].get("parentCompositePodGroupName")
+            == group["metadata"]["name"]
             and name_of(one)[0] == name_of(group)[0]
         ]
 
     def _below(self, group: Json) -> set[tuple[str, str]]:
         """The pods of a group, or of those below it."""
         if group["kind"] == "CompositePodGroup":
-            return {pod for child in self._children(group) for pod in self._below(child)}
-        return {pod for pod in self.pods if self._group_name(pod) == ("PodGroup", name_of(group))}
+            return {
+                pod for child in self._children(group) for pod in self._below(child)
+            }
+        return {
+            pod
+            for pod in self.pods
+            if self._group_name(pod) == ("PodGroup", name_of(group))
+        }
 
     def _is_in_order(self, group: Json) -> bool:
         parent = group["spec"].get("parentCompositePodGroupName")
-        return parent is None or self._group("CompositePodGroup", (name_of(group)[0], parent)) is not None
+        return (
+            parent is None
+            or self._group("CompositePodGroup", (name_of(group)[0], parent)) is not None
+        )
 
     def _is_admitted(self, group: Json, homes: Mapping[tuple[str, str], str]) -> bool:
         gang = group["spec"].get("schedulingPolicy", {}).get("gang", {})
         if group["kind"] == "CompositePodGroup":
-            admitted = sum(self._is_admitted(child, homes) for child in self._children(group))
+            admitted = sum(
+                self._is_admitted(child, homes) for child in self._children(group)
+            )
             return bool(admitted >= gang.get("minGroupCount", 1))
-        there = sum(pod in homes or self._is_left_to_others(self.pods[pod]) for pod in self._below(group))
+        there = sum(
+            pod in homes or self._is_left_to_others(self.pods[pod])
+            for pod in self._below(group)
+        )
         return bool(there >= gang.get("minCount", 1))
 
     def _is_left_to_others(self, pod: Json) -> bool:
         spec = pod["spec"]
-        return not (self.in_order or spec.get("resourceClaims") or spec.get("schedulingGates"))
+        return not (
+            self.in_order or spec.get("resourceClaims") or spec.get("schedulingGates")
+        )
 
-    def _is_in_one_domain(self, group: Json, homes: Mapping[tuple[str, str], str]) -> bool:
+    def _is_in_one_domain(
+        self, group: Json, homes: Mapping[tuple[str, str], str]
+    ) -> bool:
         constraints = group["spec"].get("schedulingConstraints", {}).get("topology", [])
         if not constraints or (self.in_order and group["kind"] == "CompositePodGroup"):
             return True
@@ -282,38 +387,62 @@ def in_one_domain(key: str, node: Json, other: Json) -> bool:
 
 def terms_of(pod: Json, way: str) -> list[Json]:
     affinity = pod["spec"].get("affinity", {}).get(way, {})
-    found: list[Json] = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", [])
+    found: list[Json] = affinity.get(
+        "requiredDuringSchedulingIgnoredDuringExecution", []
+    )
     return found
 
 
 def selects(selector: Json, labels: Mapping[str, str]) -> bool:
-    if any(labels.get(key) != value for key, value in selector.get("matchLabels", {}).items()):
+    if any(
+        labels.get(key) != value
+        for key, value in selector.get("matchLabels", {}).items()
+    ):
         return False
     return all(holds(one, labels) for one in selector.get("matchExpressions", []))
 
 
 def holds(requirement: Json, labels: Mapping[str, str]) -> bool:
-    key, operator, values = requirement["key"], requirement["operator"], requirement.get("values", [])
+    key, operator, values = (
+        requirement["key"],
+        requirement["operator"],
+        requirement.get("values", []),
+    )
     if operator in ("Exists", "DoesNotExist"):
         return bool((key in labels) == (operator == "Exists"))
     if operator in ("Gt", "Lt"):
         sign = 1 if operator == "Gt" else -1
-        return key in labels and labels[key].isdecimal() and sign * (int(labels[key]) - int(values[0])) > 0
+        return (
+            key in labels
+            and labels[key].isdecimal()
+            and sign * (int(labels[key]) - int(values[0])) > 0
+        )
     return bool((labels.get(key) in values) == (operator == "In"))
 
 
 def is_selected(pod: Json, node: Json) -> bool:
     spec = pod["spec"]
-    if any(labels_of(node).get(key) != value for key, value in spec.get("nodeSelector", {}).items()):
+    if any(
+        labels_of(node).get(key) != value
+        for key, value in spec.get("nodeSelector", {}).items()
+    ):
         return False
-    affinity = spec.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution")
+    affinity = (
+        spec.get("affinity", {})
+        .get("nodeAffinity", {})
+        .get("requiredDuringSchedulingIgnoredDuringExecution")
+    )
     if affinity is None:
         return True
     for term in affinity["nodeSelectorTerms"]:
         conditions = term.get("matchExpressions", []), term.get("matchFields", [])
         name = {"metadata.name": name_of(node)[1]}
         by_labels = all(holds(one, labels_of(node)) for one in conditions[0])
-        if any(conditions) and by_labels and all(holds(one, name) for one in conditions[1]):
+        if (
+            any(conditions)
+            and by_labels
+            and all(holds(one, name) for one in conditions[1])
+        ):
             return True
     return False
 
@@ -327,7 +456,10 @@ def is_tolerated(pod: Json, taints: Sequence[Json]) -> bool:
             for one in pod["spec"].get("tolerations", [])
             if one.get("key", taint["key"]) == taint["key"]
             and one.get("effect", taint["effect"]) == taint["effect"]
-            and (one.get("operator") == "Exists" or one.get("value", "") == taint.get("value", ""))
+            and (
+                one.get("operator") == "Exists"
+                or one.get("value", "") == taint.get("value", "")
+            )
         ]
         if not tolerations:
             return False
@@ -336,7 +468,11 @@ def is_tolerated(pod: Json, taints: Sequence[Json]) -> bool:
 
 def is_allowed(pod: Json, node: Json, _: There) -> bool:
     """Whether a pod may be on a node at all."""
-    cordoned = [{"key": HIDDEN, "effect": "NoSchedule"}] if node.get("spec", {}).get("unschedulable") else []
+    cordoned = (
+        [{"key": HIDDEN, "effect": "NoSchedule"}]
+        if node.get("spec", {}).get("unschedulable")
+        else []
+    )
     return is_selected(pod, node) and is_tolerated(pod, [*taints_of(node), *cordoned])
 
 
@@ -368,17 +504,28 @@ def requests(pod: Json) -> dict[str, Fraction]:
     for container in spec.get("containers", []):
         running = running + asked(container)
     moments.append(running)
-    found = {name: max(moment[name] for moment in moments) for moment in moments for name in moment}
+    found = {
+        name: max(moment[name] for moment in moments)
+        for moment in moments
+        for name in moment
+    }
     found |= asked(spec)
-    overhead = {name: number(amount) for name, amount in spec.get("overhead", {}).items()}
-    total = {name: Fraction(found.get(name, 0) + overhead.get(name, 0)) for name in {*found, *overhead}}
+    overhead = {
+        name: number(amount) for name, amount in spec.get("overhead", {}).items()
+    }
+    total = {
+        name: Fraction(found.get(name, 0) + overhead.get(name, 0))
+        for name in {*found, *overhead}
+    }
     return {**total, "pods": Fraction(1)}
 
 
 def asked(container: Json) -> Counter[str]:
     resources = container.get("resources", {})
     amounts = {**resources.get("limits", {}), **resources.get("requests", {})}
-    found: Counter[Any] = Counter({name: number(amount) for name, amount in amounts.items()})
+    found: Counter[Any] = Counter(
+        {name: number(amount) for name, amount in amounts.items()}
+    )
     return found
 
 
@@ -391,7 +538,12 @@ def number(text: str) -> Fraction:
 
 def has_ports(pod: Json, node: Json, there: There) -> bool:
     """Whether no other pod on a node has a port that a pod wants."""
-    taken = [port for other, home in there if name_of(home) == name_of(node) for port in ports(other)]
+    taken = [
+        port
+        for other, home in there
+        if name_of(home) == name_of(node)
+        for port in ports(other)
+    ]
     return not any(
         one[1:] == other[1:] and (one[0] == other[0] or "0.0.0.0" in (one[0], other[0]))
         for one in ports(pod)

@@ -12,9 +12,16 @@ from fractions import Fraction
 from itertools import permutations
 
 from brute_force import every_solution
-from dralloc.problem.inter_pod import Affinity, AntiAffinity, InterPodRule, OneDomain, Role, Spread
-from dralloc.quantity import NANOS
-from dralloc.solution import Placement, Solution
+from dralloc.objects.quantity import NANOS
+from dralloc.problem.inter_pod import (
+    Affinity,
+    AntiAffinity,
+    InterPodRule,
+    OneDomain,
+    Role,
+    Spread,
+)
+from dralloc.problem.solution import Placement, Solution
 from pod_strategies import BoundPods
 
 __all__ = ["best_bound", "is_bound_right"]
@@ -25,7 +32,11 @@ Coming = tuple[int, str]
 
 def best_bound(pods: BoundPods) -> tuple[int, int]:
     """The largest total weight of placed demands, and the smallest total rank with which it can be reached."""
-    found = (_worth(pods, one) for one in every_solution(pods.devices) if is_bound_right(pods, one.placements))
+    found = (
+        _worth(pods, one)
+        for one in every_solution(pods.devices)
+        if is_bound_right(pods, one.placements)
+    )
     weight, rank = max(found)
     return weight, -rank
 
@@ -35,7 +46,11 @@ def is_bound_right(pods: BoundPods, placements: Sequence[Placement]) -> bool:
     return (
         _has_room(pods, placements)
         and _are_groups_complete(pods, placements)
-        and any(_pass(pods, order) for order in permutations(_coming(pods, placements)) if _may_come(pods, order))
+        and any(
+            _pass(pods, order)
+            for order in permutations(_coming(pods, placements))
+            if _may_come(pods, order)
+        )
     )
 
 
@@ -46,23 +61,38 @@ def _worth(pods: BoundPods, solution: Solution) -> tuple[int, int]:
         weight += demand.weight
         for claim, grants in zip(demand.claims, placement.grants, strict=True):
             picked = {(grant.request, grant.alternative) for grant in grants}
-            rank -= sum(claim.requests[request].alternatives[choice].rank for request, choice in picked)
+            rank -= sum(
+                claim.requests[request].alternatives[choice].rank
+                for request, choice in picked
+            )
     return weight, rank
 
 
 def _has_room(pods: BoundPods, placements: Iterable[Placement]) -> bool:
     taken: Counter[tuple[int, str]] = Counter()
     for placement in placements:
-        taken.update({(placement.node, name): amount for name, amount in pods.asked.get(placement.demand, {}).items()})
+        taken.update(
+            {
+                (placement.node, name): amount
+                for name, amount in pods.asked.get(placement.demand, {}).items()
+            }
+        )
         of_devices = _of_devices(pods, placement)
         caps = pods.uses[placement.demand].caps if placement.demand in pods.uses else {}
-        if of_devices is None or any(of_devices[name] > cap for name, cap in caps.items() if name in _taken(pods)):
+        if of_devices is None or any(
+            of_devices[name] > cap for name, cap in caps.items() if name in _taken(pods)
+        ):
             return False
         taken.update(
-            {(placement.node, f"node {name}"): amount for name, amount in of_devices.items() if name not in caps}
+            {
+                (placement.node, f"node {name}"): amount
+                for name, amount in of_devices.items()
+                if name not in caps
+            }
         )
     return all(
-        pods.stocks[node].total[name] >= amount + sum(each.get(name, 0) for each in pods.stocks[node].used.values())
+        pods.stocks[node].total[name]
+        >= amount + sum(each.get(name, 0) for each in pods.stocks[node].used.values())
         for (node, name), amount in taken.items()
         if amount and name in pods.stocks[node].total
     )
@@ -71,7 +101,11 @@ def _has_room(pods: BoundPods, placements: Iterable[Placement]) -> bool:
 def _are_groups_complete(pods: BoundPods, placements: Iterable[Placement]) -> bool:
     """Whether every group of groups below which somebody is placed has enough children with somebody."""
     placed = [pods.devices.demands[one.demand] for one in placements]
-    groups = {group for demand in placed for group in (demand.parent.upwards() if demand.parent else ())}
+    groups = {
+        group
+        for demand in placed
+        for group in (demand.parent.upwards() if demand.parent else ())
+    }
     for group in groups:
         gangs = {demand.gang for demand in placed if demand.parent is group}
         below = {other.name for other in groups if other.parent is group}
@@ -82,24 +116,39 @@ def _are_groups_complete(pods: BoundPods, placements: Iterable[Placement]) -> bo
 
 def _taken(pods: BoundPods) -> set[str]:
     """The resources that any device takes something of."""
-    return {part.resource for device in pods.devices.devices for part in device.footprint}
+    return {
+        part.resource for device in pods.devices.devices for part in device.footprint
+    }
 
 
 def _of_devices(pods: BoundPods, placement: Placement) -> Counter[str] | None:
     """What devices take for a pod that says how it uses them; None if they follow a capacity that nobody consumes."""
     found: Counter[str] = Counter()
     demand = pods.devices.demands[placement.demand]
-    for claim, grants in zip(demand.claims, placement.grants, strict=True) if placement.demand in pods.uses else ():
+    for claim, grants in (
+        zip(demand.claims, placement.grants, strict=True)
+        if placement.demand in pods.uses
+        else ()
+    ):
         for request, choice, number in grants:
-            device, index = pods.devices.devices[number], claim.requests[request].alternatives[choice].index
+            device, index = (
+                pods.devices.devices[number],
+                claim.requests[request].alternatives[choice].index,
+            )
             charge = pods.devices.eligibility.charge(index, number)
             consumed = dict(charge.capacity) if charge else {}
             for part in device.footprint:
                 if part.capacity and not device.shareable:
                     return None
-                factor = Fraction(consumed[part.capacity], NANOS) if part.capacity else 1
+                factor = (
+                    Fraction(consumed[part.capacity], NANOS) if part.capacity else 1
+                )
                 containers = pods.uses[placement.demand].containers[claim.key]
-                found[part.resource] += int(part.multiplier * factor) + part.per_pod + part.per_container * containers
+                found[part.resource] += (
+                    int(part.multiplier * factor)
+                    + part.per_pod
+                    + part.per_container * containers
+                )
     return found
 
 
@@ -109,7 +158,10 @@ def _coming(pods: BoundPods, placements: Iterable[Placement]) -> list[Coming]:
 
 def _may_come(pods: BoundPods, order: Sequence[Coming]) -> bool:
     """Whether nobody comes before pods that run."""
-    runs = [any(role.runs for role in pods.devices.demands[demand].roles) for demand, _ in order]
+    runs = [
+        any(role.runs for role in pods.devices.demands[demand].roles)
+        for demand, _ in order
+    ]
     return runs == sorted(runs, reverse=True)
 
 
@@ -124,7 +176,10 @@ def _pass(pods: BoundPods, order: Sequence[Coming]) -> bool:
 
 
 def _nodes_of(
-    pods: BoundPods, there: Iterable[Coming], rule: InterPodRule, wanted: Callable[[Role], bool]
+    pods: BoundPods,
+    there: Iterable[Coming],
+    rule: InterPodRule,
+    wanted: Callable[[Role], bool],
 ) -> list[str]:
     """The nodes of those who are there and have such a role."""
     return [
@@ -141,9 +196,17 @@ def _apart(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> b
     domain = rule.domains.get(node)
     if domain is None:
         return True
-    meant = {rule.domains.get(one) for one in _nodes_of(pods, there, rule, lambda other: other.counts)} | rule.counted
-    having = {rule.domains.get(one) for one in _nodes_of(pods, there, rule, lambda other: other.carries)} | rule.carried
-    return not (role.carries and domain in meant) and not (role.counts and domain in having)
+    meant = {
+        rule.domains.get(one)
+        for one in _nodes_of(pods, there, rule, lambda other: other.counts)
+    } | rule.counted
+    having = {
+        rule.domains.get(one)
+        for one in _nodes_of(pods, there, rule, lambda other: other.carries)
+    } | rule.carried
+    return not (role.carries and domain in meant) and not (
+        role.counts and domain in having
+    )
 
 
 def _near(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> bool:
@@ -160,7 +223,10 @@ def _near(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> bo
         return False
     if not any(places):
         return role.counts
-    return all(domains[node] in place for domains, place in zip(rule.domains, places, strict=True))
+    return all(
+        domains[node] in place
+        for domains, place in zip(rule.domains, places, strict=True)
+    )
 
 
 def _even(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> bool:
@@ -174,7 +240,11 @@ def _even(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> bo
     counts = Counter(dict(rule.counted))
     for one in _nodes_of(pods, there, rule, lambda other: other.counts):
         counts.update([rule.domains[one]] if one in rule.domains else [])
-    least = min(counts[domain] for domain in domains) if len(domains) >= rule.min_domains else 0
+    least = (
+        min(counts[domain] for domain in domains)
+        if len(domains) >= rule.min_domains
+        else 0
+    )
     return counts[rule.domains[node]] + role.counts - least <= rule.max_skew
 
 
@@ -183,7 +253,9 @@ def _same(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> bo
     assert isinstance(rule, OneDomain)
     others = _nodes_of(pods, there, rule, lambda other: other.carries)
     domains = {rule.domains.get(one) for one in others}
-    return not role.carries or (node in rule.domains and domains <= {rule.domains[node]})
+    return not role.carries or (
+        node in rule.domains and domains <= {rule.domains[node]}
+    )
 
 
 _FILTERS = {AntiAffinity: _apart, Affinity: _near, Spread: _even, OneDomain: _same}

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from dralloc.budget import Budget
-from dralloc.names import ClaimKey
+from dralloc.objects.budget import Budget
+from dralloc.objects.names import ClaimKey
 from dralloc.problem import Alternative, Claim, Demand, Problem, Request
 
 __all__ = ["NAMESPACES", "budgeted"]
@@ -18,7 +18,9 @@ NAMESPACES = ("blue", "green", "red")
 @st.composite
 def budgeted(draw: st.DrawFn, problem: Problem) -> Problem:
     """The problem with its demands in several namespaces with caps, with something to share, or both."""
-    demands = tuple(renamed(demand, draw(st.sampled_from(NAMESPACES))) for demand in problem.demands)
+    demands = tuple(
+        renamed(demand, draw(st.sampled_from(NAMESPACES))) for demand in problem.demands
+    )
     fair, capped = draw(st.sampled_from([(True, False), (False, True), (True, True)]))
     resource = draw(st.sampled_from(["memory", "counter-0", "counter-1"]))
     budgets = tuple(
@@ -38,14 +40,21 @@ def budgeted(draw: st.DrawFn, problem: Problem) -> Problem:
 def renamed(demand: Demand, namespace: str) -> Demand:
     """The demand in another namespace, with claims of its own and without defects of single alternatives."""
     claims = tuple(
-        replace(claim, key=ClaimKey(namespace, f"{demand.key.name}-{claim.key.name}"), requests=sound(claim))
+        replace(
+            claim,
+            key=ClaimKey(namespace, f"{demand.key.name}-{claim.key.name}"),
+            requests=sound(claim),
+        )
         for claim in demand.claims
     )
     return replace(demand, key=ClaimKey(namespace, demand.key.name), claims=claims)
 
 
 def sound(claim: Claim) -> tuple[Request, ...]:
-    return tuple(replace(one, alternatives=tuple(map(without_defect, one.alternatives))) for one in claim.requests)
+    return tuple(
+        replace(one, alternatives=tuple(map(without_defect, one.alternatives)))
+        for one in claim.requests
+    )
 
 
 def without_defect(alternative: Alternative) -> Alternative:

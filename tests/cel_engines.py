@@ -58,7 +58,9 @@ def _ours(value: Any) -> object:
         case tuple():
             return "list", [_ours(item) for item in value]
         case dict():
-            return "map", sorted((repr(_ours(key)), _ours(item)) for key, item in value.items())
+            return "map", sorted(
+                (repr(_ours(key)), _ours(item)) for key, item in value.items()
+            )
         case Duration() | TimestampValue():
             return type(value).__name__.lower().removesuffix("value"), value.nanos
     raise AssertionError(value)
@@ -99,7 +101,9 @@ def _theirs(value: Any) -> object:
         case list():
             return "list", [_theirs(item) for item in value]
         case dict():
-            return "map", sorted((repr(_theirs(key)), _theirs(item)) for key, item in value.items())
+            return "map", sorted(
+                (repr(_theirs(key)), _theirs(item)) for key, item in value.items()
+            )
         case timedelta():
             return "duration", _nanos(value)
         case datetime():
@@ -119,7 +123,9 @@ def _cel_value(value: Any) -> Any:
         case list():
             return celtypes.ListType([_cel_value(item) for item in value])
         case dict():
-            return celtypes.MapType({_cel_value(key): _cel_value(item) for key, item in value.items()})
+            return celtypes.MapType(
+                {_cel_value(key): _cel_value(item) for key, item in value.items()}
+            )
     raise AssertionError(value)
 
 
@@ -127,6 +133,11 @@ _CEL: Final = celpy.Environment()
 _CEL_DEVICE: Final = _cel_value(
     {
         "driver": DOMAIN,
-        "attributes": {DOMAIN: {name: next(iter(value.values())) for name, value in WIRE["attributes"].items()}},
+        "attributes": {
+            DOMAIN: {
+                name: next(iter(value.values()))
+                for name, value in WIRE["attributes"].items()
+            }
+        },
     }
 )

@@ -63,7 +63,19 @@ def runtime_message(expression: str, device: CelDevice = GPU) -> str:
 
 _ATOMS = st.sampled_from(
     [
-        *("true", "false", "null", "0", "1", "-1", "2u", "1.5", "9223372036854775807", "-9223372036854775808", "0.0"),
+        *(
+            "true",
+            "false",
+            "null",
+            "0",
+            "1",
+            "-1",
+            "2u",
+            "1.5",
+            "9223372036854775807",
+            "-9223372036854775808",
+            "0.0",
+        ),
         *(
             '"a"',
             '""',
@@ -79,38 +91,173 @@ _ATOMS = st.sampled_from(
             "[]",
             "{}",
         ),
-        *("device", "device.driver", "x", ATTRIBUTES, CAPACITY, "device.attributes", "device.capacity", "int", "type"),
+        *(
+            "device",
+            "device.driver",
+            "x",
+            ATTRIBUTES,
+            CAPACITY,
+            "device.attributes",
+            "device.capacity",
+            "int",
+            "type",
+        ),
         *(f"{ATTRIBUTES}.{name}" for name in WIRE["attributes"] if "/" not in name),
-        *(f"{ATTRIBUTES}.nosuch", f"{ATTRIBUTES}.?model", f"{CAPACITY}.memory", 'quantity("1Gi")', 'semver("1.2.3")'),
-        *('duration("1h")', 'timestamp("2024-01-01T00:00:00Z")', "optional.none()", "optional.of(1)", "1/0", "dyn(1)"),
-        *('ip("10.0.0.1")', 'cidr("10.0.0.0/8")', 'url("https://a.b/c?d=e")', "format.uuid()", "lists.range(3)"),
+        *(
+            f"{ATTRIBUTES}.nosuch",
+            f"{ATTRIBUTES}.?model",
+            f"{CAPACITY}.memory",
+            'quantity("1Gi")',
+            'semver("1.2.3")',
+        ),
+        *(
+            'duration("1h")',
+            'timestamp("2024-01-01T00:00:00Z")',
+            "optional.none()",
+            "optional.of(1)",
+            "1/0",
+            "dyn(1)",
+        ),
+        *(
+            'ip("10.0.0.1")',
+            'cidr("10.0.0.0/8")',
+            'url("https://a.b/c?d=e")',
+            "format.uuid()",
+            "lists.range(3)",
+        ),
     ]
 )
-_BINARY = st.sampled_from(["+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "in", "&&", "||"])
+_BINARY = st.sampled_from(
+    ["+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "in", "&&", "||"]
+)
 _UNARY_CALLS = st.sampled_from(
     [
-        *("size", "type", "dyn", "int", "uint", "double", "string", "bytes", "bool", "duration", "timestamp", "has"),
-        *("quantity", "isQuantity", "sign", "semver", "isSemver", "ip", "isIP", "cidr", "isCIDR", "url", "isURL"),
-        *("optional.of", "optional.ofNonZeroValue", "optional.unwrap", "strings.quote", "lists.range", "format.named"),
+        *(
+            "size",
+            "type",
+            "dyn",
+            "int",
+            "uint",
+            "double",
+            "string",
+            "bytes",
+            "bool",
+            "duration",
+            "timestamp",
+            "has",
+        ),
+        *(
+            "quantity",
+            "isQuantity",
+            "sign",
+            "semver",
+            "isSemver",
+            "ip",
+            "isIP",
+            "cidr",
+            "isCIDR",
+            "url",
+            "isURL",
+        ),
+        *(
+            "optional.of",
+            "optional.ofNonZeroValue",
+            "optional.unwrap",
+            "strings.quote",
+            "lists.range",
+            "format.named",
+        ),
     ]
 )
 _METHODS = st.sampled_from(
     [
-        *("size", "lowerAscii", "upperAscii", "trim", "join", "sort", "reverse", "distinct", "isSorted", "sum", "min"),
-        *("max", "first", "last", "flatten", "hasValue", "value", "unwrapOpt", "isInteger", "asInteger", "major"),
-        *("asApproximateFloat", "family", "masked", "prefixLength", "ip", "getHost", "getQuery", "getPort"),
-        *("getEscapedPath", "getFullYear", "getHours", "getMilliseconds", "isGlobalUnicast"),
+        *(
+            "size",
+            "lowerAscii",
+            "upperAscii",
+            "trim",
+            "join",
+            "sort",
+            "reverse",
+            "distinct",
+            "isSorted",
+            "sum",
+            "min",
+        ),
+        *(
+            "max",
+            "first",
+            "last",
+            "flatten",
+            "hasValue",
+            "value",
+            "unwrapOpt",
+            "isInteger",
+            "asInteger",
+            "major",
+        ),
+        *(
+            "asApproximateFloat",
+            "family",
+            "masked",
+            "prefixLength",
+            "ip",
+            "getHost",
+            "getQuery",
+            "getPort",
+        ),
+        *(
+            "getEscapedPath",
+            "getFullYear",
+            "getHours",
+            "getMilliseconds",
+            "isGlobalUnicast",
+        ),
     ]
 )
 _METHODS_OF_ONE = st.sampled_from(
     [
-        *("includes", "contains", "startsWith", "endsWith", "matches", "find", "findAll", "split", "charAt", "indexOf"),
-        *("lastIndexOf", "substring", "join", "format", "add", "sub", "compareTo", "isGreaterThan", "isLessThan"),
-        *("containsIP", "containsCIDR", "or", "orValue", "validate", "flatten", "getHours", "sortBy"),
+        *(
+            "includes",
+            "contains",
+            "startsWith",
+            "endsWith",
+            "matches",
+            "find",
+            "findAll",
+            "split",
+            "charAt",
+            "indexOf",
+        ),
+        *(
+            "lastIndexOf",
+            "substring",
+            "join",
+            "format",
+            "add",
+            "sub",
+            "compareTo",
+            "isGreaterThan",
+            "isLessThan",
+        ),
+        *(
+            "containsIP",
+            "containsCIDR",
+            "or",
+            "orValue",
+            "validate",
+            "flatten",
+            "getHours",
+            "sortBy",
+        ),
     ]
 )
-_FOLDS = st.sampled_from(["all", "exists", "exists_one", "map", "filter", "sortBy", "optMap", "optFlatMap"])
-_PAIR_FOLDS = st.sampled_from(["all", "exists", "existsOne", "transformList", "transformMap", "transformMapEntry"])
+_FOLDS = st.sampled_from(
+    ["all", "exists", "exists_one", "map", "filter", "sortBy", "optMap", "optFlatMap"]
+)
+_PAIR_FOLDS = st.sampled_from(
+    ["all", "exists", "existsOne", "transformList", "transformMap", "transformMapEntry"]
+)
 
 
 def _larger(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -151,14 +298,23 @@ DYNAMIC = st.recursive(
 """The same with every part's type hidden from the checker, so that most of them compile."""
 
 FRAGMENTS = st.lists(
-    st.one_of(_ATOMS, _BINARY, st.sampled_from(list("()[]{}.,?:!-\"'`\\\n ")), st.text(max_size=3)), max_size=8
+    st.one_of(
+        _ATOMS,
+        _BINARY,
+        st.sampled_from(list("()[]{}.,?:!-\"'`\\\n ")),
+        st.text(max_size=3),
+    ),
+    max_size=8,
 ).map("".join)
 """Text that looks like an expression here and there."""
 
 
 def lines(text: str) -> list[str]:
     """One expression per line; ``$A`` and ``$C`` stand for the attributes and the capacity of the driver's domain."""
-    return [line.strip().replace("$A", ATTRIBUTES).replace("$C", CAPACITY) for line in text.strip().splitlines()]
+    return [
+        line.strip().replace("$A", ATTRIBUTES).replace("$C", CAPACITY)
+        for line in text.strip().splitlines()
+    ]
 
 
 def table(text: str) -> list[tuple[str, str]]:
@@ -170,7 +326,9 @@ def table(text: str) -> list[tuple[str, str]]:
 def answers(text: str) -> list[tuple[str, bool | str]]:
     """One ``expression -> answer`` per line; an answer is true, false, or the kind of error."""
     known: dict[str, bool | str] = {"true": True, "false": False}
-    return [(expression, known.get(result, result)) for expression, result in table(text)]
+    return [
+        (expression, known.get(result, result)) for expression, result in table(text)
+    ]
 
 
 def costs(text: str) -> list[tuple[str, int]]:

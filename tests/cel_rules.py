@@ -67,7 +67,11 @@ def addresses(random: Random) -> tuple[str, Answer]:
     contains = network.bits <= other.bits and network.covers(other.version, other.value)
     covers = network.covers(other.version, other.value)
     base = f'cidr("{network}")'
-    masked = network.value >> (network.width - network.bits) << (network.width - network.bits)
+    masked = (
+        network.value
+        >> (network.width - network.bits)
+        << (network.width - network.bits)
+    )
     rules: list[tuple[str, Answer]] = [
         (f'{base}.containsCIDR("{other}")', contains),
         (f'{base}.containsCIDR(cidr("{other}"))', contains),
@@ -76,12 +80,24 @@ def addresses(random: Random) -> tuple[str, Answer]:
         (f'{base}.containsIP(cidr("{other}").ip())', covers),
         (f'{base}.containsCIDR("{address}")', FAILS),
         (f'{base}.containsIP("{other}")', FAILS),
-        (f'{base}.containsCIDR("{_text(other.version, other.value)}/{other.width + 1}")', FAILS),
+        (
+            f'{base}.containsCIDR("{_text(other.version, other.value)}/{other.width + 1}")',
+            FAILS,
+        ),
         (f"{base}.prefixLength() == {other.bits}", network.bits == other.bits),
-        (f'{base}.masked() == cidr("{_Network(network.version, masked, network.bits)}")', True),
+        (
+            f'{base}.masked() == cidr("{_Network(network.version, masked, network.bits)}")',
+            True,
+        ),
         (f'{base} == cidr("{other}")', network == other),
-        (f'{base}.ip() == ip("{address}")', (network.version, network.value) == (other.version, other.value)),
-        (f'ip("{address}").family() == {network.version}', network.version == other.version),
+        (
+            f'{base}.ip() == ip("{address}")',
+            (network.version, network.value) == (other.version, other.value),
+        ),
+        (
+            f'ip("{address}").family() == {network.version}',
+            network.version == other.version,
+        ),
         (f'isIP("{address}") && isCIDR("{other}")', True),
         (f'isIP("{other}") || isCIDR("{address}")', False),
     ]
@@ -131,7 +147,11 @@ def _same(one: Any, other: Any) -> bool:
 
 def _optional(random: Random, depth: int) -> tuple[str, Any]:
     """An expression that hides an optional, another value or an error from the checker, and which it is."""
-    kind = random.choice(("or", "or", "orValue", "orValue", "optMap") if depth else ("none", "some", "plain", "error"))
+    kind = random.choice(
+        ("or", "or", "orValue", "orValue", "optMap")
+        if depth
+        else ("none", "some", "plain", "error")
+    )
     scalar = random.choice(_SCALARS)
     if kind == "none":
         return "dyn(optional.none())", _NONE
@@ -143,7 +163,13 @@ def _optional(random: Random, depth: int) -> tuple[str, Any]:
         return "dyn(1 / 0)", _Fails()
     text, left = _optional(random, random.randrange(depth))
     if kind == "optMap":
-        mapped = _Some(scalar) if isinstance(left, _Some) else left if left is _NONE else _Fails()
+        mapped = (
+            _Some(scalar)
+            if isinstance(left, _Some)
+            else left
+            if left is _NONE
+            else _Fails()
+        )
         return f"dyn({text}.optMap(x, {_literal(scalar)}))", mapped
     other, right = _optional(random, random.randrange(depth))
     opened = left.value if isinstance(left, _Some) and kind == "orValue" else left
@@ -162,9 +188,18 @@ def optionals(random: Random) -> tuple[str, Answer]:
     hidden = f"dyn({_literal(expected)})"
     rules: list[tuple[str, Answer]] = [
         (f"{text}.hasValue()", isinstance(found, _Some) if holds else FAILS),
-        (f"{text}.value() == {hidden}", _same(found.value, expected) if isinstance(found, _Some) else FAILS),
-        (f"{text} == {hidden}", FAILS if isinstance(found, _Fails) else _same(found, expected)),
-        (f"optional.unwrap([{text}]).size() == 1", isinstance(found, _Some) if holds else FAILS),
+        (
+            f"{text}.value() == {hidden}",
+            _same(found.value, expected) if isinstance(found, _Some) else FAILS,
+        ),
+        (
+            f"{text} == {hidden}",
+            FAILS if isinstance(found, _Fails) else _same(found, expected),
+        ),
+        (
+            f"optional.unwrap([{text}]).size() == 1",
+            isinstance(found, _Some) if holds else FAILS,
+        ),
     ]
     return random.choice(rules)
 
@@ -174,9 +209,15 @@ _NAMES: Final = ("a", "b", "c")
 
 def _tree(random: Random, depth: int) -> Any:
     """A value that may hold others."""
-    kind = random.choice(("map", "map", "map", "list", "some", "none", "scalar") if depth else ("scalar", "none"))
+    kind = random.choice(
+        ("map", "map", "map", "list", "some", "none", "scalar")
+        if depth
+        else ("scalar", "none")
+    )
     if kind == "map":
-        return {name: _tree(random, depth - 1) for name in _NAMES if random.random() < 0.7}
+        return {
+            name: _tree(random, depth - 1) for name in _NAMES if random.random() < 0.7
+        }
     if kind == "list":
         return [_tree(random, depth - 1) for _ in range(random.randint(0, 2))]
     if kind == "some":
@@ -235,25 +276,37 @@ def _logical(random: Random, depth: int) -> tuple[str, Answer]:
     """An expression with its answer: ``evalAnd``, ``evalOr`` and ``evalFold`` in ``interpreter/interpretable.go``."""
     if depth == 0:
         return random.choice(_LEAVES)
-    kind = random.choice(("&&", "||", "?", "!", "==", "all", "exists", "exists_one", "filter"))
-    parts = [_logical(random, random.randrange(depth)) for _ in range(random.randint(2, 3))]
+    kind = random.choice(
+        ("&&", "||", "?", "!", "==", "all", "exists", "exists_one", "filter")
+    )
+    parts = [
+        _logical(random, random.randrange(depth)) for _ in range(random.randint(2, 3))
+    ]
     texts, answers = [text for text, _ in parts], [answer for _, answer in parts]
     if kind in {"&&", "||"}:
         return f"({f' {kind} '.join(texts)})", _absorbed(answers, decisive=kind == "||")
     if kind == "?":
-        chosen = FAILS if answers[0] == FAILS else answers[1] if answers[0] else answers[-1]
+        chosen = (
+            FAILS if answers[0] == FAILS else answers[1] if answers[0] else answers[-1]
+        )
         return f"({texts[0]} ? {texts[1]} : {texts[-1]})", chosen
     if kind == "!":
         return f"!{texts[0]}", FAILS if answers[0] == FAILS else not answers[0]
     if kind == "==":
-        return f"({texts[0]} == {texts[1]})", FAILS if FAILS in answers[:2] else answers[0] == answers[1]
-    chain = " : ".join(f"x == {number} ? {text}" for number, text in enumerate(texts[:-1]))
+        return f"({texts[0]} == {texts[1]})", FAILS if FAILS in answers[
+            :2
+        ] else answers[0] == answers[1]
+    chain = " : ".join(
+        f"x == {number} ? {text}" for number, text in enumerate(texts[:-1])
+    )
     loop = f"[0, 1, 2].slice(0, {len(texts)}).{kind}(x, {chain} : {texts[-1]})"
     if kind in {"all", "exists"}:
         return loop, _absorbed(answers, decisive=kind == "exists")
     if FAILS in answers:
         return loop if kind == "exists_one" else f"({loop}.size() == 1)", FAILS
-    return loop if kind == "exists_one" else f"({loop}.size() == 1)", answers.count(True) == 1
+    return loop if kind == "exists_one" else f"({loop}.size() == 1)", answers.count(
+        True
+    ) == 1
 
 
 _LEAVES: Final[tuple[tuple[str, Answer], ...]] = (
@@ -364,7 +417,9 @@ def objects(random: Random) -> tuple[str, Answer]:
     everything = (*_LENIENT, *_LENIENT, *_STRICT, *_BROKEN)
     (left, one), (right, other) = random.choice(everything), random.choice(everything)
     if random.random() < 0.3:
-        right, other = random.choice([(text, value) for text, value in everything if value == one])
+        right, other = random.choice(
+            [(text, value) for text, value in everything if value == one]
+        )
     same = _equality(one, other)
     broken = _DEVICE in {one, other}
     differs = FAILS if broken else same is not True
@@ -377,8 +432,14 @@ def objects(random: Random) -> tuple[str, Answer]:
         (f"dyn({left}) == dyn({right}) || true", True),
     ]
     if other == _DEVICE and right.startswith("kubernetes"):
-        rules += [(f"device == {right}", FAILS), (f"{right} == device", FAILS), (f"has({right}.driver)", FAILS)]
+        rules += [
+            (f"device == {right}", FAILS),
+            (f"{right} == device", FAILS),
+            (f"has({right}.driver)", FAILS),
+        ]
     return random.choice(rules)
 
 
-CLASSES: Final[dict[str, Rule]] = {rule.__name__: rule for rule in (addresses, optionals, tests, logic, objects)}
+CLASSES: Final[dict[str, Rule]] = {
+    rule.__name__: rule for rule in (addresses, optionals, tests, logic, objects)
+}

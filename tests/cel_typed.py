@@ -308,26 +308,41 @@ _VARIABLES: Final = {"x": "int", "s": "string", "l": "ints"}
 
 def _templates(kind: str) -> tuple[list[str], list[str]]:
     """Of a type: what stands alone, and what has parts."""
-    rules = [line.strip() for line in _RULES[kind].replace("$A", _A).strip().splitlines()]
-    return [rule for rule in rules if not _HOLE.search(rule)], [rule for rule in rules if _HOLE.search(rule)]
+    rules = [
+        line.strip() for line in _RULES[kind].replace("$A", _A).strip().splitlines()
+    ]
+    return [rule for rule in rules if not _HOLE.search(rule)], [
+        rule for rule in rules if _HOLE.search(rule)
+    ]
 
 
 _TEMPLATES: Final = {kind: _templates(kind) for kind in _RULES}
 
 
 @st.composite
-def _expression(draw: st.DrawFn, kind: str, depth: int, scope: frozenset[str] = frozenset()) -> str:
+def _expression(
+    draw: st.DrawFn, kind: str, depth: int, scope: frozenset[str] = frozenset()
+) -> str:
     atoms, others = _TEMPLATES[kind]
     names = [name for name in sorted(scope) if _VARIABLES[name] == kind]
-    template = draw(st.sampled_from([*atoms, *names] if depth == 0 or not others else [*atoms, *names, *others]))
+    template = draw(
+        st.sampled_from(
+            [*atoms, *names] if depth == 0 or not others else [*atoms, *names, *others]
+        )
+    )
     parts: list[str] = []
     end = 0
     for hole in _HOLE.finditer(template):
         inner = scope | {hole[2]} if hole[2] else scope
-        parts += (template[end : hole.start()], draw(_expression(hole[1], max(depth - 1, 0), inner)))
+        parts += (
+            template[end : hole.start()],
+            draw(_expression(hole[1], max(depth - 1, 0), inner)),
+        )
         end = hole.end()
     return f"({''.join((*parts, template[end:]))})" if parts else template
 
 
-TYPED: Final = st.sampled_from(["bool", *_RULES]).flatmap(lambda kind: _expression(kind, 3))
+TYPED: Final = st.sampled_from(["bool", *_RULES]).flatmap(
+    lambda kind: _expression(kind, 3)
+)
 """Expressions of any of the types."""

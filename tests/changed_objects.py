@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from dralloc.allocate import allocate
-from dralloc.api import Node, Pod
-from dralloc.api.nodes import Taint
-from dralloc.api.objects import changed
-from dralloc.api.placement import Toleration
-from dralloc.api.tolerating import CORDON_TAINT
-from dralloc.cluster import Cluster
-from dralloc.names import ClaimKey
-from dralloc.whatif.moves.itinerary import Itinerary
+from dralloc.ask.allocate import allocate
+from dralloc.ask.whatif.moves.itinerary import Itinerary
+from dralloc.objects.api import Node, Pod
+from dralloc.objects.api.nodes import Taint
+from dralloc.objects.api.objects import changed
+from dralloc.objects.api.placement import Toleration
+from dralloc.objects.api.tolerating import CORDON_TAINT
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.names import ClaimKey
 
 __all__ = ["homes_of", "of_equal_rank", "only", "pending_again", "pinned", "settled_on"]
 
@@ -23,8 +23,12 @@ def pending_again(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
     claims = {key for pod in pods for key in whole.pod_claims(whole.pods_by_key[pod])}
     return replace(
         whole,
-        claims=tuple(one.unallocated() if one.key in claims else one for one in whole.claims),
-        pods=tuple(on_node(one, None) if one.key in pods else one for one in whole.pods),
+        claims=tuple(
+            one.unallocated() if one.key in claims else one for one in whole.claims
+        ),
+        pods=tuple(
+            on_node(one, None) if one.key in pods else one for one in whole.pods
+        ),
     )
 
 
@@ -54,7 +58,9 @@ def settled_on(whole: Cluster, homes: dict[ClaimKey, str]) -> Cluster | None:
         state = replace(
             state,
             claims=tuple(written.get(one.key, one) for one in state.claims),
-            pods=tuple(on_node(one, home) if one.key == key else one for one in state.pods),
+            pods=tuple(
+                on_node(one, home) if one.key == key else one for one in state.pods
+            ),
         )
     return state
 
@@ -66,12 +72,22 @@ def homes_of(whole: Cluster, itinerary: Itinerary) -> dict[ClaimKey, str]:
         for change in step.claims:
             if change.to_node is not None:
                 moved[ClaimKey.parse(change.claim)] = change.to_node
-    return {pod.key: moved[key] for pod in whole.pods for key in whole.claims_of_pods[pod.key] if key in moved}
+    return {
+        pod.key: moved[key]
+        for pod in whole.pods
+        for key in whole.claims_of_pods[pod.key]
+        if key in moved
+    }
 
 
 def of_equal_rank(whole: Cluster) -> Cluster:
     """The cluster whose pods all have the same priority."""
-    return replace(whole, pods=tuple(changed(pod, spec=changed(pod.spec, priority=0)) for pod in whole.pods))
+    return replace(
+        whole,
+        pods=tuple(
+            changed(pod, spec=changed(pod.spec, priority=0)) for pod in whole.pods
+        ),
+    )
 
 
 def pinned(whole: Cluster, homes: Mapping[ClaimKey, str]) -> Cluster:
@@ -87,7 +103,10 @@ def pinned(whole: Cluster, homes: Mapping[ClaimKey, str]) -> Cluster:
     def tied(pod: Pod) -> Pod:
         home = Toleration(key=f"example.com/{homes[pod.key]}", operator="Exists")
         if any(not one.key for one in pod.spec.tolerations):
-            known = tuple(Toleration(key=key, operator="Exists") for key in ("example.com/gpu", CORDON_TAINT.key))
+            known = tuple(
+                Toleration(key=key, operator="Exists")
+                for key in ("example.com/gpu", CORDON_TAINT.key)
+            )
         else:
             known = pod.spec.tolerations
         return changed(pod, spec=changed(pod.spec, tolerations=(*known, home)))

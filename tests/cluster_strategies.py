@@ -31,15 +31,25 @@ EXTENDED = "example.com/gpu"
 _POLICIES: list[Json] = [
     {},
     {"requestPolicy": {"default": "1"}},
-    {"requestPolicy": {"default": "2", "validRange": {"min": "2", "step": "2", "max": "6"}}},
+    {
+        "requestPolicy": {
+            "default": "2",
+            "validRange": {"min": "2", "step": "2", "max": "6"},
+        }
+    },
     {"requestPolicy": {"default": "1", "validValues": ["1", "3"]}},
 ]
 
 
 def _classes() -> list[Json]:
-    of_drivers = [device_class(driver.split(".")[0], f'device.driver == "{driver}"') for driver in DRIVERS]
+    of_drivers = [
+        device_class(driver.split(".")[0], f'device.driver == "{driver}"')
+        for driver in DRIVERS
+    ]
     of_drivers[0]["spec"]["extendedResourceName"] = EXTENDED
-    even = device_class("even", "device.attributes[device.driver].?index.orValue(1) % 2 == 0")
+    even = device_class(
+        "even", "device.attributes[device.driver].?index.orValue(1) % 2 == 0"
+    )
     return [device_class("any"), *of_drivers, even]
 
 
@@ -58,52 +68,80 @@ CLASSES = _classes()
 @st.composite
 def _devices(draw: st.DrawFn, index: int, kind: str) -> Json:
     """A device of a pool: plain, ``shared``, a ``part`` that draws on counters, or a ``vf`` that does so by request."""
-    attributes: dict[str, Any] = {"index": index, "example.com/numa": draw(st.integers(0, 1))}
+    attributes: dict[str, Any] = {
+        "index": index,
+        "example.com/numa": draw(st.integers(0, 1)),
+    }
     if draw(st.booleans()):
-        attributes["example.com/roots"] = draw(st.lists(st.sampled_from("ab"), min_size=1, max_size=2, unique=True))
+        attributes["example.com/roots"] = draw(
+            st.lists(st.sampled_from("ab"), min_size=1, max_size=2, unique=True)
+        )
     fields: Json = {}
     if kind == "shared" or draw(rarely()):
         fields["allowMultipleAllocations"] = True
     if kind != "vf" and draw(st.booleans()):
         amount = str(draw(st.integers(1, 8)))
         policy = draw(st.sampled_from(_POLICIES)) if fields else {}
-        fields["capacity"] = {"memory": {"value": max(amount, "6") if policy else amount, **policy}}
+        fields["capacity"] = {
+            "memory": {"value": max(amount, "6") if policy else amount, **policy}
+        }
     if kind == "part":
         fields["consumesCounters"] = consumes("set", slots=str(draw(st.integers(1, 3))))
     if kind == "vf":
         drawn = {"slots": {"value": "1"}} if draw(st.booleans()) else {}
         by_request = {"speed": {"valueFrom": {"capacityKey": "speed"}}}
-        fields["consumesCounters"] = [{"counterSet": "set", "counters": {**drawn, **by_request}}]
+        fields["consumesCounters"] = [
+            {"counterSet": "set", "counters": {**drawn, **by_request}}
+        ]
     if draw(rarely()):
-        fields["taints"] = [{"key": "example.com/hot", "effect": draw(st.sampled_from(["NoSchedule", "None"]))}]
+        fields["taints"] = [
+            {
+                "key": "example.com/hot",
+                "effect": draw(st.sampled_from(["NoSchedule", "None"])),
+            }
+        ]
     if draw(rarely()):
         fields["bindingConditions"] = ["ready"]
     return device(f"device-{index}", attributes, **fields)
 
 
 @st.composite
-def pools(draw: st.DrawFn, driver: str, name: str, where: Json, generation: int = 1) -> list[Json]:
+def pools(
+    draw: st.DrawFn, driver: str, name: str, where: Json, generation: int = 1
+) -> list[Json]:
     """A pool, as one slice or as one with counters and one with devices."""
     kind = draw(st.sampled_from(["plain", "shared", "part", "part", "vf"]))
     devices = [draw(_devices(index, kind)) for index in range(draw(st.integers(1, 4)))]
     split = kind in ("part", "vf")
     title = f"{driver}-{name}-{generation}"
-    common: Json = {"pool": name, "driver": driver, "generation": generation, "count": 1 + split, **where}
+    common: Json = {
+        "pool": name,
+        "driver": driver,
+        "generation": generation,
+        "count": 1 + split,
+        **where,
+    }
     slices = [resource_slice(devices, name=f"{title}-devices", **common)]
     if split:
         policy = draw(st.sampled_from(_POLICIES)) if kind == "vf" else {}
         sets = counters("set", slots=str(draw(st.integers(1, 5))))
         sets["counters"]["speed"] = {"value": "8", **policy}
-        slices.append(resource_slice(name=f"{title}-counters", sharedCounters=[sets], **common))
+        slices.append(
+            resource_slice(name=f"{title}-counters", sharedCounters=[sets], **common)
+        )
     return slices
 
 
 @st.composite
 def _details(draw: st.DrawFn, exact: bool) -> Json:
-    fields: Json = {"device_class": draw(st.sampled_from(["any", "any", "gpu", "nic", "even"]))}
+    fields: Json = {
+        "device_class": draw(st.sampled_from(["any", "any", "gpu", "nic", "even"]))
+    }
     count = draw(st.sampled_from([1, 1, 1, 2, 3, None]))
     fields |= {"allocationMode": "All"} if count is None else {"count": count}
-    asked = draw(st.sampled_from([{}, {}, {"memory": "1"}, {"memory": "3"}, {"speed": "2"}]))
+    asked = draw(
+        st.sampled_from([{}, {}, {"memory": "1"}, {"memory": "3"}, {"speed": "2"}])
+    )
     if asked:
         fields["capacity"] = {"requests": asked}
     if draw(rarely()):
@@ -129,7 +167,9 @@ def _claims(draw: st.DrawFn, name: str) -> Json:
         constraints.append({kind: attribute})
         if draw(st.booleans()):
             deriving = requests[0].get("exactly") or requests[0]["firstAvailable"][0]
-            deriving["derivedAttributes"] = [{"name": attribute, "expression": draw(st.sampled_from(_DERIVED))}]
+            deriving["derivedAttributes"] = [
+                {"name": attribute, "expression": draw(st.sampled_from(_DERIVED))}
+            ]
     return claim(name, *requests, constraints=constraints)
 
 
@@ -144,7 +184,12 @@ def pods(draw: st.DrawFn, name: str, shared: Sequence[str] = ()) -> list[Json]:
         names.append(draw(st.sampled_from(sorted(shared))))
     spec: Json = {"priority": draw(st.integers(0, 1))}
     if draw(rarely()):
-        spec["containers"] = [{"name": "c", "resources": {"limits": {EXTENDED: str(draw(st.integers(1, 2)))}}}]
+        spec["containers"] = [
+            {
+                "name": "c",
+                "resources": {"limits": {EXTENDED: str(draw(st.integers(1, 2)))}},
+            }
+        ]
     one = pod(name, *names, **spec)
     one["metadata"] |= {"uid": f"uid-{name}"} if draw(st.booleans()) else {}
     one["metadata"] |= {"labels": {"gang": "g"}} if draw(rarely()) else {}
@@ -158,7 +203,10 @@ def taint_rules(name: str) -> st.SearchStrategy[Json]:
             "apiVersion": "resource.k8s.io/v1",
             "kind": "DeviceTaintRule",
             "metadata": {"name": f"rule-{name}"},
-            "spec": {"deviceSelector": {"device": name}, "taint": {"key": "example.com/hot", "effect": effect}},
+            "spec": {
+                "deviceSelector": {"device": name},
+                "taint": {"key": "example.com/hot", "effect": effect},
+            },
         }
     )
 
@@ -177,5 +225,7 @@ def clusters(draw: st.DrawFn) -> list[Json]:
     if draw(rarely()):
         objects.append(draw(taint_rules("device-0")))
     for index in range(draw(st.integers(1, 4))):
-        objects += draw(pods(f"pod-{index}", [f"pod-{earlier}-0" for earlier in range(index)]))
+        objects += draw(
+            pods(f"pod-{index}", [f"pod-{earlier}-0" for earlier in range(index)])
+        )
     return objects

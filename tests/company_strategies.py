@@ -30,11 +30,20 @@ def companies(draw: st.DrawFn, max_waiting: int = 4) -> list[Json]:
     objects: list[Json] = [wire.device_class(), *(draw(_nodes(name)) for name in names)]
     for name in names:
         devices = wire.gpus(draw(st.sampled_from((1, 1, 2, 3))))
-        objects.append(wire.resource_slice(devices, name=name, pool=name, nodeName=name))
-    objects += [_namespace(space, labels) for space, labels in SPACES.items() if not draw(rarely())]
+        objects.append(
+            wire.resource_slice(devices, name=name, pool=name, nodeName=name)
+        )
+    objects += [
+        _namespace(space, labels)
+        for space, labels in SPACES.items()
+        if not draw(rarely())
+    ]
     objects += [template(space) for space in SPACES]
     # Few sorts of rules in one cluster, so that they meet.
-    most = {sort: draw(st.sampled_from((0, 0, 1, 2))) for sort in ("podAffinity", "podAntiAffinity", "spread")}
+    most = {
+        sort: draw(st.sampled_from((0, 0, 1, 2)))
+        for sort in ("podAffinity", "podAntiAffinity", "spread")
+    }
     kinds = draw(st.lists(_kinds(most), min_size=1, max_size=3))
     for number in range(draw(st.integers(0, 3))):
         objects.append(draw(_running(f"r{number}", kinds, names)))
@@ -58,7 +67,11 @@ def _nodes(draw: st.DrawFn, name: str) -> Json:
 
 
 def _namespace(name: str, labels: Json) -> Json:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": labels},
+    }
 
 
 def template(space: str) -> Json:
@@ -83,18 +96,29 @@ def _kinds(draw: st.DrawFn, most: Mapping[str, int]) -> Json:
         if (terms := draw(st.lists(_terms(), max_size=most[sort])))
     }
     # A pod may have one constraint for a topology.
-    constraints = st.lists(_constraints(), max_size=most["spread"], unique_by=lambda one: one["topologyKey"])
+    constraints = st.lists(
+        _constraints(),
+        max_size=most["spread"],
+        unique_by=lambda one: one["topologyKey"],
+    )
     spec: Json = {"affinity": affinity, "topologySpreadConstraints": draw(constraints)}
     if draw(rarely()):
         spec["nodeSelector"] = {"zone": draw(st.sampled_from("ab"))}
     if draw(rarely()):
         spec["tolerations"] = TOLERANT
-    return {"labels": labels, "space": draw(st.sampled_from(("default", "default", "default", "other"))), "spec": spec}
+    return {
+        "labels": labels,
+        "space": draw(st.sampled_from(("default", "default", "default", "other"))),
+        "spec": spec,
+    }
 
 
 @st.composite
 def _terms(draw: st.DrawFn) -> Json:
-    term: Json = {"topologyKey": draw(st.sampled_from(KEYS)), "labelSelector": draw(_selectors())}
+    term: Json = {
+        "topologyKey": draw(st.sampled_from(KEYS)),
+        "labelSelector": draw(_selectors()),
+    }
     if draw(rarely()):
         del term["labelSelector"]
     elif draw(rarely()):
@@ -147,7 +171,9 @@ def _constraints(draw: st.DrawFn) -> Json:
 
 
 @st.composite
-def _running(draw: st.DrawFn, name: str, kinds: Sequence[Json], nodes: Sequence[str]) -> Json:
+def _running(
+    draw: st.DrawFn, name: str, kinds: Sequence[Json], nodes: Sequence[str]
+) -> Json:
     """A pod on a node, wherever its own rules, or those of others, would have it."""
     return _pod(name, draw(st.sampled_from(kinds)), on=draw(st.sampled_from(nodes)))
 
@@ -156,7 +182,9 @@ def _running(draw: st.DrawFn, name: str, kinds: Sequence[Json], nodes: Sequence[
 def _waiting(draw: st.DrawFn, name: str, kinds: Sequence[Json]) -> Json:
     claims = [{"name": "gpu", "resourceClaimTemplateName": TEMPLATE}]
     priority = 7 if draw(rarely()) else 0
-    return _pod(name, draw(st.sampled_from(kinds)), resourceClaims=claims, priority=priority)
+    return _pod(
+        name, draw(st.sampled_from(kinds)), resourceClaims=claims, priority=priority
+    )
 
 
 def _pod(name: str, kind: Json, on: str = "", **spec: Any) -> Json:

@@ -70,11 +70,22 @@ class ControlPlane:
 
     def request(self, method: str, path: str, body: Json | None = None) -> Answer:
         """Ask for something."""
-        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self._trust, timeout=60)
+        headers = {
+            "Authorization": f"Bearer {TOKEN}",
+            "Content-Type": "application/json",
+        }
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", self.port, context=self._trust, timeout=60
+        )
         try:
             # As compact as clients in Go write it: the server measures some fields in the bytes that it is sent.
-            text = None if body is None else json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+            text = (
+                None
+                if body is None
+                else json.dumps(
+                    body, separators=(",", ":"), ensure_ascii=False
+                ).encode()
+            )
             connection.request(method, path, text, headers)
             response = connection.getresponse()
             answer = response.read()
@@ -83,14 +94,19 @@ class ControlPlane:
         finally:
             connection.close()
         is_json = response.headers.get_content_type() == "application/json"
-        return Answer(response.status, json.loads(answer) if is_json else {"message": answer.decode()})
+        return Answer(
+            response.status,
+            json.loads(answer) if is_json else {"message": answer.decode()},
+        )
 
     def create(self, one: Json) -> Answer:
         """Create an object, and then its status if it has one."""
         created = self.request("POST", path_of(one, named=False), one)
         if not (created.accepted and "status" in one):
             return created
-        return self.request("PUT", f"{path_of(one)}/status", {**created.body, "status": one["status"]})
+        return self.request(
+            "PUT", f"{path_of(one)}/status", {**created.body, "status": one["status"]}
+        )
 
     def delete(self, one: Json) -> Answer:
         """Take an object away."""
@@ -101,7 +117,9 @@ def path_of(one: Json, *, named: bool = True) -> str:
     """Where the API has an object, or its kind."""
     version, kind, meta = one["apiVersion"], one["kind"], one["metadata"]
     group = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    scope = "" if kind in _OF_CLUSTER else f"/namespaces/{meta.get('namespace', 'default')}"
+    scope = (
+        "" if kind in _OF_CLUSTER else f"/namespaces/{meta.get('namespace', 'default')}"
+    )
     return f"{group}{scope}/{_PATHS[kind]}" + (f"/{meta['name']}" if named else "")
 
 
@@ -128,14 +146,25 @@ def running(
     """
     programs = assets()
     api, clients, peers = _free_ports(3)
-    subprocess.run(["openssl", "genrsa", "-out", "key", "2048"], cwd=folder, check=True, capture_output=True)
+    subprocess.run(
+        ["openssl", "genrsa", "-out", "key", "2048"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
     (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
     etcd = f"http://127.0.0.1:{clients}"
     flags = ",".join(f"{name}={str(on).lower()}" for name, on in (gates or {}).items())
     with ExitStack() as stack:
-        data = ["--data-dir=etcd", f"--listen-client-urls={etcd}", f"--advertise-client-urls={etcd}"]
+        data = [
+            "--data-dir=etcd",
+            f"--listen-client-urls={etcd}",
+            f"--advertise-client-urls={etcd}",
+        ]
         peer = f"--listen-peer-urls=http://127.0.0.1:{peers}"
-        stack.enter_context(program(folder, programs / "etcd", *data, peer, "--unsafe-no-fsync"))
+        stack.enter_context(
+            program(folder, programs / "etcd", *data, peer, "--unsafe-no-fsync")
+        )
         server = [
             f"--etcd-servers={etcd}",
             f"--secure-port={api}",
@@ -151,18 +180,28 @@ def running(
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
             f"--feature-gates={flags}",
         ]
-        process = stack.enter_context(program(folder, programs / "kube-apiserver", *server))
+        process = stack.enter_context(
+            program(folder, programs / "kube-apiserver", *server)
+        )
         plane = ControlPlane(api, folder)
         _wait(lambda: plane.request("GET", "/readyz").accepted, process, folder)
-        _wait(lambda: plane.request("GET", "/api/v1/namespaces/default").accepted, process, folder)
+        _wait(
+            lambda: plane.request("GET", "/api/v1/namespaces/default").accepted,
+            process,
+            folder,
+        )
         yield plane
 
 
 @contextmanager
-def program(folder: Path, binary: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def program(
+    folder: Path, binary: Path, *arguments: str
+) -> Iterator[subprocess.Popen[bytes]]:
     """A program that runs in the folder and logs there, as long as this lasts."""
     with (folder / f"{binary.name}.log").open("wb") as log:
-        process = subprocess.Popen([binary, *arguments], cwd=folder, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [binary, *arguments], cwd=folder, stdout=log, stderr=log
+        )
         try:
             yield process
         finally:
@@ -174,11 +213,15 @@ def program(folder: Path, binary: Path, *arguments: str) -> Iterator[subprocess.
                 process.wait()
 
 
-def _wait(ready: Callable[[], bool], process: subprocess.Popen[bytes], folder: Path) -> None:
+def _wait(
+    ready: Callable[[], bool], process: subprocess.Popen[bytes], folder: Path
+) -> None:
     end = time.monotonic() + PATIENCE
     while not ready():
         if process.poll() is not None or time.monotonic() > end:
-            raise RuntimeError(f"the API server is not ready; see {folder}/kube-apiserver.log")
+            raise RuntimeError(
+                f"the API server is not ready; see {folder}/kube-apiserver.log"
+            )
         time.sleep(0.2)
 
 

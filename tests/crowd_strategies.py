@@ -8,8 +8,8 @@ from itertools import count
 
 from hypothesis import strategies as st
 
-from dralloc.budget import Budget
-from dralloc.names import ClaimKey, CounterID, DeviceID, PoolID, RequestName
+from dralloc.objects.budget import Budget
+from dralloc.objects.names import ClaimKey, CounterID, DeviceID, PoolID, RequestName
 from dralloc.problem import (
     Alternative,
     Capacity,
@@ -32,7 +32,15 @@ from dralloc.problem.inter_pod import Domains, OneDomain, Role
 from dralloc.problem.node_claims import NodeStock, node_resource, with_node_claims
 from inventory_strategies import rarely
 
-__all__ = ["CHARGES", "Builder", "KeyedEligibility", "as_problem", "crowds", "in_domains", "pod_of"]
+__all__ = [
+    "CHARGES",
+    "Builder",
+    "KeyedEligibility",
+    "as_problem",
+    "crowds",
+    "in_domains",
+    "pod_of",
+]
 
 LOOKS = ("plain", "other", "part", "whole", "shared")
 
@@ -72,7 +80,14 @@ class Builder:
     consumed: dict[int, dict[str, int]] = field(default_factory=dict)
 
     def counter(self, pool: str, total: int) -> int:
-        self.counters.append(Counter(CounterID("driver", pool, "set", f"{len(self.counters)}"), total, total, 0))
+        self.counters.append(
+            Counter(
+                CounterID("driver", pool, "set", f"{len(self.counters)}"),
+                total,
+                total,
+                0,
+            )
+        )
         return len(self.counters) - 1
 
     def device(
@@ -87,18 +102,25 @@ class Builder:
         capacity = {} if memory is None else {"memory": Capacity("memory", memory)}
         shareable = memory is not None
         name = DeviceID("driver", pool, f"device-{index}")
-        self.devices.append(Device(name, index, 0, shareable, capacity, consumes, attributes, None))
+        self.devices.append(
+            Device(name, index, 0, shareable, capacity, consumes, attributes, None)
+        )
         self.keys.append(key)
         return index
 
     def hold(self, device: int) -> None:
         """An allocated claim has the device, if its counters allow."""
-        free = {counter: self.counters[counter].free - amount for counter, amount in self.devices[device].consumes}
+        free = {
+            counter: self.counters[counter].free - amount
+            for counter, amount in self.devices[device].consumes
+        }
         if all(left >= 0 for left in free.values()):
             self.held.add(device)
             for counter, left in free.items():
                 known = self.counters[counter]
-                self.counters[counter] = Counter(known.id, known.total, left, known.group)
+                self.counters[counter] = Counter(
+                    known.id, known.total, left, known.group
+                )
 
 
 NUMBERS = (1, 1, 1, 2)
@@ -111,7 +133,13 @@ Unit = tuple[str, int, int]
 @st.composite
 def _node_kinds(draw: st.DrawFn) -> list[Unit]:
     kinds = st.sampled_from(["plain", "plain", "other", "gpu", "gpu", "shared"])
-    return draw(st.lists(st.tuples(kinds, st.integers(1, 3), st.integers(0, 1)), min_size=1, max_size=4))
+    return draw(
+        st.lists(
+            st.tuples(kinds, st.integers(1, 3), st.integers(0, 1)),
+            min_size=1,
+            max_size=4,
+        )
+    )
 
 
 def _enter(builder: Builder, pool: str, unit: Unit, own: int) -> list[int]:
@@ -125,22 +153,36 @@ def _enter(builder: Builder, pool: str, unit: Unit, own: int) -> list[int]:
         total = size + 1
         counters = [builder.counter(pool, total), builder.counter(pool, 2)]
         parts = [
-            builder.device(pool, "part", attributes, ((counters[0], 1 + number % 2), (counters[1], 1)))
+            builder.device(
+                pool,
+                "part",
+                attributes,
+                ((counters[0], 1 + number % 2), (counters[1], 1)),
+            )
             for number in range(size)
         ]
-        return [*parts, builder.device(pool, "whole", attributes, ((counters[0], total),))]
+        return [
+            *parts,
+            builder.device(pool, "whole", attributes, ((counters[0], total),)),
+        ]
     if what == "shared":
         return [builder.device(pool, "shared", attributes, memory=size + 2)]
     return [builder.device(pool, what, attributes) for _ in range(size)]
 
 
 @st.composite
-def _requests(draw: st.DrawFn, numbers: Sequence[int | None]) -> list[tuple[str, int | None]]:
+def _requests(
+    draw: st.DrawFn, numbers: Sequence[int | None]
+) -> list[tuple[str, int | None]]:
     """The kind and the number of devices of each alternative."""
-    kinds = st.sampled_from(["any", "any", "plain", "part", "part", "whole", "small", "large"])
+    kinds = st.sampled_from(
+        ["any", "any", "plain", "part", "part", "whole", "small", "large"]
+    )
     entry = st.tuples(kinds, st.sampled_from(numbers))
     most = draw(st.sampled_from([1, 2, 3]))
-    return draw(st.lists(entry, min_size=1, max_size=most, unique_by=lambda each: each[0]))
+    return draw(
+        st.lists(entry, min_size=1, max_size=most, unique_by=lambda each: each[0])
+    )
 
 
 CHARGES = {
@@ -157,15 +199,32 @@ CHARGES = {
 
 
 @st.composite
-def _pods(draw: st.DrawFn, nodes: int, kinds: list[str], numbers: Sequence[int | None] = NUMBERS) -> list[Demand]:
+def _pods(
+    draw: st.DrawFn,
+    nodes: int,
+    kinds: list[str],
+    numbers: Sequence[int | None] = NUMBERS,
+) -> list[Demand]:
     """Equal pods."""
-    requests = [draw(_requests(numbers)) for _ in range(draw(st.sampled_from([1, 1, 1, 2])))]
+    requests = [
+        draw(_requests(numbers)) for _ in range(draw(st.sampled_from([1, 1, 1, 2])))
+    ]
     attribute = st.sampled_from(["root", "numa"])
     derived = st.just(()) | attribute.map(lambda name: ((RequestName("r0"), name),))
-    rule = st.builds(Constraint, st.sampled_from(ConstraintKind), attribute, st.just(frozenset()), derived)
+    rule = st.builds(
+        Constraint,
+        st.sampled_from(ConstraintKind),
+        attribute,
+        st.just(frozenset()),
+        derived,
+    )
     constraints = tuple(draw(st.lists(rule, max_size=draw(st.sampled_from([0, 0, 1])))))
     weight = draw(st.integers(0, 3))
-    bound = tuple(draw(st.permutations(range(nodes)))[: draw(st.integers(1, nodes))]) if draw(rarely()) else None
+    bound = (
+        tuple(draw(st.permutations(range(nodes)))[: draw(st.integers(1, nodes))])
+        if draw(rarely())
+        else None
+    )
     number = draw(st.integers(1, 4))
     return [pod_of(requests, constraints, weight, bound, kinds) for _ in range(number)]
 
@@ -186,11 +245,15 @@ def pod_of(
             kinds.append(kind)
         built.append(Request(f"r{number}", tuple(alternatives)))
     key = ClaimKey("default", f"pod-{len(kinds)}")
-    return Demand(key, (Claim(key, str(key), tuple(built), constraints),), weight, weight, nodes)
+    return Demand(
+        key, (Claim(key, str(key), tuple(built), constraints),), weight, weight, nodes
+    )
 
 
 @st.composite
-def _sharing(draw: st.DrawFn, groups: list[list[Demand]], kinds: list[str]) -> list[list[Demand]]:
+def _sharing(
+    draw: st.DrawFn, groups: list[list[Demand]], kinds: list[str]
+) -> list[list[Demand]]:
     """So many pods after each other share a claim, beside their own or in its place."""
     pods = [pod for group in groups for pod in group]
     made: list[list[Demand]] = []
@@ -198,26 +261,42 @@ def _sharing(draw: st.DrawFn, groups: list[list[Demand]], kinds: list[str]) -> l
         users = draw(st.sampled_from((2, 3, 4, 1)))
         [claim] = draw(_pods(1, kinds))[0].claims
         own = draw(st.booleans())
-        made.append([replace(pod, claims=(claim, *pod.claims) if own else (claim,)) for pod in pods[:users]])
+        made.append(
+            [
+                replace(pod, claims=(claim, *pod.claims) if own else (claim,))
+                for pod in pods[:users]
+            ]
+        )
         pods = pods[users:]
     return made
 
 
 @st.composite
-def _daemons(draw: st.DrawFn, group: list[Demand], nodes: int, kinds: list[str]) -> list[Demand]:
+def _daemons(
+    draw: st.DrawFn, group: list[Demand], nodes: int, kinds: list[str]
+) -> list[Demand]:
     """The pods in turn bound to one node after the other, or with admin access beside their claim or in its place."""
     bound, looks, only = (draw(st.booleans()) for _ in range(3))
-    kind, number = draw(st.sampled_from(["any", "part", "small"])), draw(st.sampled_from([1, 2, None]))
+    kind, number = (
+        draw(st.sampled_from(["any", "part", "small"])),
+        draw(st.sampled_from([1, 2, None])),
+    )
     found = []
     for place, pod in enumerate(group):
         claims = pod.claims
         if looks:
             [claim] = pod_of([[(kind, number)]], (), 1, None, kinds).claims
             [request] = claim.requests
-            alternatives = tuple(replace(each, admin=True) for each in request.alternatives)
-            watching = replace(claim, requests=(replace(request, alternatives=alternatives),))
+            alternatives = tuple(
+                replace(each, admin=True) for each in request.alternatives
+            )
+            watching = replace(
+                claim, requests=(replace(request, alternatives=alternatives),)
+            )
             claims = (watching,) if only else (*claims, watching)
-        found.append(replace(pod, claims=claims, nodes=(place % nodes,) if bound else pod.nodes))
+        found.append(
+            replace(pod, claims=claims, nodes=(place % nodes,) if bound else pod.nodes)
+        )
     return found
 
 
@@ -227,7 +306,9 @@ def _with_limits(draw: st.DrawFn, problem: Problem) -> Problem:
     name = node_resource("pods")
     stocks = [NodeStock({name: draw(st.integers(0, 4))}, {}) for _ in problem.nodes]
     asking = [number for number in range(len(problem.demands)) if not draw(rarely())]
-    return with_node_claims(problem, stocks, {number: {name: draw(st.integers(1, 2))} for number in asking})
+    return with_node_claims(
+        problem, stocks, {number: {name: draw(st.integers(1, 2))} for number in asking}
+    )
 
 
 @st.composite
@@ -249,13 +330,19 @@ def _in_namespaces(draw: st.DrawFn, groups: list[list[Demand]]) -> list[list[Dem
     """The pods in turn in one of two namespaces, but for groups that are in one."""
     stays = [draw(st.booleans()) for _ in groups]
     return [
-        [_moved(pod, "red" if stay or place % 2 else "blue") for place, pod in enumerate(group)]
+        [
+            _moved(pod, "red" if stay or place % 2 else "blue")
+            for place, pod in enumerate(group)
+        ]
         for stay, group in zip(stays, groups, strict=True)
     ]
 
 
 def _moved(pod: Demand, namespace: str) -> Demand:
-    claims = tuple(replace(claim, key=claim.key._replace(namespace=namespace)) for claim in pod.claims)
+    claims = tuple(
+        replace(claim, key=claim.key._replace(namespace=namespace))
+        for claim in pod.claims
+    )
     return replace(pod, key=pod.key._replace(namespace=namespace), claims=claims)
 
 
@@ -264,7 +351,14 @@ def _budgets(draw: st.DrawFn) -> tuple[Budget, ...]:
     """What two namespaces may use of a capacity that shared devices have."""
     fair = draw(st.booleans())
     return tuple(
-        Budget(namespace, "memory", draw(st.integers(0, 2)), 12, None if fair else draw(st.integers(0, 6)), fair)
+        Budget(
+            namespace,
+            "memory",
+            draw(st.integers(0, 2)),
+            12,
+            None if fair else draw(st.integers(0, 6)),
+            fair,
+        )
         for namespace in ("red", "blue")
     )
 
@@ -303,7 +397,13 @@ def crowds(
     for units in node_kinds:
         for _ in range(draw(st.integers(1, 3))):
             own = next(number)
-            pools.append([device for unit in units for device in _enter(builder, f"pool-{own}", unit, own)])
+            pools.append(
+                [
+                    device
+                    for unit in units
+                    for device in _enter(builder, f"pool-{own}", unit, own)
+                ]
+            )
     for device, view in enumerate(builder.devices):
         if draw(rarely()):
             if view.shareable:
@@ -312,9 +412,15 @@ def crowds(
                 builder.hold(device)
     kinds: list[str] = []
     numbers = (1, 1, 2, None) if every else NUMBERS
-    groups = [draw(_pods(len(pools), kinds, numbers)) for _ in range(draw(st.integers(1, 3)))]
+    groups = [
+        draw(_pods(len(pools), kinds, numbers)) for _ in range(draw(st.integers(1, 3)))
+    ]
     groups = draw(_sharing(groups, kinds)) if sharing else groups
-    groups = [draw(_daemons(group, len(pools), kinds)) for group in groups] if daemons else groups
+    groups = (
+        [draw(_daemons(group, len(pools), kinds)) for group in groups]
+        if daemons
+        else groups
+    )
     groups = draw(_in_gangs(groups)) if gangs else groups
     groups = draw(_in_namespaces(groups)) if budgets else groups
     demands = [pod for group in groups for pod in group]
@@ -325,18 +431,34 @@ def crowds(
 
 
 def as_problem(
-    demands: Sequence[Demand], pools: Sequence[Sequence[int]], builder: Builder, kinds: list[str]
+    demands: Sequence[Demand],
+    pools: Sequence[Sequence[int]],
+    builder: Builder,
+    kinds: list[str],
 ) -> Problem:
     """Demands, whose alternatives have these kinds, and nodes with a pool each."""
     return Problem(
         tuple(demands),
         tuple(
-            Node(f"node-{index}", (PoolAccess(PoolID("driver", f"pool-{index}"), PoolState.USABLE, tuple(devices)),))
+            Node(
+                f"node-{index}",
+                (
+                    PoolAccess(
+                        PoolID("driver", f"pool-{index}"),
+                        PoolState.USABLE,
+                        tuple(devices),
+                    ),
+                ),
+            )
             for index, devices in enumerate(pools)
         ),
         tuple(builder.devices),
         tuple(builder.counters),
-        Usage(frozenset(builder.held), dict.fromkeys(builder.consumed, 1), builder.consumed),
+        Usage(
+            frozenset(builder.held),
+            dict.fromkeys(builder.consumed, 1),
+            builder.consumed,
+        ),
         KeyedEligibility(kinds, builder.keys, CHARGES),
     )
 
@@ -345,7 +467,11 @@ def as_problem(
 def in_domains(draw: st.DrawFn, demands: Sequence[Demand], nodes: int) -> list[Demand]:
     """Each gang in one domain of a topology, or anywhere; now and then one demand differs."""
     topologies: list[Domains] = [
-        {f"node-{node}": draw(st.sampled_from("abc")) for node in range(nodes) if not draw(rarely())}
+        {
+            f"node-{node}": draw(st.sampled_from("abc"))
+            for node in range(nodes)
+            if not draw(rarely())
+        }
         for _ in range(draw(st.sampled_from([1, 1, 2])))
     ]
     roles: dict[str, tuple[Role, ...]] = {"": ()}
@@ -353,7 +479,11 @@ def in_domains(draw: st.DrawFn, demands: Sequence[Demand], nodes: int) -> list[D
     for demand in demands:
         if demand.gang not in roles:
             chosen = draw(st.sampled_from([None, *topologies, *topologies]))
-            roles[demand.gang] = () if chosen is None else (Role(OneDomain(chosen), carries=True, counts=True),)
+            roles[demand.gang] = (
+                ()
+                if chosen is None
+                else (Role(OneDomain(chosen), carries=True, counts=True),)
+            )
         found.append(replace(demand, roles=roles[demand.gang]))
     if draw(rarely()):
         found[-1] = replace(found[-1], roles=found[0].roles)

@@ -6,10 +6,10 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from dralloc.allocate import allocate
-from dralloc.api import to_wire
-from dralloc.cluster import Cluster
-from dralloc.features import ALL_FEATURES, Features
+from dralloc.ask.allocate import allocate
+from dralloc.objects.api import to_wire
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.features import ALL_FEATURES, Features
 from wire import (
     DRIVER,
     VERSION,
@@ -41,7 +41,12 @@ GANG = "gang"
 """The label that makes pods a gang."""
 POLICIES: tuple[Json, ...] = (
     {},
-    {"requestPolicy": {"default": "2Gi", "validRange": {"min": "1Gi", "step": "1Gi", "max": "4Gi"}}},
+    {
+        "requestPolicy": {
+            "default": "2Gi",
+            "validRange": {"min": "1Gi", "step": "1Gi", "max": "4Gi"},
+        }
+    },
     {"requestPolicy": {"default": "1Gi", "validValues": ["1Gi", "2Gi", "4Gi"]}},
 )
 
@@ -60,8 +65,15 @@ class Crowd:
 
     def cluster(self) -> Cluster:
         """Draw it."""
-        base: list[Json] = [*map(self.node, self.nodes), *self.slices(), *self.classes(), *self.rules()]
-        older = [self.claim(f"old-{number}") for number in range(self.random.randint(0, 3))]
+        base: list[Json] = [
+            *map(self.node, self.nodes),
+            *self.slices(),
+            *self.classes(),
+            *self.rules(),
+        ]
+        older = [
+            self.claim(f"old-{number}") for number in range(self.random.randint(0, 3))
+        ]
         before = allocate(cluster(base, older), "first-fit")
         held = [to_wire(one) for one in before.claims]
         self.shrink(base)
@@ -72,14 +84,26 @@ class Crowd:
     def caps(self) -> list[str]:
         """Now and then one or two caps of the only namespace; drawn apart, so that the cluster stays what it is."""
         random = Random(f"caps {self.seed}")
-        amounts = {"memory": f"{random.randint(0, 4)}Gi", "engines": str(random.randint(0, 2))}
-        return [f"default={name}:{most}" for name, most in amounts.items() if random.random() < 0.6]
+        amounts = {
+            "memory": f"{random.randint(0, 4)}Gi",
+            "engines": str(random.randint(0, 2)),
+        }
+        return [
+            f"default={name}:{most}"
+            for name, most in amounts.items()
+            if random.random() < 0.6
+        ]
 
     def shrink(self, objects: list[Json]) -> None:
         """Now and then the drivers publish less of some counters than allocated claims hold; drawn apart, too."""
         random = Random(f"shrink {self.seed}")
         specs = (one["spec"] for one in objects if one["kind"] == "ResourceSlice")
-        sets = (one for spec in specs for one in spec.get("sharedCounters", ()) if random.random() < 0.15)
+        sets = (
+            one
+            for spec in specs
+            for one in spec.get("sharedCounters", ())
+            if random.random() < 0.15
+        )
         for one in sets:
             one["counters"]["memory"]["value"] = f"{random.randint(0, 2)}Gi"
 
@@ -97,14 +121,26 @@ class Crowd:
     def classes(self) -> list[Json]:
         return [
             device_class("gpu"),
-            device_class("fine", f"device.driver == '{DRIVER}' && {DOMAIN}.model == 'b'"),
+            device_class(
+                "fine", f"device.driver == '{DRIVER}' && {DOMAIN}.model == 'b'"
+            ),
         ]
 
     def rules(self) -> list[Json]:
         if not self.rarely(8):
             return []
-        spec = {"deviceSelector": {"pool": self.random.choice(self.nodes)}, "taint": TAINT}
-        return [{"apiVersion": VERSION, "kind": "DeviceTaintRule", "metadata": {"name": "rule"}, "spec": spec}]
+        spec = {
+            "deviceSelector": {"pool": self.random.choice(self.nodes)},
+            "taint": TAINT,
+        }
+        return [
+            {
+                "apiVersion": VERSION,
+                "kind": "DeviceTaintRule",
+                "metadata": {"name": "rule"},
+                "spec": spec,
+            }
+        ]
 
     def pod(self, name: str, names: list[str]) -> Json:
         """A pod with the claim of that name, now and then with another one that others may use, too."""
@@ -112,10 +148,24 @@ class Crowd:
         if self.rarely(3):
             spec["nodeSelector"] = {"zone": self.random.choice("xy")}
         elif self.rarely(4):
-            terms = [{"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["x"]}]}]
-            required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+            terms = [
+                {
+                    "matchExpressions": [
+                        {"key": "zone", "operator": "NotIn", "values": ["x"]}
+                    ]
+                }
+            ]
+            required = {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": terms
+                }
+            }
             spec["affinity"] = {"nodeAffinity": required}
-        used = {name: None, self.random.choice(names): None} if self.rarely(4) else {name: None}
+        used = (
+            {name: None, self.random.choice(names): None}
+            if self.rarely(4)
+            else {name: None}
+        )
         one = pod(f"pod-{name}", *used, priority=self.random.randint(0, 2), **spec)
         if self.rarely(3):
             one["metadata"]["labels"] = {GANG: "g"}
@@ -126,17 +176,42 @@ class Crowd:
     def slices(self) -> list[Json]:
         found = []
         for name in self.nodes:
-            kind = self.random.choice(["plain", "plain", "partitions", "grouped", "shares", "functions"])
+            kind = self.random.choice(
+                ["plain", "plain", "partitions", "grouped", "shares", "functions"]
+            )
             found += getattr(self, kind)(name)
         if self.rarely(3):
-            found.append(resource_slice([self.device("net-0")], name="net", pool="net", allNodes=True))
+            found.append(
+                resource_slice(
+                    [self.device("net-0")], name="net", pool="net", allNodes=True
+                )
+            )
         if self.rarely(6):
-            each = [self.device("far-0", nodeName=self.nodes[-1]), self.device("far-1", 1, allNodes=True)]
-            found.append(resource_slice(each, name="far", pool="far", perDeviceNodeSelection=True))
+            each = [
+                self.device("far-0", nodeName=self.nodes[-1]),
+                self.device("far-1", 1, allNodes=True),
+            ]
+            found.append(
+                resource_slice(
+                    each, name="far", pool="far", perDeviceNodeSelection=True
+                )
+            )
         if self.rarely(12):
-            found.append(resource_slice([self.device("twin"), self.device("twin")], name="bad", pool="bad"))
+            found.append(
+                resource_slice(
+                    [self.device("twin"), self.device("twin")], name="bad", pool="bad"
+                )
+            )
         if self.rarely(8):
-            found.append(resource_slice([self.device("half-0")], name="half", pool="half", nodeName="node-0", count=2))
+            found.append(
+                resource_slice(
+                    [self.device("half-0")],
+                    name="half",
+                    pool="half",
+                    nodeName="node-0",
+                    count=2,
+                )
+            )
         return found
 
     def device(self, name: str, index: int = 0, **fields: Any) -> Json:
@@ -145,20 +220,38 @@ class Crowd:
             attributes["numa"] = self.random.randint(0, 1)
         attributes["roots"] = self.random.sample("ab", self.random.randint(1, 2))
         taints = {"taints": [TAINT]} if self.rarely() else {}
-        conditions = {"bindingConditions": ["ready"], "bindingFailureConditions": ["failed"]} if self.rarely(9) else {}
+        conditions = (
+            {"bindingConditions": ["ready"], "bindingFailureConditions": ["failed"]}
+            if self.rarely(9)
+            else {}
+        )
         return device(name, attributes, **taints, **conditions, **fields)
 
     def plain(self, name: str) -> list[Json]:
-        devices = [self.device(f"gpu-{index}", index) for index in range(self.random.randint(1, 3))]
+        devices = [
+            self.device(f"gpu-{index}", index)
+            for index in range(self.random.randint(1, 3))
+        ]
         return [resource_slice(devices, name=name, pool=name, nodeName=name)]
 
     def partitions(self, name: str) -> list[Json]:
         def consuming(index: int) -> Json:
-            amounts = {"memory": {"value": f"{self.random.randint(1, 4)}Gi"}, "engines": {"value": "1"}}
-            return self.device(f"part-{index}", index, consumesCounters=[{"counterSet": "card", "counters": amounts}])
+            amounts = {
+                "memory": {"value": f"{self.random.randint(1, 4)}Gi"},
+                "engines": {"value": "1"},
+            }
+            return self.device(
+                f"part-{index}",
+                index,
+                consumesCounters=[{"counterSet": "card", "counters": amounts}],
+            )
 
         total = counters("card", memory=f"{self.random.randint(3, 5)}Gi", engines="2")
-        return self.drawing(name, total, [consuming(index) for index in range(self.random.randint(2, 3))])
+        return self.drawing(
+            name,
+            total,
+            [consuming(index) for index in range(self.random.randint(2, 3))],
+        )
 
     def grouped(self, name: str) -> list[Json]:
         """Partitions that may not all be in use together (KEP-5963)."""
@@ -166,32 +259,61 @@ class Crowd:
         def consuming(index: int) -> Json:
             use = {"counterSet": "card", "counters": {"memory": {"value": "1Gi"}}}
             groups = self.random.choice([[], ["mig"], ["vgpu"], ["mig", "vgpu"]])
-            return self.device(f"mode-{index}", index, consumesCounters=[{**use, "compatibilityGroups": groups}])
+            return self.device(
+                f"mode-{index}",
+                index,
+                consumesCounters=[{**use, "compatibilityGroups": groups}],
+            )
 
-        return self.drawing(name, counters("card", memory="4Gi"), [consuming(index) for index in range(3)])
+        return self.drawing(
+            name,
+            counters("card", memory="4Gi"),
+            [consuming(index) for index in range(3)],
+        )
 
     def functions(self, name: str) -> list[Json]:
         """Devices that draw as much as is asked for on a counter with a policy (KEP-5941)."""
         total = counters("card", memory=f"{self.random.randint(2, 5)}Gi")
         total["counters"]["memory"] |= self.random.choice(POLICIES)
-        always = {"value": "1Gi"} if Random(f"functions {self.seed} {name}").random() < 0.4 else {}
+        always = (
+            {"value": "1Gi"}
+            if Random(f"functions {self.seed} {name}").random() < 0.4
+            else {}
+        )
         drawn = {"memory": {**always, "valueFrom": {"capacityKey": "memory"}}}
         uses = [{"counterSet": "card", "counters": drawn}]
         shared = {"allowMultipleAllocations": True} if self.rarely(2) else {}
-        devices = [self.device(f"vf-{index}", index, consumesCounters=uses, **shared) for index in range(2)]
+        devices = [
+            self.device(f"vf-{index}", index, consumesCounters=uses, **shared)
+            for index in range(2)
+        ]
         return self.drawing(name, total, devices)
 
     def drawing(self, name: str, total: Json, devices: list[Json]) -> list[Json]:
         """A pool of devices that draw on one counter set."""
         return [
-            resource_slice(name=f"{name}-counters", pool=name, nodeName=name, count=2, sharedCounters=[total]),
+            resource_slice(
+                name=f"{name}-counters",
+                pool=name,
+                nodeName=name,
+                count=2,
+                sharedCounters=[total],
+            ),
             resource_slice(devices, name=name, pool=name, nodeName=name, count=2),
         ]
 
     def shares(self, name: str) -> list[Json]:
-        memory = {"value": f"{self.random.randint(2, 6)}Gi", **self.random.choice(POLICIES)}
+        memory = {
+            "value": f"{self.random.randint(2, 6)}Gi",
+            **self.random.choice(POLICIES),
+        }
         devices = [
-            self.device(f"share-{index}", index, allowMultipleAllocations=True, capacity={"memory": memory})
+            self.device(
+                f"share-{index}",
+                index,
+                allowMultipleAllocations=True,
+                capacity={"memory": memory},
+            )
             for index in range(self.random.randint(1, 2))
         ]
         return [resource_slice(devices, name=name, pool=name, nodeName=name)]
@@ -199,22 +321,35 @@ class Crowd:
     # What is wanted.
 
     def claim(self, name: str) -> Json:
-        requests = [self.request(f"r{number}") for number in range(self.random.choice([1, 1, 2]))]
-        constraints: dict[str, Any] = {"constraints": [self.constraint()]} if self.rarely(3) else {}
+        requests = [
+            self.request(f"r{number}")
+            for number in range(self.random.choice([1, 1, 2]))
+        ]
+        constraints: dict[str, Any] = (
+            {"constraints": [self.constraint()]} if self.rarely(3) else {}
+        )
         return claim(name, *requests, **constraints)
 
     def constraint(self) -> Json:
-        kind = self.random.choice(["matchAttribute", "matchAttribute", "distinctAttribute"])
+        kind = self.random.choice(
+            ["matchAttribute", "matchAttribute", "distinctAttribute"]
+        )
         return {kind: f"{DRIVER}/{self.random.choice(['numa', 'model', 'roots'])}"}
 
     def request(self, name: str) -> Json:
         if self.rarely(5):
-            return first_available(name, *(sub(letter, *self.selectors(), **self.details()) for letter in "ab"))
+            return first_available(
+                name,
+                *(sub(letter, *self.selectors(), **self.details()) for letter in "ab"),
+            )
         admin: dict[str, Any] = {"adminAccess": True} if self.rarely(12) else {}
         return request(name, *self.selectors(), **self.details(), **admin)
 
     def selectors(self) -> list[str]:
-        return self.random.sample(SELECTORS[: 5 if self.random.random() < 0.8 else 6], self.random.choice([0, 1, 1, 2]))
+        return self.random.sample(
+            SELECTORS[: 5 if self.random.random() < 0.8 else 6],
+            self.random.choice([0, 1, 1, 2]),
+        )
 
     def details(self) -> Json:
         found: Json = {"device_class": self.random.choice(["gpu", "gpu", "fine"])}
@@ -225,5 +360,9 @@ class Crowd:
         if self.rarely(4):
             found["tolerations"] = [{"key": TAINT["key"], "operator": "Exists"}]
         if self.rarely(4):
-            found["capacity"] = {"requests": {"memory": self.random.choice(["1Gi", "1500Mi", "2Gi", "3Gi", "5Gi"])}}
+            found["capacity"] = {
+                "requests": {
+                    "memory": self.random.choice(["1Gi", "1500Mi", "2Gi", "3Gi", "5Gi"])
+                }
+            }
         return found

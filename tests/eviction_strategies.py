@@ -12,10 +12,22 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from dralloc.cluster import Cluster
+from dralloc.objects.cluster import Cluster
 from inventory_strategies import rarely
 from settled import held
-from wire import Json, claim, cluster, device_class, first_available, gpus, node, pod, request, resource_slice, sub
+from wire import (
+    Json,
+    claim,
+    cluster,
+    device_class,
+    first_available,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+    sub,
+)
 
 __all__ = ["ANNOTATION", "Ask", "Guest", "Host", "House", "Team", "Term", "houses"]
 
@@ -90,13 +102,20 @@ class House:
     @property
     def cluster(self) -> Cluster:
         slices = [
-            resource_slice(gpus(host.devices), name=host.name, pool=host.name, nodeName=host.name)
+            resource_slice(
+                gpus(host.devices), name=host.name, pool=host.name, nodeName=host.name
+            )
             for host in self.hosts
             if host.devices
         ]
         guests = [part for guest in self.guests for part in _pods(guest)]
-        groups = [*map(_pod_group, self.teams.values()), *(_tree(*tree) for tree in self.trees.items())]
-        return cluster(device_class(), list(map(_node, self.hosts)), slices, groups, guests)
+        groups = [
+            *map(_pod_group, self.teams.values()),
+            *(_tree(*tree) for tree in self.trees.items()),
+        ]
+        return cluster(
+            device_class(), list(map(_node, self.hosts)), slices, groups, guests
+        )
 
 
 def _node(host: Host) -> Json:
@@ -110,7 +129,10 @@ def _node(host: Host) -> Json:
 
 
 def _pods(guest: Guest) -> Iterator[Json]:
-    container: Json = {"name": "main", "resources": {"requests": {"cpu": str(guest.cpu)}}}
+    container: Json = {
+        "name": "main",
+        "resources": {"requests": {"cpu": str(guest.cpu)}},
+    }
     if guest.takes_port:
         container["ports"] = [{"containerPort": 80, "hostPort": 80}]
     spec: Json = {"containers": [container], "priority": guest.priority}
@@ -122,17 +144,31 @@ def _pods(guest: Guest) -> Iterator[Json]:
         spec["schedulingGroup"] = {"podGroupName": guest.team}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     rules = {"podAffinity": guest.near, "podAntiAffinity": guest.apart}
-    spec["affinity"] = {rule: {required: [_term(*term) for term in terms]} for rule, terms in rules.items()}
+    spec["affinity"] = {
+        rule: {required: [_term(*term) for term in terms]}
+        for rule, terms in rules.items()
+    }
     if guest.spread:
         app, key, skew = guest.spread
-        constraint = {"maxSkew": skew, "whenUnsatisfiable": "DoNotSchedule", **_term(app, key)}
+        constraint = {
+            "maxSkew": skew,
+            "whenUnsatisfiable": "DoNotSchedule",
+            **_term(app, key),
+        }
         spec["topologySpreadConstraints"] = [constraint]
     needs_claim = bool(guest.holds) if guest.home else bool(guest.asks)
     plain = pod(guest.name, *([guest.name] if needs_claim else []), **spec)
-    plain["metadata"] |= {"labels": {"app": guest.app}, "annotations": {ANNOTATION: str(guest.cost)}}
+    plain["metadata"] |= {
+        "labels": {"app": guest.app},
+        "annotations": {ANNOTATION: str(guest.cost)},
+    }
     yield plain
     if needs_claim:
-        yield held(guest.name, guest.home, *(f"gpu-{place}" for place in guest.holds)) if guest.home else _claim(guest)
+        yield (
+            held(guest.name, guest.home, *(f"gpu-{place}" for place in guest.holds))
+            if guest.home
+            else _claim(guest)
+        )
 
 
 def _term(app: str, key: str) -> Json:
@@ -140,16 +176,24 @@ def _term(app: str, key: str) -> Json:
 
 
 def _claim(guest: Guest) -> Json:
-    asks = [(f'device.attributes["gpu.example.com"].index >= {least}', count) for count, least in guest.asks]
+    asks = [
+        (f'device.attributes["gpu.example.com"].index >= {least}', count)
+        for count, least in guest.asks
+    ]
     if len(asks) == 1:
         [(selector, count)] = asks
         return claim(guest.name, request("gpu", selector, count=count))
-    entries = (sub("ab"[rank], selector, count=count) for rank, (selector, count) in enumerate(asks))
+    entries = (
+        sub("ab"[rank], selector, count=count)
+        for rank, (selector, count) in enumerate(asks)
+    )
     return claim(guest.name, first_available("gpu", *entries))
 
 
 def _pod_group(team: Team) -> Json:
-    policy: Json = {"basic": {}} if team.needed is None else {"gang": {"minCount": team.needed}}
+    policy: Json = (
+        {"basic": {}} if team.needed is None else {"gang": {"minCount": team.needed}}
+    )
     spec: Json = {"schedulingPolicy": policy, "priority": team.priority}
     if team.goes_as_whole:
         spec["disruptionMode"] = {"all": {}}
@@ -161,12 +205,21 @@ def _pod_group(team: Team) -> Json:
 
 
 def _tree(name: str, needed: int) -> Json:
-    return _group("CompositePodGroup", name, {"schedulingPolicy": {"gang": {"minGroupCount": needed}}})
+    return _group(
+        "CompositePodGroup",
+        name,
+        {"schedulingPolicy": {"gang": {"minGroupCount": needed}}},
+    )
 
 
 def _group(kind: str, name: str, spec: Json) -> Json:
     metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": kind, "metadata": metadata, "spec": spec}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": kind,
+        "metadata": metadata,
+        "spec": spec,
+    }
 
 
 @dataclass(frozen=True)
@@ -185,12 +238,25 @@ class _Features:
 def _features(draw: st.DrawFn) -> _Features:
     teams = draw(st.sampled_from([(), ("red",), ("red", "blue")]))
     return _Features(
-        rules=draw(st.sampled_from([(), (), ("near",), ("apart",), ("spread",), ("near", "apart", "spread")])),
+        rules=draw(
+            st.sampled_from(
+                [
+                    (),
+                    (),
+                    ("near",),
+                    ("apart",),
+                    ("spread",),
+                    ("near", "apart", "spread"),
+                ]
+            )
+        ),
         has_cpu=draw(st.booleans()),
         has_taints=draw(rarely()),
         has_ports=draw(rarely()),
         teams=teams,
-        trees={"tree": draw(st.integers(1, 2))} if len(teams) > 1 and draw(st.booleans()) else {},
+        trees={"tree": draw(st.integers(1, 2))}
+        if len(teams) > 1 and draw(st.booleans())
+        else {},
     )
 
 
@@ -198,7 +264,9 @@ def _features(draw: st.DrawFn) -> _Features:
 def houses(draw: st.DrawFn) -> House:
     """Draw up to three hosts, up to four guests who are in, and up to three who wait, often for each other."""
     features = draw(_features())
-    hosts = tuple(draw(_hosts(number, features)) for number in range(draw(st.integers(1, 3))))
+    hosts = tuple(
+        draw(_hosts(number, features)) for number in range(draw(st.integers(1, 3)))
+    )
     teams = {name: draw(_teams(name, list(features.trees))) for name in features.teams}
     residents: list[Guest] = []
     for number in range(draw(st.integers(0, 4))):
@@ -206,9 +274,15 @@ def houses(draw: st.DrawFn) -> House:
         residents.append(draw(_settled(guest, residents, hosts)))
     # Most often who waits is important.
     names = [f"new-{number}" for number in range(draw(st.integers(1, 3)))]
-    waiting = [draw(_guests(name, features, st.sampled_from([2, 5, 5, 5]))) for name in names]
-    waiting = [guest if guest.asks else replace(guest, asks=((1, 0),)) for guest in waiting]
-    return House(hosts, (*_at_peace(residents, hosts), *waiting), teams, features.trees, "new-0")
+    waiting = [
+        draw(_guests(name, features, st.sampled_from([2, 5, 5, 5]))) for name in names
+    ]
+    waiting = [
+        guest if guest.asks else replace(guest, asks=((1, 0),)) for guest in waiting
+    ]
+    return House(
+        hosts, (*_at_peace(residents, hosts), *waiting), teams, features.trees, "new-0"
+    )
 
 
 @st.composite
@@ -216,9 +290,19 @@ def _hosts(draw: st.DrawFn, number: int, features: _Features) -> Host:
     labels = {HOST: f"host-{number}"} if draw(st.integers(0, 5)) else {}
     if draw(st.integers(0, 5)):
         labels[ZONE] = draw(st.sampled_from(("east", "west")))
-    cpu = draw(st.integers(1, 4)) if features.has_cpu and draw(st.integers(0, 3)) else None
+    cpu = (
+        draw(st.integers(1, 4))
+        if features.has_cpu and draw(st.integers(0, 3))
+        else None
+    )
     devices = draw(st.sampled_from([0, 1, 1, 2, 3]))
-    return Host(f"host-{number}", labels, cpu, devices, features.has_taints and draw(st.booleans()))
+    return Host(
+        f"host-{number}",
+        labels,
+        cpu,
+        devices,
+        features.has_taints and draw(st.booleans()),
+    )
 
 
 @st.composite
@@ -234,11 +318,17 @@ def _teams(draw: st.DrawFn, name: str, trees: Sequence[str]) -> Team:
 
 
 @st.composite
-def _guests(draw: st.DrawFn, name: str, features: _Features, priorities: st.SearchStrategy[int]) -> Guest:
+def _guests(
+    draw: st.DrawFn, name: str, features: _Features, priorities: st.SearchStrategy[int]
+) -> Guest:
     asks = st.tuples(st.sampled_from([1, 1, 1, 2]), st.sampled_from([0, 0, 0, 1, 3]))
     terms = st.tuples(st.sampled_from(APPS), st.sampled_from((HOST, ZONE)))
     rule = draw(st.sampled_from(["", *features.rules]))
-    some = tuple(draw(st.lists(terms, min_size=1, max_size=2, unique=True))) if rule in ("near", "apart") else ()
+    some = (
+        tuple(draw(st.lists(terms, min_size=1, max_size=2, unique=True)))
+        if rule in ("near", "apart")
+        else ()
+    )
     return Guest(
         name=name,
         app=draw(st.sampled_from(APPS)),
@@ -250,13 +340,17 @@ def _guests(draw: st.DrawFn, name: str, features: _Features, priorities: st.Sear
         near=some if rule == "near" else (),
         apart=some if rule == "apart" else (),
         spread=(*draw(terms), draw(st.integers(1, 2))) if rule == "spread" else None,
-        team=draw(st.sampled_from(["", *features.teams, *features.teams, *features.teams])),
+        team=draw(
+            st.sampled_from(["", *features.teams, *features.teams, *features.teams])
+        ),
         cost=draw(st.integers(0, 3)),
     )
 
 
 @st.composite
-def _settled(draw: st.DrawFn, guest: Guest, others: Sequence[Guest], hosts: Sequence[Host]) -> Guest:
+def _settled(
+    draw: st.DrawFn, guest: Guest, others: Sequence[Guest], hosts: Sequence[Host]
+) -> Guest:
     """The guest on some host, with devices, CPU and port as far as they are free there."""
     host = draw(st.sampled_from(hosts))
     there = [other for other in others if other.home == host.name]
@@ -278,10 +372,16 @@ def _at_peace(residents: Sequence[Guest], hosts: Sequence[Host]) -> Iterator[Gue
     for guest in residents:
         others = [other for other in residents if other is not guest]
 
-        def holds(term: Term, home: str = guest.home, others: Sequence[Guest] = others) -> bool:
+        def holds(
+            term: Term, home: str = guest.home, others: Sequence[Guest] = others
+        ) -> bool:
             app, key = term
             domain = labels[home].get(key)
-            met = (other for other in others if other.app == app and labels[other.home].get(key) == domain)
+            met = (
+                other
+                for other in others
+                if other.app == app and labels[other.home].get(key) == domain
+            )
             return domain is None or not any(met)
 
         yield replace(guest, apart=tuple(term for term in guest.apart if holds(term)))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from dralloc.names import DeviceID, PoolID
+from dralloc.objects.names import DeviceID, PoolID
 from dralloc.problem import (
     NO_GROUPS,
     Capacity,
@@ -37,10 +37,24 @@ def _values(*numbers: int) -> frozenset[Scalar]:
     return frozenset(("int", number) for number in numbers)
 
 
-VALUES = [_values(0), _values(0), _values(1), _values(1), _values(0, 1), _values(1, 2), _values(), None]
+VALUES = [
+    _values(0),
+    _values(0),
+    _values(1),
+    _values(1),
+    _values(0, 1),
+    _values(1, 2),
+    _values(),
+    None,
+]
 """What a device can carry under an attribute: scalars, lists, something that cannot be compared, nothing."""
 
-GROUPS = [frozenset({NO_GROUPS}), frozenset({"a"}), frozenset({"b"}), frozenset({"a", "b"})]
+GROUPS = [
+    frozenset({NO_GROUPS}),
+    frozenset({"a"}),
+    frozenset({"b"}),
+    frozenset({"a", "b"}),
+]
 """Compatibility groups of a device on its pool's counter set."""
 
 
@@ -69,14 +83,21 @@ def rarely() -> st.SearchStrategy[bool]:
 
 
 @st.composite
-def _devices(draw: st.DrawFn, place: tuple[DeviceID, int, int], counters: range, nodes: int | None) -> Device:
+def _devices(
+    draw: st.DrawFn,
+    place: tuple[DeviceID, int, int],
+    counters: range,
+    nodes: int | None,
+) -> Device:
     """A device with that name, slot and group.
 
     ``counters`` are those it may consume, ``nodes`` is how many there are if the device names its own.
     """
     name, slot, group = place
     names = draw(st.sampled_from([CAPACITIES[:1], CAPACITIES[:1], CAPACITIES, ()]))
-    totals = [Capacity(name, draw(st.integers(1, 4)), not draw(rarely())) for name in names]
+    totals = [
+        Capacity(name, draw(st.integers(1, 4)), not draw(rarely())) for name in names
+    ]
     values = {attribute: draw(st.sampled_from(VALUES)) for attribute in ATTRIBUTES}
     return Device(
         id=name,
@@ -84,21 +105,33 @@ def _devices(draw: st.DrawFn, place: tuple[DeviceID, int, int], counters: range,
         group=group,
         shareable=draw(st.booleans()),
         capacity={capacity.name: capacity for capacity in totals},
-        consumes=tuple((counter, draw(st.integers(1, 2))) for counter in counters if draw(st.booleans())),
-        attributes={attribute: known for attribute, known in values.items() if known is not None},
+        consumes=tuple(
+            (counter, draw(st.integers(1, 2)))
+            for counter in counters
+            if draw(st.booleans())
+        ),
+        attributes={
+            attribute: known for attribute, known in values.items() if known is not None
+        },
         nodes=None if nodes is None else draw(st.frozensets(st.integers(0, nodes - 1))),
         binds_to_node=draw(rarely()),
     )
 
 
 @st.composite
-def _editions(draw: st.DrawFn, pool: PoolID, slots: range, nodes: int, first: tuple[int, int]) -> list[Edition]:
+def _editions(
+    draw: st.DrawFn, pool: PoolID, slots: range, nodes: int, first: tuple[int, int]
+) -> list[Edition]:
     """A pool, rarely in two generations; ``first`` are the next free indices of groups and counters."""
     group, offset = first
     reach = draw(
-        st.sampled_from([*({node} for node in range(nodes)), *[set(range(nodes))] * nodes, {0, nodes - 1}]).map(
-            frozenset
-        )
+        st.sampled_from(
+            [
+                *({node} for node in range(nodes)),
+                *[set(range(nodes))] * nodes,
+                {0, nodes - 1},
+            ]
+        ).map(frozenset)
     )
     own_nodes = nodes if draw(rarely()) else None
     counters = tuple(
@@ -107,11 +140,16 @@ def _editions(draw: st.DrawFn, pool: PoolID, slots: range, nodes: int, first: tu
     )
     span = range(offset, offset + len(counters))
     devices = tuple(
-        draw(_devices((DeviceID(*pool, f"device-{index}"), slot, group), span, own_nodes))
+        draw(
+            _devices((DeviceID(*pool, f"device-{index}"), slot, group), span, own_nodes)
+        )
         for index, slot in enumerate(slots)
     )
     if draw(rarely()) and counters:
-        devices = tuple(replace(device, compatibility=((group, draw(st.sampled_from(GROUPS))),)) for device in devices)
+        devices = tuple(
+            replace(device, compatibility=((group, draw(st.sampled_from(GROUPS))),))
+            for device in devices
+        )
     old = Edition(pool, reach, devices, counters)
     if len(reach) < 2 or draw(st.integers(0, 2)) < 2:
         return [old]
@@ -127,13 +165,19 @@ def _updated(old: Edition, node: int) -> list[Edition]:
         replace(
             device,
             group=device.group + 1,
-            capacity={name: replace(known, total=max(1, known.total - 1)) for name, known in device.capacity.items()},
+            capacity={
+                name: replace(known, total=max(1, known.total - 1))
+                for name, known in device.capacity.items()
+            },
             consumes=(),
             compatibility=(),
         )
         for device in old.devices
     )
-    return [old._replace(seen_by=old.seen_by - {node}), Edition(old.pool, frozenset({node}), devices, ())]
+    return [
+        old._replace(seen_by=old.seen_by - {node}),
+        Edition(old.pool, frozenset({node}), devices, ()),
+    ]
 
 
 @st.composite
@@ -145,9 +189,20 @@ def _access(draw: st.DrawFn, editions: Sequence[Edition], node: int) -> Node:
         start += len(indices)
         if node not in edition.seen_by:
             continue
-        state = draw(st.sampled_from([PoolState.USABLE] * 10 + [PoolState.INCOMPLETE, PoolState.INVALID]))
+        state = draw(
+            st.sampled_from(
+                [PoolState.USABLE] * 10 + [PoolState.INCOMPLETE, PoolState.INVALID]
+            )
+        )
         usable = state is PoolState.USABLE
-        pools.append(PoolAccess(edition.pool, state, indices if usable else (), "" if usable else "drawn so"))
+        pools.append(
+            PoolAccess(
+                edition.pool,
+                state,
+                indices if usable else (),
+                "" if usable else "drawn so",
+            )
+        )
     return Node(f"node-{node}", tuple(pools))
 
 
@@ -161,14 +216,20 @@ def _usages(draw: st.DrawFn, devices: Sequence[Device]) -> Usage:
         for known in device.capacity.values():
             key = device.slot, known.name
             least[key] = min(known.total, least.get(key, known.total))
-    for slot, shareable in {device.slot: device.shareable for device in devices}.items():
+    for slot, shareable in {
+        device.slot: device.shareable for device in devices
+    }.items():
         if not draw(rarely()):
             continue
         if not shareable:
             held.add(slot)
             continue
         shares[slot] = draw(st.integers(1, 2))
-        consumed[slot] = {name: draw(st.integers(0, total)) for (of, name), total in least.items() if of == slot}
+        consumed[slot] = {
+            name: draw(st.integers(0, total))
+            for (of, name), total in least.items()
+            if of == slot
+        }
     return Usage(frozenset(held), shares, consumed)
 
 
@@ -188,7 +249,9 @@ def inventories(draw: st.DrawFn, max_devices: int = 6) -> Inventory:
         size = draw(st.integers(1, min(room, 3)))
         slots = len({device.slot for edition in editions for device in edition.devices})
         first = len(editions), sum(len(edition.counters) for edition in editions)
-        drawn: list[Edition] = draw(_editions(pool, range(slots, slots + size), nodes, first))
+        drawn: list[Edition] = draw(
+            _editions(pool, range(slots, slots + size), nodes, first)
+        )
         editions += drawn if len(drawn) * size <= room else drawn[:1]
     devices = tuple(device for edition in editions for device in edition.devices)
     counters = [counter for edition in editions for counter in edition.counters]
@@ -204,11 +267,17 @@ def inventories(draw: st.DrawFn, max_devices: int = 6) -> Inventory:
 
 
 @st.composite
-def _driven(draw: st.DrawFn, devices: Sequence[Device], counters: Sequence[Counter]) -> dict[int, int]:
+def _driven(
+    draw: st.DrawFn, devices: Sequence[Device], counters: Sequence[Counter]
+) -> dict[int, int]:
     """Which devices charge a counter of their group by request."""
     chosen = {}
     for index, device in enumerate(devices):
-        own = [number for number, counter in enumerate(counters) if counter.group == device.group]
+        own = [
+            number
+            for number, counter in enumerate(counters)
+            if counter.group == device.group
+        ]
         charged = draw(rarely())
         if own and charged:
             chosen[index] = draw(st.sampled_from(own))
@@ -217,7 +286,11 @@ def _driven(draw: st.DrawFn, devices: Sequence[Device], counters: Sequence[Count
 
 @st.composite
 def _left(
-    draw: st.DrawFn, counters: Sequence[Counter], devices: Sequence[Device], usage: Usage, driven: Mapping[int, int]
+    draw: st.DrawFn,
+    counters: Sequence[Counter],
+    devices: Sequence[Device],
+    usage: Usage,
+    driven: Mapping[int, int],
 ) -> tuple[Counter, ...]:
     """The counters minus what the devices in use consume; that can be more than there is."""
     free = [counter.total for counter in counters]
@@ -228,4 +301,7 @@ def _left(
             free[counter] -= amount
         if index in driven:
             free[driven[index]] -= draw(st.integers(1, 2))
-    return tuple(replace(counter, free=left) for counter, left in zip(counters, free, strict=True))
+    return tuple(
+        replace(counter, free=left)
+        for counter, left in zip(counters, free, strict=True)
+    )

@@ -14,13 +14,27 @@ from pathlib import Path
 import pytest
 
 from control_plane import TOKEN, ControlPlane, assets, program, running
-from dralloc.snapshot import ApiServer, ListedKind, LiveObjects, ReadLimits, Refused, connect, key_of, served
-from dralloc.snapshot.kinds import LISTED_KINDS
-from snapshot.recorded import write_kubeconfig
+from dralloc.live.snapshot import (
+    ApiServer,
+    ListedKind,
+    LiveObjects,
+    ReadLimits,
+    Refused,
+    connect,
+    key_of,
+    served,
+)
+from dralloc.live.snapshot.kinds import LISTED_KINDS
+from live.snapshot.recorded import write_kubeconfig
 from wire import Json
 
 GATES = ("DRADeviceTaintRules", "GenericWorkload", "DRAWorkloadResourceClaims")
-SCHEDULER_GATES = (*GATES, "DRAListTypeAttributes", "GangScheduling", "TopologyAwareWorkloadScheduling")
+SCHEDULER_GATES = (
+    *GATES,
+    "DRAListTypeAttributes",
+    "GangScheduling",
+    "TopologyAwareWorkloadScheduling",
+)
 RULES = "DRADeviceTaintRules"
 VERSIONS_OF_RULES = ("resource.k8s.io/v1beta2", "resource.k8s.io/v1alpha3")
 CONTROLLERS = (
@@ -64,7 +78,10 @@ class LivePlane:
     def objects(self) -> Iterator[tuple[ApiServer, LiveObjects]]:
         """Its objects, for who may do anything."""
         with connect(self.kubeconfig, limits=ReadLimits(seconds=600)) as server:
-            yield server, LiveObjects(server.wire, served(server, (*LISTED_KINDS, *MORE)))
+            yield (
+                server,
+                LiveObjects(server.wire, served(server, (*LISTED_KINDS, *MORE))),
+            )
 
     @contextmanager
     def running_scheduler(self) -> Iterator[None]:
@@ -81,9 +98,20 @@ class LivePlane:
         """Make objects as they are, with their status; nodes are ready, pods have an image."""
         every = list(given)
         with self.objects() as (_, objects):
-            for namespace in {one["metadata"].get("namespace", "default") for one in every if _is_namespaced(one)}:
+            for namespace in {
+                one["metadata"].get("namespace", "default")
+                for one in every
+                if _is_namespaced(one)
+            }:
                 if namespace != "default":
-                    _made(objects, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+                    _made(
+                        objects,
+                        {
+                            "apiVersion": "v1",
+                            "kind": "Namespace",
+                            "metadata": {"name": namespace},
+                        },
+                    )
             for one in sorted(every, key=lambda one: ORDER.index(one["kind"])):
                 _made(objects, _fit(one))
 
@@ -92,8 +120,14 @@ class LivePlane:
         wanted = [KINDS[kind] for kind in kinds or reversed(KINDS) if kind not in KEPT]
         with self.objects() as (_, objects):
             for kind in wanted:
-                while kind in objects.versions and (left := objects.listed(kind)["items"]):
-                    made = [one for one in left if not one["metadata"]["name"].startswith("system-")]
+                while kind in objects.versions and (
+                    left := objects.listed(kind)["items"]
+                ):
+                    made = [
+                        one
+                        for one in left
+                        if not one["metadata"]["name"].startswith("system-")
+                    ]
                     for one in made:
                         _deleted(objects, kind, one)
                     if not made:
@@ -107,17 +141,31 @@ def _is_namespaced(one: Json) -> bool:
 def _fit(one: Json) -> Json:
     one = json.loads(json.dumps(one))
     metadata = one["metadata"]
-    for name in ("resourceVersion", "uid", "creationTimestamp", "managedFields", "generation", "ownerReferences"):
+    for name in (
+        "resourceVersion",
+        "uid",
+        "creationTimestamp",
+        "managedFields",
+        "generation",
+        "ownerReferences",
+    ):
         metadata.pop(name, None)
     if _is_namespaced(one):
         metadata.setdefault("namespace", "default")
     if one["kind"] == "Node":
         status = one.setdefault("status", {})
-        status["allocatable"] = {"cpu": "128", "memory": "1Ti", "pods": "500", **status.get("allocatable", {})}
+        status["allocatable"] = {
+            "cpu": "128",
+            "memory": "1Ti",
+            "pods": "500",
+            **status.get("allocatable", {}),
+        }
         status["capacity"] = status["allocatable"]
         now = "2026-01-01T00:00:00Z"
         ready = {"type": "Ready", "status": "True", "reason": "x", "message": "x"}
-        status["conditions"] = [{**ready, "lastHeartbeatTime": now, "lastTransitionTime": now}]
+        status["conditions"] = [
+            {**ready, "lastHeartbeatTime": now, "lastTransitionTime": now}
+        ]
     for pod in [one, one["spec"].get("template", {})] if "spec" in one else ():
         if one["kind"] == "Pod" or pod is not one:
             _fit_pod(one, pod)
@@ -133,7 +181,11 @@ def _fit_pod(owner: Json, pod: Json) -> None:
     if owner["kind"] == "Job":
         pod["spec"].setdefault("restartPolicy", "Never")
     elif owner is not pod and "selector" not in owner["spec"]:
-        owner["spec"]["selector"] = {"matchLabels": pod.setdefault("metadata", {}).setdefault("labels", {"app": "x"})}
+        owner["spec"]["selector"] = {
+            "matchLabels": pod.setdefault("metadata", {}).setdefault(
+                "labels", {"app": "x"}
+            )
+        }
     if owner is pod:
         pod.pop("status", None)
 
@@ -142,7 +194,14 @@ def _made(objects: LiveObjects, one: Json) -> None:
     kind = KINDS[one["kind"]]
     status = one.pop("status", None)
     try:
-        made = objects.create(kind, {key: part for key, part in one.items() if key not in ("apiVersion", "kind")})
+        made = objects.create(
+            kind,
+            {
+                key: part
+                for key, part in one.items()
+                if key not in ("apiVersion", "kind")
+            },
+        )
     except Refused as refusal:
         if refusal.status != 409:
             raise
@@ -150,7 +209,9 @@ def _made(objects: LiveObjects, one: Json) -> None:
     if status:
         objects.patch(kind, key_of(made), {"status": status}, "status")
     if kind.kind == "Node":
-        objects.patch(kind, key_of(made), {"spec": {"taints": one.get("spec", {}).get("taints")}})
+        objects.patch(
+            kind, key_of(made), {"spec": {"taints": one.get("spec", {}).get("taints")}}
+        )
 
 
 def _deleted(objects: LiveObjects, kind: ListedKind, one: Json) -> None:
@@ -158,7 +219,12 @@ def _deleted(objects: LiveObjects, kind: ListedKind, one: Json) -> None:
         if one["metadata"].get("finalizers"):
             objects.patch(kind, key_of(one), {"metadata": {"finalizers": None}})
         path = objects.path(kind, key_of(one))
-        objects.wire.send("DELETE", path, {}, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
+        objects.wire.send(
+            "DELETE",
+            path,
+            {},
+            {"gracePeriodSeconds": 0, "propagationPolicy": "Background"},
+        )
     except Refused as refusal:
         if refusal.status != 404:
             raise
@@ -175,8 +241,12 @@ def live(folder: Path, *, rules: bool = True) -> Iterator[LivePlane]:
     """
     controllers = assets() / "kube-controller-manager"
     if not controllers.is_file():
-        pytest.skip("KUBEBUILDER_ASSETS names no directory with kube-controller-manager")
-    with running(folder, {**GATES_ON, RULES: rules}, () if rules else VERSIONS_OF_RULES) as plane:
+        pytest.skip(
+            "KUBEBUILDER_ASSETS names no directory with kube-controller-manager"
+        )
+    with running(
+        folder, {**GATES_ON, RULES: rules}, () if rules else VERSIONS_OF_RULES
+    ) as plane:
         found = LivePlane(plane, rules)
         write_kubeconfig(folder, f"https://127.0.0.1:{plane.port}", TOKEN)
         flags = (

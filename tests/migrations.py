@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import brute_force
 import strategies
-from dralloc.names import ClaimKey
+from dralloc.ask.whatif.moves import Migration, MovableClaim, MoveOption
+from dralloc.objects.names import ClaimKey
 from dralloc.problem import Demand, Problem, Request
-from dralloc.solution import Placement, holdings_of
-from dralloc.whatif.moves import Migration, MovableClaim, MoveOption
+from dralloc.problem.solution import Placement, holdings_of
 
 __all__ = ["best_of_all", "migrations"]
 
@@ -29,42 +29,63 @@ def migrations(draw: st.DrawFn, *, admin: bool = False) -> Migration:
         problem = replace(problem, demands=tuple(map(_without_admin, problem.demands)))
     demands = tuple(replace(demand, gang="") for demand in problem.demands)
     early = draw(st.sets(st.sampled_from(range(len(demands))), min_size=1))
-    before = replace(problem, demands=tuple(demands[number] for number in sorted(early)))
+    before = replace(
+        problem, demands=tuple(demands[number] for number in sorted(early))
+    )
     solution = draw(st.sampled_from(list(brute_force.solutions(before))[:200]))
-    taken = {claim.key for one in solution.placements for claim in before.demands[one.demand].claims}
+    taken = {
+        claim.key
+        for one in solution.placements
+        for claim in before.demands[one.demand].claims
+    }
     others = tuple(
         demand
         for number, demand in enumerate(problem.demands)
-        if number not in early and taken.isdisjoint(claim.key for claim in demand.claims)
+        if number not in early
+        and taken.isdisjoint(claim.key for claim in demand.claims)
     )
     return settled(before, solution.placements, others)
 
 
 def _without_admin(demand: Demand) -> Demand:
-    claims = tuple(replace(claim, requests=tuple(map(_plain, claim.requests))) for claim in demand.claims)
+    claims = tuple(
+        replace(claim, requests=tuple(map(_plain, claim.requests)))
+        for claim in demand.claims
+    )
     return replace(demand, claims=claims)
 
 
 def _plain(request: Request) -> Request:
-    return replace(request, alternatives=tuple(replace(each, admin=False) for each in request.alternatives))
+    return replace(
+        request,
+        alternatives=tuple(replace(each, admin=False) for each in request.alternatives),
+    )
 
 
-def settled(before: Problem, placements: Sequence[Placement], pending: tuple[Demand, ...]) -> Migration:
+def settled(
+    before: Problem, placements: Sequence[Placement], pending: tuple[Demand, ...]
+) -> Migration:
     """The placements as claims that are allocated."""
     movers: list[MovableClaim] = []
     for placement in placements:
         holdings = list(holdings_of(before, placement))
-        for claim, grants in zip(before.demands[placement.demand].claims, placement.grants, strict=True):
+        for claim, grants in zip(
+            before.demands[placement.demand].claims, placement.grants, strict=True
+        ):
             own = tuple(one for one in holdings if one.claim == claim.key)
             greedy = tuple(
                 grant.device
                 for grant in grants
-                if not claim.requests[grant.request].alternatives[grant.alternative].admin
+                if not claim.requests[grant.request]
+                .alternatives[grant.alternative]
+                .admin
             )
             if own:
                 movers.append(MovableClaim(claim.key, placement.node, own, greedy))
     base = replace(before, demands=pending)
-    return Migration(base, tuple(movers), tuple(_move_options(before, placements, movers)))
+    return Migration(
+        base, tuple(movers), tuple(_move_options(before, placements, movers))
+    )
 
 
 def _move_options(
@@ -75,7 +96,9 @@ def _move_options(
     for number, group in enumerate(_units(users, numbers)):
         for chosen in _subsets(group):
             demands = [_moving(before, user, chosen, movers, numbers) for user in users]
-            yield MoveOption(chosen, tuple(demand for demand in demands if demand.claims), number)
+            yield MoveOption(
+                chosen, tuple(demand for demand in demands if demand.claims), number
+            )
 
 
 def _units(users: Sequence[Demand], numbers: dict[ClaimKey, int]) -> list[list[int]]:
@@ -83,24 +106,40 @@ def _units(users: Sequence[Demand], numbers: dict[ClaimKey, int]) -> list[list[i
     for user in users:
         mine = {numbers[claim.key] for claim in user.claims if claim.key in numbers}
         touching = [group for group in groups if group & mine]
-        groups = [group for group in groups if not group & mine] + ([mine.union(*touching)] if mine else [])
+        groups = [group for group in groups if not group & mine] + (
+            [mine.union(*touching)] if mine else []
+        )
     return [sorted(group) for group in groups]
 
 
 def _subsets(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    return chain.from_iterable(combinations(items, size) for size in range(1, len(items) + 1))
+    return chain.from_iterable(
+        combinations(items, size) for size in range(1, len(items) + 1)
+    )
 
 
 def _moving(
-    before: Problem, user: Demand, chosen: tuple[int, ...], movers: Sequence[MovableClaim], numbers: dict[ClaimKey, int]
+    before: Problem,
+    user: Demand,
+    chosen: tuple[int, ...],
+    movers: Sequence[MovableClaim],
+    numbers: dict[ClaimKey, int],
 ) -> Demand:
     """What a user asks for whose chosen claims move, on the nodes from which it can use those that stay."""
     moving = tuple(claim for claim in user.claims if numbers.get(claim.key) in chosen)
-    staying = [movers[numbers[claim.key]] for claim in user.claims if claim.key in numbers and claim not in moving]
+    staying = [
+        movers[numbers[claim.key]]
+        for claim in user.claims
+        if claim.key in numbers and claim not in moving
+    ]
     nodes = tuple(
         node
         for node in before.candidate_nodes(user)
-        if all(before.usable_from(device, one.home, node) for one in staying for device in one.devices)
+        if all(
+            before.usable_from(device, one.home, node)
+            for one in staying
+            for device in one.devices
+        )
     )
     return replace(user, claims=moving, nodes=nodes, gang="")
 
@@ -118,7 +157,10 @@ def best_of_all(migration: Migration, most: int) -> tuple[int, int]:
 
 def _admitted(migration: Migration, chosen: tuple[int, ...]) -> int | None:
     """What can be placed of what is pending if exactly these move; None if they have nowhere to go."""
-    found = [_option(migration, group, chosen) for group in {option.group: None for option in migration.move_options}]
+    found = [
+        _option(migration, group, chosen)
+        for group in {option.group: None for option in migration.move_options}
+    ]
     if None in found:
         return None
     move_options = [option for option in found if option]
@@ -128,13 +170,25 @@ def _admitted(migration: Migration, chosen: tuple[int, ...]) -> int | None:
         for demand in option.demands
     )
     problem = migration.without(chosen).applied()
-    weight, _ = brute_force.best(replace(problem, demands=(*moving, *migration.problem.demands)))
+    weight, _ = brute_force.best(
+        replace(problem, demands=(*moving, *migration.problem.demands))
+    )
     moved = sum(option.weight for option in move_options)
     return moved + weight % MUCH if weight >= MUCH * len(moving) else None
 
 
-def _option(migration: Migration, group: int, chosen: tuple[int, ...]) -> MoveOption | tuple[()] | None:
+def _option(
+    migration: Migration, group: int, chosen: tuple[int, ...]
+) -> MoveOption | tuple[()] | None:
     """The option in which just the chosen ones of a group move: () if none of it is chosen, None if there is none."""
-    move_options = [option for option in migration.move_options if option.group == group]
-    mine = sorted({number for option in move_options for number in option.movers} & set(chosen))
-    return next((option for option in move_options if list(option.movers) == mine), None) if mine else ()
+    move_options = [
+        option for option in migration.move_options if option.group == group
+    ]
+    mine = sorted(
+        {number for option in move_options for number in option.movers} & set(chosen)
+    )
+    return (
+        next((option for option in move_options if list(option.movers) == mine), None)
+        if mine
+        else ()
+    )

@@ -28,19 +28,34 @@ def ruled_clusters(draw: st.DrawFn, most_pods: int = 4) -> list[Json]:
     numbers = [draw(st.sampled_from([1, 1, 2, 4])) for _ in names]
     slices = (gpus(number) for number in numbers)
     objects += (
-        resource_slice(each, name=name, pool=name, nodeName=name) for name, each in zip(names, slices, strict=True)
+        resource_slice(each, name=name, pool=name, nodeName=name)
+        for name, each in zip(names, slices, strict=True)
     )
-    labels = draw(st.dictionaries(st.just("team"), st.sampled_from("ab"))) if draw(rarely()) else {}
-    objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACES[1], "labels": labels}})
+    labels = (
+        draw(st.dictionaries(st.just("team"), st.sampled_from("ab")))
+        if draw(rarely())
+        else {}
+    )
+    objects.append(
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": SPACES[1], "labels": labels},
+        }
+    )
     groups = draw(_groups()) if draw(st.booleans()) else []
     objects += groups
-    leaves = [group["metadata"]["name"] for group in groups if group["kind"] == "PodGroup"]
+    leaves = [
+        group["metadata"]["name"] for group in groups if group["kind"] == "PodGroup"
+    ]
     for number in range(draw(st.integers(2, most_pods))):
         objects += draw(_pods(f"p{number}", kinds, leaves, has_claim=True))
     for number in range(draw(st.sampled_from([0, 1, 1, 2, 3]))):
         runs = draw(st.booleans())
         # A pod may run before its claim is allocated.
-        one, *claims = draw(_pods(f"r{number}", kinds, leaves, has_claim=runs and draw(rarely())))
+        one, *claims = draw(
+            _pods(f"r{number}", kinds, leaves, has_claim=runs and draw(rarely()))
+        )
         if runs:
             one["spec"]["nodeName"] = draw(st.sampled_from(names))
         elif draw(rarely()):
@@ -51,9 +66,15 @@ def ruled_clusters(draw: st.DrawFn, most_pods: int = 4) -> list[Json]:
 
 @st.composite
 def _nodes(draw: st.DrawFn, name: str) -> Json:
-    labels = {HOST: name, ZONE: draw(st.sampled_from("ab")), RACK: draw(st.sampled_from("12"))}
+    labels = {
+        HOST: name,
+        ZONE: draw(st.sampled_from("ab")),
+        RACK: draw(st.sampled_from("12")),
+    }
     one = node(name)
-    one["metadata"]["labels"] = {key: value for key, value in labels.items() if not draw(rarely())}
+    one["metadata"]["labels"] = {
+        key: value for key, value in labels.items() if not draw(rarely())
+    }
     one["spec"] = {}
     if draw(rarely()):
         effect = draw(st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule"]))
@@ -61,7 +82,11 @@ def _nodes(draw: st.DrawFn, name: str) -> Json:
     if draw(rarely()):
         one["spec"]["unschedulable"] = True
     if draw(rarely()):
-        stock = {"cpu": draw(st.sampled_from(["2", "3500m"])), "memory": "4Gi", "pods": draw(st.sampled_from("23"))}
+        stock = {
+            "cpu": draw(st.sampled_from(["2", "3500m"])),
+            "memory": "4Gi",
+            "pods": draw(st.sampled_from("23")),
+        }
         one["status"] = {"allocatable": stock}
     return one
 
@@ -80,14 +105,26 @@ def _kinds(draw: st.DrawFn) -> Json:
         if terms:
             affinity[way] = {_HARD: terms}
     if draw(rarely()):
-        expression = {"key": RACK, "operator": draw(st.sampled_from(["In", "NotIn", "Gt", "Exists"])), "values": ["1"]}
+        expression = {
+            "key": RACK,
+            "operator": draw(st.sampled_from(["In", "NotIn", "Gt", "Exists"])),
+            "values": ["1"],
+        }
         if expression["operator"] == "Exists":
             del expression["values"]
-        affinity["nodeAffinity"] = {_HARD: {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+        affinity["nodeAffinity"] = {
+            _HARD: {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+        }
     if affinity:
         spec["affinity"] = affinity
     most = draw(st.sampled_from([0, 0, 1, 2]))
-    spread = draw(st.lists(_constraints(), max_size=most, unique_by=itemgetter("topologyKey", "whenUnsatisfiable")))
+    spread = draw(
+        st.lists(
+            _constraints(),
+            max_size=most,
+            unique_by=itemgetter("topologyKey", "whenUnsatisfiable"),
+        )
+    )
     if spread:
         spec["topologySpreadConstraints"] = spread
     if draw(rarely()):
@@ -109,12 +146,19 @@ _TOLERATIONS = (
 
 
 def _take_resources(draw: st.DrawFn, spec: Json) -> None:
-    cpu = st.sampled_from(["500m", "1", "2"]).map(lambda amount: {"requests": {"cpu": amount}})
+    cpu = st.sampled_from(["500m", "1", "2"]).map(
+        lambda amount: {"requests": {"cpu": amount}}
+    )
     if draw(st.booleans()):
         spec["containers"][0]["resources"] = draw(cpu)
     if draw(rarely()):
         init = {"name": "init", "image": "init", "resources": draw(cpu)}
-        sidecar = {"name": "sidecar", "image": "sidecar", "restartPolicy": "Always", "resources": draw(cpu)}
+        sidecar = {
+            "name": "sidecar",
+            "image": "sidecar",
+            "restartPolicy": "Always",
+            "resources": draw(cpu),
+        }
         spec["initContainers"] = draw(st.permutations([init, sidecar]))
     if draw(rarely()):
         spec["overhead"] = {"cpu": "250m"}
@@ -126,7 +170,11 @@ def _take_resources(draw: st.DrawFn, spec: Json) -> None:
 
 @st.composite
 def _ports(draw: st.DrawFn) -> Json:
-    port: Json = {"hostPort": 80, "containerPort": 80, "protocol": draw(st.sampled_from(["TCP", "TCP", "UDP"]))}
+    port: Json = {
+        "hostPort": 80,
+        "containerPort": 80,
+        "protocol": draw(st.sampled_from(["TCP", "TCP", "UDP"])),
+    }
     address = draw(st.sampled_from(["", "", "10.0.0.1", "10.0.0.2"]))
     return {**port, "hostIP": address} if address else port
 
@@ -139,7 +187,18 @@ def _selectors(draw: st.DrawFn) -> Json:
     condition = {"key": "version", "operator": operator, **values}
     by_label: Json = {"matchLabels": {"app": app}}
     by_condition: Json = {"matchExpressions": [condition]}
-    return draw(st.sampled_from([by_label, by_label, by_label, {}, by_condition, {**by_label, **by_condition}]))
+    return draw(
+        st.sampled_from(
+            [
+                by_label,
+                by_label,
+                by_label,
+                {},
+                by_condition,
+                {**by_label, **by_condition},
+            ]
+        )
+    )
 
 
 @st.composite
@@ -148,11 +207,15 @@ def _terms(draw: st.DrawFn) -> Json:
     if not draw(rarely()):
         term["labelSelector"] = draw(_selectors())
     if draw(rarely()):
-        term["namespaces"] = draw(st.sampled_from([["default"], ["other"], list(SPACES)]))
+        term["namespaces"] = draw(
+            st.sampled_from([["default"], ["other"], list(SPACES)])
+        )
     if draw(rarely()):
         term["namespaceSelector"] = draw(st.sampled_from(_SPACES_SELECTED))
     if draw(rarely()) and "labelSelector" in term:
-        term[draw(st.sampled_from(["matchLabelKeys", "mismatchLabelKeys"]))] = ["version"]
+        term[draw(st.sampled_from(["matchLabelKeys", "mismatchLabelKeys"]))] = [
+            "version"
+        ]
     return term
 
 
@@ -173,7 +236,10 @@ def _constraints(draw: st.DrawFn) -> Json:
     }
     if not draw(rarely()):
         constraint["labelSelector"] = draw(_selectors())
-    for field, word in (("nodeTaintsPolicy", "Honor"), ("nodeAffinityPolicy", "Ignore")):
+    for field, word in (
+        ("nodeTaintsPolicy", "Honor"),
+        ("nodeAffinityPolicy", "Ignore"),
+    ):
         if draw(rarely()):
             constraint[field] = word
     if constraint["whenUnsatisfiable"] == "DoNotSchedule" and draw(rarely()):
@@ -189,11 +255,33 @@ def _groups(draw: st.DrawFn) -> list[Json]:
     found = []
     above = draw(st.sampled_from([[], [], ["root"], ["root", "lower"]]))
     for number in range(draw(st.integers(1, 2))):
-        policy = {} if draw(rarely()) else {"gang": {"minCount": draw(st.integers(1, 3))}}
-        found.append(_group("PodGroup", f"g{number}", policy, draw(_near()), draw(st.sampled_from([None, *above]))))
+        policy = (
+            {} if draw(rarely()) else {"gang": {"minCount": draw(st.integers(1, 3))}}
+        )
+        found.append(
+            _group(
+                "PodGroup",
+                f"g{number}",
+                policy,
+                draw(_near()),
+                draw(st.sampled_from([None, *above])),
+            )
+        )
     for level, name in enumerate(above):
-        policy = {} if draw(rarely()) else {"gang": {"minGroupCount": draw(st.integers(1, 2))}}
-        found.append(_group("CompositePodGroup", name, policy, draw(_near()), "root" if level else None))
+        policy = (
+            {}
+            if draw(rarely())
+            else {"gang": {"minGroupCount": draw(st.integers(1, 2))}}
+        )
+        found.append(
+            _group(
+                "CompositePodGroup",
+                name,
+                policy,
+                draw(_near()),
+                "root" if level else None,
+            )
+        )
     return found
 
 
@@ -207,11 +295,23 @@ def _group(kind: str, name: str, policy: Json, key: str, parent: str | None) -> 
         spec["schedulingConstraints"] = {"topology": [{"key": key}]}
     if parent:
         spec["parentCompositePodGroupName"] = parent
-    return {"apiVersion": VERSION, "kind": kind, "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+    return {
+        "apiVersion": VERSION,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    }
 
 
 @st.composite
-def _pods(draw: st.DrawFn, name: str, kinds: Sequence[Json], groups: Sequence[str], *, has_claim: bool) -> list[Json]:
+def _pods(
+    draw: st.DrawFn,
+    name: str,
+    kinds: Sequence[Json],
+    groups: Sequence[str],
+    *,
+    has_claim: bool,
+) -> list[Json]:
     kind = draw(st.sampled_from(kinds))
     group = draw(st.sampled_from([None, *groups, *groups]))
     space = SPACES[1] if group is None and draw(rarely()) else SPACES[0]

@@ -8,19 +8,23 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dralloc.compiler import CompiledCluster
-from dralloc.errors import FatalError
-from dralloc.names import ClaimKey
-from dralloc.scheduling import Attempt, Profile, Scheduler
-from dralloc.scheduling.attempt import checks_of, feasible_nodes_to_find, first_rejection
-from dralloc.scheduling.devices import Devices, Wanted
-from dralloc.scheduling.nodes import NodeInfo
-from dralloc.scheduling.plugin import Check, Cycle, Rejection
-from dralloc.scheduling.plugins import PLUGINS
-from dralloc.scheduling.preemption import after_filters
-from dralloc.scheduling.verdicts import Rejected, Verdicts, fit_error, refused
-from dralloc.solvers.first_fit.plain import Found as Taken
-from dralloc.solvers.first_fit.search import DepthFirstSearch
+from dralloc.compile.compiler import CompiledCluster
+from dralloc.objects.errors import FatalError
+from dralloc.objects.names import ClaimKey
+from dralloc.solve.first_fit.plain import Found as Taken
+from dralloc.solve.first_fit.search import DepthFirstSearch
+from dralloc.solve.scheduler import Attempt, Profile, Scheduler
+from dralloc.solve.scheduler.attempt import (
+    checks_of,
+    feasible_nodes_to_find,
+    first_rejection,
+)
+from dralloc.solve.scheduler.devices import Devices, Wanted
+from dralloc.solve.scheduler.nodes import NodeInfo
+from dralloc.solve.scheduler.plugin import Check, Cycle, Rejection
+from dralloc.solve.scheduler.plugins import PLUGINS
+from dralloc.solve.scheduler.preemption import after_filters
+from dralloc.solve.scheduler.verdicts import Rejected, Verdicts, fit_error, refused
 
 __all__ = ["PlainScheduler"]
 
@@ -30,7 +34,9 @@ class PlainDevices(Devices):
 
     def find(self, wanted: Wanted, node: NodeInfo) -> Taken | None:
         claims = wanted.claims
-        found = DepthFirstSearch(self._problem, self._ledger, claims, node.number, leaks=True).run()
+        found = DepthFirstSearch(
+            self._problem, self._ledger, claims, node.number, leaks=True
+        ).run()
         self._ledger.revert()
         return found
 
@@ -38,7 +44,12 @@ class PlainDevices(Devices):
 class PlainScheduler:
     """What was bound, and where the next search starts; all else is found out again for each attempt."""
 
-    def __init__(self, compiled: CompiledCluster, profiles: Sequence[Profile], heard_of: Sequence[int]) -> None:
+    def __init__(
+        self,
+        compiled: CompiledCluster,
+        profiles: Sequence[Profile],
+        heard_of: Sequence[int],
+    ) -> None:
         self._made_of = compiled, profiles, heard_of
         self._bound: list[tuple[ClaimKey, str]] = []
         self._start = 0
@@ -63,7 +74,10 @@ def _attempt(cycle: Cycle, start: int) -> Attempt:
     checks: list[Check] = []
     for _, check in checks_of(cycle):
         if isinstance(check, Rejection):
-            return Attempt(key, message=refused(len(nodes), check, after_filters(cycle, Rejected())))
+            return Attempt(
+                key,
+                message=refused(len(nodes), check, after_filters(cycle, Rejected())),
+            )
         checks.append(check)
     feasible: list[NodeInfo] = []
     rejected: dict[NodeInfo, Rejection] = {}
@@ -83,9 +97,19 @@ def _attempt(cycle: Cycle, start: int) -> Attempt:
     verdicts = Verdicts(len(nodes))
     for node, rejection in rejected.items():
         verdicts.enter(node.place, rejection)
-    against = Rejected(cycle.snapshot.nodes, np.array([node.place for node in rejected], np.intp), verdicts)
+    against = Rejected(
+        cycle.snapshot.nodes,
+        np.array([node.place for node in rejected], np.intp),
+        verdicts,
+    )
     if feasible:
-        return Attempt(key, feasible, evaluated, _scores(cycle, feasible) if len(feasible) > 1 else {}, against)
+        return Attempt(
+            key,
+            feasible,
+            evaluated,
+            _scores(cycle, feasible) if len(feasible) > 1 else {},
+            against,
+        )
     after = after_filters(cycle, against)
     return Attempt(
         key,
@@ -104,5 +128,7 @@ def _scores(cycle: Cycle, feasible: Sequence[NodeInfo]) -> dict[str, NDArray[np.
         scoring = plugin.score(cycle) if scores and plugin.score else None
         if scoring is not None:
             raw = np.array([scoring.score(node) for node in feasible], np.int64)
-            found[plugin.name] = cycle.profile.weights.get(plugin.name, plugin.weight) * scoring.normalise(raw)
+            found[plugin.name] = cycle.profile.weights.get(
+                plugin.name, plugin.weight
+            ) * scoring.normalise(raw)
     return found

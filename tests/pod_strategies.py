@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from dralloc.names import ClaimKey, DeviceID, PoolID, RequestName
+from dralloc.objects.names import ClaimKey, DeviceID, PoolID, RequestName
+from dralloc.objects.quantity import NANOS, Quantity
 from dralloc.problem import (
     Alternative,
     Capacity,
@@ -26,10 +27,21 @@ from dralloc.problem import (
     Request,
     Usage,
 )
-from dralloc.problem.inter_pod import Affinity, AntiAffinity, InterPodRule, OneDomain, Role, Spread
-from dralloc.problem.node_claims import NodeStock, node_resource, resource_of, with_node_claims
+from dralloc.problem.inter_pod import (
+    Affinity,
+    AntiAffinity,
+    InterPodRule,
+    OneDomain,
+    Role,
+    Spread,
+)
+from dralloc.problem.node_claims import (
+    NodeStock,
+    node_resource,
+    resource_of,
+    with_node_claims,
+)
 from dralloc.problem.node_footprint import PodUse, with_footprints
-from dralloc.quantity import NANOS, Quantity
 from inventory_strategies import rarely
 from strategies import TableEligibility
 
@@ -54,7 +66,11 @@ class BoundPods:
 
     @property
     def whole(self) -> Problem:
-        taken = {part.resource for device in self.devices.devices for part in device.footprint}
+        taken = {
+            part.resource
+            for device in self.devices.devices
+            for part in device.footprint
+        }
         kept = frozenset(map(node_resource, taken))
         whole = with_node_claims(self.devices, self.stocks, self.asked, kept)
         return with_footprints(whole, self.uses) if kept else whole
@@ -62,7 +78,10 @@ class BoundPods:
 
 @st.composite
 def bound_pods(
-    draw: st.DrawFn, max_pods: int = 4, max_rules: int = 2, footprints: st.SearchStrategy[bool] = RARELY
+    draw: st.DrawFn,
+    max_pods: int = 4,
+    max_rules: int = 2,
+    footprints: st.SearchStrategy[bool] = RARELY,
 ) -> BoundPods:
     """Draw up to four nodes with a few devices each, pods for them, resources that are scarce, and some rules.
 
@@ -81,30 +100,52 @@ def bound_pods(
         replace(demand, roles=tuple(_role(draw, rule, mine) for rule in rules))
         for demand, mine in zip(demands, near, strict=True)
     ]
-    demands = [replace(one, roles=tuple(role for role in one.roles if role.carries or role.counts)) for one in demands]
+    demands = [
+        replace(
+            one, roles=tuple(role for role in one.roles if role.carries or role.counts)
+        )
+        for one in demands
+    ]
     if draw(rarely()):
         demands = draw(_with_parents(demands, nodes))
     if draw(st.integers(0, 3)) == 0:
         running = draw(st.frozensets(st.integers(0, size - 1)))
-        demands = [one.running if number in running else one for number, one in enumerate(demands)]
+        demands = [
+            one.running if number in running else one
+            for number, one in enumerate(demands)
+        ]
     devices = _problem(nodes, [draw(_roots()) for _ in nodes], demands)
     return BoundPods(
         devices=draw(_taking(devices)) if draw(footprints) else devices,
         stocks=[draw(_stocks()) for _ in nodes],
-        asked={number: draw(_amounts(3)) for number in range(size) if not draw(rarely())},
-        uses={number: draw(_uses(demand)) for number, demand in enumerate(demands) if not draw(rarely())},
+        asked={
+            number: draw(_amounts(3)) for number in range(size) if not draw(rarely())
+        },
+        uses={
+            number: draw(_uses(demand))
+            for number, demand in enumerate(demands)
+            if not draw(rarely())
+        },
     )
 
 
 def _amounts(most: int) -> st.SearchStrategy[dict[str, int]]:
-    return st.dictionaries(st.sampled_from(RESOURCES), st.integers(0, most).map(NANOS.__mul__))
+    return st.dictionaries(
+        st.sampled_from(RESOURCES), st.integers(0, most).map(NANOS.__mul__)
+    )
 
 
 def _uses(demand: Demand) -> st.SearchStrategy[PodUse]:
     """A few containers for each claim, and rarely requests of the pod as a whole."""
     caps = rarely().flatmap(lambda some: _amounts(3) if some else st.just({}))
-    containers = st.fixed_dictionaries({claim.key: st.integers(0, 2) for claim in demand.claims})
-    return st.builds(PodUse, containers, caps.map(lambda each: {resource_of(name): cap for name, cap in each.items()}))
+    containers = st.fixed_dictionaries(
+        {claim.key: st.integers(0, 2) for claim in demand.claims}
+    )
+    return st.builds(
+        PodUse,
+        containers,
+        caps.map(lambda each: {resource_of(name): cap for name, cap in each.items()}),
+    )
 
 
 @st.composite
@@ -130,22 +171,38 @@ def _taking(draw: st.DrawFn, problem: Problem) -> Problem:
         for alternative in demand.alternatives()
     }
     charges = {
-        (alternative, number): Charge((("cores", amount),), (), (("cores", Quantity(amount)),))
+        (alternative, number): Charge(
+            (("cores", amount),), (), (("cores", Quantity(amount)),)
+        )
         for alternative, amount in amounts.items()
         for number in shared
     }
-    return replace(problem, devices=tuple(devices), eligibility=TableEligibility(charges=charges))
+    return replace(
+        problem, devices=tuple(devices), eligibility=TableEligibility(charges=charges)
+    )
 
 
 @st.composite
-def _with_parents(draw: st.DrawFn, demands: Sequence[Demand], nodes: Sequence[str]) -> list[Demand]:
+def _with_parents(
+    draw: st.DrawFn, demands: Sequence[Demand], nodes: Sequence[str]
+) -> list[Demand]:
     """The demands in up to three gangs below one or two groups of groups, some of which are in one domain."""
 
     def rule() -> OneDomain | None:
-        return OneDomain({node: draw(st.sampled_from(DOMAINS[:2])) for node in nodes}) if draw(rarely()) else None
+        return (
+            OneDomain({node: draw(st.sampled_from(DOMAINS[:2])) for node in nodes})
+            if draw(rarely())
+            else None
+        )
 
     settled = st.frozensets(st.sampled_from(("gang-0", "gang-1")), max_size=1)
-    root = ParentGroup("root", draw(st.integers(0, 2)), draw(settled) if draw(rarely()) else frozenset(), None, rule())
+    root = ParentGroup(
+        "root",
+        draw(st.integers(0, 2)),
+        draw(settled) if draw(rarely()) else frozenset(),
+        None,
+        rule(),
+    )
     lower = ParentGroup("lower", draw(st.integers(0, 2)), frozenset(), root, rule())
     parents = [draw(st.sampled_from((root, root, lower))) for _ in range(3)]
     quorums = [draw(st.sampled_from((None, 1, 2))) for _ in parents]
@@ -153,9 +210,24 @@ def _with_parents(draw: st.DrawFn, demands: Sequence[Demand], nodes: Sequence[st
     for demand in demands:
         number = draw(st.integers(0, 2))
         group = parents[number]
-        above = (Role(one.rule, carries=True, counts=True) for one in group.upwards() if one.rule)
-        roles = (*(role for role in demand.roles if not isinstance(role.rule, OneDomain)), *above)
-        found.append(replace(demand, gang=f"gang-{number}", quorum=quorums[number], parent=group, roles=roles))
+        above = (
+            Role(one.rule, carries=True, counts=True)
+            for one in group.upwards()
+            if one.rule
+        )
+        roles = (
+            *(role for role in demand.roles if not isinstance(role.rule, OneDomain)),
+            *above,
+        )
+        found.append(
+            replace(
+                demand,
+                gang=f"gang-{number}",
+                quorum=quorums[number],
+                parent=group,
+                roles=roles,
+            )
+        )
     return found
 
 
@@ -167,22 +239,36 @@ def _role(draw: st.DrawFn, rule: InterPodRule, near: InterPodRule | None) -> Rol
 @st.composite
 def _rules(draw: st.DrawFn, nodes: Sequence[str]) -> InterPodRule:
     def domains() -> dict[str, str]:
-        return {node: draw(st.sampled_from(DOMAINS)) for node in nodes if not draw(rarely())}
+        return {
+            node: draw(st.sampled_from(DOMAINS)) for node in nodes if not draw(rarely())
+        }
 
     def some() -> frozenset[str]:
-        return draw(st.frozensets(st.sampled_from(DOMAINS), max_size=1)) if draw(rarely()) else frozenset()
+        return (
+            draw(st.frozensets(st.sampled_from(DOMAINS), max_size=1))
+            if draw(rarely())
+            else frozenset()
+        )
 
     match draw(st.sampled_from(("apart", "near", "spread", "one"))):
         case "apart":
             return AntiAffinity(domains(), some(), some())
         case "near":
             several = draw(st.sampled_from((1, 1, 2)))
-            return Affinity(tuple(domains() for _ in range(several)), tuple(some() for _ in range(several)))
+            return Affinity(
+                tuple(domains() for _ in range(several)),
+                tuple(some() for _ in range(several)),
+            )
         case "one":
             return OneDomain(domains())
         case _:
             counted = dict.fromkeys(some(), draw(st.integers(1, 2)))
-            return Spread(domains(), counted, draw(st.integers(1, 2)), draw(st.sampled_from((1, 1, 2, 3))))
+            return Spread(
+                domains(),
+                counted,
+                draw(st.integers(1, 2)),
+                draw(st.sampled_from((1, 1, 2, 3))),
+            )
 
 
 @st.composite
@@ -195,18 +281,27 @@ def _demands(draw: st.DrawFn, number: int, nodes: int) -> Demand:
         key=ClaimKey("default", f"pod-{number}"),
         claims=(claim,),
         weight=draw(st.integers(0, 3)),
-        nodes=tuple(draw(st.sets(st.integers(0, nodes - 1), min_size=1))) if draw(rarely()) else None,
+        nodes=tuple(draw(st.sets(st.integers(0, nodes - 1), min_size=1)))
+        if draw(rarely())
+        else None,
         gang=draw(st.sampled_from(("", "", "", "gang"))),
         quorum=2,
     )
 
 
 def _one(name: ClaimKey, number: int, _: ConstraintKind) -> Claim:
-    return Claim(name, "", (Request("gpu", (Alternative(10 * number, RequestName("gpu"), 0, 1),)),))
+    return Claim(
+        name,
+        "",
+        (Request("gpu", (Alternative(10 * number, RequestName("gpu"), 0, 1),)),),
+    )
 
 
 def _list(name: ClaimKey, number: int, _: ConstraintKind) -> Claim:
-    entries = (Alternative(10 * number + rank, RequestName("gpu", "ab"[rank]), rank, 1 + rank) for rank in range(2))
+    entries = (
+        Alternative(10 * number + rank, RequestName("gpu", "ab"[rank]), rank, 1 + rank)
+        for rank in range(2)
+    )
     return Claim(name, "", (Request("gpu", tuple(entries)),))
 
 
@@ -217,22 +312,36 @@ def _bound_pair(name: ClaimKey, number: int, kind: ConstraintKind) -> Claim:
 
 def _derived_pair(name: ClaimKey, number: int, kind: ConstraintKind) -> Claim:
     """The same, where one of them derives the attribute (KEP-6080)."""
-    return _pair(name, number, Constraint(kind, "root", derived=((RequestName("b"), "leaf"),)))
+    return _pair(
+        name, number, Constraint(kind, "root", derived=((RequestName("b"), "leaf"),))
+    )
 
 
 def _pair(name: ClaimKey, number: int, constraint: Constraint) -> Claim:
     requests = (
-        Request(one, (Alternative(10 * number + place, RequestName(one), 0, 1),)) for place, one in enumerate("ab")
+        Request(one, (Alternative(10 * number + place, RequestName(one), 0, 1),))
+        for place, one in enumerate("ab")
     )
     return Claim(name, "", tuple(requests), (constraint,))
 
 
-def _problem(nodes: Sequence[str], roots: Sequence[Sequence[str]], demands: Sequence[Demand]) -> Problem:
-    homes = [(node, place) for node, each in enumerate(roots) for place in range(len(each))]
+def _problem(
+    nodes: Sequence[str], roots: Sequence[Sequence[str]], demands: Sequence[Demand]
+) -> Problem:
+    homes = [
+        (node, place) for node, each in enumerate(roots) for place in range(len(each))
+    ]
     return Problem(
         demands=tuple(demands),
         nodes=tuple(
-            Node(name, (PoolAccess(PoolID("gpu", name), PoolState.USABLE, _of(homes, number)),))
+            Node(
+                name,
+                (
+                    PoolAccess(
+                        PoolID("gpu", name), PoolState.USABLE, _of(homes, number)
+                    ),
+                ),
+            )
             for number, name in enumerate(nodes)
         ),
         devices=tuple(
@@ -245,7 +354,9 @@ def _problem(nodes: Sequence[str], roots: Sequence[Sequence[str]], demands: Sequ
                 (),
                 {
                     name: frozenset({("string", value)})
-                    for name, value in zip(("root", "leaf"), roots[node][place], strict=True)
+                    for name, value in zip(
+                        ("root", "leaf"), roots[node][place], strict=True
+                    )
                 },
                 None,
             )
@@ -271,5 +382,15 @@ def _stocks(draw: st.DrawFn) -> NodeStock:
     """A node that says what it has, or one that limits nothing."""
     if draw(rarely()):
         return NodeStock({}, {})
-    used = {ClaimKey("default", "running"): {RESOURCES[0]: draw(st.integers(0, 2)) * NANOS}} if draw(rarely()) else {}
-    return NodeStock({name: draw(st.integers(0, 5)) * NANOS for name in RESOURCES}, used)
+    used = (
+        {
+            ClaimKey("default", "running"): {
+                RESOURCES[0]: draw(st.integers(0, 2)) * NANOS
+            }
+        }
+        if draw(rarely())
+        else {}
+    )
+    return NodeStock(
+        {name: draw(st.integers(0, 5)) * NANOS for name in RESOURCES}, used
+    )

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from brute_force import best, without_partial_defects
 from cluster_strategies import clusters
-from dralloc.api import Pod, PodGroup
-from dralloc.api.workloads import PodSchedulingGroup
-from dralloc.cluster import Cluster
-from dralloc.compiler import compile_cluster
-from dralloc.names import ClaimKey
+from dralloc.compile.compiler import compile_cluster
+from dralloc.objects.api import Pod, PodGroup
+from dralloc.objects.api.workloads import PodSchedulingGroup
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.names import ClaimKey
 from eviction_strategies import ANNOTATION
 from settled import started, without
 from wire import Json, cluster
@@ -49,32 +49,62 @@ def crowds(draw: st.DrawFn) -> Crowd:
         "kind": "PodGroup",
         "metadata": {"name": "group", "namespace": "default"},
     }
-    mode: str | Json | None = draw(st.sampled_from([None, "Pod", "PodGroup", {"all": {}}]))
-    spec = {"disruptionMode": mode, "priority": draw(st.sampled_from([None, None, 1, 9]))}
-    return Crowd(replace(whole, pod_groups={GROUP: PodGroup.model_validate({**group, "spec": spec})}), newcomer.key)
+    mode: str | Json | None = draw(
+        st.sampled_from([None, "Pod", "PodGroup", {"all": {}}])
+    )
+    spec = {
+        "disruptionMode": mode,
+        "priority": draw(st.sampled_from([None, None, 1, 9])),
+    }
+    return Crowd(
+        replace(
+            whole, pod_groups={GROUP: PodGroup.model_validate({**group, "spec": spec})}
+        ),
+        newcomer.key,
+    )
 
 
 @st.composite
 def _limited(draw: st.DrawFn, one: Json) -> Json:
     """A node with so much CPU, a pod that asks for some."""
     if one["kind"] == "Node" and draw(st.booleans()):
-        return {**one, "status": {"allocatable": {"cpu": str(draw(st.integers(1, 4))), "pods": "10"}}}
+        return {
+            **one,
+            "status": {
+                "allocatable": {"cpu": str(draw(st.integers(1, 4))), "pods": "10"}
+            },
+        }
     if one["kind"] == "Pod":
-        container = {"name": "cpu", "resources": {"requests": {"cpu": str(draw(st.integers(1, 2)))}}}
-        return {**one, "spec": {**one["spec"], "containers": [*one["spec"].get("containers", ()), container]}}
+        container = {
+            "name": "cpu",
+            "resources": {"requests": {"cpu": str(draw(st.integers(1, 2)))}},
+        }
+        return {
+            **one,
+            "spec": {
+                **one["spec"],
+                "containers": [*one["spec"].get("containers", ()), container],
+            },
+        }
     return one
 
 
 @st.composite
 def _ranked(draw: st.DrawFn, pod: Pod) -> Pod:
     """The pod with a priority and a cost, in the group or not; who waits is important, most often."""
-    priority = draw(st.integers(0, 3)) if pod.spec.node_name else draw(st.sampled_from([2, 5, 5, 5]))
+    priority = (
+        draw(st.integers(0, 3))
+        if pod.spec.node_name
+        else draw(st.sampled_from([2, 5, 5, 5]))
+    )
     grouped = bool(pod.spec.node_name) and draw(st.booleans())
     group = PodSchedulingGroup(pod_group_name=GROUP.name) if grouped else None
     update = {"priority": priority, "scheduling_group": group}
     annotations = {ANNOTATION: str(draw(st.integers(0, 3)))}
     metadata = pod.metadata.model_copy(update={"annotations": annotations})
-    return pod.model_copy(update={"metadata": metadata, "spec": pod.spec.model_copy(update=update)})
+    return pod.model_copy(
+        update={"metadata": metadata, "spec": pod.spec.model_copy(update=update)}
+    )
 
 
 class _Unit(NamedTuple):
@@ -85,19 +115,39 @@ class _Unit(NamedTuple):
 def cheapest(crowd: Crowd, cost: str, gang: str = "") -> tuple[int, ...] | None:
     """What the cheapest victims cost, most important first: everybody who could be evicted is, or is not."""
     whole = crowd.cluster
-    units = [unit for unit in _units(whole) if unit.priority < _asked(whole, crowd.pod, gang)[1]]
-    subsets = chain.from_iterable(combinations(units, size) for size in range(len(units) + 1))
-    admitting = [_cost(subset, units, cost) for subset in subsets if _is_admitted(crowd, subset, gang)]
+    units = [
+        unit
+        for unit in _units(whole)
+        if unit.priority < _asked(whole, crowd.pod, gang)[1]
+    ]
+    subsets = chain.from_iterable(
+        combinations(units, size) for size in range(len(units) + 1)
+    )
+    admitting = [
+        _cost(subset, units, cost)
+        for subset in subsets
+        if _is_admitted(crowd, subset, gang)
+    ]
     return min(admitting, default=None)
 
 
 def _units(whole: Cluster) -> list[_Unit]:
     spec = whole.pod_groups[GROUP].spec
     running = [pod for pod in whole.pods if pod.spec.node_name]
-    together = tuple(pod for pod in running if pod.pod_group and spec.disruption_mode not in (None, "Pod"))
-    alone = [_Unit((pod,), pod.spec.priority or 0) for pod in running if pod not in together]
+    together = tuple(
+        pod
+        for pod in running
+        if pod.pod_group and spec.disruption_mode not in (None, "Pod")
+    )
+    alone = [
+        _Unit((pod,), pod.spec.priority or 0) for pod in running if pod not in together
+    ]
     highest = max((pod.spec.priority or 0 for pod in together), default=0)
-    return [*alone, _Unit(together, highest if spec.priority is None else spec.priority)] if together else alone
+    return (
+        [*alone, _Unit(together, highest if spec.priority is None else spec.priority)]
+        if together
+        else alone
+    )
 
 
 def _asked(whole: Cluster, pod: ClaimKey, gang: str) -> tuple[set[ClaimKey], int]:
@@ -112,11 +162,15 @@ def _is_admitted(crowd: Crowd, evicted: Sequence[_Unit], gang: str) -> bool:
     keys, _ = _asked(crowd.cluster, crowd.pod, gang)
     left = without(crowd.cluster, {pod.key for unit in evicted for pod in unit.pods})
     problem = without_partial_defects(compile_cluster(left, gang=gang).whole)
-    demands = tuple(replace(one, weight=1) for one in problem.demands if one.key in keys)
+    demands = tuple(
+        replace(one, weight=1) for one in problem.demands if one.key in keys
+    )
     return best(replace(problem, demands=demands))[0] == len(keys)
 
 
-def _cost(evicted: Sequence[_Unit], units: Sequence[_Unit], cost: str) -> tuple[int, ...]:
+def _cost(
+    evicted: Sequence[_Unit], units: Sequence[_Unit], cost: str
+) -> tuple[int, ...]:
     pods = sum(len(unit.pods) for unit in evicted)
     ranks = [
         sum(len(unit.pods) for unit in evicted if unit.priority == priority)
@@ -126,4 +180,12 @@ def _cost(evicted: Sequence[_Unit], units: Sequence[_Unit], cost: str) -> tuple[
         return tuple(ranks)
     if cost == "pods":
         return (pods, *ranks)
-    return (sum(int(pod.metadata.annotations[ANNOTATION]) for unit in evicted for pod in unit.pods), pods, *ranks)
+    return (
+        sum(
+            int(pod.metadata.annotations[ANNOTATION])
+            for unit in evicted
+            for pod in unit.pods
+        ),
+        pods,
+        *ranks,
+    )

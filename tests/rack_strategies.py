@@ -20,7 +20,12 @@ def racks(draw: st.DrawFn, *, most_nodes: int = 6, most_groups: int = 4) -> Prob
     pools = []
     for node in range(draw(st.integers(1, most_nodes))):
         what = "other" if draw(rarely()) else "plain"
-        pools.append([builder.device(f"pool-{node}", what, {}) for _ in range(draw(st.integers(0, 4)))])
+        pools.append(
+            [
+                builder.device(f"pool-{node}", what, {})
+                for _ in range(draw(st.integers(0, 4)))
+            ]
+        )
     demands: list[Demand] = []
     for group in range(draw(st.integers(1, most_groups))):
         demands += draw(_gangs(f"gang-{group}", len(pools), kinds))

@@ -7,23 +7,39 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dralloc.api.objects import changed
-from dralloc.cluster import Cluster
+from dralloc.objects.api.objects import changed
+from dralloc.objects.cluster import Cluster
 from inventory_strategies import rarely
 from settled import started
-from wire import Json, claim, cluster, device_class, gpus, node, pod, request, resource_slice
+from wire import (
+    Json,
+    claim,
+    cluster,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
 
 __all__ = ["TAINT", "bound_pod", "crowded_clusters", "tainted_node"]
 
 TAINT: Json = {"key": "example.com/gpu", "value": "present", "effect": "NoSchedule"}
 """Of nodes with devices, as clusters usually have it."""
 
-TOLERATION: Json = {"key": "example.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+TOLERATION: Json = {
+    "key": "example.com/gpu",
+    "operator": "Exists",
+    "effect": "NoSchedule",
+}
 ZONES = ("x", "y")
 APPS = ("a", "b")
 
 
-def tainted_node(name: str, cpu: str = "8", *, taints: tuple[Json, ...] = (TAINT,), **labels: str) -> Json:
+def tainted_node(
+    name: str, cpu: str = "8", *, taints: tuple[Json, ...] = (TAINT,), **labels: str
+) -> Json:
     """A node with resources; with the usual taint."""
     one = node(name, **labels)
     one["metadata"]["labels"]["kubernetes.io/hostname"] = name
@@ -35,16 +51,26 @@ def tainted_node(name: str, cpu: str = "8", *, taints: tuple[Json, ...] = (TAINT
 def bound_pod(name: str, *claims: str, cpu: str = "1", **spec: Any) -> Json:
     """A pod that tolerates the usual taint and takes CPU."""
     containers = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
-    return pod(name, *claims, containers=containers, **{"tolerations": [TOLERATION], **spec})
+    return pod(
+        name, *claims, containers=containers, **{"tolerations": [TOLERATION], **spec}
+    )
 
 
 @st.composite
 def _nodes(draw: st.DrawFn, name: str) -> Json:
-    one = tainted_node(name, taints=(TAINT,) if draw(st.booleans()) else (), zone=draw(st.sampled_from(ZONES)))
+    one = tainted_node(
+        name,
+        taints=(TAINT,) if draw(st.booleans()) else (),
+        zone=draw(st.sampled_from(ZONES)),
+    )
     if draw(rarely()):
         del one["status"]
     else:
-        sizes = {"cpu": draw(st.integers(1, 4)), "memory": draw(st.integers(1, 4)), "pods": draw(st.integers(1, 4))}
+        sizes = {
+            "cpu": draw(st.integers(1, 4)),
+            "memory": draw(st.integers(1, 4)),
+            "pods": draw(st.integers(1, 4)),
+        }
         one["status"]["allocatable"] = {key: str(size) for key, size in sizes.items()}
     return one
 
@@ -52,7 +78,10 @@ def _nodes(draw: st.DrawFn, name: str) -> Json:
 @st.composite
 def _spec(draw: st.DrawFn) -> Json:
     """What a pod says about nodes."""
-    amounts = {"cpu": str(draw(st.integers(0, 2))), "memory": str(draw(st.integers(0, 2)))}
+    amounts = {
+        "cpu": str(draw(st.integers(0, 2))),
+        "memory": str(draw(st.integers(0, 2))),
+    }
     container: Json = {"name": "main", "resources": {"requests": amounts}}
     if draw(rarely()):
         container["ports"] = [{"containerPort": 80, "hostPort": 80}]
@@ -64,9 +93,23 @@ def _spec(draw: st.DrawFn) -> Json:
     if draw(rarely()):
         spec["nodeSelector"] = {"zone": draw(st.sampled_from(ZONES))}
     elif draw(rarely()):
-        terms = [{"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": [draw(st.sampled_from(ZONES))]}]}]
+        terms = [
+            {
+                "matchExpressions": [
+                    {
+                        "key": "zone",
+                        "operator": "NotIn",
+                        "values": [draw(st.sampled_from(ZONES))],
+                    }
+                ]
+            }
+        ]
         spec["affinity"] = {
-            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": terms
+                }
+            }
         }
     return spec
 
@@ -75,19 +118,34 @@ def _spec(draw: st.DrawFn) -> Json:
 def _company(draw: st.DrawFn) -> Json:
     """What a pod says about other pods: something, or nothing."""
     meant = {"labelSelector": {"matchLabels": {"app": draw(st.sampled_from(APPS))}}}
-    where = {"topologyKey": draw(st.sampled_from(("zone", "zone", "kubernetes.io/hostname")))}
+    where = {
+        "topologyKey": draw(st.sampled_from(("zone", "zone", "kubernetes.io/hostname")))
+    }
     match draw(st.sampled_from(("", "", "podAffinity", "podAntiAffinity", "spread"))):
         case "":
             return {}
         case "spread":
-            most = {"maxSkew": draw(st.integers(1, 2)), "whenUnsatisfiable": "DoNotSchedule"}
+            most = {
+                "maxSkew": draw(st.integers(1, 2)),
+                "whenUnsatisfiable": "DoNotSchedule",
+            }
             return {"topologySpreadConstraints": [{**meant, **where, **most}]}
         case kind:
-            return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [{**meant, **where}]}}}
+            return {
+                "affinity": {
+                    kind: {
+                        "requiredDuringSchedulingIgnoredDuringExecution": [
+                            {**meant, **where}
+                        ]
+                    }
+                }
+            }
 
 
 @st.composite
-def crowded_clusters(draw: st.DrawFn, *, most_claims: int = 1, company: bool = False) -> Cluster:
+def crowded_clusters(
+    draw: st.DrawFn, *, most_claims: int = 1, company: bool = False
+) -> Cluster:
     """Two or three nodes, of which something may be short or forbidden, and pods; first fit has started some of them.
 
     Afterwards a node may be cordoned or get its taint: those that run there do so all the same.
@@ -107,8 +165,13 @@ def crowded_clusters(draw: st.DrawFn, *, most_claims: int = 1, company: bool = F
     objects: list[Json] = [device_class(), *nodes, *slices]
     pods = [f"pod-{number}" for number in range(draw(st.integers(1, 5)))]
     for name in pods:
-        claims = [f"{name}-{number}" for number in range(draw(st.integers(1, most_claims)))]
-        objects += [claim(one, request(count=draw(st.sampled_from((1, 1, 2))))) for one in claims]
+        claims = [
+            f"{name}-{number}" for number in range(draw(st.integers(1, most_claims)))
+        ]
+        objects += [
+            claim(one, request(count=draw(st.sampled_from((1, 1, 2)))))
+            for one in claims
+        ]
         one = pod(name, *claims, **draw(_spec()))
         if company:
             one["metadata"]["labels"] = {"app": draw(st.sampled_from(APPS))}
@@ -116,10 +179,18 @@ def crowded_clusters(draw: st.DrawFn, *, most_claims: int = 1, company: bool = F
         objects.append(one)
     whole = cluster(objects)
     waiting = draw(st.sets(st.sampled_from(pods), max_size=2))
-    early = replace(whole, pods=tuple(reversed([one for one in whole.pods if one.name not in waiting])))
+    early = replace(
+        whole,
+        pods=tuple(reversed([one for one in whole.pods if one.name not in waiting])),
+    )
     running = started(whole, early)
     late = draw(st.sampled_from([None, None, *names]))
-    return replace(running, nodes=tuple(_later(one, draw) if one.name == late else one for one in running.nodes))
+    return replace(
+        running,
+        nodes=tuple(
+            _later(one, draw) if one.name == late else one for one in running.nodes
+        ),
+    )
 
 
 def _later(one: Any, draw: st.DrawFn) -> Any:

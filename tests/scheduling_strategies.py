@@ -21,7 +21,13 @@ PLUGIN = "x.com/fpga"
 APPS = ("web", "db")
 SPACES = ("default", "other")
 _SIZES = ("50m", "500m", "1", "2")
-_WEIGHTS = ("TaintToleration", "NodeAffinity", "NodeResourcesFit", "PodTopologySpread", "DynamicResources")
+_WEIGHTS = (
+    "TaintToleration",
+    "NodeAffinity",
+    "NodeResourcesFit",
+    "PodTopologySpread",
+    "DynamicResources",
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,9 @@ def crowded_clusters(draw: st.DrawFn) -> CrowdedCluster:
     kinds = draw(st.lists(_kinds(), min_size=1, max_size=4))
     for number in range(draw(st.integers(3, 12))):
         objects += draw(_pods(f"p{number:02}", draw(st.sampled_from(kinds)), size))
-    return CrowdedCluster(objects, draw(_configurations()), draw(st.permutations(range(size))))
+    return CrowdedCluster(
+        objects, draw(_configurations()), draw(st.permutations(range(size)))
+    )
 
 
 @st.composite
@@ -56,15 +64,23 @@ def _nodes(draw: st.DrawFn) -> Json:
     """What a node looks like."""
     labels = {ZONE: draw(st.sampled_from("ab")), RACK: draw(st.sampled_from("xyz"))}
     effects = st.sampled_from(["NoSchedule", "PreferNoSchedule", "PreferNoSchedule"])
-    allocatable = {"cpu": draw(st.sampled_from(["2", "4"])), "memory": "4Gi", "pods": draw(st.sampled_from(["2", "9"]))}
+    allocatable = {
+        "cpu": draw(st.sampled_from(["2", "4"])),
+        "memory": "4Gi",
+        "pods": draw(st.sampled_from(["2", "9"])),
+    }
     if draw(st.booleans()):
         allocatable |= {"ephemeral-storage": "10Gi", PLUGIN: "2"}
     if draw(rarely()):
         allocatable[EXTENDED] = "1"
-    images = [{"names": ["main:1"], "sizeBytes": draw(st.sampled_from([10**7, 5 * 10**8]))}]
+    images = [
+        {"names": ["main:1"], "sizeBytes": draw(st.sampled_from([10**7, 5 * 10**8]))}
+    ]
     return {
         "labels": {key: value for key, value in labels.items() if not draw(rarely())},
-        "taints": [{"key": "soft", "effect": draw(effects)}] if draw(rarely()) or draw(rarely()) else [],
+        "taints": [{"key": "soft", "effect": draw(effects)}]
+        if draw(rarely()) or draw(rarely())
+        else [],
         "allocatable": {} if draw(rarely()) else allocatable,
         "images": images if draw(st.booleans()) else [],
         "unschedulable": draw(rarely()),
@@ -74,19 +90,30 @@ def _nodes(draw: st.DrawFn) -> Json:
 @st.composite
 def _kinds(draw: st.DrawFn) -> dict[str, Any]:
     """What equal pods have in common."""
-    requests = {"cpu": draw(st.sampled_from(_SIZES)), "memory": draw(st.sampled_from(["100Mi", "1Gi"]))}
-    requests |= draw(st.sampled_from([{}, {}, {PLUGIN: "1"}, {"ephemeral-storage": "1Gi"}]))
+    requests = {
+        "cpu": draw(st.sampled_from(_SIZES)),
+        "memory": draw(st.sampled_from(["100Mi", "1Gi"])),
+    }
+    requests |= draw(
+        st.sampled_from([{}, {}, {PLUGIN: "1"}, {"ephemeral-storage": "1Gi"}])
+    )
     kind: dict[str, Any] = {
         "labels": {"app": draw(st.sampled_from(APPS))},
         "requests": requests,
         "priority": draw(st.sampled_from([0, 0, 5])),
         "affinity": draw(_affinities()),
         "topologySpreadConstraints": draw(st.lists(_constraints(), max_size=2)),
-        "tolerations": [{"key": "soft", "operator": "Exists"}] if draw(rarely()) else [],
-        "container": {"ports": [{"hostPort": 80, "containerPort": 80}] if draw(rarely()) else []},
+        "tolerations": [{"key": "soft", "operator": "Exists"}]
+        if draw(rarely())
+        else [],
+        "container": {
+            "ports": [{"hostPort": 80, "containerPort": 80}] if draw(rarely()) else []
+        },
     }
     if draw(rarely()):
-        kind["initContainers"] = [{"name": "init", "image": "init:1", "resources": {"requests": {"cpu": "3"}}}]
+        kind["initContainers"] = [
+            {"name": "init", "image": "init:1", "resources": {"requests": {"cpu": "3"}}}
+        ]
     if draw(rarely()):
         kind["overhead"] = {"cpu": "100m"}
     return kind
@@ -97,20 +124,31 @@ def _affinities(draw: st.DrawFn) -> Json:
     found: Json = {}
     for way in ("podAffinity", "podAntiAffinity"):
         if draw(rarely()) or draw(rarely()):
-            found[way] = {"requiredDuringSchedulingIgnoredDuringExecution": [draw(_terms())]}
+            found[way] = {
+                "requiredDuringSchedulingIgnoredDuringExecution": [draw(_terms())]
+            }
         elif draw(rarely()) or draw(rarely()):
-            preferred = {"weight": draw(st.sampled_from([1, 50])), "podAffinityTerm": draw(_terms())}
-            found[way] = {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}
+            preferred = {
+                "weight": draw(st.sampled_from([1, 50])),
+                "podAffinityTerm": draw(_terms()),
+            }
+            found[way] = {
+                "preferredDuringSchedulingIgnoredDuringExecution": [preferred]
+            }
     if draw(rarely()):
         terms = {"nodeSelectorTerms": [{"matchExpressions": [draw(_expressions())]}]}
-        found["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+        found["nodeAffinity"] = {
+            "requiredDuringSchedulingIgnoredDuringExecution": terms
+        }
     elif draw(rarely()):
         found["nodeAffinity"] = draw(_preferences())
     return found
 
 
 def _expressions() -> st.SearchStrategy[Json]:
-    return st.sampled_from("xyz").map(lambda rack: {"key": RACK, "operator": "In", "values": [rack, "x"]})
+    return st.sampled_from("xyz").map(
+        lambda rack: {"key": RACK, "operator": "In", "values": [rack, "x"]}
+    )
 
 
 def _preferences() -> st.SearchStrategy[Json]:
@@ -125,7 +163,10 @@ def _preferences() -> st.SearchStrategy[Json]:
 
 @st.composite
 def _terms(draw: st.DrawFn) -> Json:
-    term: Json = {"topologyKey": draw(st.sampled_from([ZONE, HOST, RACK])), "labelSelector": draw(_selectors())}
+    term: Json = {
+        "topologyKey": draw(st.sampled_from([ZONE, HOST, RACK])),
+        "labelSelector": draw(_selectors()),
+    }
     if draw(rarely()):
         term["namespaces"] = list(SPACES)
     return term
@@ -137,7 +178,9 @@ def _selectors() -> st.SearchStrategy[Json]:
 
 @st.composite
 def _constraints(draw: st.DrawFn) -> Json:
-    action = draw(st.sampled_from(["DoNotSchedule", "ScheduleAnyway", "ScheduleAnyway"]))
+    action = draw(
+        st.sampled_from(["DoNotSchedule", "ScheduleAnyway", "ScheduleAnyway"])
+    )
     constraint: Json = {
         "maxSkew": draw(st.integers(1, 2)),
         "topologyKey": draw(st.sampled_from([ZONE, HOST, RACK])),
@@ -161,13 +204,17 @@ def _pods(draw: st.DrawFn, name: str, kind: dict[str, Any], nodes: int) -> list[
         one["metadata"]["namespace"] = SPACES[1]
         return [one]
     if draw(rarely()):
-        one["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": "set", "controller": True, "uid": "u"}]
+        one["metadata"]["ownerReferences"] = [
+            {"kind": "ReplicaSet", "name": "set", "controller": True, "uid": "u"}
+        ]
     if draw(st.booleans()):
         return [one]
     asking, *claims = draw(device_pods(name, ["p00-0"] if name != "p00" else []))
     one["spec"]["resourceClaims"] = asking["spec"]["resourceClaims"]
     if "containers" in asking["spec"]:
-        one["spec"]["containers"][0]["resources"] |= asking["spec"]["containers"][0]["resources"]
+        one["spec"]["containers"][0]["resources"] |= asking["spec"]["containers"][0][
+            "resources"
+        ]
     return [one, *claims]
 
 
@@ -176,29 +223,65 @@ def _configurations(draw: st.DrawFn) -> Json:
     """The default profile, or one with other weights, arguments and plugins."""
     if draw(st.booleans()):
         return configured()
-    ratio = {"shape": [{"utilization": 0, "score": 2}, {"utilization": 60, "score": 10}]}
+    ratio = {
+        "shape": [{"utilization": 0, "score": 2}, {"utilization": 60, "score": 10}]
+    }
     strategy = draw(
         st.sampled_from(
             [
                 {"type": "MostAllocated"},
-                {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 3}, {"name": PLUGIN, "weight": 2}]},
+                {
+                    "type": "MostAllocated",
+                    "resources": [
+                        {"name": "cpu", "weight": 3},
+                        {"name": PLUGIN, "weight": 2},
+                    ],
+                },
                 {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": ratio},
             ]
         )
     )
-    spreading = draw(st.sampled_from([{}, {"defaultingType": "List", "defaultConstraints": [_BY_RACK]}]))
-    weights = {name: draw(st.integers(1, 9)) for name in draw(st.sets(st.sampled_from(_WEIGHTS), max_size=2))}
-    off = draw(st.sampled_from(["ImageLocality", "InterPodAffinity", "NodePorts", "NodeResourcesBalancedAllocation"]))
+    spreading = draw(
+        st.sampled_from(
+            [{}, {"defaultingType": "List", "defaultConstraints": [_BY_RACK]}]
+        )
+    )
+    weights = {
+        name: draw(st.integers(1, 9))
+        for name in draw(st.sets(st.sampled_from(_WEIGHTS), max_size=2))
+    }
+    off = draw(
+        st.sampled_from(
+            [
+                "ImageLocality",
+                "InterPodAffinity",
+                "NodePorts",
+                "NodeResourcesBalancedAllocation",
+            ]
+        )
+    )
     return configured(
         plugins={
             "multiPoint": {"disabled": [{"name": off}]},
-            "score": {"enabled": [{"name": name, "weight": weight} for name, weight in weights.items()]},
+            "score": {
+                "enabled": [
+                    {"name": name, "weight": weight} for name, weight in weights.items()
+                ]
+            },
         },
         pluginConfig=[
             {"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}},
             {"name": "PodTopologySpread", "args": spreading},
-            {"name": "NodeAffinity", "args": {"addedAffinity": draw(_preferences())} if draw(st.booleans()) else {}},
-            {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": draw(st.sampled_from([0, 1, 40]))}},
+            {
+                "name": "NodeAffinity",
+                "args": {"addedAffinity": draw(_preferences())}
+                if draw(st.booleans())
+                else {},
+            },
+            {
+                "name": "InterPodAffinity",
+                "args": {"hardPodAffinityWeight": draw(st.sampled_from([0, 1, 40]))},
+            },
         ],
         percentageOfNodesToScore=draw(st.sampled_from([0, 70, 100])),
     )

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import dralloc
 from cluster_strategies import clusters
-from dralloc.api import Pod
-from dralloc.cluster import Cluster
-from dralloc.compiler.extended import extended_claims
-from dralloc.names import ClaimKey
+from dralloc.compile.compiler.extended import extended_claims
+from dralloc.objects.api import Pod
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.names import ClaimKey
 from wire import Json, allocated, claim, cluster, request
 
 __all__ = ["held", "running_clusters"]
@@ -24,8 +24,13 @@ def running_clusters(draw: st.DrawFn) -> Cluster:
     found = cluster(draw(clusters()))
     names = [pod.key for pod in found.pods]
     waiting = draw(st.sets(st.sampled_from(names), max_size=1)) if names else set()
-    gone = draw(st.sets(st.sampled_from(names), max_size=1)) - waiting if names else set()
-    late = replace(found, pods=tuple(reversed([pod for pod in found.pods if pod.key not in waiting])))
+    gone = (
+        draw(st.sets(st.sampled_from(names), max_size=1)) - waiting if names else set()
+    )
+    late = replace(
+        found,
+        pods=tuple(reversed([pod for pod in found.pods if pod.key not in waiting])),
+    )
     return without(started(found, late), gone)
 
 
@@ -33,7 +38,10 @@ def started(whole: Cluster, part: Cluster) -> Cluster:
     """The cluster with everything running that first fit places of a part of it."""
     plan = dralloc.allocate(part, "first-fit")
     written = {claim.key: claim for claim in plan.claims}
-    nodes = {plan.demands[one.demand].key: plan.node_of(one) for one in plan.solution.placements}
+    nodes = {
+        plan.demands[one.demand].key: plan.node_of(one)
+        for one in plan.solution.placements
+    }
     given = {claim.key for claim in whole.claims}
     made = tuple(claim for key, claim in written.items() if key not in given)
     return replace(
@@ -45,7 +53,11 @@ def started(whole: Cluster, part: Cluster) -> Cluster:
 
 def bound(pod: Pod, node: str | None) -> Pod:
     """The pod on its node."""
-    return pod.model_copy(update={"spec": pod.spec.model_copy(update={"node_name": node})}) if node else pod
+    return (
+        pod.model_copy(update={"spec": pod.spec.model_copy(update={"node_name": node})})
+        if node
+        else pod
+    )
 
 
 def without(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
@@ -53,7 +65,9 @@ def without(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
     kept = tuple(pod for pod in whole.pods if pod.key not in pods)
     used = {key for pod in kept for key in whole.claims_of_pods[pod.key]}
     freed = {key for pod in pods for key in whole.claims_of_pods[pod]} - used
-    freed |= {claim.key for owner, claim in extended_claims(whole.claims) if owner in pods}
+    freed |= {
+        claim.key for owner, claim in extended_claims(whole.claims) if owner in pods
+    }
     return replace(
         whole,
         pods=kept,
@@ -69,5 +83,7 @@ def held(name: str, home: str | None, *devices: str) -> Json:
     found["spec"] = claim(name, request(count=len(devices)))["spec"]
     if home:
         field = {"key": "metadata.name", "operator": "In", "values": [home]}
-        found["status"]["allocation"]["nodeSelector"] = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+        found["status"]["allocation"]["nodeSelector"] = {
+            "nodeSelectorTerms": [{"matchFields": [field]}]
+        }
     return found

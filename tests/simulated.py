@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import orjson
 
-from dralloc.snapshot import Refused
+from dralloc.live.snapshot import Refused
 from simulated_rules import KINDS, Kind, check_change, check_object, invalid
 from wire import Json
 
@@ -59,11 +59,22 @@ def taken_apart(path: str) -> tuple[str, str, str, str]:
 @cache
 def discovered(path: str, without: frozenset[str]) -> Json:
     """What a server says that it serves."""
-    served = [kind for kind in KINDS.values() if kind.group and kind.plural not in without]
+    served = [
+        kind for kind in KINDS.values() if kind.group and kind.plural not in without
+    ]
     parts = path.strip("/").split("/")
     if len(parts) == 3:
-        return {"resources": [{"name": kind.plural} for kind in served if [kind.group, kind.version] == parts[1:]]}
-    groups = {kind.group: {one.version for one in served if one.group == kind.group} for kind in served}
+        return {
+            "resources": [
+                {"name": kind.plural}
+                for kind in served
+                if [kind.group, kind.version] == parts[1:]
+            ]
+        }
+    groups = {
+        kind.group: {one.version for one in served if one.group == kind.group}
+        for kind in served
+    }
     return {
         "groups": [
             {"name": name, "versions": [{"version": one} for one in sorted(versions)]}
@@ -113,8 +124,16 @@ class Simulated:
 
     # -- what a Wire has
 
-    def send(self, method: str, path: str, query: Mapping[str, str] | None = None, body: Json | None = None) -> Json:
-        if path.rstrip("/") == "/apis" or (len(path.strip("/").split("/")) == 3 and path.startswith("/apis")):
+    def send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Json | None = None,
+    ) -> Json:
+        if path.rstrip("/") == "/apis" or (
+            len(path.strip("/").split("/")) == 3 and path.startswith("/apis")
+        ):
             return sent(discovered(path, self.without))
         request = self._parsed(method, path, query or {}, sent(body or {}))
         if method != "GET" and request.kind.plural in self.denied:
@@ -146,13 +165,21 @@ class Simulated:
         """Put objects there as they are, with their status."""
         for one in objects:
             kind = next(kind for kind in KINDS.values() if kind.kind == one["kind"])
-            namespace = one["metadata"].get("namespace", "default") if kind.namespaced else ""
+            namespace = (
+                one["metadata"].get("namespace", "default") if kind.namespaced else ""
+            )
             place = kind.plural, namespace, one["metadata"]["name"]
-            self._store(place, {**sent(one), "metadata": self._born(one["metadata"], namespace)}, "ADDED")
+            self._store(
+                place,
+                {**sent(one), "metadata": self._born(one["metadata"], namespace)},
+                "ADDED",
+            )
 
     def of(self, plural: str) -> list[Json]:
         """The objects of a kind, by name."""
-        return [one for place, one in sorted(self.objects.items()) if place[0] == plural]
+        return [
+            one for place, one in sorted(self.objects.items()) if place[0] == plural
+        ]
 
     def one(self, plural: str, name: str, namespace: str = "default") -> Json:
         """An object."""
@@ -160,7 +187,13 @@ class Simulated:
 
     def copy(self) -> Simulated:
         """Another one in the same state."""
-        return replace(self, objects=dict(self.objects), events=list(self.events), lists=list(self.lists), lock=RLock())
+        return replace(
+            self,
+            objects=dict(self.objects),
+            events=list(self.events),
+            lists=list(self.lists),
+            lock=RLock(),
+        )
 
     def compact(self) -> None:
         """Forget what was before now."""
@@ -168,7 +201,9 @@ class Simulated:
 
     # -- requests
 
-    def _parsed(self, method: str, path: str, query: Mapping[str, str], body: Json) -> Request:
+    def _parsed(
+        self, method: str, path: str, query: Mapping[str, str], body: Json
+    ) -> Request:
         plural, namespace, name, sub = taken_apart(path)
         kind = KINDS.get(plural)
         if kind is None or kind.plural in self.without:
@@ -188,7 +223,11 @@ class Simulated:
         if request.method == "DELETE":
             return self._delete(request, old)
         if request.sub == "binding":
-            return self._keep(request, old, merged(old, {"spec": {"nodeName": request.body["target"]["name"]}}))
+            return self._keep(
+                request,
+                old,
+                merged(old, {"spec": {"nodeName": request.body["target"]["name"]}}),
+            )
         new = merged(old, request.body) if request.method == "PATCH" else request.body
         return self._update(request, old, new)
 
@@ -202,11 +241,24 @@ class Simulated:
             and request.namespace in ("", place[1])
             and (not label or _is_labelled(one, label, value if equals else None))
         ]
-        bare = [{key: part for key, part in one.items() if key not in ("kind", "apiVersion")} for one in items]
-        limit, start = int(request.query.get("limit", 0)), int(request.query.get("continue", 0))
+        bare = [
+            {
+                key: part
+                for key, part in one.items()
+                if key not in ("kind", "apiVersion")
+            }
+            for one in items
+        ]
+        limit, start = (
+            int(request.query.get("limit", 0)),
+            int(request.query.get("continue", 0)),
+        )
         end = start + limit if limit else len(bare)
         more = {"continue": str(end)} if end < len(bare) else {}
-        return {"items": bare[start:end], "metadata": {"resourceVersion": str(self.revision), **more}}
+        return {
+            "items": bare[start:end],
+            "metadata": {"resourceVersion": str(self.revision), **more},
+        }
 
     def _create(self, request: Request) -> Json:
         new = request.body
@@ -215,7 +267,9 @@ class Simulated:
             metadata["name"] = f"{metadata['generateName']}{self.revision}"
         place = request.kind.plural, request.namespace, metadata["name"]
         if place in self.objects:
-            raise Refused(409, f'{request.kind.plural} "{metadata["name"]}" already exists')
+            raise Refused(
+                409, f'{request.kind.plural} "{metadata["name"]}" already exists'
+            )
         new = {**new, "metadata": self._born(metadata, request.namespace)}
         if request.kind.status:
             new.pop("status", None)
@@ -226,15 +280,25 @@ class Simulated:
         given, known = new.get("metadata", {}), old["metadata"]
         if given.get("uid", known["uid"]) != known["uid"]:
             raise invalid(old, "metadata.uid: field is immutable")
-        if given.get("resourceVersion", known["resourceVersion"]) != known["resourceVersion"]:
-            raise Refused(409, f'{request.kind.plural} "{request.name}": the object has been modified')
+        if (
+            given.get("resourceVersion", known["resourceVersion"])
+            != known["resourceVersion"]
+        ):
+            raise Refused(
+                409,
+                f'{request.kind.plural} "{request.name}": the object has been modified',
+            )
         if request.sub == "status":
             new = {**old, "status": new.get("status", {})}
         elif request.kind.status and "status" in old:
             new = {**new, "status": old["status"]}
         elif request.kind.status:
             new = {key: part for key, part in new.items() if key != "status"}
-        kept = {key: known[key] for key in ("uid", "creationTimestamp", "deletionTimestamp") if key in known}
+        kept = {
+            key: known[key]
+            for key in ("uid", "creationTimestamp", "deletionTimestamp")
+            if key in known
+        }
         new = {**new, "metadata": {**new["metadata"], **kept}}
         check_change(old, new)
         return self._keep(request, old, new)
@@ -242,7 +306,10 @@ class Simulated:
     def _delete(self, request: Request, old: Json) -> Json:
         for key, value in request.body.get("preconditions", {}).items():
             if old["metadata"][key] != value:
-                raise Refused(409, f'{request.kind.plural} "{request.name}": the {key} does not match')
+                raise Refused(
+                    409,
+                    f'{request.kind.plural} "{request.name}": the {key} does not match',
+                )
         gone = merged(old, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
         return self._keep(request, old, gone)
 
@@ -258,7 +325,10 @@ class Simulated:
 
     def _store(self, place: Place, one: Json, event: str) -> Json:
         self.revision += 1
-        stored = {**one, "metadata": {**one["metadata"], "resourceVersion": str(self.revision)}}
+        stored = {
+            **one,
+            "metadata": {**one["metadata"], "resourceVersion": str(self.revision)},
+        }
         self.objects[place] = stored
         self.events.append((self.revision, event, stored))
         return stored
@@ -266,7 +336,10 @@ class Simulated:
     def _drop(self, place: Place) -> None:
         self.revision += 1
         one = self.objects.pop(place)
-        last = {**one, "metadata": {**one["metadata"], "resourceVersion": str(self.revision)}}
+        last = {
+            **one,
+            "metadata": {**one["metadata"], "resourceVersion": str(self.revision)},
+        }
         self.events.append((self.revision, "DELETED", last))
         if place[0] == "pods":
             self._collect(one["metadata"]["uid"])
@@ -274,14 +347,25 @@ class Simulated:
     def _collect(self, owner: str) -> None:
         """What the garbage collector and the controller of claims do once a pod is gone."""
         for place, one in list(self.objects.items()):
-            owners = [reference["uid"] for reference in one["metadata"].get("ownerReferences", ())]
+            owners = [
+                reference["uid"]
+                for reference in one["metadata"].get("ownerReferences", ())
+            ]
             if owner in owners:
                 self._drop(place)
 
     def _born(self, metadata: Json, namespace: str) -> Json:
         inside = {"namespace": namespace} if namespace else {}
-        born = {"uid": f"uid-{self.revision}", "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1}
-        return {**born, **{key: one for key, one in metadata.items() if key != "resourceVersion"}, **inside}
+        born = {
+            "uid": f"uid-{self.revision}",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "generation": 1,
+        }
+        return {
+            **born,
+            **{key: one for key, one in metadata.items() if key != "resourceVersion"},
+            **inside,
+        }
 
     @staticmethod
     def _kind_of(one: Json) -> str:

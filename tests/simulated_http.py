@@ -10,8 +10,8 @@ from pathlib import Path
 from threading import Thread
 from urllib.parse import parse_qsl, urlsplit
 
-from dralloc.snapshot import Refused, Wire
-from snapshot.recorded import write_kubeconfig
+from dralloc.live.snapshot import Refused, Wire
+from live.snapshot.recorded import write_kubeconfig
 from wire import Json
 
 
@@ -30,14 +30,31 @@ def serving(wire: Wire, folder: Path) -> Iterator[Path]:
             try:
                 if query.get("watch"):
                     return self._stream(url.path, query)
-                self._send(200, wire.send(self.command, url.path, query, json.loads(text) if text else None))
+                self._send(
+                    200,
+                    wire.send(
+                        self.command,
+                        url.path,
+                        query,
+                        json.loads(text) if text else None,
+                    ),
+                )
             except Refused as refusal:
-                self._send(refusal.status, {"kind": "Status", "message": refusal.reason, "code": refusal.status})
+                self._send(
+                    refusal.status,
+                    {
+                        "kind": "Status",
+                        "message": refusal.reason,
+                        "code": refusal.status,
+                    },
+                )
 
         do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 - as the library has them
 
         def _stream(self, path: str, query: dict[str, str]) -> None:
-            events = b"".join(json.dumps(event).encode() + b"\n" for event in wire.stream(path, query))
+            events = b"".join(
+                json.dumps(event).encode() + b"\n" for event in wire.stream(path, query)
+            )
             self._write(200, events)
 
         def _send(self, status: int, body: Json) -> None:

@@ -7,10 +7,10 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from dralloc.errors import InputError, Level
-from dralloc.load import load_text
-from dralloc.snapshot import Refused
-from dralloc.validate import validate
+from dralloc.lint.validate import validate
+from dralloc.live.snapshot import Refused
+from dralloc.objects.errors import InputError, Level
+from dralloc.objects.load import load_text
 from wire import Json
 
 MAX_CONSUMERS = 256
@@ -37,12 +37,26 @@ KINDS = {
         Kind("events", "Event", namespaced=True),
         Kind("leases", "Lease", "coordination.k8s.io", namespaced=True),
         Kind("priorityclasses", "PriorityClass", "scheduling.k8s.io"),
-        Kind("podgroups", "PodGroup", "scheduling.k8s.io", "v1alpha2", namespaced=True, status=True),
+        Kind(
+            "podgroups",
+            "PodGroup",
+            "scheduling.k8s.io",
+            "v1alpha2",
+            namespaced=True,
+            status=True,
+        ),
         Kind("resourcequotas", "ResourceQuota", namespaced=True, status=True),
         Kind("deviceclasses", "DeviceClass", _RESOURCE),
         Kind("resourceslices", "ResourceSlice", _RESOURCE),
-        Kind("resourceclaims", "ResourceClaim", _RESOURCE, namespaced=True, status=True),
-        Kind("resourceclaimtemplates", "ResourceClaimTemplate", _RESOURCE, namespaced=True),
+        Kind(
+            "resourceclaims", "ResourceClaim", _RESOURCE, namespaced=True, status=True
+        ),
+        Kind(
+            "resourceclaimtemplates",
+            "ResourceClaimTemplate",
+            _RESOURCE,
+            namespaced=True,
+        ),
         Kind("devicetaintrules", "DeviceTaintRule", _RESOURCE, "v1beta2", status=True),
     )
 }
@@ -56,7 +70,11 @@ def invalid(one: Json, why: str) -> Refused:
 def check_object(one: Json) -> None:
     """Refuse what breaks a rule by itself."""
     if one.get("apiVersion", "").startswith(_RESOURCE):
-        named = {key: one["metadata"][key] for key in ("name", "namespace") if key in one["metadata"]}
+        named = {
+            key: one["metadata"][key]
+            for key in ("name", "namespace")
+            if key in one["metadata"]
+        }
         errors = _errors(_TIME.sub(_SOME_TIME, json.dumps({**one, "metadata": named})))
         if errors:
             raise invalid(one, errors)
@@ -73,14 +91,21 @@ def _errors(text: str) -> str:
         found = validate(load_text(text))
     except InputError as error:
         return str(error)
-    return "; ".join(f"{one.path}: {one.message}" for one in found.violations if one.level is Level.ERROR)
+    return "; ".join(
+        f"{one.path}: {one.message}"
+        for one in found.violations
+        if one.level is Level.ERROR
+    )
 
 
 def check_change(old: Json, new: Json) -> None:
     """Refuse a change that breaks a rule."""
     before, after = (set(one["metadata"].get("finalizers", ())) for one in (old, new))
     if old["metadata"].get("deletionTimestamp") and after - before:
-        raise invalid(new, "metadata.finalizers: no new finalizers can be added if the object is being deleted")
+        raise invalid(
+            new,
+            "metadata.finalizers: no new finalizers can be added if the object is being deleted",
+        )
     rule = _RULES.get(new["kind"])
     if rule is not None:
         rule(old, new)
@@ -90,16 +115,27 @@ def _claim(old: Json, new: Json) -> None:
     if old.get("spec") != new.get("spec"):
         raise invalid(new, "spec: field is immutable")
     before, after = old.get("status", {}), new.get("status", {})
-    if before.get("allocation") and after.get("allocation") and before["allocation"] != after["allocation"]:
+    if (
+        before.get("allocation")
+        and after.get("allocation")
+        and before["allocation"] != after["allocation"]
+    ):
         raise invalid(new, "status.allocation: field is immutable")
     reserved = after.get("reservedFor", ())
     if reserved and not after.get("allocation"):
-        raise invalid(new, "status.reservedFor: may not be specified when `allocated` is not set")
+        raise invalid(
+            new, "status.reservedFor: may not be specified when `allocated` is not set"
+        )
     if len(reserved) > MAX_CONSUMERS:
-        raise invalid(new, f"status.reservedFor: must have at most {MAX_CONSUMERS} items")
+        raise invalid(
+            new, f"status.reservedFor: must have at most {MAX_CONSUMERS} items"
+        )
     added = [one for one in reserved if one not in before.get("reservedFor", ())]
     if added and old["metadata"].get("deletionTimestamp"):
-        raise invalid(new, "status.reservedFor: new entries may not be added while `deletionTimestamp` is set")
+        raise invalid(
+            new,
+            "status.reservedFor: new entries may not be added while `deletionTimestamp` is set",
+        )
     if before.get("allocation") != after.get("allocation"):
         check_object(new)
 
@@ -109,21 +145,27 @@ def _pod(old: Json, new: Json) -> None:
     if any(one["name"] not in gates for one in new["spec"].get("schedulingGates", ())):
         raise invalid(new, "spec.schedulingGates: only deletion is allowed")
     free = {"schedulingGates", "tolerations", *(["affinity"] if gates else [])}
-    fixed = [{key: part for key, part in one["spec"].items() if key not in free} for one in (old, new)]
+    fixed = [
+        {key: part for key, part in one["spec"].items() if key not in free}
+        for one in (old, new)
+    ]
     if fixed[0] != fixed[1]:
         raise invalid(new, "spec: pod updates may not change fields other than those")
     before, after = (one["spec"].get("tolerations") or [] for one in (old, new))
     if any(one not in after for one in before):
-        raise invalid(new, "spec.tolerations: existing toleration can not be modified except its tolerationSeconds")
+        raise invalid(
+            new,
+            "spec.tolerations: existing toleration can not be modified except its tolerationSeconds",
+        )
     if gates and not _tighter(_terms(old), _terms(new)):
         raise invalid(new, "spec.affinity.nodeAffinity: only additions are allowed")
 
 
 def _terms(pod: Json) -> list[Json]:
     affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
-    required: list[Json] = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get(
-        "nodeSelectorTerms", []
-    )
+    required: list[Json] = affinity.get(
+        "requiredDuringSchedulingIgnoredDuringExecution", {}
+    ).get("nodeSelectorTerms", [])
     return required
 
 

@@ -9,21 +9,36 @@ from hypothesis import strategies as st
 
 from brute_clusters import ACROSS, DRIVER, of_containers
 from inventory_strategies import rarely
-from wire import Json, claim, device, device_class, first_available, node, request, resource_slice, sub
+from wire import (
+    Json,
+    claim,
+    device,
+    device_class,
+    first_available,
+    node,
+    request,
+    resource_slice,
+    sub,
+)
 
 __all__ = ["across_claims", "gangs_over_others", "grouped_pods", "limited_pods"]
 
 KINDS = ("big", "small")
 CLASSES = [
     device_class("any"),
-    *(device_class(kind, f'device.attributes["{DRIVER}"].kind == "{kind}"') for kind in KINDS),
+    *(
+        device_class(kind, f'device.attributes["{DRIVER}"].kind == "{kind}"')
+        for kind in KINDS
+    ),
 ]
 CHOICES = (("any",), ("any",), ("big",), ("small",), ("big", "any"), ("small", "big"))
 
 
 def _kinds_of_devices() -> st.SearchStrategy[list[str]]:
     sizes = st.sampled_from((0, 1, 1, 2, 3))
-    return sizes.flatmap(lambda size: st.lists(st.sampled_from(KINDS), min_size=size, max_size=size))
+    return sizes.flatmap(
+        lambda size: st.lists(st.sampled_from(KINDS), min_size=size, max_size=size)
+    )
 
 
 def _slice(name: str, devices: Sequence[Json]) -> Json:
@@ -35,9 +50,15 @@ def _nodes(draw: st.DrawFn, most: int = 3) -> list[Json]:
     """Nodes with racks in blocks, some of them without one of the labels, and a few devices each."""
     objects: list[Json] = [*CLASSES]
     for number in range(draw(st.integers(1, most))):
-        labels = {"rack": draw(st.sampled_from("ab")), "block": draw(st.sampled_from("xy"))}
+        labels = {
+            "rack": draw(st.sampled_from("ab")),
+            "block": draw(st.sampled_from("xy")),
+        }
         kept = {key: value for key, value in labels.items() if not draw(rarely())}
-        devices = [device(f"d{place}", {"kind": kind}) for place, kind in enumerate(draw(_kinds_of_devices()))]
+        devices = [
+            device(f"d{place}", {"kind": kind})
+            for place, kind in enumerate(draw(_kinds_of_devices()))
+        ]
         objects.append(node(f"n{number}", **kept))
         if devices:
             objects.append(_slice(f"n{number}", devices))
@@ -45,9 +66,20 @@ def _nodes(draw: st.DrawFn, most: int = 3) -> list[Json]:
 
 
 def _pod(name: str, *claims: str, annotations: Json | None = None, **spec: Any) -> Json:
-    entries = [{"name": f"c{number}", "resourceClaimName": name} for number, name in enumerate(claims)]
-    metadata = {"name": name, "namespace": "default", **({"annotations": annotations} if annotations else {})}
-    content: Json = {"containers": [{"name": "main"}], **({"resourceClaims": entries} if entries else {}), **spec}
+    entries = [
+        {"name": f"c{number}", "resourceClaimName": name}
+        for number, name in enumerate(claims)
+    ]
+    metadata = {
+        "name": name,
+        "namespace": "default",
+        **({"annotations": annotations} if annotations else {}),
+    }
+    content: Json = {
+        "containers": [{"name": "main"}],
+        **({"resourceClaims": entries} if entries else {}),
+        **spec,
+    }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": content}
 
 
@@ -55,21 +87,34 @@ def _claim(name: str, classes: Sequence[str], **fields: Any) -> Json:
     """A claim for one device of the first of these classes that there is one of."""
     if len(classes) == 1:
         return claim(name, request("gpu", device_class=classes[0], **fields))
-    return claim(name, first_available("gpu", *(sub(wanted[0], device_class=wanted) for wanted in classes)))
+    return claim(
+        name,
+        first_available(
+            "gpu", *(sub(wanted[0], device_class=wanted) for wanted in classes)
+        ),
+    )
 
 
 @st.composite
 def grouped_pods(draw: st.DrawFn, *, most_pods: int = 5) -> list[Json]:
     """Draw PodGroups, some of them in trees, with members that wait for devices, ask for none, run, or are gated."""
     objects = draw(_nodes())
-    names = [document["metadata"]["name"] for document in objects if document["kind"] == "Node"]
+    names = [
+        document["metadata"]["name"]
+        for document in objects
+        if document["kind"] == "Node"
+    ]
     groups = ("g0", "g1", "g2")[: draw(st.sampled_from((1, 1, 2, 3)))]
     composites = draw(_composites())
     parents = ["", *(composite["metadata"]["name"] for composite in composites)]
     for name in groups:
-        objects.append(draw(_groups("PodGroup", name, draw(st.sampled_from(parents)), "minCount")))
+        objects.append(
+            draw(_groups("PodGroup", name, draw(st.sampled_from(parents)), "minCount"))
+        )
     objects += composites
-    for number in range(draw(st.sampled_from((1, 2, 3, *[most_pods - 1, most_pods] * 2)))):
+    for number in range(
+        draw(st.sampled_from((1, 2, 3, *[most_pods - 1, most_pods] * 2)))
+    ):
         objects += draw(_members(number, groups, names))
     return objects
 
@@ -81,33 +126,52 @@ def _composites(draw: st.DrawFn) -> list[Json]:
     composites = []
     for place in range(number):
         parents = ("", "", "t0") if place else ("",)
-        parent = draw(st.sampled_from(("t1", "missing"))) if draw(rarely()) else draw(st.sampled_from(parents))
-        composites.append(draw(_groups("CompositePodGroup", f"t{place}", parent, "minGroupCount")))
+        parent = (
+            draw(st.sampled_from(("t1", "missing")))
+            if draw(rarely())
+            else draw(st.sampled_from(parents))
+        )
+        composites.append(
+            draw(_groups("CompositePodGroup", f"t{place}", parent, "minGroupCount"))
+        )
     return composites
 
 
 @st.composite
 def _groups(draw: st.DrawFn, kind: str, name: str, parent: str, least: str) -> Json:
     gang = draw(st.sampled_from((None, 1, 1, 1, 2, 2, 3)))
-    spec: Json = {"schedulingPolicy": {"basic": {}} if gang is None else {"gang": {least: gang}}}
+    spec: Json = {
+        "schedulingPolicy": {"basic": {}} if gang is None else {"gang": {least: gang}}
+    }
     key = draw(st.sampled_from(("", "rack", "rack", "block")))
     if key:
         spec["schedulingConstraints"] = {"topology": [{"key": key}]}
     if parent:
         spec["parentCompositePodGroupName"] = parent
     metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": kind, "metadata": metadata, "spec": spec}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": kind,
+        "metadata": metadata,
+        "spec": spec,
+    }
 
 
 @st.composite
-def _members(draw: st.DrawFn, number: int, groups: Sequence[str], nodes: Sequence[str]) -> list[Json]:
+def _members(
+    draw: st.DrawFn, number: int, groups: Sequence[str], nodes: Sequence[str]
+) -> list[Json]:
     """A pod, most often of a group, most often with a claim."""
     name, spec = f"p{number}", dict[str, Any]()
     group = "" if draw(rarely()) else draw(st.sampled_from(groups))
     if group:
         spec["schedulingGroup"] = {"podGroupName": group}
     spec["priority"] = draw(st.sampled_from((0, 0, 0, 5)))
-    how = draw(st.sampled_from(("asks", "asks", "asks", "asks", "idle", "idle", "idle", "runs", "gated")))
+    how = draw(
+        st.sampled_from(
+            ("asks", "asks", "asks", "asks", "idle", "idle", "idle", "runs", "gated")
+        )
+    )
     if how == "runs":
         return [_pod(name, nodeName=draw(st.sampled_from(nodes)), **spec)]
     if how == "gated":
@@ -116,7 +180,10 @@ def _members(draw: st.DrawFn, number: int, groups: Sequence[str], nodes: Sequenc
         spec["nodeSelector"] = {"rack": draw(st.sampled_from("ab"))}
     if how == "idle":
         return [_pod(name, **spec)]
-    return [_claim(f"c{number}", draw(st.sampled_from(CHOICES))), _pod(name, f"c{number}", **spec)]
+    return [
+        _claim(f"c{number}", draw(st.sampled_from(CHOICES))),
+        _pod(name, f"c{number}", **spec),
+    ]
 
 
 @st.composite
@@ -125,10 +192,18 @@ def limited_pods(draw: st.DrawFn) -> list[Json]:
     objects: list[Json] = [*CLASSES]
     names = [f"n{number}" for number in range(draw(st.integers(1, 2)))]
     for name in names:
-        listed = {"cpu": draw(st.sampled_from(("1", "2", "4"))), "memory": "8Gi", "pods": "9"}
+        listed = {
+            "cpu": draw(st.sampled_from(("1", "2", "4"))),
+            "memory": "8Gi",
+            "pods": "9",
+        }
         says = draw(st.booleans())
-        objects.append({**node(name), **({"status": {"allocatable": listed}} if says else {})})
-        devices = [draw(_taking_devices(place)) for place in range(draw(st.integers(1, 3)))]
+        objects.append(
+            {**node(name), **({"status": {"allocatable": listed}} if says else {})}
+        )
+        devices = [
+            draw(_taking_devices(place)) for place in range(draw(st.integers(1, 3)))
+        ]
         objects.append(_slice(name, devices))
     for number in range(draw(st.integers(1, 4))):
         objects += draw(_limited(number, names))
@@ -168,14 +243,27 @@ def _limited(draw: st.DrawFn, number: int, nodes: Sequence[str]) -> list[Json]:
     if runs:
         for idle in (*containers, *spec.get("initContainers", ())):
             idle["resources"].pop("claims", None)
-        return [_pod(name, nodeName=draw(st.sampled_from(nodes)), **{**spec, "containers": containers})]
+        return [
+            _pod(
+                name,
+                nodeName=draw(st.sampled_from(nodes)),
+                **{**spec, "containers": containers},
+            )
+        ]
     spec["containers"] = containers
     # The API server refuses requests of the pod as a whole that are less than those of its containers.
     least = of_containers(spec)
-    whole = draw(st.sampled_from((None, *(amount for amount in ("1", "2", "3", "4") if int(amount) >= least))))
+    whole = draw(
+        st.sampled_from(
+            (None, *(amount for amount in ("1", "2", "3", "4") if int(amount) >= least))
+        )
+    )
     if whole:
         spec["resources"] = {"requests": {"cpu": whole}}
-    return [_claim(f"c{number}", draw(st.sampled_from(CHOICES))), _pod(name, f"c{number}", **spec)]
+    return [
+        _claim(f"c{number}", draw(st.sampled_from(CHOICES))),
+        _pod(name, f"c{number}", **spec),
+    ]
 
 
 @st.composite
@@ -184,7 +272,12 @@ def across_claims(draw: st.DrawFn) -> list[Json]:
     objects: list[Json] = [*CLASSES, _privileged()]
     for number in range(draw(st.integers(1, 2))):
         name = f"n{number}"
-        objects += [node(name), _slice(name, [draw(_railed(place)) for place in range(draw(st.integers(1, 3)))])]
+        objects += [
+            node(name),
+            _slice(
+                name, [draw(_railed(place)) for place in range(draw(st.integers(1, 3)))]
+            ),
+        ]
     shared = [f"s{number}" for number in range(draw(st.integers(1, 2)))]
     group = draw(_groups("PodGroup", "g0", "", "minCount"))
     group["metadata"]["annotations"] = draw(_constraints()) or {}
@@ -199,11 +292,19 @@ def across_claims(draw: st.DrawFn) -> list[Json]:
         if not claims or draw(st.booleans()):
             claims.append(f"c{number}")
             admin = {"adminAccess": True} if draw(rarely()) else {}
-            objects.append(_claim(f"c{number}", draw(st.sampled_from(CHOICES[:4] if admin else CHOICES)), **admin))
+            objects.append(
+                _claim(
+                    f"c{number}",
+                    draw(st.sampled_from(CHOICES[:4] if admin else CHOICES)),
+                    **admin,
+                )
+            )
         spec: Json = {"priority": draw(st.sampled_from((0, 0, 5)))}
         if draw(rarely()):
             spec["schedulingGroup"] = {"podGroupName": "g0"}
-        objects.append(_pod(f"p{number}", *claims, annotations=draw(_constraints()), **spec))
+        objects.append(
+            _pod(f"p{number}", *claims, annotations=draw(_constraints()), **spec)
+        )
     for name in sorted(used - {"held"}):
         admin = {"adminAccess": True} if draw(st.integers(0, 3)) else {}
         objects.append(_claim(name, draw(st.sampled_from(CHOICES[:4])), **admin))
@@ -213,10 +314,21 @@ def across_claims(draw: st.DrawFn) -> list[Json]:
 @st.composite
 def _holder(draw: st.DrawFn, objects: Sequence[Json]) -> list[Json]:
     """A pod that runs, most often in the group, with a device that others can use, too."""
-    home = draw(st.sampled_from([document["spec"] for document in objects if document["kind"] == "ResourceSlice"]))
+    home = draw(
+        st.sampled_from(
+            [
+                document["spec"]
+                for document in objects
+                if document["kind"] == "ResourceSlice"
+            ]
+        )
+    )
     name = draw(st.sampled_from([held["name"] for held in home["devices"]]))
     spec: Json = {} if draw(rarely()) else {"schedulingGroup": {"podGroupName": "g0"}}
-    return [_held("held", "old", home["nodeName"], name), _pod("old", "held", nodeName=home["nodeName"], **spec)]
+    return [
+        _held("held", "old", home["nodeName"], name),
+        _pod("old", "held", nodeName=home["nodeName"], **spec),
+    ]
 
 
 def _held(name: str, user: str, home: str, held: str) -> Json:
@@ -224,7 +336,10 @@ def _held(name: str, user: str, home: str, held: str) -> Json:
     result = {"request": "gpu", "driver": DRIVER, "pool": home, "device": held}
     allocation = {"devices": {"results": [result]}, "nodeSelector": _only(home)}
     reserved = [{"resource": "pods", "name": user, "uid": user}]
-    return {**_claim(name, ("any",)), "status": {"allocation": allocation, "reservedFor": reserved}}
+    return {
+        **_claim(name, ("any",)),
+        "status": {"allocation": allocation, "reservedFor": reserved},
+    }
 
 
 def _only(home: str) -> Json:
@@ -249,7 +364,11 @@ def _railed(draw: st.DrawFn, place: int) -> Json:
 def _privileged() -> Json:
     """The namespace, in which admin access is allowed."""
     labels = {"resource.kubernetes.io/admin-access": "true"}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": labels}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "default", "labels": labels},
+    }
 
 
 @st.composite
@@ -259,11 +378,19 @@ def gangs_over_others(draw: st.DrawFn) -> list[Json]:
     for document in objects:
         if document["kind"] == "Pod":
             document["spec"]["priority"] = 9
-    slices = [document["spec"] for document in objects if document["kind"] == "ResourceSlice"]
-    devices = [(part["nodeName"], held["name"]) for part in slices for held in part["devices"]]
+    slices = [
+        document["spec"] for document in objects if document["kind"] == "ResourceSlice"
+    ]
+    devices = [
+        (part["nodeName"], held["name"]) for part in slices for held in part["devices"]
+    ]
     for number, (home, name) in enumerate(devices):
         if draw(st.booleans()):
             old = f"old-{number}"
             objects.append(_held(old, old, home, name))
-            objects.append(_pod(old, old, nodeName=home, priority=draw(st.sampled_from((0, 1, 20)))))
+            objects.append(
+                _pod(
+                    old, old, nodeName=home, priority=draw(st.sampled_from((0, 1, 20)))
+                )
+            )
     return objects

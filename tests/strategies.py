@@ -13,8 +13,9 @@ from itertools import count
 
 from hypothesis import strategies as st
 
-from dralloc.errors import AllocationError, FatalError
-from dralloc.names import ClaimKey, RequestName
+from dralloc.objects.errors import AllocationError, FatalError
+from dralloc.objects.names import ClaimKey, RequestName
+from dralloc.objects.quantity import Quantity
 from dralloc.problem import (
     Alternative,
     Charge,
@@ -26,7 +27,6 @@ from dralloc.problem import (
     Problem,
     Request,
 )
-from dralloc.quantity import Quantity
 from inventory_strategies import ATTRIBUTES, Inventory, inventories, rarely
 
 __all__ = [
@@ -48,7 +48,9 @@ DRIVEN = "power"
 class TableEligibility:
     """An `Eligibility` that is known beforehand, by (alternative, device); what is not listed is unproblematic."""
 
-    selected: Mapping[tuple[int, int], bool | AllocationError] = field(default_factory=dict)
+    selected: Mapping[tuple[int, int], bool | AllocationError] = field(
+        default_factory=dict
+    )
     refused: frozenset[tuple[int, int]] = frozenset()
     charges: Mapping[tuple[int, int], Charge | None] = field(default_factory=dict)
 
@@ -72,11 +74,17 @@ class TableEligibility:
         """What is listed for each alternative, and for each device; an error is only equal to itself."""
         lines: tuple[dict[int, set[Hashable]], dict[int, set[Hashable]]] = {}, {}
         refused = dict.fromkeys(self.refused, "refused")
-        for name, table in (("selected", self.selected), ("refused", refused), ("charge", self.charges)):
+        for name, table in (
+            ("selected", self.selected),
+            ("refused", refused),
+            ("charge", self.charges),
+        ):
             for (alternative, device), answer in table.items():
                 lines[0].setdefault(alternative, set()).add((name, device, answer))
                 lines[1].setdefault(device, set()).add((name, alternative, answer))
-        frozen = tuple({key: frozenset(line) for key, line in side.items()} for side in lines)
+        frozen = tuple(
+            {key: frozenset(line) for key, line in side.items()} for side in lines
+        )
         return frozen[0], frozen[1]
 
 
@@ -84,7 +92,9 @@ class TableEligibility:
 def _requests(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Request:
     """``exactly``, or ``firstAvailable`` with up to three entries."""
     entries = draw(st.sampled_from([1, 1, 2, 3]))
-    counts = [draw(st.sampled_from([1, 1, 1, 2, 2, 2, 3, None])) for _ in range(entries)]
+    counts = [
+        draw(st.sampled_from([1, 1, 1, 2, 2, 2, 3, None])) for _ in range(entries)
+    ]
     return Request(
         name,
         tuple(
@@ -105,42 +115,77 @@ def _derived(
     names: Sequence[RequestName], attribute: st.SearchStrategy[str]
 ) -> st.SearchStrategy[tuple[tuple[RequestName, str], ...]]:
     """Mostly nothing: what a constraint compares for some requests in place of its attribute."""
-    found = st.lists(st.tuples(st.sampled_from(names), attribute), max_size=2, unique_by=lambda each: each[0])
+    found = st.lists(
+        st.tuples(st.sampled_from(names), attribute),
+        max_size=2,
+        unique_by=lambda each: each[0],
+    )
     return st.just(()) | found.map(tuple)
 
 
 @st.composite
 def _claims(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Claim:
-    requests = tuple(draw(_requests(f"r{index}", numbers)) for index in range(draw(st.integers(1, 2))))
+    requests = tuple(
+        draw(_requests(f"r{index}", numbers))
+        for index in range(draw(st.integers(1, 2)))
+    )
     names = [entry.name for request in requests for entry in request.alternatives]
-    covers = st.sampled_from(sorted({*map(str, names), *(request.name for request in requests)}))
+    covers = st.sampled_from(
+        sorted({*map(str, names), *(request.name for request in requests)})
+    )
     covered = st.just(frozenset[str]()) | st.frozensets(covers, max_size=2)
     attribute = st.sampled_from(ATTRIBUTES)
-    constraint = st.builds(Constraint, st.sampled_from(ConstraintKind), attribute, covered, _derived(names, attribute))
+    constraint = st.builds(
+        Constraint,
+        st.sampled_from(ConstraintKind),
+        attribute,
+        covered,
+        _derived(names, attribute),
+    )
     constraints = draw(st.lists(constraint, max_size=2))
     defect = "drawn so" if draw(rarely()) and draw(rarely()) else ""
-    return Claim(ClaimKey("default", name), f"uid-{name}", requests, tuple(constraints), defect)
+    return Claim(
+        ClaimKey("default", name), f"uid-{name}", requests, tuple(constraints), defect
+    )
 
 
 @st.composite
 def _modest_claims(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Claim:
     """A claim that is easily served."""
-    only = Alternative(next(numbers), RequestName("r0"), 0, draw(st.sampled_from([1, 1, 1, 2, None])), draw(rarely()))
+    only = Alternative(
+        next(numbers),
+        RequestName("r0"),
+        0,
+        draw(st.sampled_from([1, 1, 1, 2, None])),
+        draw(rarely()),
+    )
     return Claim(ClaimKey("default", name), f"uid-{name}", (Request("r0", (only,)),))
 
 
 @st.composite
-def demand_lists(draw: st.DrawFn, nodes: int, max_demands: int = 4) -> tuple[Demand, ...]:
+def demand_lists(
+    draw: st.DrawFn, nodes: int, max_demands: int = 4
+) -> tuple[Demand, ...]:
     """Draw pods with one claim or two, some of them bound to certain nodes, to each other, or to a claim they share."""
     numbers = count()
-    common = draw(_claims("common", numbers) if draw(rarely()) else _modest_claims("common", numbers))
+    common = draw(
+        _claims("common", numbers)
+        if draw(rarely())
+        else _modest_claims("common", numbers)
+    )
     demands: list[Demand] = []
     quorum = draw(st.sampled_from([None, None, 1, 2]))
     for index in range(draw(st.sampled_from(range(1, max_demands + 1)))):
         own = [
-            draw(_claims(f"claim-{index}-{number}", numbers)) for number in range(draw(st.sampled_from([1, 1, 1, 2])))
+            draw(_claims(f"claim-{index}-{number}", numbers))
+            for number in range(draw(st.sampled_from([1, 1, 1, 2])))
         ]
-        claims = draw(_with_shared(own, [common] * 4 + [claim for demand in demands for claim in demand.claims]))
+        claims = draw(
+            _with_shared(
+                own,
+                [common] * 4 + [claim for demand in demands for claim in demand.claims],
+            )
+        )
         weight = draw(st.integers(0, 3))
         bound = draw(st.booleans()) if set(claims) != set(own) else draw(rarely())
         demands.append(
@@ -158,9 +203,13 @@ def demand_lists(draw: st.DrawFn, nodes: int, max_demands: int = 4) -> tuple[Dem
 
 
 @st.composite
-def _with_shared(draw: st.DrawFn, own: list[Claim], others: Sequence[Claim]) -> tuple[Claim, ...]:
+def _with_shared(
+    draw: st.DrawFn, own: list[Claim], others: Sequence[Claim]
+) -> tuple[Claim, ...]:
     """The pod's own claims; now and then with another pod's claim before them, behind them, or in their place."""
-    place = draw(st.sampled_from(["no", "no", "no", "before", "behind", "alone", "alone"]))
+    place = draw(
+        st.sampled_from(["no", "no", "no", "before", "behind", "alone", "alone"])
+    )
     if place == "no":
         return tuple(own)
     shared = draw(st.sampled_from(others))
@@ -177,7 +226,9 @@ def _some_nodes(nodes: int) -> st.SearchStrategy[tuple[int, ...]]:
 
 
 @st.composite
-def eligibilities(draw: st.DrawFn, demands: Sequence[Demand], inventory: Inventory) -> TableEligibility:
+def eligibilities(
+    draw: st.DrawFn, demands: Sequence[Demand], inventory: Inventory
+) -> TableEligibility:
     """Draw what each alternative selects, tolerates and asks for, the same of every device."""
     selected: dict[tuple[int, int], bool | AllocationError] = {}
     refused: set[tuple[int, int]] = set()
@@ -186,26 +237,47 @@ def eligibilities(draw: st.DrawFn, demands: Sequence[Demand], inventory: Invento
     for alternative in _alternatives(demands):
         selected |= {(alternative, device): False for device in draw(some)}
         if draw(rarely()):
-            selected |= {(alternative, device): FatalError("drawn so") for device in draw(some)}
+            selected |= {
+                (alternative, device): FatalError("drawn so") for device in draw(some)
+            }
             refused |= {(alternative, device) for device in draw(some)}
-        asked = draw(st.sampled_from([{}, {}, {}, {"memory": 1}, {"memory": 2}, {"memory": 1, DRIVEN: 2}, {DRIVEN: 2}]))
+        asked = draw(
+            st.sampled_from(
+                [
+                    {},
+                    {},
+                    {},
+                    {"memory": 1},
+                    {"memory": 2},
+                    {"memory": 1, DRIVEN: 2},
+                    {DRIVEN: 2},
+                ]
+            )
+        )
         for device in range(len(inventory.devices)):
-            charge = _charge(inventory.devices[device], inventory.driven.get(device), asked)
+            charge = _charge(
+                inventory.devices[device], inventory.driven.get(device), asked
+            )
             if charge != Charge():
                 charges[alternative, device] = charge
     return TableEligibility(selected, frozenset(refused), charges)
 
 
 def _alternatives(demands: Sequence[Demand]) -> Iterator[int]:
-    for claim in {claim.key: claim for demand in demands for claim in demand.claims}.values():
+    for claim in {
+        claim.key: claim for demand in demands for claim in demand.claims
+    }.values():
         for request in claim.requests:
             yield from (alternative.index for alternative in request.alternatives)
 
 
-def _charge(device: Device, driven: int | None, asked: Mapping[str, int]) -> Charge | None:
+def _charge(
+    device: Device, driven: int | None, asked: Mapping[str, int]
+) -> Charge | None:
     """What a request for those amounts takes (KEP-5075): by default everything, never more than there is."""
     if any(
-        name != DRIVEN and (name not in device.capacity or amount > device.capacity[name].total)
+        name != DRIVEN
+        and (name not in device.capacity or amount > device.capacity[name].total)
         for name, amount in asked.items()
     ):
         return None
@@ -242,8 +314,12 @@ def problems(draw: st.DrawFn, max_demands: int = 4, max_devices: int = 6) -> Pro
 def repeated(draw: st.DrawFn, problem: Problem) -> Problem:
     """The problem with its demands in any order, and more that equal them but for the names."""
     numbers = range(3 * len(problem.demands))
-    order = draw(st.lists(st.sampled_from(numbers), min_size=1, max_size=12, unique=True))
-    return replace(problem, demands=tuple(_again(problem.demands, number) for number in order))
+    order = draw(
+        st.lists(st.sampled_from(numbers), min_size=1, max_size=12, unique=True)
+    )
+    return replace(
+        problem, demands=tuple(_again(problem.demands, number) for number in order)
+    )
 
 
 def _again(demands: Sequence[Demand], number: int) -> Demand:
@@ -254,7 +330,9 @@ def _again(demands: Sequence[Demand], number: int) -> Demand:
     return replace(
         demand,
         key=_renamed(demand.key, turn),
-        claims=tuple(replace(claim, key=_renamed(claim.key, turn)) for claim in demand.claims),
+        claims=tuple(
+            replace(claim, key=_renamed(claim.key, turn)) for claim in demand.claims
+        ),
         gang=demand.gang and f"{demand.gang}-{turn}",
     )
 

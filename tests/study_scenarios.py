@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from dralloc.cluster import Cluster
+from dralloc.objects.cluster import Cluster
 from wire import claim, cluster, device_class, gpus, node, request, resource_slice
 
 __all__ = ["gpu_cluster", "random_cluster"]
@@ -12,7 +12,9 @@ __all__ = ["gpu_cluster", "random_cluster"]
 
 def gpu_cluster(sizes: tuple[int, ...] = (1, 2, 1, 2)) -> Cluster:
     """Four GPUs on one node, and claims for so many each."""
-    claims = [claim(f"c{number}", request(count=size)) for number, size in enumerate(sizes)]
+    claims = [
+        claim(f"c{number}", request(count=size)) for number, size in enumerate(sizes)
+    ]
     return cluster(device_class(), node(), resource_slice(gpus(4)), claims)
 
 

@@ -13,7 +13,9 @@ def test_objects_are_kept_with_their_status_and_deleted(tmp_path: Path) -> None:
     with running(tmp_path) as server:
         assert server.create(one).accepted
         kept = server.request("GET", path_of(one)).body
-        assert kept["status"]["allocation"]["devices"]["results"][0]["device"] == "gpu-0"
+        assert (
+            kept["status"]["allocation"]["devices"]["results"][0]["device"] == "gpu-0"
+        )
         assert server.create(claim("not a name")).status == 422
         server.delete(one)
         assert server.request("GET", path_of(one)).status == 404

@@ -18,7 +18,9 @@ def examples(name: str) -> Iterator[doctest.DocTest]:
 
 
 @pytest.mark.parametrize("name", dralloc.__all__)
-def test_a_public_name_has_an_example_that_is_true(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_public_name_has_an_example_that_is_true(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     shown = [example for example in examples(name) if example.examples]
     assert shown, f"dralloc.{name} has no example in its docstring"
     runner = doctest.DocTestRunner(optionflags=FLAGS)

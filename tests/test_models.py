@@ -13,11 +13,11 @@ import yaml
 
 import dralloc
 from conftest import ROOT
-from dralloc.cluster import Cluster
-from dralloc.compiler import compile_cluster
-from dralloc.names import ClaimKey
+from dralloc.compile.compiler import compile_cluster
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.quantity import parse_quantity
 from dralloc.problem import Problem
-from dralloc.quantity import parse_quantity
 
 MODELS = sorted(path.parent for path in (ROOT / "models").rglob("expected.yaml"))
 Json = dict[str, Any]
@@ -35,7 +35,9 @@ def expected(model: Path) -> Json:
 
 @cache
 def compared(model: Path) -> dralloc.Comparison:
-    return dralloc.compare(dralloc.load(model, strict=True), **expected(model).get("options", {}))
+    return dralloc.compare(
+        dralloc.load(model, strict=True), **expected(model).get("options", {})
+    )
 
 
 def claim_key(cluster: Cluster, name: str) -> ClaimKey:
@@ -57,7 +59,9 @@ def outcome(plan: dralloc.Plan, key: ClaimKey) -> Json:
     node = next(
         plan.node_of(placement)
         for placement in plan.solution.placements
-        for claim, grants in zip(plan.demands[placement.demand].claims, placement.grants, strict=True)
+        for claim, grants in zip(
+            plan.demands[placement.demand].claims, placement.grants, strict=True
+        )
         if claim.key == key and (grants or not claim.requests)
     )
     devices: list[Json] = []
@@ -81,8 +85,15 @@ def with_quantities(value: Any) -> Any:
     """The expectation with amounts as quantities, because 10G and 9765625Ki are the same."""
     if not isinstance(value, list):
         return value
-    consumed = {"consumedCapacity": lambda amounts: {name: parse_quantity(amount) for name, amount in amounts.items()}}
-    return [{key: consumed.get(key, str)(item) for key, item in entry.items()} for entry in value]
+    consumed = {
+        "consumedCapacity": lambda amounts: {
+            name: parse_quantity(amount) for name, amount in amounts.items()
+        }
+    }
+    return [
+        {key: consumed.get(key, str)(item) for key, item in entry.items()}
+        for entry in value
+    ]
 
 
 def claims_of(section: Json) -> Json:
@@ -105,25 +116,41 @@ def test_optimum(model: Path) -> None:
     assert list(differences(plan, section.get("claims") or {})) == []
 
 
-@pytest.mark.parametrize("model", [one for one in MODELS if expected(one).get("remaining")], ids=name_of)
+@pytest.mark.parametrize(
+    "model", [one for one in MODELS if expected(one).get("remaining")], ids=name_of
+)
 def test_what_remains(model: Path) -> None:
     """Counters and capacities after the answer, read back from the written claims."""
     for plan in (compared(model).first_fit, compared(model).optimal):
         left = dict(remaining(plan))
         for kind in ("capacity", "counters"):
-            for owner, amounts in (expected(model)["remaining"].get(kind) or {}).items():
+            for owner, amounts in (
+                expected(model)["remaining"].get(kind) or {}
+            ).items():
                 got = {name: left[owner, name] for name in amounts}
-                assert got == {name: parse_quantity(amount).nanos for name, amount in amounts.items()}, owner
+                assert got == {
+                    name: parse_quantity(amount).nanos
+                    for name, amount in amounts.items()
+                }, owner
 
 
 def remaining(plan: dralloc.Plan) -> Iterator[tuple[tuple[str, str], int]]:
     problem = loaded_again(plan)
     for counter in problem.counters:
-        yield (f"{counter.id.driver}/{counter.id.pool}/{counter.id.counter_set}", counter.id.counter), counter.free
+        yield (
+            (
+                f"{counter.id.driver}/{counter.id.pool}/{counter.id.counter_set}",
+                counter.id.counter,
+            ),
+            counter.free,
+        )
     for device in problem.devices:
         consumed = problem.usage.consumed.get(device.slot, {})
         for capacity in device.capacity.values():
-            yield (str(device.id), capacity.name), capacity.total - consumed.get(capacity.name, 0)
+            yield (
+                (str(device.id), capacity.name),
+                capacity.total - consumed.get(capacity.name, 0),
+            )
 
 
 def loaded_again(plan: dralloc.Plan) -> Problem:

@@ -33,9 +33,20 @@ _EXPLAINING: Final = ("explain", "context", "stranded", "whatif")
 _SOLVING: Final = ("problem", "match", "solvers")
 
 NOT_A_NAME: Final = {
-    **dict.fromkeys(_words("alike kind kinds look looks signature signatures way ways"), _SOLVING + _EXPLAINING),
-    **dict.fromkeys(_words("ask asks cell cells live machine machines master need needs piece pieces store"), _SOLVING),
-    **dict.fromkeys(_words("agreement draws leaving_out quotas slot slots straight walks wants"), _SOLVING),
+    **dict.fromkeys(
+        _words("alike kind kinds look looks signature signatures way ways"),
+        _SOLVING + _EXPLAINING,
+    ),
+    **dict.fromkeys(
+        _words(
+            "ask asks cell cells live machine machines master need needs piece pieces store"
+        ),
+        _SOLVING,
+    ),
+    **dict.fromkeys(
+        _words("agreement draws leaving_out quotas slot slots straight walks wants"),
+        _SOLVING,
+    ),
     **dict.fromkeys(_words("others raised rooms stage stays turn"), _EXPLAINING),
     **dict.fromkeys(_words("wish wishes"), (*_EXPLAINING, "cli", "validate")),
 }
@@ -73,14 +84,21 @@ def names_in(path: Path) -> Iterator[Name]:
     for part in path.relative_to(SRC).with_suffix("").parts[1:]:
         yield Name(part, file, "module")
     tree = ast.parse(path.read_bytes())
-    yield from (Name(node.name, file, "function") for node in tree.body if isinstance(node, ast.FunctionDef))
+    yield from (
+        Name(node.name, file, "function")
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+    )
     for node in ast.walk(tree):
         match node:
             case ast.ClassDef(name=text):
                 yield Name(text, file, "class")
             case ast.FunctionDef(name=text) | ast.arg(arg=text):
                 yield Name(text, file, "identifier")
-            case ast.Name(id=text, ctx=ast.Store()) | ast.Attribute(attr=text, ctx=ast.Store()):
+            case (
+                ast.Name(id=text, ctx=ast.Store())
+                | ast.Attribute(attr=text, ctx=ast.Store())
+            ):
                 yield Name(text, file, "identifier")
 
 
@@ -98,7 +116,9 @@ def private_words() -> Iterator[str]:
         if name.file.startswith("dralloc/"):
             yield from (f"word:{word}" for word in name.words & NOT_A_WORD)
             own = name.text.lstrip("_") if name.sort == "class" else name.text
-            if name.sort != "identifier" and name.is_in(*NOT_A_NAME.get(own.lower(), ())):
+            if name.sort != "identifier" and name.is_in(
+                *NOT_A_NAME.get(own.lower(), ())
+            ):
                 yield f"{name.sort}:{own}"
 
 

@@ -21,7 +21,10 @@ MODULES = [
     for package in (dralloc, kubecel)
     for name in (
         package.__name__,
-        *(info.name for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")),
+        *(
+            info.name
+            for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+        ),
     )
     if not name.endswith("__main__")
 ]
@@ -35,18 +38,26 @@ def imported(name: str) -> Iterator[tuple[str, str]]:
     assert file is not None
     for node in ast.walk(ast.parse(Path(file).read_bytes())):
         if isinstance(node, ast.ImportFrom) and node.module in MODULES:
-            yield from ((node.module, one.name) for one in node.names if f"{node.module}.{one.name}" not in MODULES)
+            yield from (
+                (node.module, one.name)
+                for one in node.names
+                if f"{node.module}.{one.name}" not in MODULES
+            )
 
 
 def parameters(doc: str) -> Iterator[tuple[str, str]]:
     """The parameters that a docstring describes, and how."""
     _, _, section = inspect.cleandoc(doc).partition("Parameters\n----------\n")
     section = re.split(r"\n\n\w+\n-+\n", section)[0]
-    yield from re.findall(r"^(\w[^\n]*)\n((?: +[^\n]*\n?|\n(?= ))+)", section, re.MULTILINE)
+    yield from re.findall(
+        r"^(\w[^\n]*)\n((?: +[^\n]*\n?|\n(?= ))+)", section, re.MULTILINE
+    )
 
 
 def words(text: str) -> set[str]:
-    return {word.removesuffix("s") for word in re.findall("[a-z]+", text.lower())} - ARTICLES
+    return {
+        word.removesuffix("s") for word in re.findall("[a-z]+", text.lower())
+    } - ARTICLES
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -60,7 +71,11 @@ def test_a_module_offers_what_it_says(name: str) -> None:
 def test_nothing_is_taken_that_is_not_offered(name: str) -> None:
     # A star takes what is offered, and nothing else.
     found = [(module, one) for module, one in imported(name) if one != "*"]
-    taken = [(module, one) for module, one in found if one not in importlib.import_module(module).__all__]
+    taken = [
+        (module, one)
+        for module, one in found
+        if one not in importlib.import_module(module).__all__
+    ]
     assert taken == []
 
 
@@ -72,7 +87,11 @@ def test_every_module_says_what_it_is(name: str) -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_parameters_are_described_and_not_echoed(name: str) -> None:
     module = importlib.import_module(name)
-    documented = [one for one in vars(module).values() if getattr(one, "__module__", "") == name and one.__doc__]
+    documented = [
+        one
+        for one in vars(module).values()
+        if getattr(one, "__module__", "") == name and one.__doc__
+    ]
     echoes = [
         f"{one.__name__}: {parameter} - {text.strip()}"
         for one in documented
@@ -91,8 +110,13 @@ def test_what_everybody_uses_is_offered_by_its_module_and_described(name: str) -
     assert inspect.getdoc(found)
 
 
-@pytest.mark.parametrize("name", [name for name in dralloc.__all__ if inspect.isfunction(getattr(dralloc, name))])
-def test_every_function_takes_choices_and_says_what_it_does_with_them(name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [name for name in dralloc.__all__ if inspect.isfunction(getattr(dralloc, name))],
+)
+def test_every_function_takes_choices_and_says_what_it_does_with_them(
+    name: str,
+) -> None:
     """All but those that read, which are asked nothing."""
     taken = inspect.signature(getattr(dralloc, name)).parameters
     if name in {"example", "load", "validate"}:
@@ -122,7 +146,9 @@ QUESTIONS: dict[str, Callable[[Any], object]] = {
 
 
 def test_every_question_about_a_cluster_is_among_those_tried() -> None:
-    functions = {name for name in dralloc.__all__ if inspect.isfunction(getattr(dralloc, name))}
+    functions = {
+        name for name in dralloc.__all__ if inspect.isfunction(getattr(dralloc, name))
+    }
     assert functions - {"example", "load", "study"} == QUESTIONS.keys()
 
 
@@ -131,12 +157,20 @@ def test_every_question_about_a_cluster_is_among_those_tried() -> None:
     ("given", "words"),
     [
         (MODEL, "not str; dralloc.load('models/h100-mig-smallest') reads it"),
-        (Path(MODEL), "not PosixPath; dralloc.load('models/h100-mig-smallest') reads it"),
+        (
+            Path(MODEL),
+            "not PosixPath; dralloc.load('models/h100-mig-smallest') reads it",
+        ),
         ([{"kind": "Node"}], "not list"),
         (None, "not NoneType"),
     ],
 )
-def test_a_question_about_a_path_says_how_it_is_read(question: str, given: Any, words: str) -> None:
+def test_a_question_about_a_path_says_how_it_is_read(
+    question: str, given: Any, words: str
+) -> None:
     with pytest.raises(dralloc.DrallocError) as caught:
         QUESTIONS[question](given)
-    assert str(caught.value) == f"cluster: must be a Cluster, as dralloc.load gives it, {words}"
+    assert (
+        str(caught.value)
+        == f"cluster: must be a Cluster, as dralloc.load gives it, {words}"
+    )

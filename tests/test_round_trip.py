@@ -10,18 +10,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from cluster_strategies import clusters
-from dralloc.api import ResourceClaim, to_wire
 from dralloc.check import check
-from dralloc.choices import Mode
-from dralloc.compiler import CompiledCluster, compile_cluster
-from dralloc.dump import dump_yaml
-from dralloc.load import load_documents, load_text
-from dralloc.names import CounterID, DeviceID
+from dralloc.compile.compiler import CompiledCluster, compile_cluster
+from dralloc.compile.write import allocated_claims
+from dralloc.objects.api import ResourceClaim, to_wire
+from dralloc.objects.choices import Mode
+from dralloc.objects.dump import dump_yaml
+from dralloc.objects.load import load_documents, load_text
+from dralloc.objects.names import CounterID, DeviceID
 from dralloc.problem import Problem
-from dralloc.solution import Solution
-from dralloc.solvers.cpsat import Options, solve
-from dralloc.solvers.first_fit import first_fit
-from dralloc.write import allocated_claims
+from dralloc.problem.solution import Solution
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.optimum import Options, solve
 from examples import examples
 from wire import Json
 
@@ -42,9 +42,15 @@ class Books:
         usage = problem.usage
         return cls(
             held={names[slot] for slot in usage.held},
-            shares=Counter({names[slot]: number for slot, number in usage.shares.items()}),
+            shares=Counter(
+                {names[slot]: number for slot, number in usage.shares.items()}
+            ),
             consumed=Counter(
-                {(names[slot], key): nanos for slot, all_ in usage.consumed.items() for key, nanos in all_.items()}
+                {
+                    (names[slot], key): nanos
+                    for slot, all_ in usage.consumed.items()
+                    for key, nanos in all_.items()
+                }
             ),
             free=Counter({counter.id: counter.free for counter in problem.counters}),
         )
@@ -52,9 +58,14 @@ class Books:
     def enter(self, problem: Problem, solution: Solution) -> Books:
         """Take what the solution grants. Admin access takes nothing for good."""
         for placement in solution.placements:
-            for claim, grants in zip(problem.demands[placement.demand].claims, placement.grants, strict=True):
+            for claim, grants in zip(
+                problem.demands[placement.demand].claims, placement.grants, strict=True
+            ):
                 for request, choice, index in grants:
-                    alternative, device = claim.requests[request].alternatives[choice], problem.devices[index]
+                    alternative, device = (
+                        claim.requests[request].alternatives[choice],
+                        problem.devices[index],
+                    )
                     charge = problem.eligibility.charge(alternative.index, index)
                     if charge is None or alternative.admin:
                         continue
@@ -74,7 +85,11 @@ class Books:
 
 def answer(compiled: CompiledCluster, mode: Mode) -> Solution:
     hint = first_fit(compiled.problem)
-    solution = hint if mode is Mode.FIRST_FIT else solve(compiled.problem, Options(), hint=hint)
+    solution = (
+        hint
+        if mode is Mode.FIRST_FIT
+        else solve(compiled.problem, Options(), hint=hint)
+    )
     check(compiled.problem, solution)
     return solution
 
@@ -82,8 +97,14 @@ def answer(compiled: CompiledCluster, mode: Mode) -> Solution:
 def loaded_again(documents: list[Json], claims: list[ResourceClaim]) -> CompiledCluster:
     """The cluster with the written claims in the place of those that were pending, through YAML."""
     written = {("ResourceClaim", one.name): to_wire(one) for one in claims}
-    kept = [one for one in documents if (one["kind"], one["metadata"]["name"]) not in written]
-    return compile_cluster(load_text(dump_yaml([*kept, *written.values()])), gang="gang")
+    kept = [
+        one
+        for one in documents
+        if (one["kind"], one["metadata"]["name"]) not in written
+    ]
+    return compile_cluster(
+        load_text(dump_yaml([*kept, *written.values()])), gang="gang"
+    )
 
 
 def over_committed(problem: Problem) -> Iterator[str]:
@@ -105,9 +126,18 @@ def test_usage_is_what_was_answered(mode: Mode, documents: list[Json]) -> None:
     solution = answer(compiled, mode)
     claims = list(allocated_claims(compiled, solution))
     again = loaded_again(documents, claims)
-    assert Books.of(again.problem) == Books.of(compiled.problem).enter(compiled.problem, solution)
+    assert Books.of(again.problem) == Books.of(compiled.problem).enter(
+        compiled.problem, solution
+    )
     assert list(over_committed(again.problem)) == []
-    assert [one for one in again.findings if "evicted" not in one.rule] == list(compiled.findings)
-    placed = {compiled.problem.demands[placement.demand].key for placement in solution.placements}
-    left = [demand.key for demand in compiled.problem.demands if demand.key not in placed]
+    assert [one for one in again.findings if "evicted" not in one.rule] == list(
+        compiled.findings
+    )
+    placed = {
+        compiled.problem.demands[placement.demand].key
+        for placement in solution.placements
+    }
+    left = [
+        demand.key for demand in compiled.problem.demands if demand.key not in placed
+    ]
     assert [demand.key for demand in again.problem.demands] == left

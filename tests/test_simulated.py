@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from control_plane import TOKEN, running
-from dralloc.snapshot import (
+from dralloc.live.snapshot import (
     LISTED_KINDS,
     ListedKind,
     LiveObjects,
@@ -20,16 +20,30 @@ from dralloc.snapshot import (
     served,
     version_of,
 )
+from live.snapshot.recorded import write_kubeconfig
 from live_plane import GATES_ON, MORE
 from simulated import Simulated
-from snapshot.recorded import write_kubeconfig
 from wire import DRIVER, Json, claim, device_class, pod, request, resource_slice
 
 KINDS = {kind.kind: kind for kind in (*LISTED_KINDS, *MORE)}
-CLAIM, POD, NODE, RULE, LEASE = (KINDS[one] for one in ("ResourceClaim", "Pod", "Node", "DeviceTaintRule", "Lease"))
+CLAIM, POD, NODE, RULE, LEASE = (
+    KINDS[one] for one in ("ResourceClaim", "Pod", "Node", "DeviceTaintRule", "Lease")
+)
 FINALIZER = "resource.kubernetes.io/delete-protection"
-ALLOCATION = {"devices": {"results": [{"request": "gpu", "driver": DRIVER, "pool": "pool-0", "device": "gpu-0"}]}}
-OTHER = {"devices": {"results": [{"request": "gpu", "driver": DRIVER, "pool": "pool-0", "device": "gpu-1"}]}}
+ALLOCATION = {
+    "devices": {
+        "results": [
+            {"request": "gpu", "driver": DRIVER, "pool": "pool-0", "device": "gpu-0"}
+        ]
+    }
+}
+OTHER = {
+    "devices": {
+        "results": [
+            {"request": "gpu", "driver": DRIVER, "pool": "pool-0", "device": "gpu-1"}
+        ]
+    }
+}
 USER = {"resource": "pods", "name": "p", "uid": "u"}
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -42,7 +56,12 @@ class Script:
         self.dry = LiveObjects(wire, versions, dry=True)
         self.told: list[str] = []
 
-    def ask(self, what: str, call: Callable[[], Json | None], tell: Callable[[Json], object] = lambda _one: "") -> Json:
+    def ask(
+        self,
+        what: str,
+        call: Callable[[], Json | None],
+        tell: Callable[[Json], object] = lambda _one: "",
+    ) -> Json:
         try:
             answer = call() or {}
         except Refused as refusal:
@@ -54,7 +73,11 @@ class Script:
     def status(self, what: str, one: Json, status: Json) -> Json:
         """Write a claim's status on the state that is given."""
         change = {"metadata": condition(one), "status": status}
-        now = self.ask(what, lambda: self.objects.patch(CLAIM, key_of(one), change, "status"), _allocated)
+        now = self.ask(
+            what,
+            lambda: self.objects.patch(CLAIM, key_of(one), change, "status"),
+            _allocated,
+        )
         return now or one
 
 
@@ -70,60 +93,113 @@ def _finalizers(one: Json) -> list[str]:
 
 def claims(script: Script) -> None:
     objects, ask = script.objects, script.ask
-    made = ask("create", lambda: objects.create(CLAIM, claim("a", request())), lambda one: one.get("status", {}))
+    made = ask(
+        "create",
+        lambda: objects.create(CLAIM, claim("a", request())),
+        lambda one: one.get("status", {}),
+    )
     ask("create again", lambda: objects.create(CLAIM, claim("a", request())))
-    ask("create what is invalid", lambda: objects.create(CLAIM, claim("b", request(count=-1))))
-    ask("get what is not there", lambda: objects.get(CLAIM, key_of(claim("zz", request()))))
+    ask(
+        "create what is invalid",
+        lambda: objects.create(CLAIM, claim("b", request(count=-1))),
+    )
+    ask(
+        "get what is not there",
+        lambda: objects.get(CLAIM, key_of(claim("zz", request()))),
+    )
     stale, key = made, key_of(made)
     protected = {"metadata": {**condition(made), "finalizers": [FINALIZER]}}
     ask("dry finalizer", lambda: script.dry.patch(CLAIM, key, protected), _finalizers)
     made = ask("finalizer", lambda: objects.patch(CLAIM, key, protected), _finalizers)
     same = {"metadata": {"finalizers": [FINALIZER]}}
-    ask("nothing new", lambda: objects.patch(CLAIM, key, same), lambda one: version_of(one) == version_of(made))
+    ask(
+        "nothing new",
+        lambda: objects.patch(CLAIM, key, same),
+        lambda one: version_of(one) == version_of(made),
+    )
     script.status("stale status", stale, {"allocation": ALLOCATION})
     alien = {**made, "metadata": {**made["metadata"], "uid": "another"}}
     script.status("status of another one", alien, {"allocation": ALLOCATION})
     script.status("reserve without allocation", made, {"reservedFor": [USER]})
-    unknown = {"devices": {"results": [{**ALLOCATION["devices"]["results"][0], "request": "none"}]}}
+    unknown = {
+        "devices": {
+            "results": [{**ALLOCATION["devices"]["results"][0], "request": "none"}]
+        }
+    }
     script.status("allocation for no request", made, {"allocation": unknown})
     beside = {"status": {"allocation": ALLOCATION}}
-    ask("allocation beside status", lambda: objects.patch(CLAIM, key, beside), _allocated)
+    ask(
+        "allocation beside status",
+        lambda: objects.patch(CLAIM, key, beside),
+        _allocated,
+    )
     made = script.status("allocation", made, {"allocation": ALLOCATION})
     script.status("another allocation", made, {"allocation": OTHER})
-    ask("spec", lambda: objects.patch(CLAIM, key, {"spec": {"devices": {"requests": [request("other")]}}}))
+    ask(
+        "spec",
+        lambda: objects.patch(
+            CLAIM, key, {"spec": {"devices": {"requests": [request("other")]}}}
+        ),
+    )
     made = script.status("reserve", made, {"reservedFor": [USER]})
     script.status("deallocate what is reserved", made, {"allocation": None})
     made = script.status("let go", made, {"reservedFor": None})
     ask("delete a stale one", lambda: objects.delete(CLAIM, stale))
     ask("delete", lambda: objects.delete(CLAIM, made))
-    made = ask("being deleted", lambda: objects.get(CLAIM, key), lambda one: "deletionTimestamp" in one["metadata"])
-    ask("another finalizer then", lambda: objects.patch(CLAIM, key, {"metadata": {"finalizers": [FINALIZER, "x/y"]}}))
+    made = ask(
+        "being deleted",
+        lambda: objects.get(CLAIM, key),
+        lambda one: "deletionTimestamp" in one["metadata"],
+    )
+    ask(
+        "another finalizer then",
+        lambda: objects.patch(
+            CLAIM, key, {"metadata": {"finalizers": [FINALIZER, "x/y"]}}
+        ),
+    )
     script.status("deallocate", made, {"allocation": None})
-    ask("last finalizer", lambda: objects.patch(CLAIM, key, {"metadata": {"finalizers": None}}))
+    ask(
+        "last finalizer",
+        lambda: objects.patch(CLAIM, key, {"metadata": {"finalizers": None}}),
+    )
     ask("gone", lambda: objects.get(CLAIM, key))
 
 
 def pods(script: Script) -> None:
     objects, ask = script.objects, script.ask
-    wanted = pod("p", schedulingGates=[{"name": "a.b/c"}, {"name": "d.e/f"}], containers=[{"name": "c", "image": "x"}])
+    wanted = pod(
+        "p",
+        schedulingGates=[{"name": "a.b/c"}, {"name": "d.e/f"}],
+        containers=[{"name": "c", "image": "x"}],
+    )
     wanted["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimName": "some"}]
     made = ask("create pod", lambda: objects.create(POD, wanted))
     key = key_of(wanted)
 
     def patch(spec: Json) -> Callable[[], Json]:
-        return lambda: objects.patch(POD, key, {"metadata": {"uid": made["metadata"]["uid"]}, "spec": spec})
+        return lambda: objects.patch(
+            POD, key, {"metadata": {"uid": made["metadata"]["uid"]}, "spec": spec}
+        )
 
     ask("another gate", patch({"schedulingGates": [{"name": "x.y/z"}]}))
     ask("tighten", patch(_on("node-0")))
     ask("loosen", patch(_on("node-1")))
     ask("take a gate", patch({"schedulingGates": [{"name": "a.b/c"}]}))
-    ask("take the last", patch({"schedulingGates": []}), lambda one: one["spec"].get("schedulingGates") or [])
+    ask(
+        "take the last",
+        patch({"schedulingGates": []}),
+        lambda one: one["spec"].get("schedulingGates") or [],
+    )
     ask("tighten too late", patch({"affinity": None}))
 
 
 def _on(node: str) -> Json:
     only = {"key": "metadata.name", "operator": "In", "values": [node]}
-    return {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [only]}]}}}}
+    return {
+        "affinity": {
+            "nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [only]}]}}
+        }
+    }
 
 
 def others(script: Script) -> None:
@@ -137,15 +213,27 @@ def others(script: Script) -> None:
     }
     made = ask("rule", lambda: objects.create(RULE, rule))
     ask("rule again", lambda: objects.create(RULE, rule))
-    ask("rules by label", lambda: objects.listed(RULE, "dralloc.dev/fence=run-1"), lambda one: len(one["items"]))
     ask(
-        "rules by another label", lambda: objects.listed(RULE, "dralloc.dev/fence=run-2"), lambda one: len(one["items"])
+        "rules by label",
+        lambda: objects.listed(RULE, "dralloc.dev/fence=run-1"),
+        lambda one: len(one["items"]),
+    )
+    ask(
+        "rules by another label",
+        lambda: objects.listed(RULE, "dralloc.dev/fence=run-2"),
+        lambda one: len(one["items"]),
     )
     ask("delete rule", lambda: objects.delete(RULE, made))
     ask("delete rule again", lambda: objects.delete(RULE, made))
-    lease = {"metadata": {"name": "one", "namespace": "default"}, "spec": {"holderIdentity": "me"}}
+    lease = {
+        "metadata": {"name": "one", "namespace": "default"},
+        "spec": {"holderIdentity": "me"},
+    }
     held = ask("lease", lambda: objects.create(LEASE, lease))
-    ask("renew", lambda: objects.replace(LEASE, {**held, "spec": {"holderIdentity": "you"}}))
+    ask(
+        "renew",
+        lambda: objects.replace(LEASE, {**held, "spec": {"holderIdentity": "you"}}),
+    )
     ask("renew a stale one", lambda: objects.replace(LEASE, held))
     ask("class", lambda: objects.create(KINDS["DeviceClass"], device_class()))
     ask("slice", lambda: objects.create(KINDS["ResourceSlice"], resource_slice()))
@@ -187,10 +275,14 @@ def test_it_keeps_the_rules() -> None:
     assert told[-3:] == ["ADDED w", "MODIFIED w", "DELETED w"]
 
 
-def test_a_real_one_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_real_one_says_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with running(tmp_path, GATES_ON) as plane:
-        kubeconfig = write_kubeconfig(tmp_path, f"https://127.0.0.1:{plane.port}", TOKEN)
+        kubeconfig = write_kubeconfig(
+            tmp_path, f"https://127.0.0.1:{plane.port}", TOKEN
+        )
         with connect(kubeconfig) as server:
             real = answers(server.wire, served(server, tuple(KINDS.values())))
     assert of_simulated() == real

@@ -9,14 +9,21 @@ from hypothesis import HealthCheck, assume, event, given, settings
 import dralloc
 from brute_clusters import Answer, Grant, SmallCluster
 from dralloc import Mode, Plan
-from dralloc.compiler import compile_cluster
-from dralloc.solution import Solution, Status
-from dralloc.solvers.cpsat import Options, solve
+from dralloc.compile.compiler import compile_cluster
+from dralloc.problem.solution import Solution, Status
+from dralloc.solve.optimum import Options, solve
 from examples import examples
-from small_strategies import across_claims, gangs_over_others, grouped_pods, limited_pods
+from small_strategies import (
+    across_claims,
+    gangs_over_others,
+    grouped_pods,
+    limited_pods,
+)
 from wire import Json, cluster
 
-FAMILY = settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
+FAMILY = settings(
+    max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck)
+)
 
 
 def answered(plan: Plan) -> Answer:
@@ -26,14 +33,19 @@ def answered(plan: Plan) -> Answer:
         [result] = allocation.devices.results
         grants[key.name] = (result.request, result.pool, result.device)
     choices = {
-        claim.key.name: [str(alternative.name) for alternative in claim.requests[0].alternatives]
+        claim.key.name: [
+            str(alternative.name) for alternative in claim.requests[0].alternatives
+        ]
         for demand in plan.demands
         for claim in demand.claims
         if claim.requests
     }
     return Answer(
         {placed.demand.name: placed.node for placed in plan.placed},
-        {name: Grant(choices[name].index(asked), node, device) for name, (asked, node, device) in grants.items()},
+        {
+            name: Grant(choices[name].index(asked), node, device)
+            for name, (asked, node, device) in grants.items()
+        },
     )
 
 
@@ -77,7 +89,9 @@ def test_requests_of_pods_as_a_whole_and_what_devices_take(objects: list[Json]) 
 
 @FAMILY
 @given(across_claims())
-def test_claims_that_pods_share_under_constraints_over_claims(objects: list[Json]) -> None:
+def test_claims_that_pods_share_under_constraints_over_claims(
+    objects: list[Json],
+) -> None:
     compare(objects)
 
 
@@ -92,15 +106,25 @@ def test_victims_for_gangs_with_alternatives(objects: list[Json]) -> None:
         expected = fewest_victims(referee, name)
         assert preemption.possible == (expected is not None)
         if expected is not None:
-            assert expected == sorted((referee.priority(key.name) for key in preemption.evicted), reverse=True)
+            assert expected == sorted(
+                (referee.priority(key.name) for key in preemption.evicted), reverse=True
+            )
 
 
 def fewest_victims(referee: SmallCluster, newcomer: str) -> list[int] | None:
     """The priorities of the fewest pods that must go for a pod to be placed, of equally many the lowest."""
-    below = [name for name in referee.running if referee.priority(name) < referee.priority(newcomer)]
+    below = [
+        name
+        for name in referee.running
+        if referee.priority(name) < referee.priority(newcomer)
+    ]
     admitting = []
-    for gone in chain.from_iterable(combinations(below, size) for size in range(len(below) + 1)):
+    for gone in chain.from_iterable(
+        combinations(below, size) for size in range(len(below) + 1)
+    ):
         left = referee.without(gone)
         if any(newcomer in answer.homes for answer in left.answers()):
             admitting.append(sorted(map(referee.priority, gone), reverse=True))
-    return min(admitting, key=lambda priorities: (len(priorities), priorities), default=None)
+    return min(
+        admitting, key=lambda priorities: (len(priorities), priorities), default=None
+    )

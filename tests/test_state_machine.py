@@ -20,16 +20,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from cluster_strategies import CLASSES, DRIVERS, pods, pools, taint_rules
-from dralloc.api import to_wire
 from dralloc.check import check
-from dralloc.choices import Mode
-from dralloc.compiler import compile_cluster
-from dralloc.dump import dump_yaml
-from dralloc.load import load_documents, load_text
-from dralloc.quantity import parse_quantity
-from dralloc.solvers.cpsat import Options, solve
-from dralloc.solvers.first_fit import first_fit
-from dralloc.write import allocated_claims
+from dralloc.compile.compiler import compile_cluster
+from dralloc.compile.write import allocated_claims
+from dralloc.objects.api import to_wire
+from dralloc.objects.choices import Mode
+from dralloc.objects.dump import dump_yaml
+from dralloc.objects.load import load_documents, load_text
+from dralloc.objects.quantity import parse_quantity
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.optimum import Options, solve
 from examples import examples
 from wire import Json, node
 
@@ -64,7 +64,9 @@ class Account:
                 account.limits[*name, "capacity", key] = _nanos(capacity["value"])
             for counter_set, counters in sets.items():
                 for key, counter in counters.items():
-                    account.limits[*name[:2], "counter", counter_set, key] = _nanos(counter["value"])
+                    account.limits[*name[:2], "counter", counter_set, key] = _nanos(
+                        counter["value"]
+                    )
         for result in _results(documents):
             name = result["driver"], result["pool"], result["device"]
             device, _ = published.get(name, ({}, {}))
@@ -76,8 +78,12 @@ class Account:
             for consumption in device.get("consumesCounters", ()):
                 for key, consumed in consumption["counters"].items():
                     counter = *name[:2], "counter", consumption["counterSet"], key
-                    recorded = result.get("consumedCapacity", {}).get(consumed.get("valueFrom", {}).get("capacityKey"))
-                    account.taken[counter] += _nanos(recorded) if recorded is not None else 0
+                    recorded = result.get("consumedCapacity", {}).get(
+                        consumed.get("valueFrom", {}).get("capacityKey")
+                    )
+                    account.taken[counter] += (
+                        _nanos(recorded) if recorded is not None else 0
+                    )
                     if "value" in consumed and name not in drawing:
                         account.taken[counter] += _nanos(consumed["value"])
             drawing.add(name)
@@ -90,7 +96,9 @@ class Account:
                 yield f"{name}: {self.taken[name]} of {limit}, before {before.taken[name]}"
 
 
-def _published(documents: list[Json]) -> Iterator[tuple[tuple[str, str, str], Json, Json]]:
+def _published(
+    documents: list[Json],
+) -> Iterator[tuple[tuple[str, str, str], Json, Json]]:
     """Every device in the newest generation of its pool, with the counter sets of the pool."""
     found: dict[tuple[str, str], list[Json]] = defaultdict(list)
     for spec in (one["spec"] for one in documents if one["kind"] == "ResourceSlice"):
@@ -98,7 +106,11 @@ def _published(documents: list[Json]) -> Iterator[tuple[tuple[str, str, str], Js
     for (driver, pool), specs in found.items():
         newest = max(spec["pool"]["generation"] for spec in specs)
         current = [spec for spec in specs if spec["pool"]["generation"] == newest]
-        sets = {one["name"]: one["counters"] for spec in current for one in spec.get("sharedCounters", ())}
+        sets = {
+            one["name"]: one["counters"]
+            for spec in current
+            for one in spec.get("sharedCounters", ())
+        }
         for spec in current:
             for device in spec.get("devices", ()):
                 yield (driver, pool, device["name"]), device, sets
@@ -142,7 +154,11 @@ class Life(RuleBasedStateMachine):
     @property
     def waiting(self) -> list[str]:
         """Pods with a claim that is not allocated, or not made yet."""
-        return [one["metadata"]["name"] for one in self.of_kind("Pod") if not one["spec"].get("nodeName")]
+        return [
+            one["metadata"]["name"]
+            for one in self.of_kind("Pod")
+            if not one["spec"].get("nodeName")
+        ]
 
     @initialize(data=st.data())
     def begin(self, data: st.DataObject) -> None:
@@ -158,7 +174,10 @@ class Life(RuleBasedStateMachine):
 
     def withdraw(self, place: tuple[str, str], keep: list[Json]) -> None:
         for one in self.of_kind("ResourceSlice"):
-            if (one["spec"]["driver"], one["spec"]["pool"]["name"]) == place and one not in keep:
+            if (
+                one["spec"]["driver"],
+                one["spec"]["pool"]["name"],
+            ) == place and one not in keep:
                 del self.objects[one["kind"], one["metadata"]["name"]]
 
     @precondition(lambda self: len(self.waiting) < WAITING)
@@ -178,14 +197,18 @@ class Life(RuleBasedStateMachine):
 
     def place(self, mode: Mode, strict: bool) -> None:
         before = Account.of(self.documents)
-        compiled = compile_cluster(load_documents(self.documents), strict=strict, gang="gang")
+        compiled = compile_cluster(
+            load_documents(self.documents), strict=strict, gang="gang"
+        )
         solution = first_fit(compiled.problem)
         if mode is Mode.OPTIMAL:
             solution = solve(compiled.problem, Options(), hint=solution)
         check(compiled.problem, solution)
         self.enter(*(to_wire(one) for one in allocated_claims(compiled, solution)))
         for placement in solution.placements:
-            pod = self.objects.get(("Pod", compiled.problem.demands[placement.demand].key.name))
+            pod = self.objects.get(
+                ("Pod", compiled.problem.demands[placement.demand].key.name)
+            )
             if pod is not None:
                 pod["spec"]["nodeName"] = compiled.problem.nodes[placement.node].name
         assert list(Account.of(self.documents).violations(before)) == []
@@ -194,16 +217,31 @@ class Life(RuleBasedStateMachine):
     @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:
         """A pod goes, and with it the claims that nobody else uses."""
-        name = data.draw(st.sampled_from([one["metadata"]["name"] for one in self.of_kind("Pod")]))
+        name = data.draw(
+            st.sampled_from([one["metadata"]["name"] for one in self.of_kind("Pod")])
+        )
         del self.objects["Pod", name]
-        used = {entry["resourceClaimName"] for one in self.of_kind("Pod") for entry in one["spec"]["resourceClaims"]}
+        used = {
+            entry["resourceClaimName"]
+            for one in self.of_kind("Pod")
+            for entry in one["spec"]["resourceClaims"]
+        }
         for claim in self.of_kind("ResourceClaim"):
             title = claim["metadata"]["name"]
             if title.startswith(f"{name}-") and title not in used:
                 del self.objects["ResourceClaim", title]
 
-    @rule(place=st.sampled_from(sorted(PLACES)), how=st.sampled_from(["whole", "partly", "beside"]), data=st.data())
-    def republish(self, place: tuple[str, str], how: Literal["whole", "partly", "beside"], data: st.DataObject) -> None:
+    @rule(
+        place=st.sampled_from(sorted(PLACES)),
+        how=st.sampled_from(["whole", "partly", "beside"]),
+        data=st.data(),
+    )
+    def republish(
+        self,
+        place: tuple[str, str],
+        how: Literal["whole", "partly", "beside"],
+        data: st.DataObject,
+    ) -> None:
         """Other devices under the same names; perhaps one slice is missing, or the old ones are still there."""
         slices = self.publish(place, data)
         if how != "beside":

@@ -12,22 +12,35 @@ TESTS = Path(__file__).parent
 def alternatives(file: Path) -> Iterator[str]:
     """Assertions of one thing or another, of which nobody knows which one holds."""
     for node in ast.walk(ast.parse(file.read_bytes())):
-        if isinstance(node, ast.Assert) and isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or):
+        if (
+            isinstance(node, ast.Assert)
+            and isinstance(node.test, ast.BoolOp)
+            and isinstance(node.test.op, ast.Or)
+        ):
             yield f"{file.relative_to(TESTS)}:{node.lineno}: {ast.unparse(node)}"
 
 
 def thresholds(file: Path) -> Iterator[str]:
-    """Constants of solvers that are replaced, where `dralloc.choices.Thresholds` has an option."""
+    """Constants of solvers that are replaced, where `dralloc.objects.choices.Thresholds` has an option."""
     for node in ast.walk(ast.parse(file.read_bytes())):
         match node:
-            case ast.Call(func=ast.Attribute(attr="setattr"), args=[_, ast.Constant(value=str(name)), _]):
+            case ast.Call(
+                func=ast.Attribute(attr="setattr"),
+                args=[_, ast.Constant(value=str(name)), _],
+            ):
                 if name.isupper():
                     yield f"{file.relative_to(TESTS)}:{node.lineno}: {name}"
 
 
 def test_no_test_asserts_one_thing_or_another() -> None:
-    assert [found for file in sorted(TESTS.rglob("*.py")) for found in alternatives(file)] == []
+    assert [
+        found for file in sorted(TESTS.rglob("*.py")) for found in alternatives(file)
+    ] == []
 
 
 def test_no_test_replaces_a_threshold_of_a_solver() -> None:
-    assert [found for file in sorted((TESTS / "solvers").rglob("*.py")) for found in thresholds(file)] == []
+    assert [
+        found
+        for file in sorted((TESTS / "solvers").rglob("*.py"))
+        for found in thresholds(file)
+    ] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dralloc.names import ClaimKey
+from dralloc.objects.names import ClaimKey
 from dralloc.problem import Demand
 
 __all__ = ["apart"]
@@ -12,5 +12,8 @@ __all__ = ["apart"]
 
 def apart(demand: Demand, number: int) -> Demand:
     """The demand with claims that no other demand lists."""
-    claims = tuple(replace(one, key=ClaimKey(one.key.namespace, f"{one.key.name}/{number}")) for one in demand.claims)
+    claims = tuple(
+        replace(one, key=ClaimKey(one.key.namespace, f"{one.key.name}/{number}"))
+        for one in demand.claims
+    )
     return replace(demand, claims=claims)

@@ -8,7 +8,15 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from dralloc.api import (
+from dralloc.ask.context.clauses import Clause, clauses_of
+from dralloc.ask.context.node_rules import CORDONED, SHARED
+from dralloc.ask.context.offers import Variation
+from dralloc.ask.explain.change import Change, Place
+from dralloc.ask.explain.snapshot import DemandSnapshot
+from dralloc.compile.compiler import CompiledCluster, compile_cluster
+from dralloc.compile.match import Criteria
+from dralloc.compile.write import allocated_claims
+from dralloc.objects.api import (
     CapacityRequirements,
     CELDeviceSelector,
     Container,
@@ -22,33 +30,29 @@ from dralloc.api import (
     ResourceClaim,
     ResourceSlice,
 )
-from dralloc.budget import Cap
-from dralloc.cluster import Cluster
-from dralloc.compiler import CompiledCluster, compile_cluster
-from dralloc.context.clauses import Clause, clauses_of
-from dralloc.context.node_rules import CORDONED, SHARED
-from dralloc.context.offers import Variation
-from dralloc.explain.change import Change, Place
-from dralloc.explain.snapshot import DemandSnapshot
-from dralloc.features import Features
-from dralloc.match import Criteria
-from dralloc.names import ClaimKey
+from dralloc.objects.budget import Cap
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.features import Features
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.quantity import Quantity
 from dralloc.problem import Device as KnownDevice
 from dralloc.problem import Problem
 from dralloc.problem.ledger import Scarcity
-from dralloc.quantity import Quantity
-from dralloc.solution import Placement, Solution
-from dralloc.write import allocated_claims
+from dralloc.problem.solution import Placement, Solution
 
 M = TypeVar("M", bound=BaseModel)
 MUCH = 10**30
-NOTHING = ResourceClaim.model_validate({"metadata": {"name": "nothing", "namespace": "default"}})
+NOTHING = ResourceClaim.model_validate(
+    {"metadata": {"name": "nothing", "namespace": "default"}}
+)
 """Keeps a demand a demand when nothing else is asked of it any more."""
 
 
 def lifted(change: Change, scarcity: Scarcity) -> frozenset[tuple[str, str]]:
     """The limits of one kind that do not count any more, by driver and name."""
-    return frozenset((one.driver, one.name) for one in change.limits if one.scarcity is scarcity)
+    return frozenset(
+        (one.driver, one.name) for one in change.limits if one.scarcity is scarcity
+    )
 
 
 def changed(model: M, **update: object) -> M:
@@ -63,34 +67,54 @@ class Editor:
     snapshot: DemandSnapshot
     placements: Sequence[Placement]
 
-    def problem(self, change: Change, also: Sequence[ClaimKey] = (), node_like: str = "") -> Problem:
+    def problem(
+        self, change: Change, also: Sequence[ClaimKey] = (), node_like: str = ""
+    ) -> Problem:
         """The demand alone in the changed cluster; ``also``: claims that are to be placed anew with it."""
         cluster = self.cluster(change, also)
         if node_like:
             cluster = with_node_like(cluster, node_like)
-        problem = compile_cluster(cluster, features=self.compiled.problem.features, caps=list(self.caps(change))).whole
+        problem = compile_cluster(
+            cluster,
+            features=self.compiled.problem.features,
+            caps=list(self.caps(change)),
+        ).whole
         counters = (
-            replace(one, free=MUCH) if (one.id.driver, one.id.counter) in lifted(change, Scarcity.COUNTER) else one
+            replace(one, free=MUCH)
+            if (one.id.driver, one.id.counter) in lifted(change, Scarcity.COUNTER)
+            else one
             for one in problem.counters
         )
         devices = (
-            unlimited(one, lifted(change, Scarcity.CAPACITY)) if one.shareable else one for one in problem.devices
+            unlimited(one, lifted(change, Scarcity.CAPACITY)) if one.shareable else one
+            for one in problem.devices
         )
         return replace(problem, counters=tuple(counters), devices=tuple(devices))
 
     def problem_of(self, pods: Sequence[ClaimKey], change: Change) -> Problem:
         """These pods, none of which is in a gang, beside all that is placed, with the caps of the change."""
         cluster = self.compiled.cluster
-        placed = {claim.key: claim for claim in allocated_claims(self.compiled, Solution(tuple(self.placements)))}
+        placed = {
+            claim.key: claim
+            for claim in allocated_claims(
+                self.compiled, Solution(tuple(self.placements))
+            )
+        }
         wanted = {key for pod in pods for key in cluster.claims_of_pods[pod]}
         claims = (placed.get(claim.key, claim) for claim in cluster.claims)
         kept = replace(
             cluster,
-            claims=tuple(one for one in claims if one.status.allocation is not None or one.key in wanted),
+            claims=tuple(
+                one
+                for one in claims
+                if one.status.allocation is not None or one.key in wanted
+            ),
             pods=tuple(pod for pod in cluster.pods if pod.key in pods),
             claims_of_pods={pod: cluster.claims_of_pods[pod] for pod in pods},
         )
-        return compile_cluster(kept, features=self.compiled.problem.features, caps=list(self.caps(change))).problem
+        return compile_cluster(
+            kept, features=self.compiled.problem.features, caps=list(self.caps(change))
+        ).problem
 
     def caps(self, change: Change) -> Iterator[Cap]:
         for one in self.compiled.problem.budgets:
@@ -100,15 +124,24 @@ class Editor:
     def cluster(self, change: Change, also: Sequence[ClaimKey]) -> Cluster:
         cluster = self.compiled.cluster
         self.classes: dict[str, DeviceClass] = dict(cluster.classes)
-        own = {claim.key: place for place, claim in enumerate(self.snapshot.demand.claims)}
-        placed = {claim.key: claim for claim in allocated_claims(self.compiled, Solution(tuple(self.placements)))}
+        own = {
+            claim.key: place for place, claim in enumerate(self.snapshot.demand.claims)
+        }
+        placed = {
+            claim.key: claim
+            for claim in allocated_claims(
+                self.compiled, Solution(tuple(self.placements))
+            )
+        }
         claims = []
         for claim in cluster.claims:
             if claim.key in own and own[claim.key] not in change.claims:
                 claims.append(self.claim(claim, own[claim.key], change))
             elif claim.key in also:
                 claims.append(changed(claim, status=type(claim.status)()))
-            elif claim.key not in change.released and (claim.key in placed or claim.status.allocation is not None):
+            elif claim.key not in change.released and (
+                claim.key in placed or claim.status.allocation is not None
+            ):
                 claims.append(self.held(placed.get(claim.key, claim), change))
         key = self.compiled.problem.demands[self.snapshot.number].key
         pods = [self.pod(pod, change) for pod in cluster.pods if pod.key == key]
@@ -120,7 +153,10 @@ class Editor:
             claims=tuple(claims),
             pods=(*pods, *others),
             claims_of_pods={
-                **{pod.key: (*cluster.claims_of_pods[pod.key], NOTHING.key) for pod in pods},
+                **{
+                    pod.key: (*cluster.claims_of_pods[pod.key], NOTHING.key)
+                    for pod in pods
+                },
                 **{pod.key: cluster.claims_of_pods[pod.key] for pod in others},
             },
             classes=self.classes,
@@ -131,7 +167,10 @@ class Editor:
     def running(self, change: Change) -> Iterator[Pod]:
         """The pods that have a node and keep all of their claims, those that have just been placed among them."""
         problem, cluster = self.compiled.problem, self.compiled.cluster
-        homes = {problem.demands[one.demand].key: problem.nodes[one.node].name for one in self.placements}
+        homes = {
+            problem.demands[one.demand].key: problem.nodes[one.node].name
+            for one in self.placements
+        }
         for pod in cluster.pods:
             home = pod.spec.node_name or homes.get(pod.key)
             if home and change.released.isdisjoint(cluster.claims_of_pods[pod.key]):
@@ -140,7 +179,9 @@ class Editor:
     def again(self, claims: Sequence[ClaimKey]) -> Iterator[Pod]:
         """The pods of claims that are to be placed anew."""
         for pod in self.compiled.cluster.pods:
-            if not set(claims).isdisjoint(self.compiled.cluster.claims_of_pods[pod.key]):
+            if not set(claims).isdisjoint(
+                self.compiled.cluster.claims_of_pods[pod.key]
+            ):
                 yield changed(pod, spec=changed(pod.spec, node_name=None))
 
     def node(self, node: Node, change: Change) -> Node:
@@ -160,10 +201,18 @@ class Editor:
     def held(self, claim: ResourceClaim, change: Change) -> ResourceClaim:
         """An allocated claim, for all nodes if the change says so."""
         allocation = claim.status.allocation
-        named = any(rule.startswith(f"claim {claim.key} is allocated for") for rule in change.rules)
+        named = any(
+            rule.startswith(f"claim {claim.key} is allocated for")
+            for rule in change.rules
+        )
         if allocation is None or not (named or SHARED in change.rules):
             return claim
-        return changed(claim, status=changed(claim.status, allocation=changed(allocation, node_selector=None)))
+        return changed(
+            claim,
+            status=changed(
+                claim.status, allocation=changed(allocation, node_selector=None)
+            ),
+        )
 
     def pod(self, pod: Pod, change: Change) -> Pod:
         selector = {
@@ -174,17 +223,38 @@ class Editor:
         unbound = any(rule.startswith("pod spec.affinity") for rule in change.rules)
         affinity = None if unbound else pod.spec.affinity
         containers = tuple(container(one, change.rules) for one in pod.spec.containers)
-        spec = changed(pod.spec, node_selector=selector, affinity=affinity, containers=containers)
+        spec = changed(
+            pod.spec, node_selector=selector, affinity=affinity, containers=containers
+        )
         return changed(pod, spec=spec)
 
     def slice(self, one: ResourceSlice, change: Change) -> ResourceSlice:
-        free, features = (one.spec.driver, "") in lifted(change, Scarcity.GROUPS), self.compiled.problem.features
-        unasked = {name for variation in change.variations.values() for name in variation.unasked}
+        free, features = (
+            (one.spec.driver, "") in lifted(change, Scarcity.GROUPS),
+            self.compiled.problem.features,
+        )
+        unasked = {
+            name
+            for variation in change.variations.values()
+            for name in variation.unasked
+        }
         devices = []
         for device in one.spec.devices:
-            missing = {name: DeviceCapacity(Quantity(0)) for name in unasked - published(device, features)}
-            uses = tuple(replace(use, compatibility_groups=()) if free else use for use in device.consumes_counters)
-            devices.append(replace(device, capacity={**device.capacity, **missing}, consumes_counters=uses))
+            missing = {
+                name: DeviceCapacity(Quantity(0))
+                for name in unasked - published(device, features)
+            }
+            uses = tuple(
+                replace(use, compatibility_groups=()) if free else use
+                for use in device.consumes_counters
+            )
+            devices.append(
+                replace(
+                    device,
+                    capacity={**device.capacity, **missing},
+                    consumes_counters=uses,
+                )
+            )
         return changed(one, spec=changed(one.spec, devices=tuple(devices)))
 
     # The demand's own claims.
@@ -196,7 +266,9 @@ class Editor:
             if (place, number) in change.requests:
                 continue
             if request.exactly is not None:
-                exactly = self.details(request.exactly, (place, number, 0), change, claim.key)
+                exactly = self.details(
+                    request.exactly, (place, number, 0), change, claim.key
+                )
                 requests.append(changed(request, exactly=exactly))
             else:
                 subs = tuple(
@@ -212,24 +284,44 @@ class Editor:
         spec = changed(devices, requests=tuple(requests), constraints=constraints)
         return changed(claim, spec=changed(claim.spec, devices=spec))
 
-    def details(self, details: Any, place: Place, change: Change, claim: ClaimKey) -> Any:
+    def details(
+        self, details: Any, place: Place, change: Change, claim: ClaimKey
+    ) -> Any:
         variation = change.variations.get(place, Variation())
-        amounts: Mapping[str, Quantity] = details.capacity.requests if details.capacity is not None else {}
-        name, selectors = details.device_class_name, [one.cel.expression for one in details.selectors]
+        amounts: Mapping[str, Quantity] = (
+            details.capacity.requests if details.capacity is not None else {}
+        )
+        name, selectors = (
+            details.device_class_name,
+            [one.cel.expression for one in details.selectors],
+        )
         kept_tolerations = details.tolerations
         if variation.other is not None:
             kept_tolerations = variation.other.tolerations
-            name, selectors = variation.other.device_class.metadata.name, list(variation.other.selectors)  # type: ignore[union-attr]
+            name, selectors = (
+                variation.other.device_class.metadata.name,
+                list(variation.other.selectors),
+            )  # type: ignore[union-attr]
             amounts = dict(variation.other.amounts)
         elif variation.without:
             criteria = Criteria(claim, self.classes[name], tuple(selectors), (), ())
-            kept = [each for number, each in enumerate(clauses_of(criteria)) if number not in variation.without]
+            kept = [
+                each
+                for number, each in enumerate(clauses_of(criteria))
+                if number not in variation.without
+            ]
             selectors = list(rejoined(kept, ""))
             name = self.relaxed_class(name, kept, place)
-        asked = {**amounts, **dict(variation.amounts), **{one: Quantity(0) for one in variation.unasked}}
+        asked = {
+            **amounts,
+            **dict(variation.amounts),
+            **{one: Quantity(0) for one in variation.unasked},
+        }
         set_to = {key: value for key, value in asked.items() if value is not None}
         tolerations = [
-            DeviceToleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
+            DeviceToleration(
+                key=taint.key, operator="Equal", value=taint.value, effect=taint.effect
+            )
             for taint in variation.tolerated
         ]
         return changed(
@@ -245,22 +337,41 @@ class Editor:
         relaxed = f"relaxed-{'-'.join(map(str, place))}"
         given = self.classes[name]
         spec = changed(given.spec, selectors=tuple(map(selector, rejoined(kept, name))))
-        self.classes[relaxed] = changed(given, metadata=changed(given.metadata, name=relaxed), spec=spec)
+        self.classes[relaxed] = changed(
+            given, metadata=changed(given.metadata, name=relaxed), spec=spec
+        )
         return relaxed
 
 
 def container(one: Container, rules: Collection[str]) -> Container:
     """A container that asks for nothing of what does not count."""
-    requests = {name: amount for name, amount in one.resources.requests.items() if f"Insufficient {name}" not in rules}
-    ports = () if "didn't have free ports for the requested pod ports" in rules else one.ports
-    return changed(one, ports=ports, resources=changed(one.resources, requests=requests))
+    requests = {
+        name: amount
+        for name, amount in one.resources.requests.items()
+        if f"Insufficient {name}" not in rules
+    }
+    ports = (
+        ()
+        if "didn't have free ports for the requested pod ports" in rules
+        else one.ports
+    )
+    return changed(
+        one, ports=ports, resources=changed(one.resources, requests=requests)
+    )
 
 
 def published(device: Device, features: Features) -> set[str]:
     """What can be asked of a device: its capacities, and counters that it draws on by request."""
     uses = device.consumes_counters if features.SharedConsumableCapacity else ()
     consumed = (one for use in uses for one in use.counters.values())
-    return {*device.capacity, *(one.value_from.capacity_key for one in consumed if one.value_from is not None)}
+    return {
+        *device.capacity,
+        *(
+            one.value_from.capacity_key
+            for one in consumed
+            if one.value_from is not None
+        ),
+    }
 
 
 def selector(expression: str) -> DeviceSelector:
@@ -268,9 +379,15 @@ def selector(expression: str) -> DeviceSelector:
 
 
 def rejoined(kept: Sequence[Clause], of_class: str) -> Iterator[str]:
-    numbers = dict.fromkeys(clause.selector for clause in kept if clause.of_class == of_class)
+    numbers = dict.fromkeys(
+        clause.selector for clause in kept if clause.of_class == of_class
+    )
     for number in numbers:
-        yield " && ".join(f"({one.text})" for one in kept if (one.of_class, one.selector) == (of_class, number))
+        yield " && ".join(
+            f"({one.text})"
+            for one in kept
+            if (one.of_class, one.selector) == (of_class, number)
+        )
 
 
 def schedulable(node: Node) -> Node:
@@ -282,17 +399,25 @@ def with_node_like(cluster: Cluster, name: str) -> Cluster:
     new = f"{name}-more"
     like = next(node for node in cluster.nodes if node.metadata.name == name)
     labels = {**like.metadata.labels, "kubernetes.io/hostname": new}
-    node = schedulable(changed(like, metadata=changed(like.metadata, name=new, labels=labels)))
+    node = schedulable(
+        changed(like, metadata=changed(like.metadata, name=new, labels=labels))
+    )
     slices = [
         changed(
             one,
             metadata=changed(one.metadata, name=f"{one.metadata.name}-more"),
-            spec=changed(one.spec, node_name=new, pool=changed(one.spec.pool, name=f"{one.spec.pool.name}-more")),
+            spec=changed(
+                one.spec,
+                node_name=new,
+                pool=changed(one.spec.pool, name=f"{one.spec.pool.name}-more"),
+            ),
         )
         for one in cluster.slices
         if one.spec.node_name == name
     ]
-    return replace(cluster, nodes=(*cluster.nodes, node), slices=(*cluster.slices, *slices))
+    return replace(
+        cluster, nodes=(*cluster.nodes, node), slices=(*cluster.slices, *slices)
+    )
 
 
 def unlimited(device: KnownDevice, names: frozenset[tuple[str, str]]) -> KnownDevice:

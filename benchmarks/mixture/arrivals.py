@@ -8,7 +8,14 @@ from random import Random
 from typing import Final
 
 from benchmarks.mixture.recipe import Recipe
-from benchmarks.mixture.servers import PRIORITIES, RACK, TAINT, ZONE, ZONES, with_requests
+from benchmarks.mixture.servers import (
+    PRIORITIES,
+    RACK,
+    TAINT,
+    ZONE,
+    ZONES,
+    with_requests,
+)
 from benchmarks.mixture.shapes import SHAPES, ClaimShape
 from benchmarks.objects import Json, pod, pod_group, template
 
@@ -83,7 +90,11 @@ class Arrivals:
                 yield template(shape.name, shape.spec)
                 if alternatives and shape.alternatives:
                     yield template(f"{shape.name}-or", shape.alternatives)
-        arrivals = [arrival for hardware, units in self.free.items() for arrival in self._arrivals(hardware, units)]
+        arrivals = [
+            arrival
+            for hardware, units in self.free.items()
+            for arrival in self._arrivals(hardware, units)
+        ]
         self.recipe.source("order").shuffle(arrivals)
         number = gangs = spread = 0
         for arrival in arrivals:
@@ -91,9 +102,13 @@ class Arrivals:
             if arrival.members > 1 and self.recipe.has("gangs"):
                 group = f"gang-{gangs:05d}"
                 gangs += 1
-                yield pod_group(group, arrival.members, RACK if arrival.one_rack else "")
+                yield pod_group(
+                    group, arrival.members, RACK if arrival.one_rack else ""
+                )
             for _ in range(arrival.members):
-                waiting = pod(f"pod-{number:06d}", templates=[arrival.template], group=group)
+                waiting = pod(
+                    f"pod-{number:06d}", templates=[arrival.template], group=group
+                )
                 waiting["spec"] |= arrival.spec
                 number += 1
                 if "topologySpreadConstraints" in arrival.spec:
@@ -118,11 +133,19 @@ class Arrivals:
         recipe = self.recipe
         size, one_rack = random.choice(MEMBERS), random.random() < ONE_RACK
         together = random.random() < GANGS and shape.large
-        content = random.random() < ALTERNATIVES and recipe.has("alternatives") and shape.alternatives is not None
+        content = (
+            random.random() < ALTERNATIVES
+            and recipe.has("alternatives")
+            and shape.alternatives is not None
+        )
         name = f"{shape.name}-or" if content else shape.name
         cpus, mebibytes = random.choice(CPUS), random.randint(*MEBIBYTES)
         [priority] = random.choices(list(PRIORITIES), list(PRIORITIES.values()))
-        tolerant, chosen, zone = random.random() < TOLERANT, random.random(), random.choice(ZONES)
+        tolerant, chosen, zone = (
+            random.random() < TOLERANT,
+            random.random(),
+            random.choice(ZONES),
+        )
         carrier: Json = {"spec": {}}
         if recipe.has("cpu"):
             with_requests(carrier, str(cpus), f"{mebibytes}Mi")
@@ -130,10 +153,14 @@ class Arrivals:
         if recipe.has("priorities"):
             spec["priority"] = priority
         if recipe.has("taints") and tolerant:
-            spec["tolerations"] = [{"key": TAINT["key"], "operator": "Equal", "value": TAINT["value"]}]
+            spec["tolerations"] = [
+                {"key": TAINT["key"], "operator": "Equal", "value": TAINT["value"]}
+            ]
         if recipe.has("zones"):
             spec |= _zones(chosen, zone, alone=not together)
-        return _Arrival(name, size if together else 1, spec, one_rack and recipe.has("racks"))
+        return _Arrival(
+            name, size if together else 1, spec, one_rack and recipe.has("racks")
+        )
 
 
 def _zones(chosen: float, zone: str, *, alone: bool) -> Json:
@@ -141,8 +168,14 @@ def _zones(chosen: float, zone: str, *, alone: bool) -> Json:
     if chosen < ZONED / 2:
         return {"nodeSelector": {ZONE: zone}}
     if chosen < ZONED:
-        term = {"matchExpressions": [{"key": ZONE, "operator": "NotIn", "values": [zone]}]}
-        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+        term = {
+            "matchExpressions": [{"key": ZONE, "operator": "NotIn", "values": [zone]}]
+        }
+        required = {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [term]
+            }
+        }
         return {"affinity": {"nodeAffinity": required}}
     if chosen < ZONED + SPREAD and alone:
         return {"topologySpreadConstraints": []}
@@ -154,5 +187,10 @@ def _spread(waiting: Json, app: str) -> None:
     labels = {"app": app}
     waiting["metadata"]["labels"] = labels
     selector = {"matchLabels": labels}
-    constraint = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": selector,
+    }
     waiting["spec"]["topologySpreadConstraints"] = [constraint]

@@ -8,10 +8,37 @@ from random import Random
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from benchmarks.nodes import GPU_CLASS, MIG_CLASS, NIC_CLASS, PROFILES, Profile, mig_device, mig_node, nic_node
-from benchmarks.objects import DRIVER, Json, amounts, claim_spec, device, device_class, exactly, node, resource_slice
+from benchmarks.nodes import (
+    GPU_CLASS,
+    MIG_CLASS,
+    NIC_CLASS,
+    PROFILES,
+    Profile,
+    mig_device,
+    mig_node,
+    nic_node,
+)
+from benchmarks.objects import (
+    DRIVER,
+    Json,
+    amounts,
+    claim_spec,
+    device,
+    device_class,
+    exactly,
+    node,
+    resource_slice,
+)
 
-__all__ = ["GIBIBYTES", "HARDWARE_KINDS", "SHARED_CLASS", "SLICES", "HardwareKind", "Holding", "shared_classes"]
+__all__ = [
+    "GIBIBYTES",
+    "HARDWARE_KINDS",
+    "SHARED_CLASS",
+    "SLICES",
+    "HardwareKind",
+    "Holding",
+    "shared_classes",
+]
 
 USED: Final = 0.4
 """Part of all devices in use."""
@@ -73,12 +100,20 @@ class _WholeGpus(HardwareKind):
         gpus = [f"gpu-{index}" for index in range(GPUS) if random.random() < USED]
         adapters = [f"nic-{index}" for index in range(GPUS) if random.random() < USED]
         holdings = []
-        for request, class_name, names in (("gpu", GPU_CLASS, gpus), ("nic", NIC_CLASS, adapters)):
+        for request, class_name, names in (
+            ("gpu", GPU_CLASS, gpus),
+            ("nic", NIC_CLASS, adapters),
+        ):
             first = 0
             while first < len(names):
                 held = names[first : first + random.choice((1, 1, 2, 4))]
                 results = [_result(request, pool, name) for name in held]
-                holdings.append(Holding(claim_spec(exactly(request, class_name, count=len(held))), results))
+                holdings.append(
+                    Holding(
+                        claim_spec(exactly(request, class_name, count=len(held))),
+                        results,
+                    )
+                )
                 first += len(held)
         return holdings, len(gpus)
 
@@ -101,7 +136,9 @@ class _PartitionedGpus(HardwareKind):
             for profile, start in _partitions(random):
                 wanted = f"device.attributes['{DRIVER}'].profile == '{profile.name}'"
                 results = [_result("mig", pool, mig_device(gpu, profile, start))]
-                holdings.append(Holding(claim_spec(exactly("mig", MIG_CLASS, wanted)), results))
+                holdings.append(
+                    Holding(claim_spec(exactly("mig", MIG_CLASS, wanted)), results)
+                )
                 units += profile.slices
         return holdings, units
 
@@ -130,7 +167,10 @@ class _SharedGpus(HardwareKind):
     def objects(self, name: str, random: Random) -> Iterator[Json]:
         capacity = amounts(memory=f"{GIBIBYTES}Gi", cores=str(CORES))
         # Cores are given out in steps of five; who says nothing gets ten.
-        capacity["cores"]["requestPolicy"] = {"default": "10", "validRange": {"min": "5", "step": "5"}}
+        capacity["cores"]["requestPolicy"] = {
+            "default": "10",
+            "validRange": {"min": "5", "step": "5"},
+        }
         devices = [
             device(
                 f"gpu-{index}",
@@ -151,11 +191,21 @@ class _SharedGpus(HardwareKind):
             most = random.uniform(0, 2 * USED)
             memory, cores = random.randint(3, 30), 5 * random.randint(1, 8)
             taken_memory = taken_cores = 0
-            while taken_memory + memory <= most * GIBIBYTES and taken_cores + cores <= most * CORES:
+            while (
+                taken_memory + memory <= most * GIBIBYTES
+                and taken_cores + cores <= most * CORES
+            ):
                 consumed = {"memory": f"{memory}Gi", "cores": str(cores)}
-                spec = claim_spec(exactly("share", SHARED_CLASS, capacity={"requests": consumed}))
-                share = {"shareID": str(UUID(int=random.getrandbits(128))), "consumedCapacity": consumed}
-                holdings.append(Holding(spec, [_result("share", pool, f"gpu-{gpu}") | share]))
+                spec = claim_spec(
+                    exactly("share", SHARED_CLASS, capacity={"requests": consumed})
+                )
+                share = {
+                    "shareID": str(UUID(int=random.getrandbits(128))),
+                    "consumedCapacity": consumed,
+                }
+                holdings.append(
+                    Holding(spec, [_result("share", pool, f"gpu-{gpu}") | share])
+                )
                 taken_memory += memory
                 taken_cores += cores
                 memory, cores = random.randint(3, 30), 5 * random.randint(1, 8)
@@ -169,9 +219,15 @@ def _result(request: str, pool: str, name: str) -> Json:
 
 def shared_classes() -> Iterator[Json]:
     """The class of shared GPUs, which nobody gets as a whole."""
-    expression = f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == 'shared'"
+    expression = (
+        f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == 'shared'"
+    )
     yield device_class(SHARED_CLASS, expression)
 
 
-HARDWARE_KINDS: Final = {"gpus": _WholeGpus(), "mig": _PartitionedGpus(), "sharing": _SharedGpus()}
+HARDWARE_KINDS: Final = {
+    "gpus": _WholeGpus(),
+    "mig": _PartitionedGpus(),
+    "sharing": _SharedGpus(),
+}
 """By the ingredient."""

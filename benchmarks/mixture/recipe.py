@@ -54,7 +54,9 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if unknown := sorted(self.without.difference(INGREDIENTS)):
-            raise ValueError(f"mixed has no ingredient {', '.join(unknown)}; it has {', '.join(INGREDIENTS)}")
+            raise ValueError(
+                f"mixed has no ingredient {', '.join(unknown)}; it has {', '.join(INGREDIENTS)}"
+            )
         if self.without.issuperset(HARDWARE):
             raise ValueError("mixed needs a kind of nodes")
 

@@ -21,8 +21,16 @@ RACK_NODES: Final = 10
 ZONE: Final = "topology.kubernetes.io/zone"
 ZONES: Final = ("a", "b", "c")
 
-TAINT: Final[Json] = {"key": "example.com/team", "value": "vision", "effect": "NoSchedule"}
-DEVICE_TAINT: Final[Json] = {"key": "example.com/unhealthy", "value": "xid-79", "effect": "NoSchedule"}
+TAINT: Final[Json] = {
+    "key": "example.com/team",
+    "value": "vision",
+    "effect": "NoSchedule",
+}
+DEVICE_TAINT: Final[Json] = {
+    "key": "example.com/unhealthy",
+    "value": "xid-79",
+    "effect": "NoSchedule",
+}
 
 TAINTED: Final = 0.08
 TAINTED_DEVICES: Final = 0.02
@@ -51,9 +59,13 @@ class Servers:
     def objects(self) -> Iterator[Json]:
         """Nodes, slices, and running pods with their claims."""
         recipe = self.recipe
-        kinds = {name: kind for name, kind in HARDWARE_KINDS.items() if recipe.has(name)}
+        kinds = {
+            name: kind for name, kind in HARDWARE_KINDS.items() if recipe.has(name)
+        }
         shares = [kind.share for kind in kinds.values()]
-        drawing, devices, usage, labels = map(recipe.source, ("kinds", "devices", "usage", "labels"))
+        drawing, devices, usage, labels = map(
+            recipe.source, ("kinds", "devices", "usage", "labels")
+        )
         for number in range(recipe.nodes):
             name = f"node-{number:05d}"
             [hardware] = drawing.choices(list(kinds), shares)
@@ -70,17 +82,26 @@ class Servers:
             self.free[hardware] += kind.units - held
             yield from self._others(name, kind, number)
 
-    def _marked(self, element: Json, number: int, kind: HardwareKind, random: Random) -> Json:
+    def _marked(
+        self, element: Json, number: int, kind: HardwareKind, random: Random
+    ) -> Json:
         """A node with its labels, taints and amounts; a slice with taints of its devices."""
         recipe = self.recipe
         if element["kind"] != "Node":
-            tainted = [device for device in element["spec"].get("devices", ()) if random.random() < TAINTED_DEVICES]
+            tainted = [
+                device
+                for device in element["spec"].get("devices", ())
+                if random.random() < TAINTED_DEVICES
+            ]
             if recipe.has("taints"):
                 for device in tainted:
                     device["taints"] = [DEVICE_TAINT]
             return element
         rack = number // RACK_NODES
-        element["metadata"]["labels"] |= {RACK: f"rack-{rack:03d}", ZONE: ZONES[rack % len(ZONES)]}
+        element["metadata"]["labels"] |= {
+            RACK: f"rack-{rack:03d}",
+            ZONE: ZONES[rack % len(ZONES)],
+        }
         spec: Json = {}
         tainted_node, cordoned = random.random() < TAINTED, random.random() < CORDONED
         if tainted_node and recipe.has("taints"):
@@ -89,10 +110,14 @@ class Servers:
             spec["unschedulable"] = True
         if recipe.has("cpu"):
             amounts = {"cpu": str(kind.cpus), "memory": f"{kind.gibibytes}Gi"}
-            element["status"] = {"allocatable": {**amounts, "ephemeral-storage": "1Ti", "pods": "110"}}
+            element["status"] = {
+                "allocatable": {**amounts, "ephemeral-storage": "1Ti", "pods": "110"}
+            }
         return {**element, "spec": spec}
 
-    def _others(self, node_name: str, kind: HardwareKind, number: int) -> Iterator[Json]:
+    def _others(
+        self, node_name: str, kind: HardwareKind, number: int
+    ) -> Iterator[Json]:
         """Pods without devices that use CPU and memory; hardly two nodes have as much left."""
         if not self.recipe.has("cpu"):
             return
@@ -103,7 +128,9 @@ class Servers:
             other = pod(f"other-{number:05d}-{index}")
             cpu = int(kind.cpus * 1000 * share * random.uniform(0.5, 1.5))
             mebibytes = int(kind.gibibytes * 1024 * share * random.uniform(0.5, 1.5))
-            yield self._bound(with_requests(other, f"{cpu}m", f"{mebibytes}Mi"), node_name, random)
+            yield self._bound(
+                with_requests(other, f"{cpu}m", f"{mebibytes}Mi"), node_name, random
+            )
 
     def _running(self, running: Json, node_name: str, random: Random) -> Json:
         cpus, mebibytes = random.randint(1, 4), random.randint(900, 12000)
@@ -121,5 +148,7 @@ class Servers:
 
 def with_requests(waiting: Json, cpu: str, memory: str) -> Json:
     """The same pod, with requests of its container."""
-    waiting["spec"]["containers"] = [{"name": "main", "resources": {"requests": {"cpu": cpu, "memory": memory}}}]
+    waiting["spec"]["containers"] = [
+        {"name": "main", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
+    ]
     return waiting

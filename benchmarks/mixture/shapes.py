@@ -56,7 +56,9 @@ def _whole(count: int, weight: float) -> ClaimShape:
         ("mig", MIG_CLASS, [_profile(_WHOLE_PROFILE)], {"count": count}),
     )
     spec = claim_spec(exactly("gpus", GPU_CLASS, count=count))
-    return ClaimShape(f"gpus-{count}", weight, count, count > 1, spec, claim_spec(instead))
+    return ClaimShape(
+        f"gpus-{count}", weight, count, count > 1, spec, claim_spec(instead)
+    )
 
 
 def _pairs(pairs: int, weight: float) -> ClaimShape:
@@ -65,7 +67,10 @@ def _pairs(pairs: int, weight: float) -> ClaimShape:
     constraints = []
     for number in range(pairs):
         names = [f"gpu-{number}", f"nic-{number}"]
-        requests += [exactly(name, kind) for name, kind in zip(names, (GPU_CLASS, NIC_CLASS), strict=True)]
+        requests += [
+            exactly(name, kind)
+            for name, kind in zip(names, (GPU_CLASS, NIC_CLASS), strict=True)
+        ]
         constraints.append({"requests": names, **_ROOT})
     spec = claim_spec(*requests, constraints=constraints)
     return ClaimShape(f"pairs-{pairs}", weight, pairs, pairs > 1, spec)
@@ -75,14 +80,23 @@ def _partition(profile: str, weight: float) -> ClaimShape:
     """A MIG device; the larger ones also as a smaller one."""
     slices = {each.name: each.slices for each in PROFILES}
     order = [name for name in slices if name in MIXES["mixed"]]
-    entries: list[tuple[str, str, Sequence[str], Json]] = [(f"first-{profile[0]}g", MIG_CLASS, [_profile(profile)], {})]
+    entries: list[tuple[str, str, Sequence[str], Json]] = [
+        (f"first-{profile[0]}g", MIG_CLASS, [_profile(profile)], {})
+    ]
     if order.index(profile):
         smaller = order[order.index(profile) - 1]
         entries.append((f"then-{smaller[0]}g", MIG_CLASS, [_profile(smaller)], {}))
     spec = claim_spec(exactly("mig", MIG_CLASS, _profile(profile)))
-    alternatives = claim_spec(first_available("mig", *entries)) if len(entries) > 1 else None
+    alternatives = (
+        claim_spec(first_available("mig", *entries)) if len(entries) > 1 else None
+    )
     return ClaimShape(
-        _dns(f"mig-{profile}"), weight, slices[profile], slices[profile] >= SLICES // 2, spec, alternatives
+        _dns(f"mig-{profile}"),
+        weight,
+        slices[profile],
+        slices[profile] >= SLICES // 2,
+        spec,
+        alternatives,
     )
 
 
@@ -90,7 +104,9 @@ def _partitions(count: int, profile: str, weight: float) -> ClaimShape:
     """Several MIG devices of a profile, wherever they are on a node."""
     [slices] = [each.slices for each in PROFILES if each.name == profile]
     spec = claim_spec(exactly("mig", MIG_CLASS, _profile(profile), count=count))
-    return ClaimShape(_dns(f"mig-{count}x{profile}"), weight, count * slices, True, spec)
+    return ClaimShape(
+        _dns(f"mig-{count}x{profile}"), weight, count * slices, True, spec
+    )
 
 
 def _share(gibibytes: int, cores: int, weight: float) -> ClaimShape:
@@ -106,14 +122,23 @@ def _share(gibibytes: int, cores: int, weight: float) -> ClaimShape:
     )
     spec = claim_spec(exactly("share", SHARED_CLASS, capacity={"requests": wanted}))
     large = gibibytes >= GIBIBYTES // 2
-    return ClaimShape(f"share-{gibibytes}-{cores}", weight, gibibytes, large, spec, claim_spec(instead))
+    return ClaimShape(
+        f"share-{gibibytes}-{cores}",
+        weight,
+        gibibytes,
+        large,
+        spec,
+        claim_spec(instead),
+    )
 
 
 def _shares(count: int, gibibytes: int, cores: int, weight: float) -> ClaimShape:
     """Shares of as many different GPUs: a request never takes a shared device twice."""
     capacity = {"requests": {"memory": f"{gibibytes}Gi", "cores": str(cores)}}
     spec = claim_spec(exactly("share", SHARED_CLASS, count=count, capacity=capacity))
-    return ClaimShape(f"shares-{count}x{gibibytes}-{cores}", weight, count * gibibytes, True, spec)
+    return ClaimShape(
+        f"shares-{count}x{gibibytes}-{cores}", weight, count * gibibytes, True, spec
+    )
 
 
 def _dns(name: str) -> str:
@@ -121,13 +146,28 @@ def _dns(name: str) -> str:
 
 
 _ONE_ROOT: Final = ClaimShape(
-    "root-2", 2, 2, True, claim_spec(exactly("gpus", GPU_CLASS, count=2), constraints=[_ROOT])
+    "root-2",
+    2,
+    2,
+    True,
+    claim_spec(exactly("gpus", GPU_CLASS, count=2), constraints=[_ROOT]),
 )
 """Two GPUs on one PCIe root."""
 
 SHAPES: Final[Mapping[str, Sequence[ClaimShape]]] = {
     "gpus": [
-        *(_whole(count, weight) for count, weight in ((1, 8), (2, 3), (3, 1), (4, 2), (5, 0.3), (6, 0.3), (8, 0.4))),
+        *(
+            _whole(count, weight)
+            for count, weight in (
+                (1, 8),
+                (2, 3),
+                (3, 1),
+                (4, 2),
+                (5, 0.3),
+                (6, 0.3),
+                (8, 0.4),
+            )
+        ),
         _ONE_ROOT,
         *(_pairs(pairs, weight) for pairs, weight in ((1, 4), (2, 1.5), (4, 0.5))),
     ],
@@ -140,7 +180,17 @@ SHAPES: Final[Mapping[str, Sequence[ClaimShape]]] = {
     "sharing": [
         *(
             _share(gibibytes, cores, 1)
-            for gibibytes, cores in ((5, 5), (7, 20), (9, 0), (12, 10), (15, 30), (19, 15), (24, 0), (31, 40), (40, 25))
+            for gibibytes, cores in (
+                (5, 5),
+                (7, 20),
+                (9, 0),
+                (12, 10),
+                (15, 30),
+                (19, 15),
+                (24, 0),
+                (31, 40),
+                (40, 25),
+            )
         ),
         _share(48, 60, 0.7),
         _shares(2, 20, 25, 0.5),

@@ -54,11 +54,16 @@ def objects(nodes: Iterable[TraceNode], pods: Iterable[TracePod]) -> Iterator[Js
     yield device_class(HOST, _is(HOST))
     yield device_class(GPU, _is(GPU))
     for model in models:
-        yield device_class(_class_of(model), f"{_is(GPU)} && device.attributes['{DRIVER}'].model == '{model}'")
+        yield device_class(
+            _class_of(model),
+            f"{_is(GPU)} && device.attributes['{DRIVER}'].model == '{model}'",
+        )
 
 
 def _is(kind: str) -> str:
-    return f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == '{kind}'"
+    return (
+        f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == '{kind}'"
+    )
 
 
 def _class_of(model: str) -> str:
@@ -78,12 +83,21 @@ def _devices(one: TraceNode) -> Iterator[Json]:
 
 
 def _requests(kind: TracePod) -> Iterator[Json]:
-    yield exactly(HOST, HOST, capacity={"requests": {"cpu": f"{kind.cpu}m", "memory": f"{kind.memory}Mi"}})
+    yield exactly(
+        HOST,
+        HOST,
+        capacity={"requests": {"cpu": f"{kind.cpu}m", "memory": f"{kind.memory}Mi"}},
+    )
     if not kind.gpus:
         return
-    fields: Json = {"count": kind.gpus, "capacity": {"requests": {MILLI: str(kind.milli)}}}
+    fields: Json = {
+        "count": kind.gpus,
+        "capacity": {"requests": {MILLI: str(kind.milli)}},
+    }
     if len(kind.models) > 1:
-        entries = [(model.lower(), _class_of(model), (), fields) for model in kind.models]
+        entries = [
+            (model.lower(), _class_of(model), (), fields) for model in kind.models
+        ]
         yield first_available(GPU, *entries)
     else:
         yield exactly(GPU, _class_of(kind.models[0]) if kind.models else GPU, **fields)

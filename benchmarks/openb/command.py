@@ -14,29 +14,53 @@ from benchmarks.openb.run import POLICIES, Outcome, Scene, published_outcomes
 from benchmarks.openb.shown import tables
 from benchmarks.openb.trace import read_nodes, read_pods
 from dralloc.cli.console import Session
-from dralloc.solvers.cpsat import Options
+from dralloc.solve.optimum import Options
 
 __all__ = ["openb_command"]
 
 
 def openb_command(  # noqa: PLR0913 - one parameter per option
-    nodes: Annotated[Path, typer.Option(metavar="FILE", help="The nodes of the trace, as CSV.")],
-    pods: Annotated[Path, typer.Option(metavar="FILE", help="The pods of the trace, as CSV.")],
+    nodes: Annotated[
+        Path, typer.Option(metavar="FILE", help="The nodes of the trace, as CSV.")
+    ],
+    pods: Annotated[
+        Path, typer.Option(metavar="FILE", help="The pods of the trace, as CSV.")
+    ],
     demand: Annotated[
         list[float] | None,
-        typer.Option(min=0, help="How much is asked for, as a part of all GPUs; may be given several times."),
+        typer.Option(
+            min=0,
+            help="How much is asked for, as a part of all GPUs; may be given several times.",
+        ),
     ] = None,
     policy: Annotated[
         list[str] | None,
-        typer.Option(help=f"Only this one; may be given several times. Usually: {', '.join(POLICIES)}."),
+        typer.Option(
+            help=f"Only this one; may be given several times. Usually: {', '.join(POLICIES)}."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the order of arrivals, and of the search.")] = 0,
-    time_limit: Annotated[float, typer.Option(min=0.001, help="Seconds for each optimum.")] = 240,
-    workers: Annotated[int, typer.Option(min=1, help="Threads of the search for the optimum.")] = 2,
+    seed: Annotated[
+        int,
+        typer.Option(min=0, help="Seed of the order of arrivals, and of the search."),
+    ] = 0,
+    time_limit: Annotated[
+        float, typer.Option(min=0.001, help="Seconds for each optimum.")
+    ] = 240,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Threads of the search for the optimum.")
+    ] = 2,
     directory: Annotated[
-        Path | None, typer.Option("--export", metavar="DIR", help="Write the objects at the highest demand here.")
+        Path | None,
+        typer.Option(
+            "--export",
+            metavar="DIR",
+            help="Write the objects at the highest demand here.",
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per demand and policy.")] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print one JSON object per demand and policy."),
+    ] = False,
 ) -> None:
     """Place the Alibaba GPU trace of 2023 by policies and optimally, beside published figures."""
     session = Session(quiet=as_json)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from dralloc.errors import DrallocError
+from dralloc.objects.errors import DrallocError
 
 __all__ = ["SUMMARY", "published"]
 

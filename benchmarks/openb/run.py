@@ -11,12 +11,12 @@ from typing import Any, Final
 from benchmarks.openb.cluster import objects
 from benchmarks.openb.trace import WHOLE, TraceNode, TracePod, arrivals
 from dralloc.check import check
-from dralloc.compiler import compile_cluster
-from dralloc.load import load_documents
+from dralloc.compile.compiler import compile_cluster
+from dralloc.objects.load import load_documents
 from dralloc.problem import Problem
-from dralloc.solution import Solution
-from dralloc.solvers.cpsat import Options, Progress, solve
-from dralloc.solvers.policies import place
+from dralloc.problem.solution import Solution
+from dralloc.solve.optimum import Options, Progress, solve
+from dralloc.solve.policies import place
 
 __all__ = ["OPTIMAL", "POLICIES", "Outcome", "Scene", "published_outcomes"]
 
@@ -81,7 +81,13 @@ class Scene:
         Of the order of arrivals.
     """
 
-    def __init__(self, nodes: Sequence[TraceNode], pods: Sequence[TracePod], most: float, seed: int) -> None:
+    def __init__(
+        self,
+        nodes: Sequence[TraceNode],
+        pods: Sequence[TracePod],
+        most: float,
+        seed: int,
+    ) -> None:
         self.seed = seed
         self.gpus = sum(node.gpus for node in nodes)
         self.arrivals = list(arrivals(pods, self._milli(most), seed))
@@ -99,12 +105,21 @@ class Scene:
         GPUs are allocated, and among equals the most pods are placed.
         """
         number = sum(1 for _ in arrivals(self._pods, self._milli(demand), self.seed))
-        weights = [pod.asked * (number + 1) + 1 for pod in islice(self.arrivals, number)]
+        weights = [
+            pod.asked * (number + 1) + 1 for pod in islice(self.arrivals, number)
+        ]
         demands = zip(self._whole.demands, weights, strict=False)
-        return replace(self._whole, demands=tuple(replace(one, weight=weight) for one, weight in demands))
+        return replace(
+            self._whole,
+            demands=tuple(replace(one, weight=weight) for one, weight in demands),
+        )
 
     def measure(
-        self, demand: float, policies: Sequence[str], options: Options, progress: Callable[[Progress], None] | None
+        self,
+        demand: float,
+        policies: Sequence[str],
+        options: Options,
+        progress: Callable[[Progress], None] | None,
     ) -> Iterator[Outcome]:
         """Answer by each policy; the optimum starts from the best of those before it."""
         problem = self.problem(demand)
@@ -112,7 +127,12 @@ class Scene:
         for policy in policies:
             started = perf_counter()
             if policy == OPTIMAL:
-                answer = solve(problem, options, hint=best or place(problem, "first-fit"), progress=progress)
+                answer = solve(
+                    problem,
+                    options,
+                    hint=best or place(problem, "first-fit"),
+                    progress=progress,
+                )
             else:
                 answer = place(problem, policy)
             seconds = perf_counter() - started
@@ -121,9 +141,22 @@ class Scene:
                 best = answer
             yield self._outcome(demand, policy, problem, answer, seconds)
 
-    def _outcome(self, demand: float, policy: str, problem: Problem, answer: Solution, seconds: float) -> Outcome:
-        allocated = sum(self.arrivals[placement.demand].asked for placement in answer.placements)
-        bound = answer.tiers[0].bound // (len(problem.demands) + 1) if answer.tiers else None
+    def _outcome(
+        self,
+        demand: float,
+        policy: str,
+        problem: Problem,
+        answer: Solution,
+        seconds: float,
+    ) -> Outcome:
+        allocated = sum(
+            self.arrivals[placement.demand].asked for placement in answer.placements
+        )
+        bound = (
+            answer.tiers[0].bound // (len(problem.demands) + 1)
+            if answer.tiers
+            else None
+        )
         return Outcome(
             demand=demand,
             policy=policy,
@@ -141,11 +174,15 @@ class Scene:
         return 100 * milli / (WHOLE * self.gpus) if self.gpus else 0.0
 
 
-def published_outcomes(demand: float, figures: Mapping[str, float]) -> Iterator[Outcome]:
+def published_outcomes(
+    demand: float, figures: Mapping[str, float]
+) -> Iterator[Outcome]:
     """The published figures in the same form."""
     for policy, percent in figures.items():
         yield Outcome(demand, policy, "published", percent)
 
 
 def _weight(problem: Problem, answer: Solution) -> int:
-    return sum(problem.demands[placement.demand].weight for placement in answer.placements)
+    return sum(
+        problem.demands[placement.demand].weight for placement in answer.placements
+    )

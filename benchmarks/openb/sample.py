@@ -13,7 +13,13 @@ __all__ = ["sample"]
 CORES: Final = 1000
 GIB: Final = 1024
 
-KINDS: Final = (("A10", 1, 32), ("T4", 2, 64), ("P100", 2, 64), ("V100", 8, 96), ("G2", 8, 96))
+KINDS: Final = (
+    ("A10", 1, 32),
+    ("T4", 2, 64),
+    ("P100", 2, 64),
+    ("V100", 8, 96),
+    ("G2", 8, 96),
+)
 """Nodes in turn: model, GPUs and cores."""
 
 SHARES: Final = (0, 100, 200, 250, 300, 400, 500, 600, 700)
@@ -31,7 +37,9 @@ def sample(nodes: int, seed: int = 0) -> tuple[list[TraceNode], list[TracePod]]:
 def _nodes(number: int) -> Iterator[TraceNode]:
     for place in range(number):
         model, gpus, cores = KINDS[place % len(KINDS)]
-        yield TraceNode(f"node-{place:04d}", cores * CORES, cores * 4 * GIB, gpus, model)
+        yield TraceNode(
+            f"node-{place:04d}", cores * CORES, cores * 4 * GIB, gpus, model
+        )
 
 
 def _pods(random: Random, number: int = 500) -> Iterator[TracePod]:
@@ -39,5 +47,11 @@ def _pods(random: Random, number: int = 500) -> Iterator[TracePod]:
         milli = random.choice(SHARES) if random.random() < 0.5 else WHOLE
         gpus = random.choice(WHOLES) if milli == WHOLE else int(milli > 0)
         cores = random.choice((1, 2, 4, 6, 8)) * max(gpus, 1)
-        models = tuple(random.sample([kind[0] for kind in KINDS], 2)) if random.random() < 0.2 and gpus == 1 else ()
-        yield TracePod(f"pod-{place:04d}", cores * CORES, cores * 2 * GIB, gpus, milli, models)
+        models = (
+            tuple(random.sample([kind[0] for kind in KINDS], 2))
+            if random.random() < 0.2 and gpus == 1
+            else ()
+        )
+        yield TracePod(
+            f"pod-{place:04d}", cores * CORES, cores * 2 * GIB, gpus, milli, models
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchmarks.openb.run import Outcome
-from dralloc.report import Part, Table, folded
+from dralloc.objects.report import Part, Table, folded
 
 __all__ = ["tables"]
 
@@ -19,7 +19,11 @@ def tables(found: Sequence[Outcome]) -> list[Part]:
     columns = ("policy", *(f">{_share(demand)}" for demand in demands))
     return [
         Table("GPUs allocated", _COLUMNS, folded(list(_measured(found)), 1)),
-        Table("The same as published, by demand", columns, list(_published(published, demands))),
+        Table(
+            "The same as published, by demand",
+            columns,
+            list(_published(published, demands)),
+        ),
     ]
 
 
@@ -38,7 +42,9 @@ def _measured(found: Sequence[Outcome]) -> Iterator[tuple[str, ...]]:
             )
 
 
-def _published(found: Sequence[Outcome], demands: Sequence[float]) -> Iterator[tuple[str, ...]]:
+def _published(
+    found: Sequence[Outcome], demands: Sequence[float]
+) -> Iterator[tuple[str, ...]]:
     figures = {(one.policy, one.demand): one.allocated_percent for one in found}
     for policy in dict.fromkeys(one.policy for one in found):
         yield policy, *(_percent(figures.get((policy, demand))) for demand in demands)

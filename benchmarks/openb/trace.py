@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Final, TypeVar
 
-from dralloc.errors import DrallocError
+from dralloc.objects.errors import DrallocError
 
 __all__ = ["WHOLE", "TraceNode", "TracePod", "arrivals", "read_nodes", "read_pods"]
 
@@ -62,7 +62,11 @@ def read_nodes(path: Path) -> list[TraceNode]:
     return _read(
         path,
         lambda row: TraceNode(
-            row["sn"], int(row["cpu_milli"]), int(row["memory_mib"]), int(row["gpu"]), row["model"].strip()
+            row["sn"],
+            int(row["cpu_milli"]),
+            int(row["memory_mib"]),
+            int(row["gpu"]),
+            row["model"].strip(),
         ),
     )
 
@@ -81,22 +85,37 @@ def read_pods(path: Path) -> list[TracePod]:
 
 
 def _pod(row: dict[str, str]) -> TracePod:
-    models = tuple(model.strip() for model in (row.get("gpu_spec") or "").split("|") if model.strip())
+    models = tuple(
+        model.strip()
+        for model in (row.get("gpu_spec") or "").split("|")
+        if model.strip()
+    )
     gpus, milli = int(row["num_gpu"]), int(row["gpu_milli"])
     if gpus > 1 and milli != WHOLE:
-        raise ValueError(f"{gpus} GPUs of {milli} thousandths each: several GPUs are only asked for as a whole")
-    return TracePod(row["name"], int(row["cpu_milli"]), int(row["memory_mib"]), gpus, milli, models)
+        raise ValueError(
+            f"{gpus} GPUs of {milli} thousandths each: several GPUs are only asked for as a whole"
+        )
+    return TracePod(
+        row["name"], int(row["cpu_milli"]), int(row["memory_mib"]), gpus, milli, models
+    )
 
 
 def _read(path: Path, parse: Callable[[dict[str, str]], T]) -> list[T]:
     try:
         with path.open(newline="") as file:
-            return [_parsed(path, number, row, parse) for number, row in enumerate(csv.DictReader(file), 2)]
+            return [
+                _parsed(path, number, row, parse)
+                for number, row in enumerate(csv.DictReader(file), 2)
+            ]
     except OSError as error:
-        raise DrallocError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise DrallocError(
+            f"{path}: cannot be read: {error.strerror or error}"
+        ) from None
 
 
-def _parsed(path: Path, number: int, row: dict[str, str], parse: Callable[[dict[str, str]], T]) -> T:
+def _parsed(
+    path: Path, number: int, row: dict[str, str], parse: Callable[[dict[str, str]], T]
+) -> T:
     try:
         return parse(row)
     except KeyError as error:

@@ -9,7 +9,17 @@ from typing import Final
 from benchmarks.clusters import USED, in_use, pods
 from benchmarks.limited import limited
 from benchmarks.nodes import GPU_CLASS, classes
-from benchmarks.objects import DRIVER, Json, claim_spec, device, device_class, exactly, node, resource_slice, template
+from benchmarks.objects import (
+    DRIVER,
+    Json,
+    claim_spec,
+    device,
+    device_class,
+    exactly,
+    node,
+    resource_slice,
+    template,
+)
 from benchmarks.registry import register
 from benchmarks.workloads.shapes import PODS
 
@@ -26,13 +36,24 @@ _GPU: Final[Json] = {
 }
 """Pinned memory of the host, and a part of a core for the driver."""
 
-_SOCKET: Final[Json] = {"cpu": {"mapping": {"capacityKey": "cores", "capacityMultiplier": "1"}}}
+_SOCKET: Final[Json] = {
+    "cpu": {"mapping": {"capacityKey": "cores", "capacityMultiplier": "1"}}
+}
 """Cores that pods have for themselves are the node's."""
 
-_CORES: Final[Json] = {"cores": {"value": "56", "requestPolicy": {"default": "1", "validRange": {"min": "1"}}}}
+_CORES: Final[Json] = {
+    "cores": {
+        "value": "56",
+        "requestPolicy": {"default": "1", "validRange": {"min": "1"}},
+    }
+}
 
 
-@register("node-allocatable", "GPUs with overhead, and sockets with cores of the node", size=500)
+@register(
+    "node-allocatable",
+    "GPUs with overhead, and sockets with cores of the node",
+    size=500,
+)
 @limited
 def allocatable(size: int, random: Random) -> Iterator[Json]:
     """Pods with one or two GPUs, or with some cores for themselves."""
@@ -41,18 +62,35 @@ def allocatable(size: int, random: Random) -> Iterator[Json]:
     for number in range(size):
         yield from _node(f"node-{number:05d}")
     yield from in_use(size, USED, random, GPUS)
-    claims = {f"gpus-{count}": exactly("gpus", GPU_CLASS, count=count) for count in (1, 2)}
+    claims = {
+        f"gpus-{count}": exactly("gpus", GPU_CLASS, count=count) for count in (1, 2)
+    }
     claims |= {f"cores-{cores}": _cores(cores) for cores in (4, 12)}
     yield from (template(name, claim_spec(request)) for name, request in claims.items())
     yield from pods(size * PODS, list(claims), random)
 
 
 def _node(name: str) -> Iterator[Json]:
-    gpus = [device(f"gpu-{index}", {"type": "gpu"}, nodeAllocatableResources=_GPU) for index in range(GPUS)]
-    shared: Json = {"allowMultipleAllocations": True, "capacity": _CORES, "nodeAllocatableResources": _SOCKET}
+    gpus = [
+        device(f"gpu-{index}", {"type": "gpu"}, nodeAllocatableResources=_GPU)
+        for index in range(GPUS)
+    ]
+    shared: Json = {
+        "allowMultipleAllocations": True,
+        "capacity": _CORES,
+        "nodeAllocatableResources": _SOCKET,
+    }
     yield node(name)
     yield resource_slice(
-        name, name, [*gpus, *(device(f"cpu-{index}", {"type": "cpu"}, **shared) for index in range(SOCKETS))]
+        name,
+        name,
+        [
+            *gpus,
+            *(
+                device(f"cpu-{index}", {"type": "cpu"}, **shared)
+                for index in range(SOCKETS)
+            ),
+        ],
     )
 
 

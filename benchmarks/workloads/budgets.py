@@ -13,7 +13,7 @@ from benchmarks.nodes import gpu_node
 from benchmarks.objects import Json, pod
 from benchmarks.registry import register
 from benchmarks.workloads.shapes import PODS
-from dralloc.choices import NodelessWords
+from dralloc.objects.choices import NodelessWords
 
 __all__ = ["budgets"]
 
@@ -37,10 +37,34 @@ def _fair(_: int) -> NodelessWords:
     return {"fair": "memory"}
 
 
-@register("caps-plain", "20 namespaces with a cap, 1, 2 or 4 GPUs per pod", size=5000, words=_caps, hardware=SIZED)
-@register("caps-mig", "20 namespaces with a cap, mixed MIG profiles", size=5000, words=_caps, hardware=MIG)
-@register("fair-plain", "20 namespaces share fairly, 1, 2 or 4 GPUs per pod", size=5000, words=_fair, hardware=SIZED)
-@register("fair-mig", "20 namespaces share fairly, mixed MIG profiles", size=5000, words=_fair, hardware=MIG)
+@register(
+    "caps-plain",
+    "20 namespaces with a cap, 1, 2 or 4 GPUs per pod",
+    size=5000,
+    words=_caps,
+    hardware=SIZED,
+)
+@register(
+    "caps-mig",
+    "20 namespaces with a cap, mixed MIG profiles",
+    size=5000,
+    words=_caps,
+    hardware=MIG,
+)
+@register(
+    "fair-plain",
+    "20 namespaces share fairly, 1, 2 or 4 GPUs per pod",
+    size=5000,
+    words=_fair,
+    hardware=SIZED,
+)
+@register(
+    "fair-mig",
+    "20 namespaces share fairly, mixed MIG profiles",
+    size=5000,
+    words=_fair,
+    hardware=MIG,
+)
 def budgets(size: int, random: Random, hardware: Hardware) -> Iterator[Json]:
     """Ten pods per node. The first namespaces have more pods than the last."""
     yield from hardware.nodes(size, random)
@@ -50,7 +74,9 @@ def budgets(size: int, random: Random, hardware: Hardware) -> Iterator[Json]:
     shares = range(len(NAMESPACES), 0, -1)
     for number in range(size * PODS):
         [namespace] = random.choices(NAMESPACES, shares)
-        yield _within(namespace, pod(f"pod-{number:06d}", templates=[hardware.drawn(random)]))
+        yield _within(
+            namespace, pod(f"pod-{number:06d}", templates=[hardware.drawn(random)])
+        )
 
 
 def _within(namespace: str, one: Json) -> Json:

@@ -9,7 +9,15 @@ from typing import Final
 
 from benchmarks.clusters import GPUS
 from benchmarks.nodes import GPU_CLASS, MIG_CLASS, PROFILES, classes, mig_node
-from benchmarks.objects import DRIVER, Json, allocated_claim, claim_spec, exactly, pod, template
+from benchmarks.objects import (
+    DRIVER,
+    Json,
+    allocated_claim,
+    claim_spec,
+    exactly,
+    pod,
+    template,
+)
 from benchmarks.registry import register
 from benchmarks.workloads.mig import SLICES
 
@@ -28,7 +36,11 @@ USED: Final = 0.3
 """Part of the GPUs that have a MIG device in use, so that hardly two nodes are equal."""
 
 
-@register("bundles", "20 kinds of pods with 1-8 requests for MIG devices or whole GPUs, 105% demand", size=1000)
+@register(
+    "bundles",
+    "20 kinds of pods with 1-8 requests for MIG devices or whole GPUs, 105% demand",
+    size=1000,
+)
 def bundles(size: int, random: Random) -> Iterator[Json]:
     """Pods with 1-8 requests each, on nodes that differ."""
     yield from classes()
@@ -57,7 +69,11 @@ def _used(size: int, random: Random) -> Iterator[tuple[str, str, int]]:
             if random.random() < USED:
                 profile, start = random.choice(placements)
                 label = profile.name.replace(".", "").replace("+", "-")
-                yield f"node-{number:05d}", f"gpu-{gpu}-mig-{label}-{start}", profile.slices
+                yield (
+                    f"node-{number:05d}",
+                    f"gpu-{gpu}-mig-{label}-{start}",
+                    profile.slices,
+                )
 
 
 def _kinds(random: Random) -> list[tuple[list[Json], int]]:

@@ -17,9 +17,24 @@ __all__ = ["gangs"]
 SIZES: Final = (2, 4, 8, 16)
 
 
-@register("gangs-plain", "gangs of 2 to 16 pods with 1, 2 or 4 GPUs each", size=5000, hardware=PLAIN)
-@register("gangs-mig", "gangs of 2 to 16 pods with mixed MIG profiles", size=5000, hardware=MIG)
-@register("gangs-nic", "gangs of 2 to 16 pods with a GPU and a network adapter each", size=5000, hardware=NIC)
+@register(
+    "gangs-plain",
+    "gangs of 2 to 16 pods with 1, 2 or 4 GPUs each",
+    size=5000,
+    hardware=PLAIN,
+)
+@register(
+    "gangs-mig",
+    "gangs of 2 to 16 pods with mixed MIG profiles",
+    size=5000,
+    hardware=MIG,
+)
+@register(
+    "gangs-nic",
+    "gangs of 2 to 16 pods with a GPU and a network adapter each",
+    size=5000,
+    hardware=NIC,
+)
 def gangs(size: int, random: Random, hardware: Hardware) -> Iterator[Json]:
     """Gangs of equal pods, ten pods per node."""
     yield from hardware.cluster(size, random)
@@ -34,6 +49,9 @@ def gangs(size: int, random: Random, hardware: Hardware) -> Iterator[Json]:
         gang += 1
 
 
-register("gangs-limited", "gangs-plain with limits of nodes, and requests in four shapes", size=1000, hardware=PLAIN)(
-    limited(gangs)
-)
+register(
+    "gangs-limited",
+    "gangs-plain with limits of nodes, and requests in four shapes",
+    size=1000,
+    hardware=PLAIN,
+)(limited(gangs))

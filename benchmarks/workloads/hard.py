@@ -42,7 +42,10 @@ def _one_pod(devices: list[Json], spec: Json, *sets: Json) -> Iterator[Json]:
 
 def _devices(count: int, roots: int) -> list[Json]:
     return [
-        device(f"gpu-{index:03d}", {"type": "gpu", "index": index, "root": index % roots}) for index in range(count)
+        device(
+            f"gpu-{index:03d}", {"type": "gpu", "index": index, "root": index % roots}
+        )
+        for index in range(count)
     ]
 
 
@@ -50,23 +53,47 @@ def _requests(count: int) -> list[Json]:
     return [exactly(f"gpu-{number}", GPU_CLASS) for number in range(count)]
 
 
-@register("hard-one-too-few", "one device too few behind a constraint", size=30, unit="devices needed")
+@register(
+    "hard-one-too-few",
+    "one device too few behind a constraint",
+    size=30,
+    unit="devices needed",
+)
 def one_too_few(size: int, random: Random) -> Iterator[Json]:
     """As many requests as devices, and one more."""
     del random
-    return _one_pod(_devices(size - 1, 1), claim_spec(*_requests(size), constraints=[{"matchAttribute": ROOT}]))
+    return _one_pod(
+        _devices(size - 1, 1),
+        claim_spec(*_requests(size), constraints=[{"matchAttribute": ROOT}]),
+    )
 
 
-@register("hard-union", "two requests whose devices together are too few", size=30, unit="devices needed")
+@register(
+    "hard-union",
+    "two requests whose devices together are too few",
+    size=30,
+    unit="devices needed",
+)
 def union(size: int, random: Random) -> Iterator[Json]:
     """Each request alone could be served."""
     del random
-    below = [f"device.attributes['{DRIVER}'].index < {limit}" for limit in (size - 1, size - 2)]
-    requests = [exactly(f"half-{number}", GPU_CLASS, one, count=size // 2) for number, one in enumerate(below)]
+    below = [
+        f"device.attributes['{DRIVER}'].index < {limit}"
+        for limit in (size - 1, size - 2)
+    ]
+    requests = [
+        exactly(f"half-{number}", GPU_CLASS, one, count=size // 2)
+        for number, one in enumerate(below)
+    ]
     return _one_pod(_devices(size + 10, size), claim_spec(*requests))
 
 
-@register("hard-match", "two values of matchAttribute, each with one device too few", size=30, unit="devices needed")
+@register(
+    "hard-match",
+    "two values of matchAttribute, each with one device too few",
+    size=30,
+    unit="devices needed",
+)
 def match(size: int, random: Random) -> Iterator[Json]:
     """Enough devices, but not with one value."""
     del random
@@ -74,7 +101,12 @@ def match(size: int, random: Random) -> Iterator[Json]:
     return _one_pod(_devices(2 * size - 2, 2), spec)
 
 
-@register("hard-distinct", "one value too few for distinctAttribute", size=30, unit="devices needed")
+@register(
+    "hard-distinct",
+    "one value too few for distinctAttribute",
+    size=30,
+    unit="devices needed",
+)
 def distinct(size: int, random: Random) -> Iterator[Json]:
     """The pigeonhole principle."""
     del random
@@ -88,14 +120,25 @@ def counter(size: int, random: Random) -> Iterator[Json]:
     del random
     needed = size // 2
     parts = [
-        device(f"gpu-{index:03d}", {"type": "gpu"}, consumesCounters=consumes("set", amounts(memory="10Gi")))
+        device(
+            f"gpu-{index:03d}",
+            {"type": "gpu"},
+            consumesCounters=consumes("set", amounts(memory="10Gi")),
+        )
         for index in range(size)
     ]
     counters = {"name": "set", "counters": amounts(memory=f"{10 * needed - 1}Gi")}
-    return _one_pod(parts, claim_spec(exactly("gpu", GPU_CLASS, count=needed)), counters)
+    return _one_pod(
+        parts, claim_spec(exactly("gpu", GPU_CLASS, count=needed)), counters
+    )
 
 
-@register("hard-counter-sets", "counter sets that hold two of their three devices each", size=30, unit="devices")
+@register(
+    "hard-counter-sets",
+    "counter sets that hold two of their three devices each",
+    size=30,
+    unit="devices",
+)
 def counter_sets(size: int, random: Random) -> Iterator[Json]:
     """One device more is needed than the sets can hold together, although their sum would be enough."""
     del random
@@ -108,18 +151,35 @@ def counter_sets(size: int, random: Random) -> Iterator[Json]:
         )
         for index in range(3 * sets)
     ]
-    counters = [{"name": f"set-{number}", "counters": amounts(memory="25Gi")} for number in range(sets)]
-    return _one_pod(parts, claim_spec(exactly("gpu", GPU_CLASS, count=2 * sets + 1)), *counters)
+    counters = [
+        {"name": f"set-{number}", "counters": amounts(memory="25Gi")}
+        for number in range(sets)
+    ]
+    return _one_pod(
+        parts, claim_spec(exactly("gpu", GPU_CLASS, count=2 * sets + 1)), *counters
+    )
 
 
-@register("hard-capacity", "shared devices that hold one request each, one too few", size=30, unit="requests")
+@register(
+    "hard-capacity",
+    "shared devices that hold one request each, one too few",
+    size=30,
+    unit="requests",
+)
 def capacity(size: int, random: Random) -> Iterator[Json]:
     """Each device has 10Gi, each request asks for 6Gi."""
     del random
     shared = [
-        device(f"gpu-{index:03d}", {"type": "gpu"}, capacity=amounts(memory="10Gi"), allowMultipleAllocations=True)
+        device(
+            f"gpu-{index:03d}",
+            {"type": "gpu"},
+            capacity=amounts(memory="10Gi"),
+            allowMultipleAllocations=True,
+        )
         for index in range(size - 1)
     ]
     asked = {"requests": {"memory": "6Gi"}}
-    requests = [exactly(f"gpu-{number}", GPU_CLASS, capacity=asked) for number in range(size)]
+    requests = [
+        exactly(f"gpu-{number}", GPU_CLASS, capacity=asked) for number in range(size)
+    ]
     return _one_pod(shared, claim_spec(*requests))

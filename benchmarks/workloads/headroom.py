@@ -13,7 +13,13 @@ from benchmarks.registry import register
 __all__ = ["filled"]
 
 
-@register("headroom", "8 H100 per node, 30% of them in use, and templates for all MIG profiles", size=5000)
+@register(
+    "headroom",
+    "8 H100 per node, 30% of them in use, and templates for all MIG profiles",
+    size=5000,
+)
 def filled(size: int, random: Random) -> Iterator[Json]:
     """A cluster with room for more."""
-    yield from partitions({profile.name: 1 for profile in PROFILES}).cluster(size, random)
+    yield from partitions({profile.name: 1 for profile in PROFILES}).cluster(
+        size, random
+    )

@@ -23,7 +23,9 @@ def _register_all() -> None:
     for mix in MIXES:
         for demand in (95, 100, 110):
             summary = f"8 H100 per node, {mix} MIG profiles for {demand}% of the memory slices"
-            register(f"mig-{mix}-{demand}", summary, size=100, mix=mix, demand=demand / 100)(mig)
+            register(
+                f"mig-{mix}-{demand}", summary, size=100, mix=mix, demand=demand / 100
+            )(mig)
 
 
 def mig(size: int, random: Random, mix: str, demand: float) -> Iterator[Json]:

@@ -12,8 +12,8 @@ from benchmarks.mixture.servers import Servers
 from benchmarks.nodes import classes
 from benchmarks.objects import Json
 from benchmarks.registry import WORKLOADS, register
-from dralloc.cluster import Cluster
-from dralloc.load import load_documents
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.load import load_documents
 
 __all__ = ["mixed"]
 
@@ -24,7 +24,9 @@ __all__ = ["mixed"]
     size=1000,
     ingredients=INGREDIENTS,
 )
-def _mixed(size: int, random: Random, without: frozenset[str] = frozenset()) -> Iterator[Json]:
+def _mixed(
+    size: int, random: Random, without: frozenset[str] = frozenset()
+) -> Iterator[Json]:
     """A cluster with all ingredients but those left out."""
     recipe = Recipe(size, random.getrandbits(64), without)
     yield from classes()

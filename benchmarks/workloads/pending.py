@@ -7,8 +7,23 @@ from random import Random
 from typing import Final
 
 from benchmarks.clusters import GPUS
-from benchmarks.nodes import GPU_CLASS, MIG_CLASS, PROFILES, classes, mig_device, mig_node
-from benchmarks.objects import DRIVER, Json, allocated_claim, claim, claim_spec, first_available, pod
+from benchmarks.nodes import (
+    GPU_CLASS,
+    MIG_CLASS,
+    PROFILES,
+    classes,
+    mig_device,
+    mig_node,
+)
+from benchmarks.objects import (
+    DRIVER,
+    Json,
+    allocated_claim,
+    claim,
+    claim_spec,
+    first_available,
+    pod,
+)
 from benchmarks.registry import register
 
 __all__ = ["PENDING", "pending"]
@@ -25,10 +40,16 @@ TAINTED: Final = 50
 CORDONED: Final = 50
 """One GPU of so many has a taint, one node of so many is cordoned."""
 
-_TAINTS: Final = [{"key": f"{DRIVER}/unhealthy", "value": "xid-79", "effect": "NoSchedule"}]
+_TAINTS: Final = [
+    {"key": f"{DRIVER}/unhealthy", "value": "xid-79", "effect": "NoSchedule"}
+]
 
 
-@register("explain", "8 H100 per node, MIG devices in use on 5 of them, and a pod that wants 4 whole ones", size=1000)
+@register(
+    "explain",
+    "8 H100 per node, MIG devices in use on 5 of them, and a pod that wants 4 whole ones",
+    size=1000,
+)
 def pending(size: int, random: Random) -> Iterator[Json]:
     """Five allocated claims per node with a running pod each, and one pending pod."""
     yield from classes()
@@ -48,7 +69,9 @@ def _node(name: str, random: Random) -> Iterator[Json]:
     for one in mig_node(name, GPUS, random):
         if one["kind"] == "Node" and random.randrange(CORDONED) == 0:
             one["spec"] = {"unschedulable": True}
-        for device in one["spec"].get("devices", ()) if tainted and "spec" in one else ():
+        for device in (
+            one["spec"].get("devices", ()) if tainted and "spec" in one else ()
+        ):
             if device["consumesCounters"][0]["counterSet"] in tainted:
                 device["taints"] = _TAINTS
         yield one
@@ -71,4 +94,6 @@ def _wish() -> Json:
     """Four GPUs, best as MIG devices of the largest profile."""
     largest = f"device.attributes['{DRIVER}'].profile == '{PROFILES[-1].name}'"
     count = {"count": GPUS - HELD + 1}
-    return first_available("gpus", ("mig", MIG_CLASS, [largest], count), ("whole", GPU_CLASS, [], count))
+    return first_available(
+        "gpus", ("mig", MIG_CLASS, [largest], count), ("whole", GPU_CLASS, [], count)
+    )

@@ -7,7 +7,15 @@ from random import Random
 from typing import Final
 
 from benchmarks.nodes import GPU_CLASS, classes, gpu_node
-from benchmarks.objects import Json, allocated_claim, claim_spec, exactly, pod, pod_group, template
+from benchmarks.objects import (
+    Json,
+    allocated_claim,
+    claim_spec,
+    exactly,
+    pod,
+    pod_group,
+    template,
+)
 from benchmarks.registry import register
 
 __all__ = ["racks"]
@@ -27,8 +35,20 @@ PRIORITIES: Final = {1000: 1, 100: 3, 0: 16}
 """Priorities of groups, and how often there is one."""
 
 
-@register("racks", "groups of 1 to 72 GPUs, 1, 2 or 4 per pod, in one rack each", size=33, unit="racks", ranked=False)
-@register("racks-priorities", "the same with three priorities", size=33, unit="racks", ranked=True)
+@register(
+    "racks",
+    "groups of 1 to 72 GPUs, 1, 2 or 4 per pod, in one rack each",
+    size=33,
+    unit="racks",
+    ranked=False,
+)
+@register(
+    "racks-priorities",
+    "the same with three priorities",
+    size=33,
+    unit="racks",
+    ranked=True,
+)
 def racks(size: int, random: Random, ranked: bool) -> Iterator[Json]:
     """Gangs of equal pods with a topology constraint, and pods with one GPU that have a node."""
     yield from classes()
@@ -38,11 +58,17 @@ def racks(size: int, random: Random, ranked: bool) -> Iterator[Json]:
         yield from (server, *slices)
     yield from _running(size, random)
     for gpus in (1, 2, 4):
-        yield template(f"gpus-{gpus}", claim_spec(exactly("gpus", GPU_CLASS, count=gpus)))
+        yield template(
+            f"gpus-{gpus}", claim_spec(exactly("gpus", GPU_CLASS, count=gpus))
+        )
     for number in range(round(size * GROUPS)):
         gpus = random.choice((1, 2, 4))
         members = random.randint(1, NODES * GPUS // gpus)
-        [priority] = random.choices(list(PRIORITIES), list(PRIORITIES.values())) if ranked else [0]
+        [priority] = (
+            random.choices(list(PRIORITIES), list(PRIORITIES.values()))
+            if ranked
+            else [0]
+        )
         group = f"group-{number:04d}"
         yield pod_group(group, members, RACK)
         for index in range(members):
@@ -54,7 +80,9 @@ def racks(size: int, random: Random, ranked: bool) -> Iterator[Json]:
 def _running(size: int, random: Random) -> Iterator[Json]:
     """Pods with a node, and the claims that they hold."""
     every = [(number, gpu) for number in range(size * NODES) for gpu in range(GPUS)]
-    for index, (number, gpu) in enumerate(sorted(random.sample(every, int(USED * len(every))))):
+    for index, (number, gpu) in enumerate(
+        sorted(random.sample(every, int(USED * len(every))))
+    ):
         name, home = f"running-{index:05d}", f"node-{number:05d}"
         yield allocated_claim(name, GPU_CLASS, home, [f"gpu-{gpu}"])
         one = pod(name, claims=[name])

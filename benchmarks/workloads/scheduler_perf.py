@@ -46,7 +46,9 @@ def fill(size: int, random: Random, gpus: int) -> Iterator[Json]:
 
 
 @register("steady-empty", "10 pods on an empty cluster", size=500, used=0.0)
-@register("steady-half", "10 pods where half of the GPUs are in use", size=500, used=0.5)
+@register(
+    "steady-half", "10 pods where half of the GPUs are in use", size=500, used=0.5
+)
 @register("steady-full", "10 pods where only 10 GPUs are left", size=500, used=1.0)
 def steady(size: int, random: Random, used: float) -> Iterator[Json]:
     """SchedulingWithResourceClaimTemplate in a steady state."""
@@ -56,7 +58,9 @@ def steady(size: int, random: Random, used: float) -> Iterator[Json]:
     count = min(int(size * TEN * used), size * TEN - TEN)
     for number in range(count):
         name = f"node-{number // TEN:05d}"
-        yield allocated_claim(f"holder-{number:06d}", GPU_CLASS, name, [f"gpu-{number % TEN}"])
+        yield allocated_claim(
+            f"holder-{number:06d}", GPU_CLASS, name, [f"gpu-{number % TEN}"]
+        )
     yield template("claim", claim_spec(exactly("gpu", GPU_CLASS)))
     yield from _pods(TEN)
 
@@ -72,22 +76,33 @@ def selector(size: int, random: Random) -> Iterator[Json]:
     yield from _pods(size * TEN // 2)
 
 
-@register("match", "5 requests on one PCIe root, two roots of 5 devices per node", size=500)
+@register(
+    "match", "5 requests on one PCIe root, two roots of 5 devices per node", size=500
+)
 def match(size: int, random: Random) -> Iterator[Json]:
     """SchedulingWithResourceClaimTemplate with matchAttribute; devices of the roots come alternately."""
     del random
     yield from classes()
     for number in range(size):
         name = f"node-{number:05d}"
-        devices = [device(f"gpu-{one}", {"type": "gpu", PCI_ROOT: f"pci0000:{one % 2:02x}"}) for one in range(TEN)]
+        devices = [
+            device(f"gpu-{one}", {"type": "gpu", PCI_ROOT: f"pci0000:{one % 2:02x}"})
+            for one in range(TEN)
+        ]
         yield node(name)
         yield resource_slice(name, name, devices)
     requests = [exactly(f"gpu-{number}", GPU_CLASS) for number in range(5)]
-    yield template("claim", claim_spec(*requests, constraints=[{"matchAttribute": PCI_ROOT}]))
+    yield template(
+        "claim", claim_spec(*requests, constraints=[{"matchAttribute": PCI_ROOT}])
+    )
     yield from _pods(size * 2)
 
 
-@register("backtracking", "7 devices of 10Gi out of 70Gi, a device of 20Gi listed first", size=100)
+@register(
+    "backtracking",
+    "7 devices of 10Gi out of 70Gi, a device of 20Gi listed first",
+    size=100,
+)
 def backtracking(size: int, random: Random) -> Iterator[Json]:
     """PartitionableBacktracking."""
     del random
@@ -95,14 +110,21 @@ def backtracking(size: int, random: Random) -> Iterator[Json]:
     for number in range(size):
         name = f"node-{number:05d}"
         sets = [
-            {"name": "cpu", "counters": amounts(**{f"cpu{index}": "1" for index in range(1, 9)})},
+            {
+                "name": "cpu",
+                "counters": amounts(**{f"cpu{index}": "1" for index in range(1, 9)}),
+            },
             {"name": "memory", "counters": amounts(memory="70Gi")},
         ]
         devices = []
         for index in range(1, 9):
-            memory = consumes("memory", amounts(memory="20Gi" if index == 1 else "10Gi"))
+            memory = consumes(
+                "memory", amounts(memory="20Gi" if index == 1 else "10Gi")
+            )
             taken = [*consumes("cpu", amounts(**{f"cpu{index}": "1"})), *memory]
-            devices.append(device(f"device-{index}", {"type": "gpu"}, consumesCounters=taken))
+            devices.append(
+                device(f"device-{index}", {"type": "gpu"}, consumesCounters=taken)
+            )
         yield node(name)
         yield resource_slice(f"{name}-counters", name, slices=2, sharedCounters=sets)
         yield resource_slice(f"{name}-devices", name, devices, slices=2)
@@ -116,24 +138,35 @@ def capacity(size: int, random: Random) -> Iterator[Json]:
     yield from classes()
     for number in range(size):
         yield from shared_node(f"node-{number:05d}", 2, random)
-    yield template("claim", claim_spec(exactly("gpu", GPU_CLASS, capacity={"requests": {"memory": "8Gi"}})))
+    yield template(
+        "claim",
+        claim_spec(exactly("gpu", GPU_CLASS, capacity={"requests": {"memory": "8Gi"}})),
+    )
     yield from _pods(size * 20)
 
 
-@register("first-available", "a prioritized list whose first entry no device matches", size=500)
+@register(
+    "first-available",
+    "a prioritized list whose first entry no device matches",
+    size=500,
+)
 def prioritized(size: int, random: Random) -> Iterator[Json]:
     """SteadyStateClusterResourceClaimTemplateFirstAvailable."""
     yield from classes()
     yield device_class("nothing", "false")
     for number in range(size):
         yield from gpu_node(f"node-{number:05d}", TEN, random)
-    wanted = first_available("gpu", ("none", "nothing", (), {}), ("some", GPU_CLASS, (), {}))
+    wanted = first_available(
+        "gpu", ("none", "nothing", (), {}), ("some", GPU_CLASS, (), {})
+    )
     yield template("claim", claim_spec(wanted))
     yield from _pods(size * TEN)
 
 
 @register(
-    "list-attributes", "32 requests with a value in common in lists of 47, 32 other devices listed first", size=500
+    "list-attributes",
+    "32 requests with a value in common in lists of 47, 32 other devices listed first",
+    size=500,
 )
 def list_attributes(size: int, random: Random) -> Iterator[Json]:
     """SchedulingWithResourceClaimTemplateListAttributes."""
@@ -143,14 +176,26 @@ def list_attributes(size: int, random: Random) -> Iterator[Json]:
     for number in range(size):
         name = f"node-{number:05d}"
         others = [
-            device(f"other-{one:02d}", {"type": "gpu", "groups": [f"other-{one}-{index}" for index in range(47)]})
+            device(
+                f"other-{one:02d}",
+                {
+                    "type": "gpu",
+                    "groups": [f"other-{one}-{index}" for index in range(47)],
+                },
+            )
             for one in range(32)
         ]
-        wanted = [device(f"wanted-{one:02d}", {"type": "gpu", "groups": common}) for one in range(32)]
+        wanted = [
+            device(f"wanted-{one:02d}", {"type": "gpu", "groups": common})
+            for one in range(32)
+        ]
         yield node(name)
         yield resource_slice(name, name, [*others, *wanted])
     requests = [exactly(f"gpu-{number}", GPU_CLASS) for number in range(32)]
-    yield template("claim", claim_spec(*requests, constraints=[{"matchAttribute": f"{DRIVER}/groups"}]))
+    yield template(
+        "claim",
+        claim_spec(*requests, constraints=[{"matchAttribute": f"{DRIVER}/groups"}]),
+    )
     yield from _pods(size)
 
 

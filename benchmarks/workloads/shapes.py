@@ -9,7 +9,18 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final
 
-from benchmarks.clusters import GPUS, MIXES, NIC, PLAIN, USED, Hardware, in_use, partitions, pods, shares
+from benchmarks.clusters import (
+    GPUS,
+    MIXES,
+    NIC,
+    PLAIN,
+    USED,
+    Hardware,
+    in_use,
+    partitions,
+    pods,
+    shares,
+)
 from benchmarks.limited import limited
 from benchmarks.nodes import GPU_CLASS, classes, gpu_node, shared_node
 from benchmarks.objects import DRIVER, Json, claim_spec, first_available, pod, template
@@ -25,9 +36,21 @@ FINE: Final = range(3, 78)
 """The same in 75 sizes."""
 
 
-@register("cluster-plain", "1, 2 or 4 GPUs of a node per pod", size=5000, hardware=PLAIN)
-@register("cluster-capacity", "10 sizes of memory on shared GPUs", size=5000, hardware=shares(SIZES))
-@register("cluster-nic", "a GPU and a network adapter on one PCIe root", size=5000, hardware=NIC)
+@register(
+    "cluster-plain", "1, 2 or 4 GPUs of a node per pod", size=5000, hardware=PLAIN
+)
+@register(
+    "cluster-capacity",
+    "10 sizes of memory on shared GPUs",
+    size=5000,
+    hardware=shares(SIZES),
+)
+@register(
+    "cluster-nic",
+    "a GPU and a network adapter on one PCIe root",
+    size=5000,
+    hardware=NIC,
+)
 @limited
 def whole(size: int, random: Random, hardware: Hardware) -> Iterator[Json]:
     """Pods of each kind as often as it weighs."""
@@ -56,17 +79,34 @@ def prioritized(size: int, random: Random) -> Iterator[Json]:
     for number in range(size):
         yield from gpu_node(f"node-{number:05d}", GPUS, random, random.choice(models))
     yield from in_use(size, USED, random)
-    orders = (("H200", "H100", "A100"), ("H100", "H200", "A100"), ("A100", "H100", "H200"))
+    orders = (
+        ("H200", "H100", "A100"),
+        ("H100", "H200", "A100"),
+        ("A100", "H100", "H200"),
+    )
     for order in orders:
         entries = [
-            (model.lower(), GPU_CLASS, [f"device.attributes['{DRIVER}'].model == '{model}'"], {"count": rank + 1})
+            (
+                model.lower(),
+                GPU_CLASS,
+                [f"device.attributes['{DRIVER}'].model == '{model}'"],
+                {"count": rank + 1},
+            )
             for rank, model in enumerate(order)
         ]
-        yield template(f"first-{order[0].lower()}", claim_spec(first_available("gpu", *entries)))
-    yield from pods(size * PODS, [f"first-{order[0].lower()}" for order in orders], random)
+        yield template(
+            f"first-{order[0].lower()}", claim_spec(first_available("gpu", *entries))
+        )
+    yield from pods(
+        size * PODS, [f"first-{order[0].lower()}" for order in orders], random
+    )
 
 
-@register("fine-capacity", "75 sizes of memory from 3Gi to 77Gi on shared GPUs of 80Gi", size=5000)
+@register(
+    "fine-capacity",
+    "75 sizes of memory from 3Gi to 77Gi on shared GPUs of 80Gi",
+    size=5000,
+)
 def fine(size: int, random: Random) -> Iterator[Json]:
     """Fine-grained capacity."""
     yield from classes()

@@ -22,7 +22,11 @@ OTHERS: Final = 9
 """Pods per node that share nothing."""
 
 
-@register("shared-claims", "a claim shared by 2 to 8 pods for every 5 nodes, and 9 other pods per node", size=5000)
+@register(
+    "shared-claims",
+    "a claim shared by 2 to 8 pods for every 5 nodes, and 9 other pods per node",
+    size=5000,
+)
 def sharing(size: int, random: Random) -> Iterator[Json]:
     """Shared claims for 1, 2 or 4 GPUs; every other one by pods that also want a GPU of their own."""
     yield from PLAIN.cluster(size, random)

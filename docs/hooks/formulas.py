@@ -11,7 +11,9 @@ from latex2mathml.converter import convert
 __all__ = ["on_page_content"]
 
 _INLINE: Final = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.DOTALL)
-_BLOCK: Final = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.DOTALL)
+_BLOCK: Final = re.compile(
+    r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.DOTALL
+)
 
 
 def on_page_content(html: str, **_: object) -> str:

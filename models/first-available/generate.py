@@ -54,9 +54,15 @@ def objects(times: int = 1) -> Iterator[Json]:
 def nodes(times: int) -> Iterator[Json]:
     """Nodes, each with GPUs of one model."""
     for model, number in NODES.items():
-        for name in (f"{model.lower()}-{place}" for place in range(1, number * times + 1)):
+        for name in (
+            f"{model.lower()}-{place}" for place in range(1, number * times + 1)
+        ):
             labels = {"kubernetes.io/hostname": name}
-            yield {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+            yield {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": name, "labels": labels},
+            }
             spec = {
                 "driver": DRIVER,
                 "nodeName": name,
@@ -64,25 +70,44 @@ def nodes(times: int) -> Iterator[Json]:
                 "devices": [gpu(model, number) for number in range(GPUS_PER_NODE)],
             }
             metadata = {"name": f"{name}-{DRIVER}"}
-            yield {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": metadata, "spec": spec}
+            yield {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceSlice",
+                "metadata": metadata,
+                "spec": spec,
+            }
 
 
 def gpu(model: str, number: int) -> Json:
     """A GPU, which can only be used whole."""
     capacity = {"memory": {"value": MEMORY[model]}}
-    return {"name": f"gpu-{number}", "attributes": {"model": {"string": model}}, "capacity": capacity}
+    return {
+        "name": f"gpu-{number}",
+        "attributes": {"model": {"string": model}},
+        "capacity": capacity,
+    }
 
 
 def device_class() -> Json:
     """Everything of the driver."""
     spec = {"selectors": [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]}
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": DRIVER}, "spec": spec}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": DRIVER},
+        "spec": spec,
+    }
 
 
 def template(workload: Workload) -> Json:
     """The claim of each pod."""
-    wishes = {f"{model.lower()}-x{count}": wish(model, count) for model, count in workload.wishes}
-    several = {"firstAvailable": [{"name": name, **one} for name, one in wishes.items()]}
+    wishes = {
+        f"{model.lower()}-x{count}": wish(model, count)
+        for model, count in workload.wishes
+    }
+    several = {
+        "firstAvailable": [{"name": name, **one} for name, one in wishes.items()]
+    }
     asked = several if len(wishes) > 1 else {"exactly": next(iter(wishes.values()))}
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -95,7 +120,11 @@ def template(workload: Workload) -> Json:
 def wish(model: str, count: int) -> Json:
     """So many GPUs of a model."""
     expression = f"device.attributes['{DRIVER}'].model == '{model}'"
-    return {"deviceClassName": DRIVER, "selectors": [{"cel": {"expression": expression}}], "count": count}
+    return {
+        "deviceClassName": DRIVER,
+        "selectors": [{"cel": {"expression": expression}}],
+        "count": count,
+    }
 
 
 def controller(workload: Workload) -> Json:
@@ -103,21 +132,30 @@ def controller(workload: Workload) -> Json:
     number = {"Deployment": "replicas", "Job": "parallelism"}[workload.kind]
     labels = {"app": workload.name}
     pod = {
-        "containers": [{"name": "main", "image": f"registry.example.com/{workload.name}:1"}],
+        "containers": [
+            {"name": "main", "image": f"registry.example.com/{workload.name}:1"}
+        ],
         "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": workload.name}],
     }
     return {
         "apiVersion": {"Deployment": "apps/v1", "Job": "batch/v1"}[workload.kind],
         "kind": workload.kind,
         "metadata": {"name": workload.name, "namespace": "ml"},
-        "spec": {number: workload.replicas, "template": {"metadata": {"labels": labels}, "spec": pod}},
+        "spec": {
+            number: workload.replicas,
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
     }
 
 
 def main() -> None:
     """Write the file."""
-    text = yaml.safe_dump_all(objects(), sort_keys=False, explicit_start=True, width=120)
-    Path(__file__).with_name("cluster.yaml").write_text("# Written by generate.py.\n" + text)
+    text = yaml.safe_dump_all(
+        objects(), sort_keys=False, explicit_start=True, width=120
+    )
+    Path(__file__).with_name("cluster.yaml").write_text(
+        "# Written by generate.py.\n" + text
+    )
 
 
 if __name__ == "__main__":

@@ -27,7 +27,12 @@ class Root:
     ethernet: str
 
 
-ROOTS = [Root(0x10, 0, ""), Root(0x20, 0, "ens65"), Root(0x90, 1, "ens129"), Root(0xA0, 1, "ens161")]
+ROOTS = [
+    Root(0x10, 0, ""),
+    Root(0x20, 0, "ens65"),
+    Root(0x90, 1, "ens129"),
+    Root(0xA0, 1, "ens161"),
+]
 GPUS_PER_ROOT = 2
 
 
@@ -44,13 +49,29 @@ class Workload:
 
 # In the order of arrival: the order in which first fit serves them.
 WORKLOADS = [
-    Workload("StatefulSet", "ingest", 3, "two-ethernets", "registry.example.com/ingest:9"),
+    Workload(
+        "StatefulSet", "ingest", 3, "two-ethernets", "registry.example.com/ingest:9"
+    ),
     Workload("Deployment", "rerank", 5, "gpu", "registry.example.com/serve:31"),
     Workload("Job", "train", 2, "two-gpus-one-rdma", "registry.example.com/train:6"),
-    Workload("Job", "pretrain", 1, "four-gpus-two-rdma", "registry.example.com/train:6"),
+    Workload(
+        "Job", "pretrain", 1, "four-gpus-two-rdma", "registry.example.com/train:6"
+    ),
     Workload("Deployment", "notebooks", 6, "gpu", "registry.example.com/notebook:5"),
-    Workload("StatefulSet", "storage-gateway", 1, "rdma-of-numa-1", "registry.example.com/gateway:4"),
-    Workload("Job", "rdma-benchmark", 1, "all-rdma-of-numa-1", "registry.example.com/perftest:2"),
+    Workload(
+        "StatefulSet",
+        "storage-gateway",
+        1,
+        "rdma-of-numa-1",
+        "registry.example.com/gateway:4",
+    ),
+    Workload(
+        "Job",
+        "rdma-benchmark",
+        1,
+        "all-rdma-of-numa-1",
+        "registry.example.com/perftest:2",
+    ),
     Workload("Job", "finetune", 5, "aligned-pair", "registry.example.com/finetune:17"),
 ]
 
@@ -82,7 +103,10 @@ class Dumper(yaml.SafeDumper):
         return True
 
 
-Dumper.add_representer(Flow, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data, True))
+Dumper.add_representer(
+    Flow,
+    lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data, True),
+)
 
 
 def attributes(**values: str | int | bool) -> dict[str, Object]:
@@ -93,8 +117,17 @@ def attributes(**values: str | int | bool) -> dict[str, Object]:
 
 def device(name: str, own: dict[str, Object], root: Root, **more: Object) -> Object:
     """Return a device with its own attributes and those of its place in the node."""
-    place = {NUMA_NODE: {"int": root.numa}, PCIE_ROOT: {"string": f"pci0000:{root.bus:02x}"}}
-    return {"name": name, "attributes": Flow({key: Flow(value) for key, value in {**own, **place}.items()}), **more}
+    place = {
+        NUMA_NODE: {"int": root.numa},
+        PCIE_ROOT: {"string": f"pci0000:{root.bus:02x}"},
+    }
+    return {
+        "name": name,
+        "attributes": Flow(
+            {key: Flow(value) for key, value in {**own, **place}.items()}
+        ),
+        **more,
+    }
 
 
 def gpus(node: str) -> list[Object]:
@@ -109,10 +142,15 @@ def gpus(node: str) -> list[Object]:
             brand="Nvidia",
             architecture="Ampere",
         )
-        own |= {"cudaComputeCapability": {"version": "8.0.0"}, "driverVersion": {"version": "580.95.5"}}
+        own |= {
+            "cudaComputeCapability": {"version": "8.0.0"},
+            "driverVersion": {"version": "580.95.5"},
+        }
         address = f"0000:{root.bus:02x}:{0x1C + number % GPUS_PER_ROOT:02x}.0"
         own["resource.kubernetes.io/pciBusID"] = {"string": address}
-        result.append(device(f"gpu-{number}", own, root, capacity=Flow(memory=Flow(value="40Gi"))))
+        result.append(
+            device(f"gpu-{number}", own, root, capacity=Flow(memory=Flow(value="40Gi")))
+        )
     return result
 
 
@@ -136,13 +174,16 @@ def adapters(node: str) -> list[Object]:
             )
             result.append(device(f"pci-0000-{root.bus:02x}-01-0", own, root))
         own = attributes(
-            rdmaDevice=f"rdmap{root.bus}s27", **common(root, "1b.0", "Elastic Fabric Adapter (EFA)", rdma=True)
+            rdmaDevice=f"rdmap{root.bus}s27",
+            **common(root, "1b.0", "Elastic Fabric Adapter (EFA)", rdma=True),
         )
         result.append(device(f"pci-0000-{root.bus:02x}-1b-0", own, root))
     return result
 
 
-def common(root: Root, function: str, model: str, *, rdma: bool) -> dict[str, str | int | bool]:
+def common(
+    root: Root, function: str, model: str, *, rdma: bool
+) -> dict[str, str | int | bool]:
     """Return what an adapter of either kind tells about itself."""
     return {
         "numaNode": root.numa,
@@ -166,8 +207,15 @@ def resource_slice(driver: str, node: str, devices: list[Object]) -> Object:
 
 def node_object(name: str) -> Object:
     """Return the Node."""
-    labels = {"kubernetes.io/hostname": name, "node.kubernetes.io/instance-type": "p4d.24xlarge"}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+    labels = {
+        "kubernetes.io/hostname": name,
+        "node.kubernetes.io/instance-type": "p4d.24xlarge",
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+    }
 
 
 # --- classes, templates, pods ---------------------------------------------------------------------------------------
@@ -199,19 +247,26 @@ def on_numa_1(name: str, count: Object) -> Object:
     """Return a request for RDMA adapters beside the second processor."""
     cel = f"device.attributes['{NIC_DRIVER}'].numaNode == 1"
     selectors = [{"cel": {"expression": cel}}]
-    return {"name": name, "exactly": {"deviceClassName": "rdma.dra.net", "selectors": selectors, **count}}
+    return {
+        "name": name,
+        "exactly": {"deviceClassName": "rdma.dra.net", "selectors": selectors, **count},
+    }
 
 
 def claim(requests: list[Object], *constraints: Object) -> Object:
     """Return what a claim asks for."""
-    return {"requests": requests, **({"constraints": list(constraints)} if constraints else {})}
+    return {
+        "requests": requests,
+        **({"constraints": list(constraints)} if constraints else {}),
+    }
 
 
 TEMPLATES: dict[str, Object] = {
     "gpu": claim([request("gpu", "gpu.nvidia.com")]),
     "rdma-of-numa-1": claim([on_numa_1("nic", {})]),
     "two-ethernets": claim(
-        [request("uplink", "ethernet.dra.net", 2)], {"requests": ["uplink"], "distinctAttribute": NUMA_NODE}
+        [request("uplink", "ethernet.dra.net", 2)],
+        {"requests": ["uplink"], "distinctAttribute": NUMA_NODE},
     ),
     "aligned-pair": claim(
         [request("gpu", "gpu.nvidia.com"), request("nic", "rdma.dra.net")],
@@ -242,18 +297,41 @@ def template(name: str) -> Object:
 def workload(item: Workload) -> Object:
     """Return the Deployment, StatefulSet or Job of a workload."""
     labels = {"app": item.name}
-    container = {"name": "main", "image": item.image, "resources": {"claims": [{"name": "devices"}]}}
+    container = {
+        "name": "main",
+        "image": item.image,
+        "resources": {"claims": [{"name": "devices"}]},
+    }
     claims = [{"name": "devices", "resourceClaimTemplateName": item.template}]
     spec: Object = {"containers": [container], "resourceClaims": claims}
     pod: Object = {"metadata": {"labels": labels}, "spec": spec}
     metadata = {"name": item.name, "namespace": NAMESPACE}
     if item.kind == "Job":
         spec["restartPolicy"] = "Never"
-        job = {"parallelism": item.replicas, "completions": item.replicas, "template": pod}
-        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": job}
+        job = {
+            "parallelism": item.replicas,
+            "completions": item.replicas,
+            "template": pod,
+        }
+        return {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": metadata,
+            "spec": job,
+        }
     more = {"serviceName": item.name} if item.kind == "StatefulSet" else {}
-    replicated = {"replicas": item.replicas, **more, "selector": {"matchLabels": labels}, "template": pod}
-    return {"apiVersion": "apps/v1", "kind": item.kind, "metadata": metadata, "spec": replicated}
+    replicated = {
+        "replicas": item.replicas,
+        **more,
+        "selector": {"matchLabels": labels},
+        "template": pod,
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": item.kind,
+        "metadata": metadata,
+        "spec": replicated,
+    }
 
 
 def fold(line: str) -> str:
@@ -268,9 +346,13 @@ def fold(line: str) -> str:
 
 def write(path: Path, objects: list[Object]) -> None:
     """Write ``objects`` as one file of YAML documents."""
-    dumped = yaml.dump_all(objects, Dumper=Dumper, sort_keys=False, width=10_000, explicit_start=True)
+    dumped = yaml.dump_all(
+        objects, Dumper=Dumper, sort_keys=False, width=10_000, explicit_start=True
+    )
     text = "".join(fold(line) + "\n" for line in dumped.splitlines())
-    path.write_text("# Written by generate.py: change the constants there, not this file.\n" + text)
+    path.write_text(
+        "# Written by generate.py: change the constants there, not this file.\n" + text
+    )
     print(f"{path.parent.name}/{path.name}: {len(objects)} objects")
 
 

@@ -18,7 +18,9 @@ import yaml
 NODES = ["h100-1", "h100-2"]
 GPUS_PER_NODE = 8
 WIDTH = 120  # of the written lines
-GPUS_PER_SLICE = 2  # 26 devices each; a slice whose devices consume counters holds at most 64
+GPUS_PER_SLICE = (
+    2  # 26 devices each; a slice whose devices consume counters holds at most 64
+)
 
 
 @dataclass(frozen=True)
@@ -53,16 +55,44 @@ RUNNING = [
 
 # In the order of arrival: the order in which first fit serves them.
 WORKLOADS = [
-    Workload("Deployment", "notebooks", 12, "mig-1g", "registry.example.com/notebook:5"),
-    Workload("Job", "evaluate-small", 4, "mig-1g-wide", "registry.example.com/evaluate:12"),
+    Workload(
+        "Deployment", "notebooks", 12, "mig-1g", "registry.example.com/notebook:5"
+    ),
+    Workload(
+        "Job", "evaluate-small", 4, "mig-1g-wide", "registry.example.com/evaluate:12"
+    ),
     Workload("Deployment", "chat-8b", 2, "mig-3g", "registry.example.com/serve:31"),
-    Workload("Deployment", "transcode", 5, "mig-1g-media", "registry.example.com/transcode:3"),
+    Workload(
+        "Deployment", "transcode", 5, "mig-1g-media", "registry.example.com/transcode:3"
+    ),
     Workload("Deployment", "embed", 4, "mig-2g", "registry.example.com/embed:8"),
-    Workload("StatefulSet", "draft-and-target", 1, "draft-and-target", "registry.example.com/serve:31"),
-    Workload("Deployment", "notebooks-course", 9, "mig-1g", "registry.example.com/notebook:5"),
-    Workload("Job", "train-and-evaluate", 1, "train-and-evaluate", "registry.example.com/finetune:17"),
-    Workload("Deployment", "rerank", 2, "four-or-three-or-two-twos", "registry.example.com/serve:31"),
-    Workload("Job", "evaluate-large", 2, "mig-1g-wide", "registry.example.com/evaluate:12"),
+    Workload(
+        "StatefulSet",
+        "draft-and-target",
+        1,
+        "draft-and-target",
+        "registry.example.com/serve:31",
+    ),
+    Workload(
+        "Deployment", "notebooks-course", 9, "mig-1g", "registry.example.com/notebook:5"
+    ),
+    Workload(
+        "Job",
+        "train-and-evaluate",
+        1,
+        "train-and-evaluate",
+        "registry.example.com/finetune:17",
+    ),
+    Workload(
+        "Deployment",
+        "rerank",
+        2,
+        "four-or-three-or-two-twos",
+        "registry.example.com/serve:31",
+    ),
+    Workload(
+        "Job", "evaluate-large", 2, "mig-1g-wide", "registry.example.com/evaluate:12"
+    ),
     Workload("Job", "finetune", 2, "mig-4g", "registry.example.com/finetune:17"),
     Workload("Job", "distill", 3, "mig-4g", "registry.example.com/finetune:17"),
     Workload("Job", "benchmark", 1, "gpu", "registry.example.com/benchmark:2"),
@@ -103,8 +133,20 @@ class Profile:
 
     def capacity(self) -> dict[str, str]:
         """Return the amounts an instance has, under the names of ``WHOLE``."""
-        amounts = (self.memory, self.multiprocessors, self.copy_engines, self.decoders, 0)
-        return dict(zip(WHOLE, map(str, (*amounts, self.jpeg_engines, self.ofa_engines)), strict=True))
+        amounts = (
+            self.memory,
+            self.multiprocessors,
+            self.copy_engines,
+            self.decoders,
+            0,
+        )
+        return dict(
+            zip(
+                WHOLE,
+                map(str, (*amounts, self.jpeg_engines, self.ofa_engines)),
+                strict=True,
+            )
+        )
 
 
 PROFILES = [
@@ -136,7 +178,10 @@ class Dumper(yaml.SafeDumper):
         return True
 
 
-Dumper.add_representer(Flow, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data, True))
+Dumper.add_representer(
+    Flow,
+    lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data, True),
+)
 
 
 def flow(values: dict[str, Object]) -> Flow:
@@ -146,23 +191,38 @@ def flow(values: dict[str, Object]) -> Flow:
 
 def counters(amounts: dict[str, str], slices: range) -> Flow:
     """Return counters of ``amounts`` and one counter of 1 for each memory slice."""
-    kebab = {"copyEngines": "copy-engines", "jpegEngines": "jpeg-engines", "ofaEngines": "ofa-engines"}
+    kebab = {
+        "copyEngines": "copy-engines",
+        "jpegEngines": "jpeg-engines",
+        "ofaEngines": "ofa-engines",
+    }
     named = {kebab.get(name, name): {"value": value} for name, value in amounts.items()}
     return flow(named | {f"memory-slice-{i}": {"value": "1"} for i in slices})
 
 
 def counter_set(gpu: int) -> Object:
     """Return everything a GPU can give to its partitions."""
-    return {"name": f"gpu-{gpu}-counters", "counters": counters(WHOLE, range(MEMORY_SLICES))}
+    return {
+        "name": f"gpu-{gpu}-counters",
+        "counters": counters(WHOLE, range(MEMORY_SLICES)),
+    }
 
 
-def device(name: str, gpu: int, attributes: dict[str, Object], amounts: dict[str, str], slices: range) -> Object:
+def device(
+    name: str,
+    gpu: int,
+    attributes: dict[str, Object],
+    amounts: dict[str, str],
+    slices: range,
+) -> Object:
     """Return one device of a slice: a whole GPU or one placement of a MIG profile on it."""
     return {
         "name": name,
         "attributes": flow(attributes),
         "capacity": flow({key: {"value": value} for key, value in amounts.items()}),
-        "consumesCounters": [{"counterSet": f"gpu-{gpu}-counters", "counters": counters(amounts, slices)}],
+        "consumesCounters": [
+            {"counterSet": f"gpu-{gpu}-counters", "counters": counters(amounts, slices)}
+        ],
     }
 
 
@@ -176,13 +236,25 @@ def devices(node: str, gpu: int) -> list[Object]:
         "cudaComputeCapability": {"version": "9.0.0"},
         "cudaDriverVersion": {"version": "13.0.0"},
         "driverVersion": {"version": "580.95.5"},
-        "resource.kubernetes.io/pciBusID": {"string": f"0000:{0x40 + 0x10 * gpu:02x}:00.0"},
-        "resource.kubernetes.io/pcieRoot": {"string": f"pci0000:{0x40 + 0x10 * gpu:02x}"},
+        "resource.kubernetes.io/pciBusID": {
+            "string": f"0000:{0x40 + 0x10 * gpu:02x}:00.0"
+        },
+        "resource.kubernetes.io/pcieRoot": {
+            "string": f"pci0000:{0x40 + 0x10 * gpu:02x}"
+        },
     }
-    whole = {"type": {"string": "gpu"}, "uuid": {"string": gpu_uuid}, "index": {"int": gpu}} | common
+    whole = {
+        "type": {"string": "gpu"},
+        "uuid": {"string": gpu_uuid},
+        "index": {"int": gpu},
+    } | common
     result = [device(f"gpu-{gpu}", gpu, whole, WHOLE, range(MEMORY_SLICES))]
     for profile in PROFILES:
-        own = {"type": {"string": "mig"}, "profile": {"string": profile.name}, "parentUUID": {"string": gpu_uuid}}
+        own = {
+            "type": {"string": "mig"},
+            "profile": {"string": profile.name},
+            "parentUUID": {"string": gpu_uuid},
+        }
         attributes = own | {"parentIndex": {"int": gpu}} | common
         plain = profile.name.replace(".", "").replace("+", "-")
         for start in profile.starts:
@@ -194,9 +266,19 @@ def devices(node: str, gpu: int) -> list[Object]:
 
 def resource_slices(node: str, gpus: int) -> list[Object]:
     """Return the pool of a node: a slice with the counters, then slices with the devices of a few GPUs each."""
-    groups = [range(i, min(i + GPUS_PER_SLICE, gpus)) for i in range(0, gpus, GPUS_PER_SLICE)]
-    parts: list[tuple[str, Object]] = [("counters", {"sharedCounters": [counter_set(i) for i in range(gpus)]})]
-    parts += [(f"gpus-{group[0]}", {"devices": [item for i in group for item in devices(node, i)]}) for group in groups]
+    groups = [
+        range(i, min(i + GPUS_PER_SLICE, gpus)) for i in range(0, gpus, GPUS_PER_SLICE)
+    ]
+    parts: list[tuple[str, Object]] = [
+        ("counters", {"sharedCounters": [counter_set(i) for i in range(gpus)]})
+    ]
+    parts += [
+        (
+            f"gpus-{group[0]}",
+            {"devices": [item for i in group for item in devices(node, i)]},
+        )
+        for group in groups
+    ]
     pool = {"name": node, "generation": 1, "resourceSliceCount": len(parts)}
     return [
         {
@@ -211,8 +293,15 @@ def resource_slices(node: str, gpus: int) -> list[Object]:
 
 def node_object(name: str) -> Object:
     """Return the Node."""
-    labels = {"kubernetes.io/hostname": name, "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+    labels = {
+        "kubernetes.io/hostname": name,
+        "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+    }
 
 
 # --- classes, templates, pods ---------------------------------------------------------------------------------------
@@ -220,7 +309,9 @@ def node_object(name: str) -> Object:
 
 def device_class(name: str, kind: str) -> Object:
     """Return the class of whole GPUs or of MIG devices."""
-    cel = f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == '{kind}'"
+    cel = (
+        f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == '{kind}'"
+    )
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "DeviceClass",
@@ -271,8 +362,17 @@ TEMPLATES: dict[str, Object] = {
         ],
         "constraints": [{"requests": ["mig"], **SAME_GPU}],
     },
-    "gpu": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]},
-    "two-gpus": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 2}}]},
+    "gpu": {
+        "requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]
+    },
+    "two-gpus": {
+        "requests": [
+            {
+                "name": "gpu",
+                "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 2},
+            }
+        ]
+    },
 }
 
 
@@ -288,7 +388,11 @@ def template(name: str) -> Object:
 
 def pod_spec(claim: Object, image: str) -> Object:
     """Return the spec of a pod with one container and one claim."""
-    container = {"name": "main", "image": image, "resources": {"claims": [{"name": "device"}]}}
+    container = {
+        "name": "main",
+        "image": image,
+        "resources": {"claims": [{"name": "device"}]},
+    }
     return {"containers": [container], "resourceClaims": [{"name": "device", **claim}]}
 
 
@@ -300,19 +404,45 @@ def workload(item: Workload) -> Object:
     metadata = {"name": item.name, "namespace": NAMESPACE}
     if item.kind == "Job":
         spec["restartPolicy"] = "Never"
-        job = {"parallelism": item.replicas, "completions": item.replicas, "template": pod}
-        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": job}
+        job = {
+            "parallelism": item.replicas,
+            "completions": item.replicas,
+            "template": pod,
+        }
+        return {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": metadata,
+            "spec": job,
+        }
     more = {"serviceName": item.name} if item.kind == "StatefulSet" else {}
-    replicated = {"replicas": item.replicas, **more, "selector": {"matchLabels": labels}, "template": pod}
-    return {"apiVersion": "apps/v1", "kind": item.kind, "metadata": metadata, "spec": replicated}
+    replicated = {
+        "replicas": item.replicas,
+        **more,
+        "selector": {"matchLabels": labels},
+        "template": pod,
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": item.kind,
+        "metadata": metadata,
+        "spec": replicated,
+    }
 
 
 def allocated(item: Running) -> Object:
     """Return a ResourceClaim with the devices it holds."""
     request = TEMPLATES[item.template]["requests"][0]["name"]
-    results = [{"request": request, "driver": DRIVER, "pool": item.node, "device": name} for name in item.devices]
+    results = [
+        {"request": request, "driver": DRIVER, "pool": item.node, "device": name}
+        for name in item.devices
+    ]
     fields = [{"key": "metadata.name", "operator": "In", "values": [item.node]}]
-    user = {"resource": "pods", "name": item.name, "uid": str(uuid.uuid5(uuid.NAMESPACE_DNS, f"pod/{item.name}"))}
+    user = {
+        "resource": "pods",
+        "name": item.name,
+        "uid": str(uuid.uuid5(uuid.NAMESPACE_DNS, f"pod/{item.name}")),
+    }
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
@@ -330,13 +460,22 @@ def allocated(item: Running) -> Object:
 
 def smallest() -> list[Object]:
     """Return one node with one GPU, and two pods of which the first can block the second."""
-    objects = [node_object("h100"), *resource_slices("h100", 1), device_class("mig.nvidia.com", "mig")]
+    objects = [
+        node_object("h100"),
+        *resource_slices("h100", 1),
+        device_class("mig.nvidia.com", "mig"),
+    ]
     for name, profile in {"small": "1g.10gb", "large": "4g.40gb"}.items():
         claim = {"devices": {"requests": [mig("mig", profile)]}}
         metadata = {"name": name, "namespace": "default"}
         spec = pod_spec({"resourceClaimName": name}, "registry.example.com/serve:31")
         objects += [
-            {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata, "spec": claim},
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceClaim",
+                "metadata": metadata,
+                "spec": claim,
+            },
             {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec},
         ]
     return objects
@@ -354,9 +493,14 @@ def fold(line: str) -> str:
 
 def write(path: Path, objects: list[Object]) -> None:
     """Write ``objects`` as one file of YAML documents."""
-    dumped = yaml.dump_all(objects, Dumper=Dumper, sort_keys=False, width=10_000, explicit_start=True)
+    dumped = yaml.dump_all(
+        objects, Dumper=Dumper, sort_keys=False, width=10_000, explicit_start=True
+    )
     text = "".join(fold(line) + "\n" for line in dumped.splitlines())
-    path.write_text("# Written by models/h100-mig/generate.py: change the constants there, not this file.\n" + text)
+    path.write_text(
+        "# Written by models/h100-mig/generate.py: change the constants there, not this file.\n"
+        + text
+    )
     print(f"{path.parent.name}/{path.name}: {len(objects)} objects")
 
 
@@ -365,9 +509,15 @@ def main() -> None:
     here = Path(__file__).resolve().parent
     slices = [item for node in NODES for item in resource_slices(node, GPUS_PER_NODE)]
     write(here / "nodes-and-slices.yaml", [*map(node_object, NODES), *slices])
-    write(here / "classes.yaml", [device_class("gpu.nvidia.com", "gpu"), device_class("mig.nvidia.com", "mig")])
+    write(
+        here / "classes.yaml",
+        [device_class("gpu.nvidia.com", "gpu"), device_class("mig.nvidia.com", "mig")],
+    )
     used = dict.fromkeys(item.template for item in WORKLOADS)
-    write(here / "claims.yaml", [*map(template, used), *map(allocated, RUNNING), *map(workload, WORKLOADS)])
+    write(
+        here / "claims.yaml",
+        [*map(template, used), *map(allocated, RUNNING), *map(workload, WORKLOADS)],
+    )
     write(here.parent / "h100-mig-smallest" / "cluster.yaml", smallest())
 
 

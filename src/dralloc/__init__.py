@@ -14,24 +14,31 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from dralloc.across import Across
-    from dralloc.allocate import allocate, compare
-    from dralloc.budget import Cap
-    from dralloc.choices import Choices, Goal, Mode, Options
-    from dralloc.cluster import Cluster
-    from dralloc.comparison import Comparison
-    from dralloc.errors import ChoiceError, DrallocError, InputError
-    from dralloc.example import example
-    from dralloc.explain import Explanation, explain
-    from dralloc.features import Features
-    from dralloc.limits import Limits
-    from dralloc.load import load
-    from dralloc.plan import Plan
-    from dralloc.solvers.policies import OfferedNode, OrderedPolicy, Policy, WaitingPod
-    from dralloc.stranded import Stranding, stranded
-    from dralloc.study import study
-    from dralloc.validate import Validation, Violation, validate
-    from dralloc.whatif import defragment, drain, fewest_nodes, headroom, partition_layout, preempt
+    from dralloc.ask.allocate import allocate, compare
+    from dralloc.ask.explain import Explanation, explain
+    from dralloc.ask.stranded import Stranding, stranded
+    from dralloc.ask.whatif import (
+        defragment,
+        drain,
+        fewest_nodes,
+        headroom,
+        partition_layout,
+        preempt,
+    )
+    from dralloc.lab.study import study
+    from dralloc.lint.validate import Validation, Violation, validate
+    from dralloc.objects.across import Across
+    from dralloc.objects.budget import Cap
+    from dralloc.objects.choices import Choices, Goal, Mode, Options
+    from dralloc.objects.cluster import Cluster
+    from dralloc.objects.errors import ChoiceError, DrallocError, InputError
+    from dralloc.objects.example import example
+    from dralloc.objects.features import Features
+    from dralloc.objects.limits import Limits
+    from dralloc.objects.load import load
+    from dralloc.show.comparison import Comparison
+    from dralloc.show.plan import Plan
+    from dralloc.solve.policies import OfferedNode, OrderedPolicy, Policy, WaitingPod
 
 __all__ = [
     "Across",
@@ -75,24 +82,31 @@ __all__ = [
 __version__: str
 
 _NAMES: Final = {
-    "across": ("Across",),
-    "allocate": ("allocate", "compare"),
-    "budget": ("Cap",),
-    "choices": ("Choices", "Goal", "Mode", "Options"),
-    "cluster": ("Cluster",),
-    "comparison": ("Comparison",),
-    "errors": ("ChoiceError", "DrallocError", "InputError"),
-    "example": ("example",),
-    "explain": ("Explanation", "explain"),
-    "features": ("Features",),
-    "limits": ("Limits",),
-    "load": ("load",),
-    "plan": ("Plan",),
-    "solvers.policies": ("OfferedNode", "OrderedPolicy", "Policy", "WaitingPod"),
-    "stranded": ("Stranding", "stranded"),
-    "study": ("study",),
-    "validate": ("Validation", "Violation", "validate"),
-    "whatif": ("defragment", "drain", "fewest_nodes", "headroom", "partition_layout", "preempt"),
+    "objects.across": ("Across",),
+    "ask.allocate": ("allocate", "compare"),
+    "objects.budget": ("Cap",),
+    "objects.choices": ("Choices", "Goal", "Mode", "Options"),
+    "objects.cluster": ("Cluster",),
+    "show.comparison": ("Comparison",),
+    "objects.errors": ("ChoiceError", "DrallocError", "InputError"),
+    "objects.example": ("example",),
+    "ask.explain": ("Explanation", "explain"),
+    "objects.features": ("Features",),
+    "objects.limits": ("Limits",),
+    "objects.load": ("load",),
+    "show.plan": ("Plan",),
+    "solve.policies": ("OfferedNode", "OrderedPolicy", "Policy", "WaitingPod"),
+    "ask.stranded": ("Stranding", "stranded"),
+    "lab.study": ("study",),
+    "lint.validate": ("Validation", "Violation", "validate"),
+    "ask.whatif": (
+        "defragment",
+        "drain",
+        "fewest_nodes",
+        "headroom",
+        "partition_layout",
+        "preempt",
+    ),
 }
 """What each submodule offers here."""
 

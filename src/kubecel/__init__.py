@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from kubecel.cost import COST_LIMIT
     from kubecel.device import CelDevice, convert_device, device_from_wire
     from kubecel.environment import ALL_GATES, FeatureGates
-    from kubecel.errors import CelCompileError, CelError, CelRuntimeError, QuantitySyntaxError, explain
+    from kubecel.errors import (
+        CelCompileError,
+        CelError,
+        CelRuntimeError,
+        QuantitySyntaxError,
+        explain,
+    )
     from kubecel.literals import string_literal
     from kubecel.quantity import NANOS, Format, Quantity, parse_quantity
     from kubecel.reads import Reads
@@ -72,7 +78,13 @@ _NAMES: Final = {
     "cost": ("COST_LIMIT",),
     "device": ("CelDevice", "convert_device", "device_from_wire"),
     "environment": ("ALL_GATES", "FeatureGates"),
-    "errors": ("CelCompileError", "CelError", "CelRuntimeError", "QuantitySyntaxError", "explain"),
+    "errors": (
+        "CelCompileError",
+        "CelError",
+        "CelRuntimeError",
+        "QuantitySyntaxError",
+        "explain",
+    ),
     "literals": ("string_literal",),
     "quantity": ("Format", "NANOS", "Quantity", "parse_quantity"),
     "reads": ("Reads",),

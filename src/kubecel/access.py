@@ -30,7 +30,15 @@ from kubecel.runtime_types import EXTENSION_TYPES, NamedFormat, go_name, type_na
 _MAX_SHOWN: Final = 1000
 """So much of a key is shown."""
 
-__all__ = ["AccessStep", "chain", "check_key", "device", "handed_on", "or_else", "present"]
+__all__ = [
+    "AccessStep",
+    "chain",
+    "check_key",
+    "device",
+    "handed_on",
+    "or_else",
+    "present",
+]
 
 _KEYS: Final = frozenset({str, int, Uint, bool, float})
 
@@ -53,12 +61,20 @@ def device() -> Compiled:
     return Compiled(lambda frame: frame[DEVICE_SLOT], 1, attribute=True, base=1)
 
 
-def chain(base: Compiled, steps: Sequence[AccessStep], *, of_device: bool, may_be_optional: bool) -> Compiled:
+def chain(
+    base: Compiled,
+    steps: Sequence[AccessStep],
+    *,
+    of_device: bool,
+    may_be_optional: bool,
+) -> Compiled:
     """A chain of steps from a base; `of_device` says that the base is the variable ``device``."""
     start = base.base if base.attribute else 1
     cost = base.cost + (0 if base.attribute else 1)
     if may_be_optional or any(step.optional for step in steps):
-        return Compiled(_optional_chain(base.run, steps), cost, attribute=True, base=start)
+        return Compiled(
+            _optional_chain(base.run, steps), cost, attribute=True, base=start
+        )
     cost += sum(step.cost + step.key.cost for step in steps)
     steps_taken = steps[:-1] if steps[-1].test else steps
     run = _device_chain(steps_taken) if of_device else None
@@ -180,7 +196,11 @@ def _optional_chain(base: Run, steps: Sequence[AccessStep]) -> Run:
         for key, key_cost, step in plan:
             frame[COST] += key_cost
             optional = optional or step.optional
-            value = _look(value, key(frame)) if optional or step.test else _get(value, key(frame))
+            value = (
+                _look(value, key(frame))
+                if optional or step.test
+                else _get(value, key(frame))
+            )
             if step.test and not optional:
                 frame[COST] += step.cost
                 return value is not MISSING
@@ -205,7 +225,11 @@ def _get(value: Value, key: Value) -> Value:
 def _test(operand: Run, name: str) -> Run:
     def run(frame: Frame) -> bool:
         value = operand(frame)
-        return name in value if type(value) is TextMap else _look(value, name) is not MISSING
+        return (
+            name in value
+            if type(value) is TextMap
+            else _look(value, name) is not MISSING
+        )
 
     return run
 

@@ -39,6 +39,14 @@ UNSET: Final = Unset.UNSET
 """An attribute that has none of the known fields; every CEL selector fails on its device."""
 
 AttributeValue: TypeAlias = (
-    bool | int | str | Version | tuple[bool, ...] | tuple[int, ...] | tuple[str, ...] | tuple[Version, ...] | Unset
+    bool
+    | int
+    | str
+    | Version
+    | tuple[bool, ...]
+    | tuple[int, ...]
+    | tuple[str, ...]
+    | tuple[Version, ...]
+    | Unset
 )
 """What an attribute holds. `Version` is a `str`, and `bool` an `int`: compare types before values."""

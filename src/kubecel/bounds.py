@@ -72,7 +72,9 @@ class Size:
 
     def times(self, other: Size) -> Size:
         """The size of so many of the other."""
-        return Size(min(self.low * other.low, _LIMIT), min(self.high * other.high, _LIMIT))
+        return Size(
+            min(self.low * other.low, _LIMIT), min(self.high * other.high, _LIMIT)
+        )
 
     def or_(self, other: Size) -> Size:
         """The range of both."""
@@ -89,7 +91,11 @@ UNKNOWN: Final = Size(0, _LIMIT)
 
 def _domains(of: str, value: int) -> dict[Path, int]:
     """A map by domain of maps by identifier."""
-    inner = {(of, VALUES): _MAX_NAMES, (of, VALUES, KEYS): _MAX_IDENTIFIER, (of, VALUES, VALUES): value}
+    inner = {
+        (of, VALUES): _MAX_NAMES,
+        (of, VALUES, KEYS): _MAX_IDENTIFIER,
+        (of, VALUES, VALUES): value,
+    }
     return {(of,): _MAX_NAMES, (of, KEYS): _MAX_DOMAIN, **inner}
 
 

@@ -26,10 +26,17 @@ _Check: TypeAlias = Callable[[Sequence[Value]], None]
 _SCALARS: Final = frozenset({"bool", "int", "uint", "double", "string", "bytes"})
 
 
-def call(name: str, overloads: Sequence[Overload], args: Sequence[Compiled], types: Sequence[Type]) -> Compiled:
+def call(
+    name: str,
+    overloads: Sequence[Overload],
+    args: Sequence[Compiled],
+    types: Sequence[Type],
+) -> Compiled:
     """A call of a function that the checker resolved to one or more overloads."""
     impl, rule, check = _implementation(name, overloads, types)
-    effort = next((overload.effort for overload in overloads if overload.effort is not None), None)
+    effort = next(
+        (overload.effort for overload in overloads if overload.effort is not None), None
+    )
     checked = impl if check is None else _checked(impl, check)
     cost = sum(arg.cost for arg in args)
     if all(arg.value is not MISSING for arg in args):
@@ -40,10 +47,14 @@ def call(name: str, overloads: Sequence[Overload], args: Sequence[Compiled], typ
             return fixed(lambda: checked(*values), cost + own)
     if rule is None and effort is None:
         return Compiled(_run(checked, args), cost + 1)
-    return Compiled(_run_with_rules(impl, tuple(arg.run for arg in args), check, rule, effort), cost)
+    return Compiled(
+        _run_with_rules(impl, tuple(arg.run for arg in args), check, rule, effort), cost
+    )
 
 
-def _own_cost(rule: CostRule | None, check: _Check | None, values: Sequence[Value]) -> int:
+def _own_cost(
+    rule: CostRule | None, check: _Check | None, values: Sequence[Value]
+) -> int:
     """The cost of a call with known arguments; 1 if it fails for their types."""
     if rule is None:
         return 1
@@ -62,12 +73,18 @@ def _implementation(
     first = overloads[0]
     if len(overloads) > 1:
         rule = first.cost if first.by_name else None
-        return (first.impl if first.checks else _dispatcher(name, first, len(types))), rule, None
+        return (
+            (first.impl if first.checks else _dispatcher(name, first, len(types))),
+            rule,
+            None,
+        )
     if first.checks:
         return first.impl, first.cost, None
     tests = tuple(
         (position, runtime_test(wanted))
-        for position, (given, wanted) in enumerate(zip(types, first.params, strict=True))
+        for position, (given, wanted) in enumerate(
+            zip(types, first.params, strict=True)
+        )
         if not _proven(given, wanted)
     )
     return first.impl, first.cost, _check(name, tests) if tests else None
@@ -81,7 +98,9 @@ def _proven(given: Type, wanted: Type) -> bool:
         return False
     if given.name in _SCALARS:
         return True
-    return given.name in {"list", "map"} and all(map(_proven, given.params, wanted.params))
+    return given.name in {"list", "map"} and all(
+        map(_proven, given.params, wanted.params)
+    )
 
 
 def _check(name: str, tests: tuple[tuple[int, Test], ...]) -> _Check:
@@ -104,12 +123,17 @@ def _checked(impl: Impl, check: _Check) -> Impl:
 def _dispatcher(name: str, first: Overload, count: int) -> Impl:
     """Choose the overload by the values, among all that the function has."""
     candidates = tuple(
-        overload for overload in FUNCTIONS[name] if overload.member is first.member and len(overload.params) == count
+        overload
+        for overload in FUNCTIONS[name]
+        if overload.member is first.member and len(overload.params) == count
     )
 
     def dispatch(*args: Value) -> Value:
         for overload in candidates:
-            if all(runtime_test(param)(arg) for param, arg in zip(overload.params, args, strict=True)):
+            if all(
+                runtime_test(param)(arg)
+                for param, arg in zip(overload.params, args, strict=True)
+            ):
                 return overload.impl(*args)
         raise no_overload(name)
 
@@ -131,7 +155,11 @@ def _run(impl: Impl, args: Sequence[Compiled]) -> Run:
 
 
 def _run_with_rules(
-    impl: Impl, runs: tuple[Run, ...], check: _Check | None, rule: CostRule | None, effort: EffortRule | None
+    impl: Impl,
+    runs: tuple[Run, ...],
+    check: _Check | None,
+    rule: CostRule | None,
+    effort: EffortRule | None,
 ) -> Run:
     """Charge before the call, so that what would be too expensive is not even begun."""
 
@@ -153,7 +181,9 @@ def membership(value: Compiled, values: Sequence[Value]) -> Compiled | None:
         return constant(False)
     if not all(type(item) in _PRIMITIVES for item in values):
         return None
-    keys = frozenset((type(key), key) for item in values for key in (item, *equal_numbers(item)))
+    keys = frozenset(
+        (type(key), key) for item in values for key in (item, *equal_numbers(item))
+    )
     inner = value.run
 
     def run(frame: Frame) -> bool:

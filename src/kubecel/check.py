@@ -34,7 +34,15 @@ __all__ = ["Checked", "Finding", "check"]
 Finding = tuple[int, str]
 """Where and what."""
 
-_LITERALS: Final = {bool: BOOL, int: INT, Uint: UINT, float: DOUBLE, str: STRING, bytes: BYTES, type(None): NULL}
+_LITERALS: Final = {
+    bool: BOOL,
+    int: INT,
+    Uint: UINT,
+    float: DOUBLE,
+    str: STRING,
+    bytes: BYTES,
+    type(None): NULL,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +121,9 @@ class _Checker(syntax.Visitor[Type, Type]):
 
     def _ident(self, node: syntax.Ident) -> Type:
         found = self.scope.get(node.name) or self._name(node, node.name)
-        return found or self._report(node, f"undeclared reference to '{node.name}' (in container '')")
+        return found or self._report(
+            node, f"undeclared reference to '{node.name}' (in container '')"
+        )
 
     def _select(self, node: syntax.Select) -> Type:
         name = syntax.qualified_name(node)
@@ -144,39 +154,57 @@ class _Checker(syntax.Visitor[Type, Type]):
 
     def _index(self, node: syntax.Index) -> Type:
         args = (self.check(node.operand), self.check(node.key))
-        return self._resolve(node, "_[?_]" if node.optional else "_[_]", args, member=False)
+        return self._resolve(
+            node, "_[?_]" if node.optional else "_[_]", args, member=False
+        )
 
     def _call(self, node: syntax.Call) -> Type:
         args = [self.check(arg) for arg in node.args]
         if node.target is None:
-            return self._resolve(node, node.function.removeprefix("."), args, member=False)
+            return self._resolve(
+                node, node.function.removeprefix("."), args, member=False
+            )
         prefix = syntax.qualified_name(node.target)
         full = f"{prefix}.{node.function}".removeprefix(".")
         if prefix is not None and full in self.environment.functions:
             self.checked.namespaced.add(node)
             return self._resolve(node, full, args, member=False)
-        return self._resolve(node, node.function, [self.check(node.target), *args], member=True)
+        return self._resolve(
+            node, node.function, [self.check(node.target), *args], member=True
+        )
 
-    def _resolve(self, node: syntax.Expr, name: str, args: Sequence[Type], *, member: bool) -> Type:
+    def _resolve(
+        self, node: syntax.Expr, name: str, args: Sequence[Type], *, member: bool
+    ) -> Type:
         declared = self.environment.functions.get(name)
         if declared is None:
-            return self._report(node, f"undeclared reference to '{name}' (in container '')")
+            return self._report(
+                node, f"undeclared reference to '{name}' (in container '')"
+            )
         matching, result = self.params.resolve(declared, args, member=member)
         if result is None:
             return self._report(node, self._no_overload(name, args, member=member))
         self.checked.overloads[node] = matching
-        if any(arg.is_dyn or arg.has_params for arg in args) and any(one.result.has_params for one in matching):
+        if any(arg.is_dyn or arg.has_params for arg in args) and any(
+            one.result.has_params for one in matching
+        ):
             self.checked.guessed.add(node)
         return result
 
     def _no_overload(self, name: str, args: Sequence[Type], *, member: bool) -> str:
         shown = [str(self.params.final(arg)) for arg in args]
-        text = f"{shown[0]}.({', '.join(shown[1:])})" if member else f"({', '.join(shown)})"
+        text = (
+            f"{shown[0]}.({', '.join(shown[1:])})"
+            if member
+            else f"({', '.join(shown)})"
+        )
         return f"found no matching overload for '{name}' applied to '{text}'"
 
     def _wants(self, node: syntax.Expr, given: Type, wanted: Type) -> None:
         if not self.params.accept(given, wanted):
-            self._report(node, f"expected type '{wanted}' but found '{self.params.known(given)}'")
+            self._report(
+                node, f"expected type '{wanted}' but found '{self.params.known(given)}'"
+            )
 
     def _logic(self, node: syntax.Logic) -> Type:
         for term in node.terms:
@@ -187,7 +215,11 @@ class _Checker(syntax.Visitor[Type, Type]):
         """The type of elements so far; what does not fit together is dyn, and `validate` decides about that."""
         if previous is None:
             return current
-        return more_general(previous, current) if self.params.accept(previous, current) else DYN
+        return (
+            more_general(previous, current)
+            if self.params.accept(previous, current)
+            else DYN
+        )
 
     def _element(self, entry: syntax.Element) -> Type:
         found = self.check(entry.value)
@@ -195,7 +227,10 @@ class _Checker(syntax.Visitor[Type, Type]):
             return found
         if found.name != "optional_type":
             if not found.is_dyn:
-                self._report(entry.value, f"expected type 'optional_type({found})' but found '{found}'")
+                self._report(
+                    entry.value,
+                    f"expected type 'optional_type({found})' but found '{found}'",
+                )
             return found
         return found.params[0]
 
@@ -218,7 +253,9 @@ class _Checker(syntax.Visitor[Type, Type]):
         name = node.name.removeprefix(".")
         message = MESSAGES.get(name)
         if message is None:
-            return self._report(node, f"undeclared reference to '{node.name}' (in container '')")
+            return self._report(
+                node, f"undeclared reference to '{node.name}' (in container '')"
+            )
         fields = self.environment.fields if message.result == DEVICE else message.fields
         for entry in node.fields:
             found = self._element(entry)
@@ -227,21 +264,27 @@ class _Checker(syntax.Visitor[Type, Type]):
                 self._report(entry, f"undefined field '{entry.key}'")
             elif not self.params.accept(wanted, found):
                 message_text = f"is '{wanted}' but provided type is '{found}'"
-                self._report(entry, f"expected type of field '{entry.key}' {message_text}")
+                self._report(
+                    entry, f"expected type of field '{entry.key}' {message_text}"
+                )
         return message.result
 
     def _variables(self, node: syntax.Fold) -> dict[str, Type]:
         types: tuple[Type, ...]
         found = self.params.known(self.check(node.range))
         if found.name == "list":
-            types = (found.params[0],) if len(node.names) == 1 else (INT, found.params[0])
+            types = (
+                (found.params[0],) if len(node.names) == 1 else (INT, found.params[0])
+            )
         elif found.name == "map":
             types = found.params[: len(node.names)]
         elif found.name == "dyn" or found == ERROR or found.is_param:
             self.params.accept(DYN, found)
             types = (DYN,) * len(node.names)
         else:
-            message = "cannot be range of a comprehension (must be list, map, or dynamic)"
+            message = (
+                "cannot be range of a comprehension (must be list, map, or dynamic)"
+            )
             self._report(node.range, f"expression of type '{found}' {message}")
             types = (ERROR,) * len(node.names)
         return dict(zip(node.names, types, strict=True))
@@ -261,14 +304,18 @@ class _Checker(syntax.Visitor[Type, Type]):
         if node.kind == "map":
             return list_of(self.params.known(body))
         if node.kind == "transform_map":
-            return map_of(self.params.known(variables[node.names[0]]), self.params.known(body))
+            return map_of(
+                self.params.known(variables[node.names[0]]), self.params.known(body)
+            )
         result = map_of(self.params.new(), self.params.new())
         self._wants(node.body, body, result)
         return self.params.known(result)
 
     def _condition(self, node: syntax.Expr, given: Type) -> None:
         if not self.params.accept(given, BOOL):
-            self._report(node, self._no_overload("_?_:_", (given, DYN, DYN), member=False))
+            self._report(
+                node, self._no_overload("_?_:_", (given, DYN, DYN), member=False)
+            )
 
     def _bind(self, node: syntax.Bind) -> Type:
         with self.scoped({node.name: self.check(node.value)}):
@@ -285,5 +332,7 @@ class _Checker(syntax.Visitor[Type, Type]):
             return optional_of(self.params.known(body))
         result = optional_of(self.params.new())
         if not self.params.accept(body, result):
-            self._report(node, self._no_overload("_?_:_", (BOOL, body, result), member=False))
+            self._report(
+                node, self._no_overload("_?_:_", (BOOL, body, result), member=False)
+            )
         return self.params.known(result)

@@ -64,7 +64,9 @@ def _list(left: Value, right: Value) -> bool:
     """Elements that cannot be compared count as equal."""
     if type(right) is not tuple or len(left) != len(right):
         return False
-    return all(equal(one, other) is not False for one, other in zip(left, right, strict=True))
+    return all(
+        equal(one, other) is not False for one, other in zip(left, right, strict=True)
+    )
 
 
 def _map(left: Value, right: Value) -> bool:
@@ -94,7 +96,9 @@ _EQUAL: Final[dict[type, Callable[[Any, Any], bool | None]]] = {
     **dict.fromkeys(MAPS, _map),
     tuple: _list,
     Optional: _optional,
-    TimestampValue: lambda left, right: type(right) is TimestampValue and left.nanos == right.nanos,
+    TimestampValue: lambda left, right: (
+        type(right) is TimestampValue and left.nanos == right.nanos
+    ),
 }
 
 

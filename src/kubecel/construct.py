@@ -31,18 +31,34 @@ def _optional_list(runs: Sequence[Run], optional: Sequence[bool]) -> Run:
     parts = tuple(zip(runs, optional, strict=True))
 
     def run(frame: Frame) -> tuple[Value, ...]:
-        values = [_unwrapped(run(frame)) if optional else run(frame) for run, optional in parts]
+        values = [
+            _unwrapped(run(frame)) if optional else run(frame)
+            for run, optional in parts
+        ]
         return tuple(value for value in values if value is not MISSING)
 
     return run
 
 
-def new_map(keys: Sequence[Compiled], values: Sequence[Compiled], optional: Sequence[bool]) -> Compiled:
+def new_map(
+    keys: Sequence[Compiled], values: Sequence[Compiled], optional: Sequence[bool]
+) -> Compiled:
     """``{a: b, ?c: d}``; a map of constants is one itself."""
     codes = (*keys, *values)
-    run = _map(tuple(zip((key.run for key in keys), (value.run for value in values), optional, strict=True)))
+    run = _map(
+        tuple(
+            zip(
+                (key.run for key in keys),
+                (value.run for value in values),
+                optional,
+                strict=True,
+            )
+        )
+    )
     if all(code.literal for code in codes) and not any(optional):
-        with suppress(CelRuntimeError):  # a map that cannot be built fails when it is evaluated
+        with suppress(
+            CelRuntimeError
+        ):  # a map that cannot be built fails when it is evaluated
             return constant(run([]))
     return Compiled(run, MAP_COST + sum(code.cost for code in codes))
 
@@ -74,7 +90,10 @@ def new_message(name: str, fields: Sequence[tuple[str, Compiled, bool]]) -> Comp
             value = inner(frame)
             values.pop(field, None)
             values[field] = _unwrapped(value) if optional else value
-        return message.value(name, {field: value for field, value in values.items() if value is not MISSING})
+        return message.value(
+            name,
+            {field: value for field, value in values.items() if value is not MISSING},
+        )
 
     return Compiled(run, STRUCT_COST + sum(code.cost for _, code, _ in fields))
 

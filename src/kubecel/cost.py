@@ -153,7 +153,11 @@ def self_comparison(position: int) -> CostRule:
     def rule(args: Sequence[Value]) -> int:
         values = args[position]
         words = bool(values) and isinstance(values[0], str | bytes)
-        return 1 + LIST_COST + (len(values) ** 2 * 21 // 10 if words else len(values) ** 2 * 2)
+        return (
+            1
+            + LIST_COST
+            + (len(values) ** 2 * 21 // 10 if words else len(values) ** 2 * 2)
+        )
 
     return rule
 

@@ -13,7 +13,13 @@ from kubecel.quantity import Quantity, parse_quantity
 from kubecel.runtime_types import type_name
 from kubecel.semver import Semver, parse_semver
 
-__all__ = ["CelDevice", "as_attribute", "convert_device", "device_from_wire", "with_own_quantities"]
+__all__ = [
+    "CelDevice",
+    "as_attribute",
+    "convert_device",
+    "device_from_wire",
+    "with_own_quantities",
+]
 
 _FIELDS: Final[Mapping[str, Callable[[Any], AttributeValue]]] = {
     **dict.fromkeys(("ints", "bools", "strings"), tuple),
@@ -48,7 +54,10 @@ def with_own_quantities(device: CelDevice) -> dict[str, Value]:
     capacities = DomainMap(
         (
             domain,
-            TextMap((name, Quantity(one.nanos, one.format, one.scale, own=True)) for name, one in amounts.items()),
+            TextMap(
+                (name, Quantity(one.nanos, one.format, one.scale, own=True))
+                for name, one in amounts.items()
+            ),
         )
         for domain, amounts in device.variables["capacity"].items()
     )
@@ -107,11 +116,15 @@ def _attribute(name: str, value: AttributeValue) -> Value:
         try:
             return parse_semver(str(value))
         except ValueError as error:
-            raise ValueError(f"attribute {name}: parse semantic version: {error}") from error
+            raise ValueError(
+                f"attribute {name}: parse semantic version: {error}"
+            ) from error
     if isinstance(value, str):
         value.encode()  # text that is not Unicode could not be searched later
         return value
-    if isinstance(value, bool) or (isinstance(value, int) and INT_MIN <= value <= INT_MAX):
+    if isinstance(value, bool) or (
+        isinstance(value, int) and INT_MIN <= value <= INT_MAX
+    ):
         return value
     raise ValueError(f"attribute {name}: unsupported attribute value")
 
@@ -129,7 +142,9 @@ def as_attribute(value: Value) -> AttributeValue:
     for index, item in enumerate(value):
         if type(item) is not type(value[0]):
             wanted = type_name(value[0])
-            raise CelRuntimeError(f"expected list element at index {index} to be {wanted}, got {type_name(item)}")
+            raise CelRuntimeError(
+                f"expected list element at index {index} to be {wanted}, got {type_name(item)}"
+            )
     items: tuple[Any, ...] = tuple(_scalar(item, "list element type") for item in value)
     return items
 
@@ -159,12 +174,22 @@ def device_from_wire(driver: str, device: Mapping[str, Any]) -> CelDevice:
     QuantitySyntaxError
         A capacity is not a quantity.
     """
-    attributes = {name: _wire_attribute(value) for name, value in (device.get("attributes") or {}).items()}
-    capacity = {name: parse_quantity(str(value["value"])) for name, value in (device.get("capacity") or {}).items()}
-    return convert_device(driver, attributes, capacity, bool(device.get("allowMultipleAllocations")))
+    attributes = {
+        name: _wire_attribute(value)
+        for name, value in (device.get("attributes") or {}).items()
+    }
+    capacity = {
+        name: parse_quantity(str(value["value"]))
+        for name, value in (device.get("capacity") or {}).items()
+    }
+    return convert_device(
+        driver, attributes, capacity, bool(device.get("allowMultipleAllocations"))
+    )
 
 
 def _wire_attribute(value: Mapping[str, Any]) -> AttributeValue:
     """Lists win over scalars, as upstream looks for them first."""
-    found = (read(value[key]) for key, read in _FIELDS.items() if value.get(key) is not None)
+    found = (
+        read(value[key]) for key, read in _FIELDS.items() if value.get(key) is not None
+    )
     return next(found, UNSET)

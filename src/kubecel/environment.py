@@ -8,7 +8,17 @@ from functools import lru_cache
 from typing import Final
 
 from kubecel.overloads import FUNCTIONS, Overload
-from kubecel.types import ANY, DYN, QUANTITY, STRING, Type, list_of, map_of, optional_of, parse_type
+from kubecel.types import (
+    ANY,
+    DYN,
+    QUANTITY,
+    STRING,
+    Type,
+    list_of,
+    map_of,
+    optional_of,
+    parse_type,
+)
 
 __all__ = ["ALL_GATES", "TYPE_NAMES", "Environment", "FeatureGates", "environment_for"]
 
@@ -82,5 +92,7 @@ def environment_for(gates: FeatureGates) -> Environment:
         fields["allowMultipleAllocations"] = parse_type("bool")
     functions = FUNCTIONS
     if not gates.list_attributes:
-        functions = {name: found for name, found in FUNCTIONS.items() if name != "includes"}
+        functions = {
+            name: found for name, found in FUNCTIONS.items() if name != "includes"
+        }
     return Environment(fields, attribute, functions)

@@ -55,9 +55,14 @@ class SelectorError(Exception):
         self.pos = pos
 
 
-def compile_error(expression: str, findings: Sequence[tuple[int, str]]) -> CelCompileError:
+def compile_error(
+    expression: str, findings: Sequence[tuple[int, str]]
+) -> CelCompileError:
     """One error that shows every finding under its line of the expression; lines and columns count from 1."""
-    shown = [_shown(expression, *finding) for finding in sorted(findings[:_MAX_SHOWN], key=lambda finding: finding[0])]
+    shown = [
+        _shown(expression, *finding)
+        for finding in sorted(findings[:_MAX_SHOWN], key=lambda finding: finding[0])
+    ]
     if len(findings) > _MAX_SHOWN:
         shown.append(f"{len(findings) - _MAX_SHOWN} more errors were truncated")
     return CelCompileError("compilation failed: " + "\n".join(shown))
@@ -68,7 +73,13 @@ def _shown(expression: str, pos: int, message: str) -> str:
     line_start = expression.rfind("\n", 0, pos) + 1
     number = expression.count("\n", 0, pos) + 1
     column = pos - line_start
-    line = expression[line_start:].partition("\n")[0].replace("\t", " ").encode(errors="replace").decode()
+    line = (
+        expression[line_start:]
+        .partition("\n")[0]
+        .replace("\t", " ")
+        .encode(errors="replace")
+        .decode()
+    )
     head = f"ERROR: <input>:{number}:{column + 1}: {message}"
     if len(line.encode()) > _MAX_SNIPPET:
         return head

@@ -21,7 +21,16 @@ from kubecel.types import Type
 
 __all__ = ["estimate"]
 
-_SCALARS: Final = frozenset({"bool", "double", "int", "uint", "google.protobuf.Duration", "google.protobuf.Timestamp"})
+_SCALARS: Final = frozenset(
+    {
+        "bool",
+        "double",
+        "int",
+        "uint",
+        "google.protobuf.Duration",
+        "google.protobuf.Timestamp",
+    }
+)
 _SELECTED_FROM: Final = frozenset({"map", "kubernetes.DRADevice"})
 """Selecting from these costs 1. From what is not known to be a map, upstream expects it for nothing."""
 
@@ -42,7 +51,9 @@ class _Elements:
     values: Size
 
     def or_(self, other: _Elements) -> _Elements:
-        return _Elements(self.of_list, self.keys.or_(other.keys), self.values.or_(other.values))
+        return _Elements(
+            self.of_list, self.keys.or_(other.keys), self.values.or_(other.values)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +82,11 @@ class _Estimator(syntax.Visitor[int, _Local]):
         return min(self.rules[type(node)](self, node), UNKNOWN.high)
 
     def _local(self, node: syntax.Expr) -> _Local | None:
-        return self.scope.get(node.name.removeprefix(".")) if isinstance(node, syntax.Ident) else None
+        return (
+            self.scope.get(node.name.removeprefix("."))
+            if isinstance(node, syntax.Ident)
+            else None
+        )
 
     def _size(self, node: syntax.Expr) -> Size | None:
         """What is known about a node's size. What upstream has declared for ``device`` counts more than the type."""
@@ -90,11 +105,15 @@ class _Estimator(syntax.Visitor[int, _Local]):
     def _any_size(self, node: syntax.Expr) -> Size:
         return self._size(node) or UNKNOWN
 
-    def _common_elements(self, left: syntax.Expr, right: syntax.Expr) -> _Elements | None:
+    def _common_elements(
+        self, left: syntax.Expr, right: syntax.Expr
+    ) -> _Elements | None:
         one, other = self.elements.get(left), self.elements.get(right)
         return one.or_(other) if one is not None and other is not None else None
 
-    def _note(self, node: syntax.Expr, size: Size | None, elements: _Elements | None = None) -> None:
+    def _note(
+        self, node: syntax.Expr, size: Size | None, elements: _Elements | None = None
+    ) -> None:
         if size is not None:
             self.sizes[node] = size
         if elements is not None:
@@ -120,7 +139,11 @@ class _Estimator(syntax.Visitor[int, _Local]):
         if node.optional:
             return cost + 1
         self.paths[node] = (*self.paths.get(node.operand, ()), node.field)
-        return cost + 1 if self.checked.types[node.operand].name in _SELECTED_FROM else cost
+        return (
+            cost + 1
+            if self.checked.types[node.operand].name in _SELECTED_FROM
+            else cost
+        )
 
     def _index(self, node: syntax.Index) -> int:
         cost = 1 + self.cost(node.operand) + self.cost(node.key)
@@ -130,14 +153,19 @@ class _Estimator(syntax.Visitor[int, _Local]):
             if not node.optional and container in {"list", "map"}:
                 elements = self.elements.get(node.operand)
                 size = elements.values if elements is not None else None
-                self.paths[node] = (*self.paths.get(node.operand, ()), ITEMS if container == "list" else VALUES)
+                self.paths[node] = (
+                    *self.paths.get(node.operand, ()),
+                    ITEMS if container == "list" else VALUES,
+                )
             size = size or self._size(node)
         self._note(node, size)
         return cost
 
     def _operand(self, node: syntax.Expr) -> Operand:
         value = node.value if isinstance(node, syntax.Literal) else None
-        return Operand(self.checked.types[node], self._size(node), self.paths.get(node, ()), value)
+        return Operand(
+            self.checked.types[node], self._size(node), self.paths.get(node, ()), value
+        )
 
     def _call(self, node: syntax.Call) -> int:
         if node.target is None and node.function.removeprefix(".") == "dyn":
@@ -156,7 +184,9 @@ class _Estimator(syntax.Visitor[int, _Local]):
             target = self._operand(node.target)
         return cost + self._function(node, target, args)
 
-    def _function(self, node: syntax.Call, target: Operand | None, args: Sequence[Operand]) -> int:
+    def _function(
+        self, node: syntax.Call, target: Operand | None, args: Sequence[Operand]
+    ) -> int:
         """The cost of a call without that of its arguments: the highest of all overloads that it may mean."""
         highest = 0
         size: Size | None = None
@@ -176,7 +206,11 @@ class _Estimator(syntax.Visitor[int, _Local]):
         condition, yes, no = node.args
         cost = self.cost(condition)
         cost += max(self.cost(yes), self.cost(no))
-        self._note(node, self._any_size(yes).or_(self._any_size(no)), self._common_elements(yes, no))
+        self._note(
+            node,
+            self._any_size(yes).or_(self._any_size(no)),
+            self._common_elements(yes, no),
+        )
         return cost
 
     def _parts(self, node: syntax.Expr) -> int:
@@ -190,13 +224,19 @@ class _Estimator(syntax.Visitor[int, _Local]):
 
     def _list_literal(self, node: syntax.ListLiteral) -> int:
         cost = LIST_COST + self._parts(node)
-        self.elements[node] = _Elements(True, ONE, self._range(item.value for item in node.items))
+        self.elements[node] = _Elements(
+            True, ONE, self._range(item.value for item in node.items)
+        )
         return cost
 
     def _map_literal(self, node: syntax.MapLiteral) -> int:
         cost = MAP_COST + self._parts(node)
-        keys = self._range(entry.key for entry in node.entries if isinstance(entry.key, syntax.Expr))
-        self.elements[node] = _Elements(False, keys, self._range(entry.value for entry in node.entries))
+        keys = self._range(
+            entry.key for entry in node.entries if isinstance(entry.key, syntax.Expr)
+        )
+        self.elements[node] = _Elements(
+            False, keys, self._range(entry.value for entry in node.entries)
+        )
         return cost
 
     def _struct(self, node: syntax.Struct) -> int:
@@ -209,8 +249,14 @@ class _Estimator(syntax.Visitor[int, _Local]):
 
     def _variables(self, node: syntax.Fold) -> dict[str, _Local]:
         elements, path = self.elements.get(node.range), self.paths.get(node.range, ())
-        of_list = elements.of_list if elements is not None else self.checked.types[node.range].name == "list"
-        keys, values = (elements.keys, elements.values) if elements is not None else (None, None)
+        of_list = (
+            elements.of_list
+            if elements is not None
+            else self.checked.types[node.range].name == "list"
+        )
+        keys, values = (
+            (elements.keys, elements.values) if elements is not None else (None, None)
+        )
         value = _Local((*path, ITEMS if of_list else VALUES), values)
         key = _Local((*path, _INDICES if of_list else KEYS), keys)
         if len(node.names) == 2:
@@ -228,14 +274,22 @@ class _Estimator(syntax.Visitor[int, _Local]):
         if node.kind in {"all", "exists", "exists_one"}:
             self._note(node, ONE)
         else:
-            grown = _NOTHING_YET.or_(_Elements(True, ONE, body_size)) if node.kind == "map" else None
+            grown = (
+                _NOTHING_YET.or_(_Elements(True, ONE, body_size))
+                if node.kind == "map"
+                else None
+            )
             self._note(node, count, grown)
         return start + once + count.high * (guard + step + each)
 
     def _bind(self, node: syntax.Bind) -> int:
         """A variable costs a list, too: upstream makes an empty loop of it."""
         value = self.cost(node.value)
-        local = _Local(self.paths.get(node.value, ()), self._size(node.value), self.elements.get(node.value))
+        local = _Local(
+            self.paths.get(node.value, ()),
+            self._size(node.value),
+            self.elements.get(node.value),
+        )
         with self.scoped({node.name: local}):
             body = self.cost(node.body)
             self._note(node, self._size(node.body), self.elements.get(node.body))

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final, TypeAlias
 
-from kubecel.bounds import ITEMS, MAX_LIST_ATTRIBUTE, ONE, UNKNOWN, Path, Size, add, device_size, scale
+from kubecel.bounds import (
+    ITEMS,
+    MAX_LIST_ATTRIBUTE,
+    ONE,
+    UNKNOWN,
+    Path,
+    Size,
+    add,
+    device_size,
+    scale,
+)
 from kubecel.cost import LIST_COST
 from kubecel.data import Value
 from kubecel.overloads import Overload
@@ -48,7 +58,9 @@ _Rule: TypeAlias = Callable[[Overload, Sequence[Operand]], Estimate]
 """Of a call with its target, if it has one, as first operand."""
 
 
-def estimate_call(overload: Overload, target: Operand | None, args: Sequence[Operand]) -> Estimate:
+def estimate_call(
+    overload: Overload, target: Operand | None, args: Sequence[Operand]
+) -> Estimate:
     """Estimate a call of one overload, without the cost of its target and arguments."""
     rule = _RULES.get(overload.name)
     if rule is None:
@@ -61,7 +73,9 @@ def is_concatenation(overload: Overload) -> bool:
     return overload.name == "_+_" and overload.params[0].name in {*_TEXTS, "list"}
 
 
-def _scan(factor: float, resized: Callable[[Size], Size | None] = lambda _: None) -> _Rule:
+def _scan(
+    factor: float, resized: Callable[[Size], Size | None] = lambda _: None
+) -> _Rule:
     """The first operand is read; what is known of the result's size follows from its size."""
     return lambda _, args: (args[0].size.cost(factor), resized(args[0].size))
 
@@ -69,7 +83,9 @@ def _scan(factor: float, resized: Callable[[Size], Size | None] = lambda _: None
 def _conversion(source: str, resized: Callable[[Size], Size]) -> _Rule:
     """Only the conversion from one type, a text, is more than nominal."""
     scan = _scan(_TENTH, resized)
-    return lambda overload, args: scan(overload, args) if overload.params[0].name == source else (1, None)
+    return lambda overload, args: (
+        scan(overload, args) if overload.params[0].name == source else (1, None)
+    )
 
 
 def _comparison(_: Overload, args: Sequence[Operand]) -> Estimate:
@@ -77,7 +93,9 @@ def _comparison(_: Overload, args: Sequence[Operand]) -> Estimate:
 
 
 def _order(overload: Overload, args: Sequence[Operand]) -> Estimate:
-    return _comparison(overload, args) if overload.params[0].name in _TEXTS else (1, None)
+    return (
+        _comparison(overload, args) if overload.params[0].name in _TEXTS else (1, None)
+    )
 
 
 def _equality(overload: Overload, args: Sequence[Operand]) -> Estimate:
@@ -92,7 +110,9 @@ def _equality(overload: Overload, args: Sequence[Operand]) -> Estimate:
     return _comparison(overload, args)
 
 
-_CHEAP_TO_COMPARE: Final = frozenset({"kubernetes.Quantity", "kubernetes.Semver", "net.CIDR", "net.IP"})
+_CHEAP_TO_COMPARE: Final = frozenset(
+    {"kubernetes.Quantity", "kubernetes.Semver", "net.CIDR", "net.IP"}
+)
 
 
 def _addition(overload: Overload, args: Sequence[Operand]) -> Estimate:
@@ -138,7 +158,9 @@ def _join(_: Overload, args: Sequence[Operand]) -> Estimate:
 def _split(_: Overload, args: Sequence[Operand]) -> Estimate:
     size = args[0].size
     limit = args[2].literal if len(args) > 2 else None
-    return size.cost(_FIFTH), Size(0, limit % _UINT64 if type(limit) is int else size.high)
+    return size.cost(_FIFTH), Size(
+        0, limit % _UINT64 if type(limit) is int else size.high
+    )
 
 
 def _replace(_: Overload, args: Sequence[Operand]) -> Estimate:
@@ -185,7 +207,9 @@ def _range(_: Overload, args: Sequence[Operand]) -> Estimate:
 
 
 def _flatten(_: Overload, args: Sequence[Operand]) -> Estimate:
-    return _new_list(args[0].size, float(_number(args[1], UNKNOWN.high)) if len(args) > 1 else 1)
+    return _new_list(
+        args[0].size, float(_number(args[1], UNKNOWN.high)) if len(args) > 1 else 1
+    )
 
 
 def _self_comparison(position: int) -> _Rule:
@@ -203,28 +227,61 @@ _RULES: Final[dict[str, _Rule]] = {
     "_==_": _equality,
     "_!=_": _comparison,
     "_+_": _addition,
-    "@in": lambda overload, args: (args[1].size.cost(1) if overload.params[1].name == "list" else 1, None),
+    "@in": lambda overload, args: (
+        args[1].size.cost(1) if overload.params[1].name == "list" else 1,
+        None,
+    ),
     **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _order),
-    "bytes": _conversion("string", lambda size: Size(size.low, size.high * 4 % _UINT64)),
+    "bytes": _conversion(
+        "string", lambda size: Size(size.low, size.high * 4 % _UINT64)
+    ),
     "string": _conversion("bytes", lambda size: Size(size.low // 4, size.high)),
     # Upstream lets the size of the result overflow, and forgot the form of `matches` that is no method.
-    "strings.quote": _scan(_TENTH, lambda size: Size((size.low + 2) % _UINT64, (size.high * 2 + 2) % _UINT64)),
-    **dict.fromkeys(("startsWith", "endsWith"), lambda _, args: (args[1].size.cost(_TENTH), None)),
-    "contains": lambda _, args: (_product(args[0].size.cost(_TENTH), args[1].size.cost(_TENTH)), None),
+    "strings.quote": _scan(
+        _TENTH,
+        lambda size: Size((size.low + 2) % _UINT64, (size.high * 2 + 2) % _UINT64),
+    ),
+    **dict.fromkeys(
+        ("startsWith", "endsWith"), lambda _, args: (args[1].size.cost(_TENTH), None)
+    ),
+    "contains": lambda _, args: (
+        _product(args[0].size.cost(_TENTH), args[1].size.cost(_TENTH)),
+        None,
+    ),
     "matches": lambda overload, args: (_pattern(args) if overload.member else 1, None),
-    **dict.fromkeys(("find", "findAll"), lambda _, args: (_pattern(args), Size(0, args[0].size.high))),
-    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _traversal),
-    **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim"), _scan(_TENTH, lambda size: size)),
+    **dict.fromkeys(
+        ("find", "findAll"),
+        lambda _, args: (_pattern(args), Size(0, args[0].size.high)),
+    ),
+    **dict.fromkeys(
+        ("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _traversal
+    ),
+    **dict.fromkeys(
+        ("url", "lowerAscii", "upperAscii", "substring", "trim"),
+        _scan(_TENTH, lambda size: size),
+    ),
     **dict.fromkeys(("format", "cidr", "isIP", "isCIDR"), _scan(_TENTH)),
     **dict.fromkeys(("quantity", "isQuantity", "semver", "isSemver"), _scan(_TENTH)),
     "replace": _replace,
     "split": _split,
     "join": _join,
-    "ip": lambda overload, args: (1 if overload.member else args[0].size.cost(_TENTH), None),
+    "ip": lambda overload, args: (
+        1 if overload.member else args[0].size.cost(_TENTH),
+        None,
+    ),
     "ip.isCanonical": _scan(_FIFTH),
-    "containsIP": lambda overload, args: (add(_COMPARED, _parsed(overload, args)), None),
-    "containsCIDR": lambda overload, args: (add(_COMPARED, _ADDRESS.cost(_TENTH), 1, _parsed(overload, args)), None),
-    "validate": lambda _, args: (scale(args[1].size.cost(_TENTH), _FORMAT_PATTERN * _QUARTER), None),
+    "containsIP": lambda overload, args: (
+        add(_COMPARED, _parsed(overload, args)),
+        None,
+    ),
+    "containsCIDR": lambda overload, args: (
+        add(_COMPARED, _ADDRESS.cost(_TENTH), 1, _parsed(overload, args)),
+        None,
+    ),
+    "validate": lambda _, args: (
+        scale(args[1].size.cost(_TENTH), _FORMAT_PATTERN * _QUARTER),
+        None,
+    ),
     "includes": lambda _, __: (MAX_LIST_ATTRIBUTE, None),
     "sets.contains": _sets(1),
     "sets.intersects": _sets(1),

@@ -159,12 +159,19 @@ def _passing(loop: Loop) -> Callable[[Frame, Value], bool]:
 
 
 def _collecting(
-    new: Callable[[], Any], cost: Callable[[Compiled], int], add: Callable[[Any, Value, Value], object]
+    new: Callable[[], Any],
+    cost: Callable[[Compiled], int],
+    add: Callable[[Any, Value, Value], object],
 ) -> _Builder:
     """The loops whose steps add what the body gives, perhaps under the step's key, to a new list or map."""
 
     def build(loop: Loop, values: Callable[[Frame], _Values]) -> Run:
-        body, passing, key_slot, step_cost = loop.body.run, _passing(loop), loop.slots[0], cost(loop.body)
+        body, passing, key_slot, step_cost = (
+            loop.body.run,
+            _passing(loop),
+            loop.slots[0],
+            cost(loop.body),
+        )
 
         def run(frame: Frame) -> Value:
             result = new()

@@ -8,12 +8,22 @@ from typing import Final
 
 from kubecel.data import INT_MAX, INT_MIN, UINT_MAX, Uint
 
-__all__ = ["ESCAPED", "bytes_literal", "double_literal", "int_literal", "string_literal", "uint_literal"]
+__all__ = [
+    "ESCAPED",
+    "bytes_literal",
+    "double_literal",
+    "int_literal",
+    "string_literal",
+    "uint_literal",
+]
 
 _CONTROLS: Final = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True))
 _SIMPLE: Final = {**_CONTROLS, **{mark: mark for mark in "\\'\"`?"}}
 
-ESCAPED: Final = {char: f"\\{letter}" for letter, char in (*_CONTROLS.items(), *zip('\\"', '\\"', strict=True))}
+ESCAPED: Final = {
+    char: f"\\{letter}"
+    for letter, char in (*_CONTROLS.items(), *zip('\\"', '\\"', strict=True))
+}
 """How quoted text writes the characters that have a letter for it."""
 
 _ESCAPE: Final = re.compile(

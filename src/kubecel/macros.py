@@ -6,7 +6,17 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from kubecel.errors import SelectorError
-from kubecel.syntax import Bind, Call, Expr, Fold, Ident, Literal, MapLiteral, OptMap, Select
+from kubecel.syntax import (
+    Bind,
+    Call,
+    Expr,
+    Fold,
+    Ident,
+    Literal,
+    MapLiteral,
+    OptMap,
+    Select,
+)
 
 __all__ = ["expand"]
 
@@ -47,7 +57,9 @@ def _names(nodes: tuple[Expr, ...]) -> tuple[str, ...]:
     names = tuple(_name(node) for node in nodes)
     for node, name in zip(nodes, names, strict=True):
         if name in _RESULT_NAMES:
-            raise SelectorError(node.pos, "iteration variable overwrites accumulator variable")
+            raise SelectorError(
+                node.pos, "iteration variable overwrites accumulator variable"
+            )
     if len(set(names)) < len(names):
         raise SelectorError(nodes[-1].pos, f"duplicate variable name: {names[-1]}")
     return names
@@ -91,7 +103,12 @@ def _sort_by(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr:
         message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
         raise SelectorError(target.pos, message)
     keys = Fold(pos, "map", Ident(pos, _SORT_INPUT), _names(args[:1]), None, args[1])
-    return Bind(pos, _SORT_INPUT, target, Call(pos, "@sortByAssociatedKeys", Ident(pos, _SORT_INPUT), (keys,)))
+    return Bind(
+        pos,
+        _SORT_INPUT,
+        target,
+        Call(pos, "@sortByAssociatedKeys", Ident(pos, _SORT_INPUT), (keys,)),
+    )
 
 
 _MACROS: Final[dict[tuple[str, int], _Macro]] = {

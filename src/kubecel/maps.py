@@ -24,9 +24,19 @@ from kubecel.network import Cidr, Ip
 from kubecel.runtime_types import NamedFormat, go_name
 from kubecel.semver import Semver
 
-__all__ = ["equal_numbers", "find", "lookup", "map_items", "map_key", "map_keys", "unhashable"]
+__all__ = [
+    "equal_numbers",
+    "find",
+    "lookup",
+    "map_items",
+    "map_key",
+    "map_keys",
+    "unhashable",
+]
 
-_BY_VALUE: Final = frozenset({bool, Uint, float, Duration, TimestampValue, TypeValue, Ip, Cidr})
+_BY_VALUE: Final = frozenset(
+    {bool, Uint, float, Duration, TimestampValue, TypeValue, Ip, Cidr}
+)
 _UNHASHABLE: Final = frozenset({bytes, Semver, NamedFormat})
 
 
@@ -39,7 +49,11 @@ class _IdentityKey:
         self.value: Final = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _IdentityKey) and self.value is other.value and type(self.value) is not float
+        return (
+            isinstance(other, _IdentityKey)
+            and self.value is other.value
+            and type(self.value) is not float
+        )
 
     def __hash__(self) -> int:
         return id(self.value)
@@ -49,7 +63,9 @@ def unhashable(value: Value) -> CelRuntimeError | None:
     """The error of looking up a value that upstream's hash tables crash on, or None."""
     if type(value) not in _UNHASHABLE:
         return None
-    return CelRuntimeError(f"internal error: runtime error: hash of unhashable type {go_name(value)}")
+    return CelRuntimeError(
+        f"internal error: runtime error: hash of unhashable type {go_name(value)}"
+    )
 
 
 def map_key(key: Value) -> Value:

@@ -12,7 +12,16 @@ from math import copysign, inf
 from struct import pack, unpack
 from typing import Any, Final, TypeAlias
 
-from kubecel.data import INT_MAX, INT_MIN, Duration, Empty, EvalError, TimestampValue, Uint, Value
+from kubecel.data import (
+    INT_MAX,
+    INT_MIN,
+    Duration,
+    Empty,
+    EvalError,
+    TimestampValue,
+    Uint,
+    Value,
+)
 from kubecel.maps import map_items
 from kubecel.overloads.registry import runtime_test
 from kubecel.overloads.temporal import duration_text, timestamp_text
@@ -51,20 +60,28 @@ class Message:
         for field, value in fields.items():
             if field in self.fields and not runtime_test(self.fields[field])(value):
                 kind = type_name(value)
-                raise EvalError(f"field type conversion error for {name}.{field} value type: unsupported {kind}")
+                raise EvalError(
+                    f"field type conversion error for {name}.{field} value type: unsupported {kind}"
+                )
         return self.build(fields)
 
 
 def _message(result: str, fields: str, build: Callable[[_Fields], Value]) -> Message:
     """Declare a message with fields like ``seconds: int; nanos: int``."""
     pairs = (field.split(": ") for field in fields.split("; ") if field)
-    return Message(parse_type(result), {name: parse_type(kind) for name, kind in pairs}, build)
+    return Message(
+        parse_type(result), {name: parse_type(kind) for name, kind in pairs}, build
+    )
 
 
-def _wrapper(kind: str, default: Value, convert: Callable[[Any], Value] = lambda value: value) -> Message:
+def _wrapper(
+    kind: str, default: Value, convert: Callable[[Any], Value] = lambda value: value
+) -> Message:
     """A message that wraps a value of a standard type."""
     return Message(
-        Type(kind, (), "wrapper"), {"value": Type(kind)}, lambda fields: convert(fields.get("value", default))
+        Type(kind, (), "wrapper"),
+        {"value": Type(kind)},
+        lambda fields: convert(fields.get("value", default)),
     )
 
 
@@ -120,7 +137,9 @@ def _json_key(key: Value) -> str:
 
 def _json_value(fields: _Fields) -> Value:
     """A ``google.protobuf.Value``: of several fields the last one counts."""
-    return None if "null_value" in fields or not fields else _json([*fields.values()][-1])
+    return (
+        None if "null_value" in fields or not fields else _json([*fields.values()][-1])
+    )
 
 
 def _unknown(name: str) -> Callable[[_Fields], Value]:
@@ -136,8 +155,12 @@ _VALUES: Final = (
 )
 
 MESSAGES: Final[Mapping[str, Message]] = {
-    "kubernetes.DRADevice": _message("kubernetes.DRADevice", "", _unknown("kubernetes.DRADevice")),
-    "google.protobuf.Any": _message("any", "type_url: string; value: bytes", _unknown("google.protobuf.Any")),
+    "kubernetes.DRADevice": _message(
+        "kubernetes.DRADevice", "", _unknown("kubernetes.DRADevice")
+    ),
+    "google.protobuf.Any": _message(
+        "any", "type_url: string; value: bytes", _unknown("google.protobuf.Any")
+    ),
     "google.protobuf.Duration": _message(
         "duration",
         "seconds: int; nanos: int",
@@ -148,10 +171,14 @@ MESSAGES: Final[Mapping[str, Message]] = {
         "list(dyn)", "values: list(dyn)", lambda fields: _json(fields.get("values", ()))
     ),
     "google.protobuf.Struct": _message(
-        "map(string, dyn)", "fields: map(string, dyn)", lambda fields: _json(fields.get("fields", {}))
+        "map(string, dyn)",
+        "fields: map(string, dyn)",
+        lambda fields: _json(fields.get("fields", {})),
     ),
     "google.protobuf.Timestamp": _message(
-        "timestamp", "seconds: int; nanos: int", lambda fields: TimestampValue(_nanos(fields))
+        "timestamp",
+        "seconds: int; nanos: int",
+        lambda fields: TimestampValue(_nanos(fields)),
     ),
     "google.protobuf.Value": _message("dyn", _VALUES, _json_value),
     "google.protobuf.BoolValue": _wrapper("bool", False),

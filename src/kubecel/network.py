@@ -70,7 +70,9 @@ def parse_ip(text: str) -> Ip:
     except ValueError:
         address = None
     if address is None or "/" in text:
-        raise ValueError(f"IP Address {text!r} parse error during conversion from string")
+        raise ValueError(
+            f"IP Address {text!r} parse error during conversion from string"
+        )
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         raise ValueError(f"IPv4-mapped IPv6 address {text!r} is not allowed")
     return Ip(address)
@@ -88,7 +90,15 @@ def parse_cidr(text: str) -> Cidr:
     try:
         address = parse_ip(address_text).address
     except ValueError as error:
-        raise ValueError(f"network address parse error during conversion from string: {error}") from error
-    if not slash or not _PREFIX.fullmatch(bits_text) or int(bits_text) > address.max_prefixlen:
-        raise ValueError(f"network address parse error during conversion from string: {text!r}")
+        raise ValueError(
+            f"network address parse error during conversion from string: {error}"
+        ) from error
+    if (
+        not slash
+        or not _PREFIX.fullmatch(bits_text)
+        or int(bits_text) > address.max_prefixlen
+    ):
+        raise ValueError(
+            f"network address parse error during conversion from string: {text!r}"
+        )
     return Cidr(address, int(bits_text))

@@ -80,7 +80,11 @@ class Parameters:
                 if wanted not in params:
                     params[wanted] = self.new()
                 return params[wanted]
-            return Type(wanted.name, tuple(renew(param) for param in wanted.params)) if wanted.params else wanted
+            return (
+                Type(wanted.name, tuple(renew(param) for param in wanted.params))
+                if wanted.params
+                else wanted
+            )
 
         return tuple(renew(param) for param in overload.params), renew(overload.result)
 
@@ -96,12 +100,17 @@ def substitute(bindings: Bindings, wanted: Type, *, free_to_dyn: bool = False) -
         return wanted
     return Type(
         wanted.name,
-        tuple(substitute(bindings, param, free_to_dyn=free_to_dyn) for param in wanted.params),
+        tuple(
+            substitute(bindings, param, free_to_dyn=free_to_dyn)
+            for param in wanted.params
+        ),
         wanted.label,
     )
 
 
-def assignable(bindings: Bindings, given: tuple[Type, ...], wanted: tuple[Type, ...]) -> Bindings | None:
+def assignable(
+    bindings: Bindings, given: tuple[Type, ...], wanted: tuple[Type, ...]
+) -> Bindings | None:
     """The bindings under which every given type is assignable to the wanted one, or None."""
     extended = dict(bindings)
     return extended if _all_assignable(extended, given, wanted) else None
@@ -119,11 +128,17 @@ def _less_specific(left: Type, right: Type) -> bool:
         return False
     if left.name == "type":
         return True
-    return len(left.params) == len(right.params) and all(map(_less_specific, left.params, right.params))
+    return len(left.params) == len(right.params) and all(
+        map(_less_specific, left.params, right.params)
+    )
 
 
-def _all_assignable(bindings: Bindings, given: tuple[Type, ...], wanted: tuple[Type, ...]) -> bool:
-    return len(given) == len(wanted) and all(map(partial(_assignable, bindings), given, wanted))
+def _all_assignable(
+    bindings: Bindings, given: tuple[Type, ...], wanted: tuple[Type, ...]
+) -> bool:
+    return len(given) == len(wanted) and all(
+        map(partial(_assignable, bindings), given, wanted)
+    )
 
 
 def _assignable(bindings: Bindings, given: Type, wanted: Type) -> bool:
@@ -139,11 +154,15 @@ def _assignable(bindings: Bindings, given: Type, wanted: Type) -> bool:
         return _nullable(wanted if given.name == "null_type" else given)
     if given.name != wanted.name:
         return False
-    return given.name == "type" or _all_assignable(bindings, given.params, wanted.params)
+    return given.name == "type" or _all_assignable(
+        bindings, given.params, wanted.params
+    )
 
 
 def _nullable(wanted: Type) -> bool:
-    return bool(wanted.label) or (wanted.name not in _SCALARS and wanted.name not in {"list", "map", "type"})
+    return bool(wanted.label) or (
+        wanted.name not in _SCALARS and wanted.name not in {"list", "map", "type"}
+    )
 
 
 def _substitutes(bindings: Bindings, given: Type, param: Type) -> tuple[bool, bool]:

@@ -25,7 +25,17 @@ from kubecel.syntax import (
     qualified_name,
     walk,
 )
-from kubecel.tokens import AFTER_NAME, NAME, OPERAND, OPERATOR, READERS, Place, Token, read_token, unexpected
+from kubecel.tokens import (
+    AFTER_NAME,
+    NAME,
+    OPERAND,
+    OPERATOR,
+    READERS,
+    Place,
+    Token,
+    read_token,
+    unexpected,
+)
 
 __all__ = ["MAX_DEPTH", "MAX_LENGTH", "parse"]
 
@@ -35,8 +45,16 @@ MAX_LENGTH: Final = 100_000
 MAX_DEPTH: Final = 250
 """How deep an expression may nest, as upstream's parser limits its recursion."""
 
-_LEVELS: Final = (("||",), ("&&",), ("<", "<=", ">", ">=", "==", "!=", "in"), ("+", "-"), ("*", "/", "%"))
-_RANKS: Final = {symbol: rank for rank, symbols in enumerate(_LEVELS, 1) for symbol in symbols}
+_LEVELS: Final = (
+    ("||",),
+    ("&&",),
+    ("<", "<=", ">", ">=", "==", "!=", "in"),
+    ("+", "-"),
+    ("*", "/", "%"),
+)
+_RANKS: Final = {
+    symbol: rank for rank, symbols in enumerate(_LEVELS, 1) for symbol in symbols
+}
 """How closely operators bind; all of them group from left to right."""
 
 _NESTING: Final = {**dict.fromkeys("([{", 1), **dict.fromkeys(")]}", -1)}
@@ -55,7 +73,9 @@ def parse(expression: str) -> Expr:
         The text is not an expression of CEL, or nests too deeply.
     """
     if len(expression) > MAX_LENGTH:
-        raise CelCompileError(f"expression code point size exceeds limit: size: {len(expression)}, limit {MAX_LENGTH}")
+        raise CelCompileError(
+            f"expression code point size exceeds limit: size: {len(expression)}, limit {MAX_LENGTH}"
+        )
     try:
         root = _Parser(expression).whole()
         for node, depth in walk(root):
@@ -88,10 +108,18 @@ class _Parser:
         return taken
 
     def _expect(self, mark: str, then: Place = OPERAND) -> Token:
-        return self._take(then) if self.token[0] == mark else unexpected(self.expression, self.token.start())
+        return (
+            self._take(then)
+            if self.token[0] == mark
+            else unexpected(self.expression, self.token.start())
+        )
 
     def _name(self, then: Place) -> Token:
-        return self._take(then) if self.token.lastgroup == "name" else unexpected(self.expression, self.token.start())
+        return (
+            self._take(then)
+            if self.token.lastgroup == "name"
+            else unexpected(self.expression, self.token.start())
+        )
 
     def _skip(self, mark: str, then: Place = OPERAND) -> bool:
         """Take a token that need not be there."""
@@ -103,7 +131,11 @@ class _Parser:
     def whole(self) -> Expr:
         """The expression that is all of the text."""
         root = self._expression()
-        return root if not self.token[0] else unexpected(self.expression, self.token.start())
+        return (
+            root
+            if not self.token[0]
+            else unexpected(self.expression, self.token.start())
+        )
 
     def _expression(self, *, conditional: bool = True) -> Expr:
         """Operators wait until one follows that binds no closer."""
@@ -137,7 +169,9 @@ class _Parser:
         """What an operand begins with; takes a sign away that belongs to a number."""
         token = self.token
         if token.lastgroup in READERS:
-            negative = token.lastgroup in {"int", "double"} and [sign[0] for sign in signs] == ["-"]
+            negative = token.lastgroup in {"int", "double"} and [
+                sign[0] for sign in signs
+            ] == ["-"]
             return self._literal(signs.pop() if negative else None)
         if token[0] == "(":
             self._take()
@@ -185,7 +219,9 @@ class _Parser:
             raise SelectorError(token.start(), f"Syntax error: {error}") from error
         return Literal((sign or token).start(), value)
 
-    def _in_brackets(self, closing: str, place: Place = OPERAND, *, loose: bool = True) -> Iterator[None]:
+    def _in_brackets(
+        self, closing: str, place: Place = OPERAND, *, loose: bool = True
+    ) -> Iterator[None]:
         """Stops where an element begins. A comma may follow the last one, or stand alone, if that is allowed."""
         self._take(place)
         if self.token[0] != closing and not (loose and self._skip(",")):
@@ -207,20 +243,30 @@ class _Parser:
             start = self.token.start()
             optional = self._skip("?")
             value = self._expression()
-            items.append(Element(start if optional else value.pos, None, value, optional))
+            items.append(
+                Element(start if optional else value.pos, None, value, optional)
+            )
         return ListLiteral(opening, tuple(items))
 
     def _map(self) -> Expr:
         opening, entries = self.token.start(), []
         for _ in self._in_brackets("}"):
-            optional, key, colon = self._skip("?"), self._expression(), self._expect(":")
+            optional, key, colon = (
+                self._skip("?"),
+                self._expression(),
+                self._expect(":"),
+            )
             entries.append(Element(colon.start(), key, self._expression(), optional))
         return MapLiteral(opening, tuple(entries))
 
     def _struct(self, operand: Expr) -> Expr:
         opening, fields = self.token.start(), []
         for _ in self._in_brackets("}", NAME):
-            optional, name, colon = self._skip("?", NAME), self._name(OPERATOR), self._expect(":")
+            optional, name, colon = (
+                self._skip("?", NAME),
+                self._name(OPERATOR),
+                self._expect(":"),
+            )
             value = self._expression()
             fields.append(Element(colon.start(), _field(name), value, optional))
         message = qualified_name(operand)
@@ -231,13 +277,17 @@ class _Parser:
 
 def _field(name: Token) -> str:
     if name[0] in _KEYWORDS:
-        raise SelectorError(name.start(), f"Syntax error: no viable alternative at input '{name[0]}'")
+        raise SelectorError(
+            name.start(), f"Syntax error: no viable alternative at input '{name[0]}'"
+        )
     return name[0]
 
 
 def _variable(name: Token) -> str:
     if name[0] in _KEYWORDS or _RESERVED.fullmatch(name[0]):
-        raise SelectorError(name.start(), f"Syntax error: reserved identifier: {name[0]}")
+        raise SelectorError(
+            name.start(), f"Syntax error: reserved identifier: {name[0]}"
+        )
     return name[0]
 
 
@@ -245,14 +295,26 @@ def _signed(signs: list[Token], node: Expr) -> Expr:
     """Two signs of a kind cancel out; different ones may not mix."""
     for outer, inner in reversed(list(pairwise(signs))):
         if outer[0] != inner[0]:
-            raise SelectorError(inner.start(), f"Syntax error: extraneous input '{inner[0]}'")
-    return Call(signs[0].start(), f"{signs[0][0]}_", None, (node,)) if len(signs) % 2 else node
+            raise SelectorError(
+                inner.start(), f"Syntax error: extraneous input '{inner[0]}'"
+            )
+    return (
+        Call(signs[0].start(), f"{signs[0][0]}_", None, (node,))
+        if len(signs) % 2
+        else node
+    )
 
 
 def _operation(operator: Token, left: Expr, right: Expr) -> Expr:
     pos, symbol = operator.start(), operator[0]
     if symbol not in {"&&", "||"}:
-        return Call(pos, "@in" if symbol == "in" else f"_{symbol}_", None, (left, right))
+        return Call(
+            pos, "@in" if symbol == "in" else f"_{symbol}_", None, (left, right)
+        )
     conjunction = symbol == "&&"
-    terms = left.terms if isinstance(left, Logic) and left.conjunction is conjunction else (left,)
+    terms = (
+        left.terms
+        if isinstance(left, Logic) and left.conjunction is conjunction
+        else (left,)
+    )
     return Logic(pos, conjunction, (*terms, right))

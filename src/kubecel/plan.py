@@ -65,7 +65,10 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
     def _refuse_type(self, node: syntax.Expr, static: Type, name: str) -> None:
         """Refuse a variable that holds a type: upstream looks for a type with the variable's name."""
         if static.name == "type":
-            raise SelectorError(node.pos, f"program instantiation failed: reference to undefined type: {name}")
+            raise SelectorError(
+                node.pos,
+                f"program instantiation failed: reference to undefined type: {name}",
+            )
 
     def _ident(self, node: syntax.Ident) -> Compiled:
         variable = self._variable(node)
@@ -77,29 +80,49 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
 
     def _select(self, node: syntax.Select | syntax.Index) -> Compiled:
         found = self._attribute(node, ())
-        return present(found) if isinstance(node, syntax.Select) and node.test else found
+        return (
+            present(found) if isinstance(node, syntax.Select) and node.test else found
+        )
 
     _index = _select
 
     def _attribute(self, node: syntax.Expr, steps: tuple[AccessStep, ...]) -> Compiled:
         """A chain of steps from a node; behind a conditional, each of the branches takes them."""
-        while isinstance(node, syntax.Select | syntax.Index) and node not in self.checked.names:
+        while (
+            isinstance(node, syntax.Select | syntax.Index)
+            and node not in self.checked.names
+        ):
             if isinstance(node, syntax.Select):
                 if node.test and steps:
                     break
-                steps = (AccessStep(constant(node.field), node.optional, test=node.test), *steps)
+                steps = (
+                    AccessStep(constant(node.field), node.optional, test=node.test),
+                    *steps,
+                )
             else:
                 key = self._key(node.key)
                 tested = isinstance(node.key, syntax.Select) and node.key.test
-                steps = (AccessStep(key, node.optional, 0 if key.attribute and not tested else 1), *steps)
+                steps = (
+                    AccessStep(
+                        key, node.optional, 0 if key.attribute and not tested else 1
+                    ),
+                    *steps,
+                )
             node = node.operand
         if isinstance(node, syntax.Call) and node.function == syntax.CONDITIONAL:
             condition, *branches = node.args
-            return conditional(self.plan(condition), *(self._attribute(branch, steps) for branch in branches))
+            return conditional(
+                self.plan(condition),
+                *(self._attribute(branch, steps) for branch in branches),
+            )
         if not steps:
             return self._branch(node)
         is_variable = isinstance(node, syntax.Ident) and node not in self.checked.names
-        base = self._variable(node) if isinstance(node, syntax.Ident) and is_variable else self.plan(node)
+        base = (
+            self._variable(node)
+            if isinstance(node, syntax.Ident) and is_variable
+            else self.plan(node)
+        )
         of_device = isinstance(node, syntax.Ident) and node.name not in self.scope
         optional = self._may_be_optional(node) and not of_device
         return chain(base, steps, of_device=of_device, may_be_optional=optional)
@@ -107,7 +130,11 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
     def _branch(self, node: syntax.Expr) -> Compiled:
         """A branch of a conditional."""
         code = self.plan(node)
-        if isinstance(node, syntax.Ident) or code.literal or not self._may_be_optional(node):
+        if (
+            isinstance(node, syntax.Ident)
+            or code.literal
+            or not self._may_be_optional(node)
+        ):
             return code
         return read(code)
 
@@ -117,7 +144,9 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
             try:
                 check_key(key.value)
             except EvalError as error:
-                raise SelectorError(node.pos, f"program instantiation failed: {error}") from error
+                raise SelectorError(
+                    node.pos, f"program instantiation failed: {error}"
+                ) from error
         return key
 
     def _call(self, node: syntax.Call) -> Compiled:
@@ -125,7 +154,9 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
             return self._attribute(node, ())
         if node.function in {"_==_", "_!=_"}:
             left, right = node.args
-            return equals(self.plan(left), self.plan(right), negated=node.function == "_!=_")
+            return equals(
+                self.plan(left), self.plan(right), negated=node.function == "_!=_"
+            )
         parts: tuple[syntax.Expr, ...] = node.args
         if node.target is not None and node not in self.checked.namespaced:
             parts = (node.target, *node.args)
@@ -134,15 +165,24 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
             args.append(self.plan(part))  # noqa: PERF401 - a comprehension would cost a frame per level
         return self._function(node, parts, args)
 
-    def _function(self, node: syntax.Call, parts: Sequence[syntax.Expr], args: Sequence[Compiled]) -> Compiled:
+    def _function(
+        self, node: syntax.Call, parts: Sequence[syntax.Expr], args: Sequence[Compiled]
+    ) -> Compiled:
         overloads = self.checked.overloads[node]
         name = overloads[0].name
         if name in {"or", "orValue"}:
             return or_else(args[0], args[1], unwrap=name == "orValue")
         pattern = args[1].value if name in REGEX_NAMES and args[1].literal else None
         if isinstance(pattern, str) and (problem := check_pattern(pattern)):
-            raise SelectorError(parts[1].pos, f"program instantiation failed: {problem}")
-        if name == "@in" and len(overloads) == 1 and args[1].literal and isinstance(args[1].value, tuple):
+            raise SelectorError(
+                parts[1].pos, f"program instantiation failed: {problem}"
+            )
+        if (
+            name == "@in"
+            and len(overloads) == 1
+            and args[1].literal
+            and isinstance(args[1].value, tuple)
+        ):
             found = membership(args[0], args[1].value)
             if found is not None:
                 return found
@@ -162,7 +202,9 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
         try:
             code.run([0, COST_LIMIT])
         except EvalError as error:
-            raise SelectorError(node.pos, f"program instantiation failed: {error}") from error
+            raise SelectorError(
+                node.pos, f"program instantiation failed: {error}"
+            ) from error
         return code
 
     def _logic(self, node: syntax.Logic) -> Compiled:
@@ -187,7 +229,10 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
         return new_map(keys, values, [entry.optional for entry in node.entries])
 
     def _struct(self, node: syntax.Struct) -> Compiled:
-        fields = [(str(field.key), self.plan(field.value), field.optional) for field in node.fields]
+        fields = [
+            (str(field.key), self.plan(field.value), field.optional)
+            for field in node.fields
+        ]
         return new_message(node.name.removeprefix("."), fields)
 
     def _fold(self, node: syntax.Fold) -> Compiled:
@@ -197,7 +242,9 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
         with self.scoped(names):
             guard = self.plan(node.guard) if node.guard is not None else None
             body = self.plan(node.body)
-        return fold(Loop(node.kind, source, slots, body, guard, syntax.step_weight(node)))
+        return fold(
+            Loop(node.kind, source, slots, body, guard, syntax.step_weight(node))
+        )
 
     def _bind(self, node: syntax.Bind) -> Compiled:
         self._refuse_type(node, self.checked.types[node.value], node.name)

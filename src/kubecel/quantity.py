@@ -22,9 +22,22 @@ NANOS: Final = 10**9
 """Nanos in one unit: the resolution of a quantity."""
 
 _MAX: Final = (2**63 - 1) * NANOS
-_SHAPE: Final = re.compile(r"([+-]?)([0-9]*)(?:(\.)([0-9]*))?([A-Za-z]*[0-9+-]*)", re.ASCII)
+_SHAPE: Final = re.compile(
+    r"([+-]?)([0-9]*)(?:(\.)([0-9]*))?([A-Za-z]*[0-9+-]*)", re.ASCII
+)
 _EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)", re.ASCII)
-_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_DECIMAL: Final = {
+    "n": -9,
+    "u": -6,
+    "m": -3,
+    "": 0,
+    "k": 3,
+    "M": 6,
+    "G": 9,
+    "T": 12,
+    "P": 15,
+    "E": 18,
+}
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY_SUFFIX: Final = ("", *_BINARY)
@@ -92,7 +105,9 @@ class Quantity:
         return self.scale is not None and self.scale >= 0 and _fits(self.nanos, NANOS)
 
     def __eq__(self, other: object) -> bool:
-        return self.nanos == other.nanos if isinstance(other, Quantity) else NotImplemented
+        return (
+            self.nanos == other.nanos if isinstance(other, Quantity) else NotImplemented
+        )
 
     def __lt__(self, other: Quantity) -> bool:
         return self.nanos < other.nanos
@@ -110,7 +125,9 @@ class Quantity:
         """The sum, held as ``int64Amount.Add`` leaves it: with the finer scale, unless an int64 is too small for it."""
         nanos = self.nanos + other.nanos
         scale = _common_scale(self, other)
-        if scale is not None and not all(_fits(part, 10 ** (scale + 9)) for part in (self.nanos, other.nanos, nanos)):
+        if scale is not None and not all(
+            _fits(part, 10 ** (scale + 9)) for part in (self.nanos, other.nanos, nanos)
+        ):
             scale = None
         return Quantity(nanos, self.format, scale, computed=True)
 
@@ -121,7 +138,11 @@ class Quantity:
         """The canonical text: no fraction, the largest suffix that keeps the value exact."""
         if self.nanos == 0:
             return "0"
-        if self.format is Format.BINARY and self.nanos % NANOS == 0 and abs(self.nanos) >= 1024 * NANOS:
+        if (
+            self.format is Format.BINARY
+            and self.nanos % NANOS == 0
+            and abs(self.nanos) >= 1024 * NANOS
+        ):
             return _binary_text(self.nanos // NANOS)
         return _decimal_text(self.nanos, self.format)
 
@@ -183,28 +204,48 @@ def parse_quantity(text: str) -> Quantity:
         power = _BINARY[suffix]
         # A power of two takes three digits of ten bits off those that fit.
         fast = scale == 0 and len(digits) + power * 3 // 10 < _FAST_BINARY_DIGITS
-        return _amount(sign, int(digits or "0") << power, scale, Format.BINARY, fast=fast)
+        return _amount(
+            sign, int(digits or "0") << power, scale, Format.BINARY, fast=fast
+        )
     if suffix in _DECIMAL:
         return _decimal(sign, digits, scale + _DECIMAL[suffix], Format.DECIMAL)
     exponent = _EXPONENT.fullmatch(suffix)
     if exponent is None:
-        raise QuantitySyntaxError(f"{text!r} is not a quantity: unknown suffix {suffix!r}")
+        raise QuantitySyntaxError(
+            f"{text!r} is not a quantity: unknown suffix {suffix!r}"
+        )
     power = int(exponent[1])
     if power > _MOST_EXPONENT:
-        raise QuantitySyntaxError(f"{text!r} is not a quantity: the exponent is above {_MOST_EXPONENT}")
+        raise QuantitySyntaxError(
+            f"{text!r} is not a quantity: the exponent is above {_MOST_EXPONENT}"
+        )
     # Whatever is finer than a nano is rounded up to one, however fine it is.
-    return _decimal(sign, digits, scale + max(power, -_MOST_CHARACTERS), Format.EXPONENT)
+    return _decimal(
+        sign, digits, scale + max(power, -_MOST_CHARACTERS), Format.EXPONENT
+    )
 
 
 def _shown(text: str) -> str:
-    return repr(text) if len(text) <= _MOST_CHARACTERS else f"{text[:20]!r}... ({len(text)} characters)"
+    return (
+        repr(text)
+        if len(text) <= _MOST_CHARACTERS
+        else f"{text[:20]!r}... ({len(text)} characters)"
+    )
 
 
 def _decimal(sign: str, digits: str, scale: int, format: Format) -> Quantity:
-    return _amount(sign, int(digits or "0"), scale, format, fast=len(digits) <= _FAST_DIGITS and scale >= -9)
+    return _amount(
+        sign,
+        int(digits or "0"),
+        scale,
+        format,
+        fast=len(digits) <= _FAST_DIGITS and scale >= -9,
+    )
 
 
-def _amount(sign: str, value: int, scale: int, format: Format, *, fast: bool) -> Quantity:
+def _amount(
+    sign: str, value: int, scale: int, format: Format, *, fast: bool
+) -> Quantity:
     """``value * 10**scale``, rounded up to a nano, and capped where Kubernetes keeps no int64."""
     finer = scale + 9
     nanos = value * int(10**finer) if finer >= 0 else -(-value // int(10**-finer))

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubecel.syntax import Bind, Expr, Fold, Ident, Index, Literal, OptMap, Select, children
+from kubecel.syntax import (
+    Bind,
+    Expr,
+    Fold,
+    Ident,
+    Index,
+    Literal,
+    OptMap,
+    Select,
+    children,
+)
 
 __all__ = ["Reads", "reads"]
 
@@ -36,7 +46,13 @@ def reads(root: Expr) -> Reads:
     stack = [root]
     while stack:
         node = stack.pop()
-        names = node.names if isinstance(node, Fold) else (node.name,) if isinstance(node, Bind | OptMap) else ()
+        names = (
+            node.names
+            if isinstance(node, Fold)
+            else (node.name,)
+            if isinstance(node, Bind | OptMap)
+            else ()
+        )
         path, others = _path(node)
         if path is None and "device" not in names:
             stack += children(node)
@@ -48,9 +64,17 @@ def reads(root: Expr) -> Reads:
         stack += others
 
     def of(wanted: str) -> frozenset[tuple[str, str]]:
-        return frozenset((domain, name) for field, domain, name in found if field == wanted)
+        return frozenset(
+            (domain, name) for field, domain, name in found if field == wanted
+        )
 
-    return Reads(False, of("attributes"), of("capacity"), bool(of("driver")), bool(of("allowMultipleAllocations")))
+    return Reads(
+        False,
+        of("attributes"),
+        of("capacity"),
+        bool(of("driver")),
+        bool(of("allowMultipleAllocations")),
+    )
 
 
 def _path(node: Expr) -> tuple[list[str | None] | None, list[Expr]]:

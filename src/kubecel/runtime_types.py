@@ -24,7 +24,14 @@ from kubecel.quantity import Quantity
 from kubecel.semver import Semver
 from kubecel.url import Url
 
-__all__ = ["EXTENSION_TYPES", "NamedFormat", "go_name", "size_of", "type_name", "type_named"]
+__all__ = [
+    "EXTENSION_TYPES",
+    "NamedFormat",
+    "go_name",
+    "size_of",
+    "type_name",
+    "type_named",
+]
 
 
 @dataclass(frozen=True, slots=True)

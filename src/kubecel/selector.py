@@ -17,7 +17,12 @@ from kubecel.cost import COST_LIMIT
 from kubecel.data import MISSING, Optional, Run, Value
 from kubecel.device import CelDevice, as_attribute, with_own_quantities
 from kubecel.environment import ALL_GATES, FeatureGates, environment_for
-from kubecel.errors import CelCompileError, CelRuntimeError, SelectorError, compile_error
+from kubecel.errors import (
+    CelCompileError,
+    CelRuntimeError,
+    SelectorError,
+    compile_error,
+)
 from kubecel.estimate import estimate
 from kubecel.parse import MAX_DEPTH, parse
 from kubecel.plan import plan
@@ -65,12 +70,16 @@ class _CelExpression(ABC):
         """The value for a device, and what it cost to find."""
         if device.error:
             raise CelRuntimeError(device.error)
-        variables = with_own_quantities(device) if self._asks_for_integers else device.variables
+        variables = (
+            with_own_quantities(device) if self._asks_for_integers else device.variables
+        )
         frame = [self._cost, cost_limit, variables, *self._locals]
         try:
             result = self._run(frame)
         except RecursionError:
-            raise CelRuntimeError("the expression nests too deeply to be evaluated") from None
+            raise CelRuntimeError(
+                "the expression nests too deeply to be evaluated"
+            ) from None
         if frame[0] > cost_limit:
             raise over_limit()
         return result, frame[0]
@@ -107,7 +116,9 @@ class CelSelector(_CelExpression):
         """
         return self.evaluate(device, cost_limit)[0]
 
-    def evaluate(self, device: CelDevice, cost_limit: int = COST_LIMIT) -> tuple[bool, int]:
+    def evaluate(
+        self, device: CelDevice, cost_limit: int = COST_LIMIT
+    ) -> tuple[bool, int]:
         """As `matches`, with what the evaluation cost."""
         result, cost = self._result(device, cost_limit)
         while type(result) is Optional and result.value is not MISSING:
@@ -187,7 +198,9 @@ def compile_selector(expression: str, gates: FeatureGates = ALL_GATES) -> CelSel
     return _remembered(CelSelector, expression, gates)
 
 
-def compile_derivation(expression: str, gates: FeatureGates = ALL_GATES) -> CelDerivation:
+def compile_derivation(
+    expression: str, gates: FeatureGates = ALL_GATES
+) -> CelDerivation:
     """Compile the expression of a derived attribute (KEP-6080).
 
     Parameters
@@ -212,7 +225,9 @@ def compile_derivation(expression: str, gates: FeatureGates = ALL_GATES) -> CelD
     return _remembered(CelDerivation, expression, gates)
 
 
-def check_expression(expression: str, gates: FeatureGates = ALL_GATES) -> CheckedExpression:
+def check_expression(
+    expression: str, gates: FeatureGates = ALL_GATES
+) -> CheckedExpression:
     """Parse, check and estimate an expression that may give a value of any type.
 
     Parameters
@@ -284,7 +299,9 @@ def _compiled(form: type[_Form], expression: str, gates: FeatureGates) -> _Form 
     try:
         checked = _checked(expression, gates)
         output = str(checked.types[checked.root])
-        if not form.gives.fullmatch(output) and output != str(environment_for(gates).attribute):
+        if not form.gives.fullmatch(output) and output != str(
+            environment_for(gates).attribute
+        ):
             return f"must evaluate to {form.wanted}, not {output}"
         code, size = plan(checked)
     except CelCompileError as error:
@@ -293,7 +310,14 @@ def _compiled(form: type[_Form], expression: str, gates: FeatureGates) -> _Form 
         return str(compile_error(expression, [(error.pos, str(error))]))
     asks_for_integers = "isInteger" in expression or "asInteger" in expression
     variables = (None,) * (size - FIRST_LOCAL)
-    return form(expression, reads(checked.root), code.run, code.cost, variables, asks_for_integers)
+    return form(
+        expression,
+        reads(checked.root),
+        code.run,
+        code.cost,
+        variables,
+        asks_for_integers,
+    )
 
 
 def _checked(expression: str, gates: FeatureGates) -> Checked:
@@ -302,7 +326,9 @@ def _checked(expression: str, gates: FeatureGates) -> Checked:
         try:
             expression.encode()
         except UnicodeEncodeError as error:
-            raise compile_error(expression, [(error.start, "Syntax error: not a Unicode character")]) from None
+            raise compile_error(
+                expression, [(error.start, "Syntax error: not a Unicode character")]
+            ) from None
     checked, findings = check(parse(expression), environment_for(gates))
     findings = findings or validate(checked)
     if findings:

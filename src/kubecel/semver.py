@@ -30,7 +30,9 @@ class Semver:
 
     def __str__(self) -> str:
         words = ".".join(word or str(number) for _, number, word in self.pre)
-        return f"{self.major}.{self.minor}.{self.patch}" + (f"-{words}" if words else "")
+        return f"{self.major}.{self.minor}.{self.patch}" + (
+            f"-{words}" if words else ""
+        )
 
 
 @lru_cache(maxsize=65536)
@@ -49,7 +51,11 @@ def parse_semver(text: str) -> Semver:
         raise ValueError("No Major.Minor.Patch elements found")
     rest, *build = parts[2].split("+", 1)
     patch, *pre = rest.split("-", 1)
-    major, minor, last = _number("Major", parts[0]), _number("Minor", parts[1]), _number("Patch", patch)
+    major, minor, last = (
+        _number("Major", parts[0]),
+        _number("Minor", parts[1]),
+        _number("Patch", patch),
+    )
     if build and not all(_WORD.fullmatch(word) for word in build[0].split(".")):
         raise ValueError(f"Invalid build metadata {build[0]!r}")
     words = tuple(_pre(word) for word in pre[0].split(".")) if pre else ()
@@ -58,7 +64,9 @@ def parse_semver(text: str) -> Semver:
 
 def _number(name: str, text: str) -> int:
     if not _NUMBER.fullmatch(text):
-        raise ValueError(f"Invalid character(s) found in {name.lower()} number {text!r}")
+        raise ValueError(
+            f"Invalid character(s) found in {name.lower()} number {text!r}"
+        )
     if len(text) > 1 and text[0] == "0":
         raise ValueError(f"{name} number must not contain leading zeroes {text!r}")
     if (value := int(text)) >= _UINT64:
@@ -70,7 +78,9 @@ def _pre(word: str) -> _Part:
     """A part of the pre-release: numbers come before words."""
     if _NUMBER.fullmatch(word):
         if len(word) > 1 and word[0] == "0":
-            raise ValueError(f"Numeric PreRelease version must not contain leading zeroes {word!r}")
+            raise ValueError(
+                f"Numeric PreRelease version must not contain leading zeroes {word!r}"
+            )
         if int(word) >= _UINT64:
             raise ValueError(f"PreRelease number {word!r} is out of range")
         return (0, int(word), "")

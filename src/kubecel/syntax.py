@@ -193,7 +193,10 @@ class Visitor(Generic[_Result, _Local]):
     rules: Mapping[type, Callable[[Any, Any], _Result]]
 
     def __init_subclass__(cls) -> None:
-        names = {kind: re.sub(r"\B[A-Z]", r"_\g<0>", kind.__name__).lower() for kind in Expr.__subclasses__()}
+        names = {
+            kind: re.sub(r"\B[A-Z]", r"_\g<0>", kind.__name__).lower()
+            for kind in Expr.__subclasses__()
+        }
         cls.rules = {kind: getattr(cls, f"_{name}") for kind, name in names.items()}
 
     def __init__(self) -> None:

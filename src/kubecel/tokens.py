@@ -7,9 +7,25 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeAlias
 
 from kubecel.errors import SelectorError
-from kubecel.literals import bytes_literal, double_literal, int_literal, string_literal, uint_literal
+from kubecel.literals import (
+    bytes_literal,
+    double_literal,
+    int_literal,
+    string_literal,
+    uint_literal,
+)
 
-__all__ = ["AFTER_NAME", "NAME", "OPERAND", "OPERATOR", "READERS", "Place", "Token", "read_token", "unexpected"]
+__all__ = [
+    "AFTER_NAME",
+    "NAME",
+    "OPERAND",
+    "OPERATOR",
+    "READERS",
+    "Place",
+    "Token",
+    "read_token",
+    "unexpected",
+]
 
 Token: TypeAlias = re.Match[str]
 """Its ``lastgroup`` tells literals and names from each other, and is None for everything else."""
@@ -22,18 +38,24 @@ _WORD_END: Final = "(?![_a-zA-Z0-9])"
 # A raw string ends at the first quote, whatever is before it.
 _RAW: Final = r"""[rR](?:"{3}[\s\S]*?"{3}|'{3}[\s\S]*?'{3}|"[^"\n\r]*"|'[^'\n\r]*')"""
 _TEXT: Final = (
-    r'"{3}(?:\\[\s\S]|[^\\])*?"{3}|"(?:\\.|[^\\"\n\r])*"|' + r"'{3}(?:\\[\s\S]|[^\\])*?'{3}|'(?:\\.|[^\\'\n\r])*'"
+    r'"{3}(?:\\[\s\S]|[^\\])*?"{3}|"(?:\\.|[^\\"\n\r])*"|'
+    + r"'{3}(?:\\[\s\S]|[^\\])*?'{3}|'(?:\\.|[^\\'\n\r])*'"
 )
 _LITERALS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "bytes": (f"[bB](?:{_RAW}|{_TEXT})", bytes_literal),
     "string": (f"{_RAW}|{_TEXT}", string_literal),
     "bool": (f"(?:true|false){_WORD_END}", "true".__eq__),
     "null": (f"null{_WORD_END}", lambda _: None),
-    "double": (r"(?:[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)", double_literal),
+    "double": (
+        r"(?:[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)",
+        double_literal,
+    ),
     "uint": ("(?:0x[0-9a-fA-F]+|[0-9]+)[uU]", uint_literal),
     "int": ("0x[0-9a-fA-F]+|[0-9]+", int_literal),
 }
-_ANY_LITERAL: Final = "|".join(f"(?P<{kind}>{pattern})" for kind, (pattern, _) in _LITERALS.items())
+_ANY_LITERAL: Final = "|".join(
+    f"(?P<{kind}>{pattern})" for kind, (pattern, _) in _LITERALS.items()
+)
 _ANY_NAME: Final = "(?P<name>[_a-zA-Z][_a-zA-Z0-9]*)"
 _ANY_OPERATOR: Final = rf"in{_WORD_END}|&&|\|\||[<>=!]=|[-+*/%<>?:.,\[{{)\]}}]"
 
@@ -65,7 +87,9 @@ def read_token(expression: str, start: int, place: Place) -> Token:
     """
     skipped = _SKIPPED.match(expression, start)
     assert skipped is not None
-    return place.match(expression, skipped.end()) or unexpected(expression, skipped.end())
+    return place.match(expression, skipped.end()) or unexpected(
+        expression, skipped.end()
+    )
 
 
 def unexpected(expression: str, pos: int) -> NoReturn:

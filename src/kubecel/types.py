@@ -60,7 +60,10 @@ class Type:
     @property
     def is_message(self) -> bool:
         """Whether it is an object type; null is assignable to those."""
-        return self.name.startswith(("kubernetes.", "net.")) or self.name == "google.protobuf.Empty"
+        return (
+            self.name.startswith(("kubernetes.", "net."))
+            or self.name == "google.protobuf.Empty"
+        )
 
     @property
     def is_too_large(self) -> bool:

@@ -14,9 +14,13 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*", re.ASCII)
 _PORT: Final = re.compile(r"(?::[0-9]*)?", re.ASCII)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_HOST: Final = re.compile(r"(?:[A-Za-z0-9\-_.~!$&'()*+,;=:\[\]<>\"\u0080-\U0010ffff]|%25|%[89A-Fa-f][0-9A-Fa-f])*")
+_HOST: Final = re.compile(
+    r"(?:[A-Za-z0-9\-_.~!$&'()*+,;=:\[\]<>\"\u0080-\U0010ffff]|%25|%[89A-Fa-f][0-9A-Fa-f])*"
+)
 _USER: Final = re.compile(r"(?:[A-Za-z0-9\-._:~!$&'()*+,;=@]|%[0-9A-Fa-f]{2})*")
-_VALID_PATH: Final = re.compile(r"(?:[A-Za-z0-9\-_.~!$&'()*+,;=:@\[\]/]|%[0-9A-Fa-f]{2})*")
+_VALID_PATH: Final = re.compile(
+    r"(?:[A-Za-z0-9\-_.~!$&'()*+,;=:@\[\]/]|%[0-9A-Fa-f]{2})*"
+)
 _SAFE_IN_PATH: Final = "$&+,/:;=@"
 
 
@@ -82,7 +86,9 @@ def parse_url(text: str) -> Url:
         plain, _, fragment = text.partition("#")
         url = _split(plain, request=False)
     except ValueError as error:
-        raise ValueError(f"URL parse error during conversion from string: parse {text!r}: {error}") from error
+        raise ValueError(
+            f"URL parse error during conversion from string: parse {text!r}: {error}"
+        ) from error
     return Url(url.scheme, url.user, url.host, url.path, url.query, fragment)
 
 

@@ -9,7 +9,15 @@ from kubecel.data import EvalError
 from kubecel.overloads import check_pattern
 from kubecel.overloads.format_text import CLAUSES, clauses
 from kubecel.runtime_types import type_named
-from kubecel.syntax import Call, Element, Expr, ListLiteral, Literal, MapLiteral, children
+from kubecel.syntax import (
+    Call,
+    Element,
+    Expr,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    children,
+)
 from kubecel.types import Type
 
 __all__ = ["validate"]
@@ -24,8 +32,17 @@ def validate(checked: Checked) -> list[Finding]:
         if isinstance(node, ListLiteral) and not in_format:
             findings += _mixed(checked, [(item.value, item) for item in node.items])
         elif isinstance(node, MapLiteral) and not in_format:
-            findings += _mixed(checked, [(e.key, None) for e in node.entries if e.key and not isinstance(e.key, str)])
-            findings += _mixed(checked, [(entry.value, entry) for entry in node.entries])
+            findings += _mixed(
+                checked,
+                [
+                    (e.key, None)
+                    for e in node.entries
+                    if e.key and not isinstance(e.key, str)
+                ],
+            )
+            findings += _mixed(
+                checked, [(entry.value, entry) for entry in node.entries]
+            )
         elif isinstance(node, Call):
             findings += _call(checked, node)
             in_format = in_format or node.function == "format"
@@ -33,7 +50,9 @@ def validate(checked: Checked) -> list[Finding]:
     return findings
 
 
-def _mixed(checked: Checked, parts: list[tuple[Expr, Element | None]]) -> Iterator[Finding]:
+def _mixed(
+    checked: Checked, parts: list[tuple[Expr, Element | None]]
+) -> Iterator[Finding]:
     """Elements of other types than the first; dyn is a type of its own here."""
     first: Type | None = None
     for node, entry in parts:
@@ -55,14 +74,29 @@ def _equivalent(left: Type, right: Type) -> bool:
 
 def _call(checked: Checked, node: Call) -> Iterator[Finding]:
     argument = node.args[0] if node.args else None
-    if node.function == "matches" and isinstance(argument, Literal) and isinstance(argument.value, str):
+    if (
+        node.function == "matches"
+        and isinstance(argument, Literal)
+        and isinstance(argument.value, str)
+    ):
         if problem := check_pattern(argument.value):
             yield argument.pos, f"invalid matches argument: {problem}"
-    elif node.function == "format" and isinstance(argument, ListLiteral) and isinstance(node.target, Literal):
-        yield from _format(checked, node, str(node.target.value), [item.value for item in argument.items])
+    elif (
+        node.function == "format"
+        and isinstance(argument, ListLiteral)
+        and isinstance(node.target, Literal)
+    ):
+        yield from _format(
+            checked,
+            node,
+            str(node.target.value),
+            [item.value for item in argument.items],
+        )
 
 
-def _format(checked: Checked, node: Call, form: str, args: list[Expr]) -> Iterator[Finding]:
+def _format(
+    checked: Checked, node: Call, form: str, args: list[Expr]
+) -> Iterator[Finding]:
     try:
         letters = [clause.letter for clause in clauses(form) if clause.letter]
     except EvalError as error:
@@ -71,7 +105,10 @@ def _format(checked: Checked, node: Call, form: str, args: list[Expr]) -> Iterat
     if len(letters) > len(args):
         yield node.pos, f"index {len(args)} out of range"
     elif len(letters) < len(args):
-        yield node.pos, f"too many arguments supplied to string.format (expected {len(letters)}, got {len(args)})"
+        yield (
+            node.pos,
+            f"too many arguments supplied to string.format (expected {len(letters)}, got {len(args)})",
+        )
     else:
         for letter, arg in zip(letters, args, strict=True):
             yield from _clause(checked, letter, arg)

@@ -7,7 +7,16 @@ from typing import Final
 
 from kubecel.access import handed_on
 from kubecel.code import COST, Compiled
-from kubecel.data import MISSING, NONE, EvalError, Frame, Optional, Run, Value, no_overload
+from kubecel.data import (
+    MISSING,
+    NONE,
+    EvalError,
+    Frame,
+    Optional,
+    Run,
+    Value,
+    no_overload,
+)
 
 __all__ = ["bind", "lazy_variable", "opt_map", "opt_variable", "read", "variable"]
 
@@ -65,7 +74,9 @@ def bind(slot: int, body: Compiled) -> Compiled:
     return Compiled(run, cost)
 
 
-def opt_map(target: Compiled, slots: tuple[int, int], body: Compiled, *, flat: bool) -> Compiled:
+def opt_map(
+    target: Compiled, slots: tuple[int, int], body: Compiled, *, flat: bool
+) -> Compiled:
     """``optMap`` and ``optFlatMap``.
 
     Upstream evaluates the target once more where the variable is first read, which is only noticed in the cost: the

@@ -18,10 +18,10 @@ from benchmarks.openb.shown import tables
 from benchmarks.openb.trace import TracePod, read_pods
 from benchmarks.registry import WORKLOADS
 from benchmarks.workloads.mixed import mixed
-from dralloc.load import load
-from dralloc.report import as_text
-from dralloc.solvers.cpsat import Options
-from dralloc.validate import Level, validate
+from dralloc.lint.validate import Level, validate
+from dralloc.objects.load import load
+from dralloc.objects.report import as_text
+from dralloc.solve.optimum import Options
 
 
 def run(*arguments: str | Path) -> str:
@@ -30,9 +30,13 @@ def run(*arguments: str | Path) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("name", [name for name in WORKLOADS if not name.startswith("explain")])
+@pytest.mark.parametrize(
+    "name", [name for name in WORKLOADS if not name.startswith("explain")]
+)
 def test_every_workload_runs_at_a_small_size(name: str) -> None:
-    found = json.loads(run("run", name, "--size", "3", "--seed", "1", "--time-limit", "5", "--json"))
+    found = json.loads(
+        run("run", name, "--size", "3", "--seed", "1", "--time-limit", "5", "--json")
+    )
     assert (found["workload"], found["size"], found["seed"]) == (name, 3, 1)
     assert set(found["phases"]) == set(PHASES)
     assert found["peak_rss_mib"] > 0
@@ -45,15 +49,31 @@ def test_every_workload_runs_at_a_small_size(name: str) -> None:
 
 def test_equal_seeds_give_equal_objects(tmp_path: Path) -> None:
     for place in ("a", "b"):
-        run("run", "bundles", "--size", "2", "--seed", "7", "--no-optimal", "--export", tmp_path / place)
+        run(
+            "run",
+            "bundles",
+            "--size",
+            "2",
+            "--seed",
+            "7",
+            "--no-optimal",
+            "--export",
+            tmp_path / place,
+        )
     files = sorted(path.name for path in (tmp_path / "a").iterdir())
     assert files
-    assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)
+    assert all(
+        (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+        for name in files
+    )
     assert load(tmp_path / "a").pods
 
 
 def test_what_is_left_out_of_a_mixed_cluster_changes_nothing_else() -> None:
-    whole, plain = mixed(12, seed=3), mixed(12, seed=3, without={"gangs", "priorities", "taints"})
+    whole, plain = (
+        mixed(12, seed=3),
+        mixed(12, seed=3, without={"gangs", "priorities", "taints"}),
+    )
     assert mixed(12, seed=3).pods == whole.pods
     assert (len(plain.pods), len(plain.claims)) == (len(whole.pods), len(whole.claims))
     assert whole.pod_groups
@@ -65,7 +85,9 @@ def test_what_is_left_out_of_a_mixed_cluster_changes_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("ingredient", INGREDIENTS)
-def test_a_mixed_cluster_is_valid_whatever_is_left_out(tmp_path: Path, ingredient: str) -> None:
+def test_a_mixed_cluster_is_valid_whatever_is_left_out(
+    tmp_path: Path, ingredient: str
+) -> None:
     run("export", "mixed", tmp_path, "--size", "12", "--without", ingredient)
     cluster = load(tmp_path)
     assert all(violation.level is not Level.ERROR for violation in validate(cluster))
@@ -76,14 +98,18 @@ def test_a_mixed_cluster_is_valid_whatever_is_left_out(tmp_path: Path, ingredien
 def test_only_what_is_an_ingredient_can_be_left_out() -> None:
     result = CliRunner().invoke(app, ["run", "fill", "--without", "gangs"])
     assert result.exit_code == 2
-    assert "fill has no ingredient gangs; it has none" in " ".join(result.output.split())
+    assert "fill has no ingredient gangs; it has none" in " ".join(
+        result.output.split()
+    )
     with pytest.raises(ValueError, match="mixed needs a kind of nodes"):
         mixed(1, without={"gpus", "mig", "sharing"})
 
 
 @pytest.mark.parametrize("format", ["json", "json.gz", "yaml"])
 def test_reading_is_compared_with_parsing(format: str) -> None:
-    found = json.loads(run("reading", "cluster-mig-mixed", "--size", "2", "--format", format, "--json"))
+    found = json.loads(
+        run("reading", "cluster-mig-mixed", "--size", "2", "--format", format, "--json")
+    )
     assert found["format"] == format
     assert min(found[phase] for phase in ("load", "compile", "items", "whole")) > 0
     table = run("reading", "fill", "--size", "2", "--format", format)
@@ -92,38 +118,79 @@ def test_reading_is_compared_with_parsing(format: str) -> None:
 
 @pytest.mark.parametrize("limits", ["--limits", "--no-limits"])
 def test_the_scheduler_goes_through_every_pod(limits: str) -> None:
-    found = json.loads(run("scheduler", "cluster-plain", "--size", "2", "--repeat", "2", limits, "--json"))
+    found = json.loads(
+        run(
+            "scheduler",
+            "cluster-plain",
+            "--size",
+            "2",
+            "--repeat",
+            "2",
+            limits,
+            "--json",
+        )
+    )
     assert (found["pods"], found["size"]) == (20, 2)
     assert 0 < found["placed"] <= 20
     assert found["per_second"] > 0
-    assert "mode scheduler places 16 of 16 pods in " in run("scheduler", "fill-8", "--size", "2", limits)
+    assert "mode scheduler places 16 of 16 pods in " in run(
+        "scheduler", "fill-8", "--size", "2", limits
+    )
 
 
-@pytest.mark.parametrize("name", ["bundles", "caps-mig", "fair-plain", "goal-spread", "racks"])
+@pytest.mark.parametrize(
+    "name", ["bundles", "caps-mig", "fair-plain", "goal-spread", "racks"]
+)
 def test_limits_are_told_with_what_they_cost(name: str) -> None:
-    lines = run("limits", name, "--size", "2", "--limit", "0.001", "--limit", "60", "--json").splitlines()
+    lines = run(
+        "limits", name, "--size", "2", "--limit", "0.001", "--limit", "60", "--json"
+    ).splitlines()
     found = [json.loads(line) for line in lines]
-    assert [(row["workload"], row["limit"]) for row in found] == [(name, 0.001), (name, 60)]
-    assert [row["status"] for row in found] == ["FEASIBLE: the time was over", "OPTIMAL"]
-    assert all(row["first_fit"] <= row["placed"] and row["no_worse"] and row["kept"] == row["in_time"] for row in found)
+    assert [(row["workload"], row["limit"]) for row in found] == [
+        (name, 0.001),
+        (name, 60),
+    ]
+    assert [row["status"] for row in found] == [
+        "FEASIBLE: the time was over",
+        "OPTIMAL",
+    ]
+    assert all(
+        row["first_fit"] <= row["placed"]
+        and row["no_worse"]
+        and row["kept"] == row["in_time"]
+        for row in found
+    )
     assert "in 1 of 1 " in run("limits", name, "--size", "2", "--limit", "600")
 
 
 def test_sizes_are_those_of_nodes() -> None:
     assert set(LIMITED) <= WORKLOADS.keys()
-    assert [sizes(WORKLOADS[name], ()) for name in ("racks", "bundles")] == [(33, 300), (500, 5000)]
-    assert [sizes(WORKLOADS[name], (3, 36)) for name in ("racks", "bundles")] == [[1, 2], (3, 36)]
+    assert [sizes(WORKLOADS[name], ()) for name in ("racks", "bundles")] == [
+        (33, 300),
+        (500, 5000),
+    ]
+    assert [sizes(WORKLOADS[name], (3, 36)) for name in ("racks", "bundles")] == [
+        [1, 2],
+        (3, 36),
+    ]
 
 
 def test_a_list_of_pods_without_a_column_for_models(tmp_path: Path) -> None:
     path = tmp_path / "pods.csv"
-    path.write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1000,2048,1,500\nb,1000,2048,2,1000\n")
-    assert read_pods(path) == [TracePod("a", 1000, 2048, 1, 500, ()), TracePod("b", 1000, 2048, 2, 1000, ())]
+    path.write_text(
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1000,2048,1,500\nb,1000,2048,2,1000\n"
+    )
+    assert read_pods(path) == [
+        TracePod("a", 1000, 2048, 1, 500, ()),
+        TracePod("b", 1000, 2048, 2, 1000, ()),
+    ]
 
 
 def test_openb_never_falls_below_first_fit() -> None:
     scene = Scene(*sample(10), 1.0, 0)
-    first, best = scene.measure(1.0, ["first-fit", "optimal"], Options(time_limit=5), None)
+    first, best = scene.measure(
+        1.0, ["first-fit", "optimal"], Options(time_limit=5), None
+    )
     assert best.bound_percent is not None
     assert first.allocated_percent <= best.allocated_percent <= best.bound_percent
 
@@ -132,7 +199,20 @@ def test_the_openb_table_fits_on_a_narrow_terminal() -> None:
     outcomes = list(published_outcomes(0.9, {"03-GpuClustering": 89.981}))
     outcomes += published_outcomes(1.3, {"03-GpuClustering": 91.878})
     for policy in POLICIES:
-        outcomes.append(Outcome(1.3, policy, "measured", 94.25, 0, 12345, 11111, 96.874, "FEASIBLE", 1234.5))
+        outcomes.append(
+            Outcome(
+                1.3,
+                policy,
+                "measured",
+                94.25,
+                0,
+                12345,
+                11111,
+                96.874,
+                "FEASIBLE",
+                1234.5,
+            )
+        )
     assert as_text(tables(outcomes), width=80).splitlines() == [
         "",
         "GPUs allocated",

@@ -9,7 +9,12 @@ from typer.testing import CliRunner, Result
 
 from dralloc.cli import app
 
-SCRIPTS = {"bash": "COMPREPLY", "zsh": "#compdef dralloc", "fish": "complete --command dralloc", "pwsh": "PSReadLine"}
+SCRIPTS = {
+    "bash": "COMPREPLY",
+    "zsh": "#compdef dralloc",
+    "fish": "complete --command dralloc",
+    "pwsh": "PSReadLine",
+}
 
 
 def run(*arguments: str) -> Result:
@@ -23,7 +28,9 @@ def test_the_script_is_for_the_shell_that_is_named(shell: str) -> None:
     assert {name for name, mark in SCRIPTS.items() if mark in result.stdout} == {shell}
 
 
-def test_it_is_installed_for_the_shell_that_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_it_is_installed_for_the_shell_that_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     result = run("--install-completion", "zsh")
     assert result.exit_code == 0

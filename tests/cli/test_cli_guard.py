@@ -15,7 +15,7 @@ import dralloc
 from conftest import ROOT
 from dralloc.cli import app
 from dralloc.cli.guard import Exit
-from dralloc.errors import CheckError, DrallocError
+from dralloc.objects.errors import CheckError, DrallocError
 
 MODEL = str(ROOT / "models" / "gang")
 
@@ -27,15 +27,33 @@ def run(*arguments: str) -> Result:
 def shell(command: str) -> subprocess.CompletedProcess[str]:
     """A command line with ``dralloc`` in it, as a shell runs it."""
     defined = f'dralloc() {{ "{sys.executable}" -m dralloc "$@"; }}; set -o pipefail; {command}'
-    return subprocess.run(["bash", "-c", defined], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        ["bash", "-c", defined], capture_output=True, text=True, check=False
+    )
 
 
 ENDS = {
     "of the user": (DrallocError("no such node"), Exit.INPUT, "error: no such node"),
-    "two lines": (DrallocError("a: is wrong\nb: is wrong"), Exit.INPUT, "error: a: is wrong\nerror: b: is wrong"),
-    "commands for the terminal": (DrallocError("\x1b[31m[red]"), Exit.INPUT, r"error: \x1b[31m[red]"),
-    "disk": (OSError(errno.ENOSPC, "No space left", "out.json"), Exit.INPUT, "error: out.json: No space left"),
-    "nesting": (RecursionError("maximum depth"), Exit.INPUT, "error: the input is nested too deeply"),
+    "two lines": (
+        DrallocError("a: is wrong\nb: is wrong"),
+        Exit.INPUT,
+        "error: a: is wrong\nerror: b: is wrong",
+    ),
+    "commands for the terminal": (
+        DrallocError("\x1b[31m[red]"),
+        Exit.INPUT,
+        r"error: \x1b[31m[red]",
+    ),
+    "disk": (
+        OSError(errno.ENOSPC, "No space left", "out.json"),
+        Exit.INPUT,
+        "error: out.json: No space left",
+    ),
+    "nesting": (
+        RecursionError("maximum depth"),
+        Exit.INPUT,
+        "error: the input is nested too deeply",
+    ),
     "memory": (MemoryError(), Exit.INPUT, "error: there is not enough memory"),
     "encoding": (
         UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
@@ -67,7 +85,9 @@ ENDS = {
         ("plan", "headroom", MODEL, "--workers", "best"),
     ],
 )
-def test_a_wrong_word_is_told_without_the_words_of_a_library(arguments: tuple[str, ...]) -> None:
+def test_a_wrong_word_is_told_without_the_words_of_a_library(
+    arguments: tuple[str, ...],
+) -> None:
     result = run(*arguments)
     assert result.exit_code == Exit.INPUT
     assert "Value error" not in result.stderr
@@ -75,7 +95,9 @@ def test_a_wrong_word_is_told_without_the_words_of_a_library(arguments: tuple[st
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_each_end_has_its_words_and_its_code(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_end_has_its_words_and_its_code(
+    end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     error, code, words = ENDS[end]
 
     def broken(*_: object, **__: object) -> None:
@@ -83,7 +105,11 @@ def test_each_end_has_its_words_and_its_code(end: str, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(dralloc, "load", broken)
     result = run("allocate", MODEL)
-    assert (result.exit_code, result.stderr.rstrip("\n"), result.stdout) == (code, words, "")
+    assert (result.exit_code, result.stderr.rstrip("\n"), result.stdout) == (
+        code,
+        words,
+        "",
+    )
 
 
 def test_a_traceback_for_those_who_ask(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +139,9 @@ def test_a_traceback_for_those_who_ask(monkeypatch: pytest.MonkeyPatch) -> None:
         (["allocate", MODEL, "--\x1b[31m"], r"--\x1b[31m"),
     ],
 )
-def test_a_command_line_that_cannot_be_used_is_one_line(arguments: list[str], words: str) -> None:
+def test_a_command_line_that_cannot_be_used_is_one_line(
+    arguments: list[str], words: str
+) -> None:
     result = run(*arguments)
     assert result.exit_code == Exit.INPUT
     (line,) = result.stderr.splitlines()

@@ -56,11 +56,23 @@ def test_ctrl_c_returns_the_best_answer_so_far(tmp_path: Path) -> None:
     # So many bundles are far beyond what the model of single devices can prove.
     export(WORKLOADS["bundles"].objects(24, 4), tmp_path / "cluster")
     terminal, theirs = pty.openpty()
-    command = [sys.executable, "-m", "dralloc", "allocate", str(tmp_path / "cluster"), "--goal", "spread", "-o", "json"]
+    command = [
+        sys.executable,
+        "-m",
+        "dralloc",
+        "allocate",
+        str(tmp_path / "cluster"),
+        "--goal",
+        "spread",
+        "-o",
+        "json",
+    ]
     answer = tmp_path / "answer.json"
     with (
         answer.open("wb") as out,
-        subprocess.Popen(command, stdout=out, stderr=theirs, env={**os.environ, "COLUMNS": "200"}) as run,
+        subprocess.Popen(
+            command, stdout=out, stderr=theirs, env={**os.environ, "COLUMNS": "200"}
+        ) as run,
         ended(run),
     ):
         os.close(theirs)

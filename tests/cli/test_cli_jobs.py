@@ -24,26 +24,41 @@ def run(*arguments: str | Path) -> Result:
 
 def without_seconds(found: Any) -> Any:
     if isinstance(found, dict):
-        return {key: without_seconds(value) for key, value in found.items() if key != "timings"}
-    return [without_seconds(each) for each in found] if isinstance(found, list) else found
+        return {
+            key: without_seconds(value)
+            for key, value in found.items()
+            if key != "timings"
+        }
+    return (
+        [without_seconds(each) for each in found] if isinstance(found, list) else found
+    )
 
 
 @pytest.mark.parametrize("command", [["allocate", "-o", "json"], ["compare", "--json"]])
 def test_two_jobs_answer_as_one(command: list[str]) -> None:
     one, two = (run(*command, MODEL, "--jobs", str(jobs)) for jobs in (1, 2))
     assert one.exit_code == two.exit_code == Exit.DONE
-    assert without_seconds(json.loads(one.stdout)) == without_seconds(json.loads(two.stdout))
+    assert without_seconds(json.loads(one.stdout)) == without_seconds(
+        json.loads(two.stdout)
+    )
 
 
 def test_the_model_has_work_for_two() -> None:
-    assert "components" in dralloc.allocate(dralloc.load(MODEL), jobs=2).solution.timings
+    assert (
+        "components" in dralloc.allocate(dralloc.load(MODEL), jobs=2).solution.timings
+    )
 
 
-def test_what_is_missing_is_an_error_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_is_an_error_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "joblib", None)
     result = run("allocate", MODEL, "--jobs", "2", "--quiet")
     assert result.exit_code == Exit.INPUT
-    assert result.stderr == "error: several jobs need joblib: pip install 'dralloc[parallel]'\n"
+    assert (
+        result.stderr
+        == "error: several jobs need joblib: pip install 'dralloc[parallel]'\n"
+    )
 
 
 @pytest.mark.parametrize("options", [["--backend", "spark"], ["--jobs", "0"]])

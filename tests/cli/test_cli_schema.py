@@ -18,8 +18,8 @@ from conftest import ROOT
 from dralloc.cli import app
 from dralloc.cli.guard import Exit
 from dralloc.cli.schema import DOCUMENTS, document_of
-from dralloc.quantity import parse_quantity
-from dralloc.schema import VERSION
+from dralloc.objects.quantity import parse_quantity
+from dralloc.objects.schema import VERSION
 
 MIG: Final = str(ROOT / "models" / "h100-mig")
 SHARE: Final = str(ROOT / "models" / "fair-share")
@@ -32,21 +32,52 @@ spec: {config: [{}]}
 """
 
 RUNS: Final = {
-    "allocate": (("allocate", MIG, "-o", "json"), ("allocate", SHARE, "--mode", "first-fit", "-o", "json")),
-    "allocate-caps": (("allocate", SHARE, "--fair", "memory", "--cap", "blue=memory:40Gi", "-o", "json"),),
+    "allocate": (
+        ("allocate", MIG, "-o", "json"),
+        ("allocate", SHARE, "--mode", "first-fit", "-o", "json"),
+    ),
+    "allocate-caps": (
+        (
+            "allocate",
+            SHARE,
+            "--fair",
+            "memory",
+            "--cap",
+            "blue=memory:40Gi",
+            "-o",
+            "json",
+        ),
+    ),
     "compare": (("compare", MIG, "--json"), ("compare", INVALID, "--json")),
-    "conformance": (("conformance", str(ROOT / "tests" / "data"), "--only", "core-1-0", "--json"),),
+    "conformance": (
+        ("conformance", str(ROOT / "tests" / "data"), "--only", "core-1-0", "--json"),
+    ),
     "defragment": (("plan", "defragment", MIG, "--moves", "1", "--json"),),
     "drain": (("plan", "drain", "h100-2", "-f", MIG, "--json"),),
     "explain": (
         ("explain", MIG, "--pod", "ml/distill-0", "--json"),
         ("explain", MIG, "--pod", "ml/distill-0", "--mode", "optimal", "--json"),
     ),
-    "fewest-nodes": (("plan", "fewest-nodes", MIG, "--pod", "ml/distill-0=3", "--json"),),
-    "headroom": (
-        ("plan", "headroom", MIG, "--pod", "ml/distill-0", "--pod", "ml/notebooks-0", "--points", "2", "--json"),
+    "fewest-nodes": (
+        ("plan", "fewest-nodes", MIG, "--pod", "ml/distill-0=3", "--json"),
     ),
-    "partition-layout": (("plan", "partition-layout", MIG, "--pod", "ml/notebooks-0=9", "--json"),),
+    "headroom": (
+        (
+            "plan",
+            "headroom",
+            MIG,
+            "--pod",
+            "ml/distill-0",
+            "--pod",
+            "ml/notebooks-0",
+            "--points",
+            "2",
+            "--json",
+        ),
+    ),
+    "partition-layout": (
+        ("plan", "partition-layout", MIG, "--pod", "ml/notebooks-0=9", "--json"),
+    ),
     "preempt": (("plan", "preempt", MIG, "--pod", "ml/distill-0", "--json"),),
     "stranded": (("stranded", MIG, "--json"),),
     "validate": (("validate", "ODD", "--json"),),
@@ -69,7 +100,11 @@ def _closed(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     closed = {key: _closed(value) for key, value in schema.items()}
-    return {**closed, "additionalProperties": False} if "properties" in schema and "type" in schema else closed
+    return (
+        {**closed, "additionalProperties": False}
+        if "properties" in schema and "type" in schema
+        else closed
+    )
 
 
 def amounts(schema: Any, value: Any, root: Any) -> Iterator[str]:
@@ -82,7 +117,9 @@ def amounts(schema: Any, value: Any, root: Any) -> Iterator[str]:
         yield from amounts(choice, value, root)
     if isinstance(value, dict):
         for key, one in value.items():
-            inner = schema.get("properties", {}).get(key) or schema.get("additionalProperties")
+            inner = schema.get("properties", {}).get(key) or schema.get(
+                "additionalProperties"
+            )
             yield from amounts(inner, one, root) if isinstance(inner, dict) else ()
     if isinstance(value, list) and "items" in schema:
         for one in value:
@@ -97,13 +134,20 @@ def test_what_a_command_prints_keeps_its_schema(name: str, tmp_path: Path) -> No
         arguments = [str(tmp_path) if word == "ODD" else word for word in command]
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code in (Exit.DONE, Exit.FAILED), result.output
-        printed = [json.loads(line) for line in result.stdout.splitlines()] if name == "conformance" else None
+        printed = (
+            [json.loads(line) for line in result.stdout.splitlines()]
+            if name == "conformance"
+            else None
+        )
         for found in printed or [json.loads(result.stdout)]:
             assert found["schemaVersion"] == VERSION
             errors = [error.message for error in validator(document).iter_errors(found)]
             assert errors == []
             schema = document_of(document).json_schema()
-            assert all(str(parse_quantity(one)) == one for one in amounts(schema, found, schema))
+            assert all(
+                str(parse_quantity(one)) == one
+                for one in amounts(schema, found, schema)
+            )
 
 
 def test_amounts_are_found() -> None:
@@ -120,7 +164,9 @@ def test_every_command_with_json_has_a_schema_that_is_tested() -> None:
         for name, command in group.commands.items():
             if hasattr(command, "commands"):
                 yield from with_json(command, *path, name)
-            elif {"--json", "--output"} & {option for one in command.params for option in one.opts}:
+            elif {"--json", "--output"} & {
+                option for one in command.params for option in one.opts
+            }:
                 yield name
 
     without = {"report", "study", "snapshot", "redact"}  # files of other kinds
@@ -132,4 +178,7 @@ def test_a_schema_describes_its_parts(name: str) -> None:
     schema = document_of(name).json_schema()
     assert schema["properties"]["schemaVersion"]["const"] == VERSION
     assert set(schema["required"]) == set(schema["properties"])
-    assert all(re.match("[A-Z]", part["description"]) for part in (schema, *schema.get("$defs", {}).values()))
+    assert all(
+        re.match("[A-Z]", part["description"])
+        for part in (schema, *schema.get("$defs", {}).values())
+    )

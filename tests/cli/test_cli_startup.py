@@ -11,7 +11,18 @@ import pytest
 
 import dralloc
 
-HEAVY = {"celpy", "joblib", "kubecel.selector", "lark", "matplotlib", "networkx", "numpy", "ortools", "pandas", "yaml"}
+HEAVY = {
+    "celpy",
+    "joblib",
+    "kubecel.selector",
+    "lark",
+    "matplotlib",
+    "networkx",
+    "numpy",
+    "ortools",
+    "pandas",
+    "yaml",
+}
 """What takes its time to be imported."""
 
 SHOW = """
@@ -26,11 +37,20 @@ except SystemExit as end:
 def imported(code: str) -> set[str]:
     """The modules that a program has imported at its end."""
     told = "import sys; print(*sys.modules, sep='\\n', file=sys.stderr)"
-    run = subprocess.run([sys.executable, "-c", f"{code}\n{told}"], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{told}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return set(run.stderr.split())
 
 
-@pytest.mark.parametrize("code", ["import dralloc", SHOW.format(arguments=["--help"])], ids=["import", "help"])
+@pytest.mark.parametrize(
+    "code",
+    ["import dralloc", SHOW.format(arguments=["--help"])],
+    ids=["import", "help"],
+)
 def test_nothing_heavy_is_imported_before_it_is_needed(code: str) -> None:
     modules = imported(code)
     assert "dralloc" in modules
@@ -55,5 +75,7 @@ def test_the_version_is_that_of_the_package() -> None:
 
 
 def test_a_name_that_is_not_offered_is_none() -> None:
-    with pytest.raises(AttributeError, match="module 'dralloc' has no attribute 'nonsense'"):
+    with pytest.raises(
+        AttributeError, match="module 'dralloc' has no attribute 'nonsense'"
+    ):
         _ = dralloc.nonsense  # type: ignore[attr-defined]

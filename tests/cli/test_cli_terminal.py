@@ -28,10 +28,18 @@ def evil(tmp_path: Path) -> Path:
     """A cluster of which each name, and an expression, has commands for a terminal."""
     path = tmp_path / "cluster.yaml"
     expression = f"device.driver != '{EVIL}'"
-    slices = resource_slice([{"name": f"gpu{EVIL}", "colour": EVIL}], name=f"slice{EVIL}", nodeName=f"node{EVIL}")
+    slices = resource_slice(
+        [{"name": f"gpu{EVIL}", "colour": EVIL}],
+        name=f"slice{EVIL}",
+        nodeName=f"node{EVIL}",
+    )
     objects = [node(f"node{EVIL}"), device_class(f"gpu{EVIL}", expression), slices]
     asked = request(f"r{EVIL}", device_class=f"gpu{EVIL}")
-    path.write_text(yaml.safe_dump_all([*objects, claim(f"a{EVIL}", asked), claim(f"b{EVIL}", asked)]))
+    path.write_text(
+        yaml.safe_dump_all(
+            [*objects, claim(f"a{EVIL}", asked), claim(f"b{EVIL}", asked)]
+        )
+    )
     return path
 
 
@@ -66,8 +74,13 @@ def test_data_for_machines_is_exact(evil: Path) -> None:
     assert written["metadata"]["name"] == f"a{EVIL}"
 
 
-@pytest.mark.parametrize(("columns", "width"), [("80", 80), ("50", 50), ("0", 40), (None, 120), ("wide", 120)])
-def test_tables_are_as_wide_as_they_may_be(columns: str | None, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("columns", "width"),
+    [("80", 80), ("50", 50), ("0", 40), (None, 120), ("wide", 120)],
+)
+def test_tables_are_as_wide_as_they_may_be(
+    columns: str | None, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     if columns is not None:
         monkeypatch.setenv("COLUMNS", columns)

@@ -15,14 +15,19 @@ from conftest import ROOT
 from docs.outputs import COMMAND, FENCE, PAGES, answered, refreshed
 
 _EQUALLY_GOOD: Final = re.compile(
-    r"^(Utilisation|Only the optimum places|The optimum places, [^\n]*) *\n.*?(\n\n|\Z)", re.DOTALL | re.MULTILINE
+    r"^(Utilisation|Only the optimum places|The optimum places, [^\n]*) *\n.*?(\n\n|\Z)",
+    re.DOTALL | re.MULTILINE,
 )
 _SECONDS: Final = re.compile(r"\d+(\.\d+)? s\b")
 _RULES: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def fences(page: Path, *languages: str) -> Iterator[str]:
-    return (found["text"] for found in FENCE.finditer(page.read_text()) if found["language"] in languages)
+    return (
+        found["text"]
+        for found in FENCE.finditer(page.read_text())
+        if found["language"] in languages
+    )
 
 
 def commands() -> dict[str, dict[Path, str]]:
@@ -36,7 +41,13 @@ def commands() -> dict[str, dict[Path, str]]:
             for shown in COMMAND.finditer(text):
                 found[shown["command"]][page] = shown["output"]
             if text.startswith("dralloc "):
-                found.update({line: {page: ""} for line in text.splitlines() if line not in found})
+                found.update(
+                    {
+                        line: {page: ""}
+                        for line in text.splitlines()
+                        if line not in found
+                    }
+                )
     return found
 
 
@@ -62,7 +73,9 @@ def test_a_command_prints_what_is_shown(command: str) -> None:
     code, output = answered(command)
     assert code == 0, output
     for page, shown in SHOWN[command].items():
-        same = doctest.OutputChecker().check_output(settled(shown or "..."), settled(output), _RULES)
+        same = doctest.OutputChecker().check_output(
+            settled(shown or "..."), settled(output), _RULES
+        )
         assert same, f"{page} shows\n{shown}\nbut it is\n{output}"
 
 
@@ -71,10 +84,16 @@ def test_the_first_example_of_the_readme_is_what_is_printed_line_by_line() -> No
     page = ROOT / "README.md"
     shown = next(COMMAND.finditer(next(fences(page, "console"))))
     lines = [line.rstrip() for line in answered(shown["command"])[1].splitlines()]
-    assert _SECONDS.sub("0.0 s", shown["output"]).splitlines() == [_SECONDS.sub("0.0 s", line) for line in lines]
+    assert _SECONDS.sub("0.0 s", shown["output"]).splitlines() == [
+        _SECONDS.sub("0.0 s", line) for line in lines
+    ]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if any(fences(page, "python"))], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if any(fences(page, "python"))],
+    ids=lambda page: page.stem,
+)
 def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path) -> None:
     names: dict[str, Any] = {}
     for text in fences(page, "python"):

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from conftest import ROOT
-from dralloc.solvers.cpsat.assemble import RULES
+from dralloc.solve.optimum.assemble import RULES
 
 DOCS = ROOT / "docs"
 SEMANTICS = (DOCS / "explanation" / "semantics.md").read_text()
@@ -18,12 +18,23 @@ SEMANTICS = (DOCS / "explanation" / "semantics.md").read_text()
 def code_column() -> list[str]:
     """What the last column of the rules' tables names."""
     rows = re.findall(r"^\|.*\|([^|]*)\|$", SEMANTICS, re.MULTILINE)
-    return sorted({name.removeprefix("dralloc.") for cell in rows for name in re.findall(r"`([\w.]+)`", cell)})
+    return sorted(
+        {
+            name.removeprefix("dralloc.")
+            for cell in rows
+            for name in re.findall(r"`([\w.]+)`", cell)
+        }
+    )
 
 
 @pytest.mark.parametrize("name", code_column())
 def test_rules_name_modules_that_exist(name: str) -> None:
-    assert importlib.util.find_spec(name if name.startswith("kubecel") else f"dralloc.{name}") is not None
+    assert (
+        importlib.util.find_spec(
+            name if name.startswith("kubecel") else f"dralloc.{name}"
+        )
+        is not None
+    )
 
 
 def test_there_are_rules_with_code() -> None:
@@ -36,7 +47,9 @@ def test_every_constraint_has_its_formula() -> None:
     assert [rule.__name__ for rule in RULES if f".{rule.__name__}`]" not in text] == []
 
 
-@pytest.mark.parametrize("model", sorted(path.parent.name for path in (ROOT / "models").glob("*/README.md")))
+@pytest.mark.parametrize(
+    "model", sorted(path.parent.name for path in (ROOT / "models").glob("*/README.md"))
+)
 def test_every_model_is_listed(model: str) -> None:
     assert f"({model}/README.md)" in (ROOT / "models" / "README.md").read_text()
     assert f"- models/{model}/README.md" in (ROOT / "mkdocs.yml").read_text()
@@ -45,11 +58,21 @@ def test_every_model_is_listed(model: str) -> None:
 def references() -> list[str]:
     """The names in code that the pages of explanations link to."""
     pages = sorted((DOCS / "explanation").glob("*.md"))
-    return sorted({name for page in pages for name in re.findall(r"\]\[(dralloc\.[\w.]+)\]", page.read_text())})
+    return sorted(
+        {
+            name
+            for page in pages
+            for name in re.findall(r"\]\[(dralloc\.[\w.]+)\]", page.read_text())
+        }
+    )
 
 
 @pytest.mark.parametrize("name", references())
-def test_links_into_the_code_lead_to_what_is_listed_on_the_page_of_the_source(name: str) -> None:
-    rooms = re.findall(r'"(dralloc\.[\w.]+)"', (DOCS / "reference" / "model.md").read_text())
+def test_links_into_the_code_lead_to_what_is_listed_on_the_page_of_the_source(
+    name: str,
+) -> None:
+    rooms = re.findall(
+        r'"(dralloc\.[\w.]+)"', (DOCS / "reference" / "model.md").read_text()
+    )
     assert pkgutil.resolve_name(name) is not None
     assert name.startswith(tuple(f"{room}." for room in rooms))

@@ -40,7 +40,9 @@ def test_the_story_has_five_chapters() -> None:
 def test_no_outputs_are_kept(path: Path) -> None:
     code = [cell for cell in content(path)["cells"] if cell["cell_type"] == "code"]
     assert code
-    assert [cell for cell in code if cell["outputs"] or cell["execution_count"] is not None] == []
+    assert [
+        cell for cell in code if cell["outputs"] or cell["execution_count"] is not None
+    ] == []
 
 
 @pytest.mark.parametrize("path", BOOKS, ids=name_of)
@@ -51,17 +53,23 @@ def test_the_documentation_lists_it(path: Path) -> None:
 
 @pytest.mark.parametrize("path", BOOKS, ids=name_of)
 @pytest.mark.filterwarnings("ignore")  # those of Jupyter are not ours
-def test_it_runs_from_top_to_bottom(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_runs_from_top_to_bottom(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if not ALL and not title(path).startswith("1."):
         pytest.skip("DRALLOC_NOTEBOOKS=all runs it, as CI does")
     nbclient = pytest.importorskip("nbclient", reason="needs the extra notebook")
     nbformat = pytest.importorskip("nbformat", reason="needs the extra notebook")
     monkeypatch.setenv("DRALLOC_NOTEBOOK_SIZE", "small")
-    nbclient.execute(nbformat.read(path, as_version=4), cwd=str(path.parent), timeout=300)
+    nbclient.execute(
+        nbformat.read(path, as_version=4), cwd=str(path.parent), timeout=300
+    )
 
 
 @pytest.mark.filterwarnings("ignore")  # those of Jupyter are not ours
-def test_every_picture_and_answer_of_a_notebook_can_be_read_without_eyes(tmp_path: Path) -> None:
+def test_every_picture_and_answer_of_a_notebook_can_be_read_without_eyes(
+    tmp_path: Path,
+) -> None:
     nbclient = pytest.importorskip("nbclient", reason="needs the extra notebook")
     nbformat = pytest.importorskip("nbformat", reason="needs the extra notebook")
     smallest = ROOT / "models" / "h100-mig-smallest"
@@ -70,7 +78,9 @@ def test_every_picture_and_answer_of_a_notebook_can_be_read_without_eyes(tmp_pat
         "plot.device_map(both.optimal, beside=both.first_fit)\nplot.gained(both);",
         "both",
     )
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    book = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(source) for source in sources]
+    )
     nbclient.execute(book, cwd=str(tmp_path), timeout=300)
     _, pictures, answer = (cell["outputs"] for cell in book["cells"])
     shown = [one["data"]["text/html"] for one in pictures if "text/html" in one["data"]]

@@ -41,4 +41,6 @@ def test_pictures_can_be_taken(tmp_path: Path) -> None:
 
 
 def test_no_other_pictures_are_kept() -> None:
-    assert {one.name for one in IMAGES.iterdir()} == {f"h100-mig-report-{scheme}.png" for scheme in SCHEMES}
+    assert {one.name for one in IMAGES.iterdir()} == {
+        f"h100-mig-report-{scheme}.png" for scheme in SCHEMES
+    }

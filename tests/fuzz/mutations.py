@@ -46,7 +46,9 @@ def mutated(seed: int, corpus: Corpus) -> tuple[str, bytes]:
 
 def _excerpt(random: Random, documents: Sequence[Document]) -> list[Document]:
     """Some of the objects, with few items in lists that have many."""
-    chosen = sorted(random.sample(range(len(documents)), min(len(documents), _MOST_DOCUMENTS)))
+    chosen = sorted(
+        random.sample(range(len(documents)), min(len(documents), _MOST_DOCUMENTS))
+    )
     found = [deepcopy(documents[number]) for number in chosen]
     while len(found) > 1 and sum(len(str(one)) for one in found) > _LONGEST:
         found.pop(random.randrange(len(found)))
@@ -58,15 +60,23 @@ def _places(part: Any) -> Iterator[_Place]:
     left = [part]
     while left:
         holder = left.pop()
-        for key, value in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
+        for key, value in list(
+            holder.items() if isinstance(holder, dict) else enumerate(holder)
+        ):
             yield holder, key
             if isinstance(value, dict | list):
                 left.append(value)
 
 
-def _place(random: Random, documents: list[Document], wanted: type | tuple[type, ...] = object) -> _Place:
+def _place(
+    random: Random, documents: list[Document], wanted: type | tuple[type, ...] = object
+) -> _Place:
     """Some value of a type; or the first object as a whole, if there is none."""
-    found = [(holder, key) for holder, key in _places(documents) if isinstance(holder[key], wanted)]
+    found = [
+        (holder, key)
+        for holder, key in _places(documents)
+        if isinstance(holder[key], wanted)
+    ]
     return random.choice(found) if found else (documents, slice(0, 1))
 
 
@@ -81,7 +91,11 @@ def _replace_alike(random: Random, documents: list[Document]) -> None:
     holder, key = _place(random, documents, (str, int))
     if not isinstance(key, slice):
         kind = type(holder[key])
-        theirs = [where[other] for where, other in _places(documents) if type(where[other]) is kind]
+        theirs = [
+            where[other]
+            for where, other in _places(documents)
+            if type(where[other]) is kind
+        ]
         ours = [one for one in VALUES if type(one) is kind]
         holder[key] = random.choice(random.choice((theirs, ours)))
 
@@ -95,19 +109,32 @@ def _rename(random: Random, documents: list[Document]) -> None:
     """A key under another name: one that is used elsewhere, or none at all."""
     holder, key = _place(random, documents)
     if isinstance(holder, dict):
-        names = sorted({str(other) for where, other in _places(documents) if isinstance(where, dict)})
-        holder[random.choice([*names, "", "a" * 300, "~consumable", "é", "<<"])] = holder.pop(key)
+        names = sorted(
+            {
+                str(other)
+                for where, other in _places(documents)
+                if isinstance(where, dict)
+            }
+        )
+        holder[random.choice([*names, "", "a" * 300, "~consumable", "é", "<<"])] = (
+            holder.pop(key)
+        )
 
 
 def _repeat(random: Random, documents: list[Document]) -> None:
     holder, key = _place(random, documents, (list, str))
     if not isinstance(key, slice):
-        holder[key] = holder[key] * random.choice((2, 3, 50 if len(holder[key]) < 100 else 4))
+        holder[key] = holder[key] * random.choice(
+            (2, 3, 50 if len(holder[key]) < 100 else 4)
+        )
 
 
 def _move(random: Random, documents: list[Document]) -> None:
     """A part put where another one is; of a copy, so that nothing holds itself."""
-    (source, key), (target, other) = _place(random, documents), _place(random, documents)
+    (source, key), (target, other) = (
+        _place(random, documents),
+        _place(random, documents),
+    )
     if not isinstance(key, slice) and not isinstance(other, slice):
         target[other] = deepcopy(source[key])
 
@@ -117,7 +144,11 @@ def _wrap(random: Random, documents: list[Document]) -> None:
     levels = random.choice((1, 1, 1, 2, 100, 250, 600))
     if not isinstance(key, slice):
         for _ in range(levels):
-            holder[key] = random.choice(([holder[key]], {"a": holder[key]})) if levels < 3 else [holder[key]]
+            holder[key] = (
+                random.choice(([holder[key]], {"a": holder[key]}))
+                if levels < 3
+                else [holder[key]]
+            )
 
 
 def _copy(random: Random, documents: list[Document]) -> None:
@@ -126,7 +157,9 @@ def _copy(random: Random, documents: list[Document]) -> None:
     for number in range(random.choice((1, 2, 40))):
         other = deepcopy(chosen)
         if isinstance(other, dict) and isinstance(other.get("metadata"), dict):
-            other["metadata"]["name"] = f"{other['metadata'].get('name')}-{number}" if number else "again"
+            other["metadata"]["name"] = (
+                f"{other['metadata'].get('name')}-{number}" if number else "again"
+            )
         documents.append(other)
 
 
@@ -149,7 +182,12 @@ def _written(random: Random, documents: list[Document]) -> tuple[str, bytes]:
     try:
         if form in ("yaml", "flow"):
             dumper = yaml.CSafeDumper if random.random() < 0.5 else _NoAliases
-            text = yaml.dump_all(documents, Dumper=dumper, allow_unicode=True, default_flow_style=form == "flow")
+            text = yaml.dump_all(
+                documents,
+                Dumper=dumper,
+                allow_unicode=True,
+                default_flow_style=form == "flow",
+            )
             return ".yaml", text.encode()
     except RecursionError:
         form = "lines"
@@ -199,18 +237,34 @@ _STRUCTURE: Final[tuple[Callable[[Random, list[Document]], None], ...]] = (
     *(_replace, _replace_alike, _replace_alike, _replace_alike, _remove, _rename),
     *(_repeat, _move, _wrap, _copy, _ask, _shuffle),
 )
-_BYTES: Final[tuple[Callable[[Random, bytes], bytes], ...]] = (_flip, _insert, _insert, _cut, _double)
+_BYTES: Final[tuple[Callable[[Random, bytes], bytes], ...]] = (
+    _flip,
+    _insert,
+    _insert,
+    _cut,
+    _double,
+)
 
 
 def read_corpus(root: Path, *more: Path) -> Corpus:
     """The objects of each model, and of each file in other directories."""
-    models = [sorted(one.rglob("*.yaml")) for one in sorted((root / "models").glob("**/")) if any(one.glob("*.yaml"))]
+    models = [
+        sorted(one.rglob("*.yaml"))
+        for one in sorted((root / "models").glob("**/"))
+        if any(one.glob("*.yaml"))
+    ]
     files = [[one] for folder in more for one in sorted(folder.rglob("*.yaml"))]
-    found = [(group[0].parent.name, list(_documents(group))) for group in (*models, *files)]
+    found = [
+        (group[0].parent.name, list(_documents(group))) for group in (*models, *files)
+    ]
     return [(name, documents) for name, documents in found if documents]
 
 
 def _documents(files: Sequence[Path]) -> Iterator[Document]:
     for file in files:
         if file.name != "expected.yaml":
-            yield from (one for one in yaml.load_all(file.read_text(), yaml.CSafeLoader) if isinstance(one, dict))
+            yield from (
+                one
+                for one in yaml.load_all(file.read_text(), yaml.CSafeLoader)
+                if isinstance(one, dict)
+            )

@@ -17,8 +17,12 @@ CORPUS = read_corpus(ROOT, ROOT.parent / "shared" / "data")
 def test_damaged_files() -> None:
     first, _, last = os.environ.get("DRALLOC_FUZZ", "200").rpartition(":")
     found = failures(range(int(first or 0), int(last)), CORPUS)
-    assert [f"seed {one.seed}: {one.command}: {one.what[-2000:]}" for one in found] == []
+    assert [
+        f"seed {one.seed}: {one.command}: {one.what[-2000:]}" for one in found
+    ] == []
 
 
 def test_a_seed_gives_the_same_file_every_time() -> None:
-    assert [mutated(seed, CORPUS) for seed in range(50)] == [mutated(seed, CORPUS) for seed in range(50)]
+    assert [mutated(seed, CORPUS) for seed in range(50)] == [
+        mutated(seed, CORPUS) for seed in range(50)
+    ]

@@ -66,7 +66,11 @@ def failures(seeds: Sequence[int], corpus: Corpus) -> Iterator[Failure]:
         except EOFError:
             child.kill()
             child.join()
-            yield Failure(left.pop(0), "some command", f"hangs, or the process died: {child.exitcode}")
+            yield Failure(
+                left.pop(0),
+                "some command",
+                f"hangs, or the process died: {child.exitcode}",
+            )
         child.join()
 
 

@@ -6,7 +6,14 @@ from time import perf_counter
 
 import pytest
 
-from cel_helpers import ATTRIBUTES, GPU, compile_message, evaluate, lines, runtime_message
+from cel_helpers import (
+    ATTRIBUTES,
+    GPU,
+    compile_message,
+    evaluate,
+    lines,
+    runtime_message,
+)
 from kubecel import compile_selector
 from kubecel.effort import value_count
 from kubecel.errors import CelCompileError, CelRuntimeError
@@ -17,7 +24,12 @@ _SOON = 20.0
 
 def _grown(start: str, step: str, times: int, body: str) -> str:
     """A variable ``a`` that a step makes larger, again and again."""
-    return f"cel.bind(a, {start}, " + f"cel.bind(a, {step}, " * times + body + ")" * (times + 1)
+    return (
+        f"cel.bind(a, {start}, "
+        + f"cel.bind(a, {step}, " * times
+        + body
+        + ")" * (times + 1)
+    )
 
 
 _TEXT = "'aaaaaaaaaa'" + ".replace('a', 'aaaaaaaaaa')" * 3
@@ -34,19 +46,33 @@ _SHARED = {
 }
 _SLOW = {
     **{name: _grown("[1]", "[a, a]", 40, body) for name, body in _SHARED.items()},
-    "indexOf of what costs nothing": _grown("dyn([])", "dyn([a, a])", 40, "[a].indexOf(a) == 0"),
+    "indexOf of what costs nothing": _grown(
+        "dyn([])", "dyn([a, a])", 40, "[a].indexOf(a) == 0"
+    ),
     "flatten": _grown("[dyn(1)]", "[dyn(a), dyn(a)]", 40, "a.flatten(100).size() == 1"),
-    "joining lists": _grown("[1]", "a + a", 20, "lists.range(9000).all(x, (a + a).size() > 0)"),
+    "joining lists": _grown(
+        "[1]", "a + a", 20, "lists.range(9000).all(x, (a + a).size() > 0)"
+    ),
     "join": _grown("['']", "a + a", 18, "lists.range(9000).all(x, a.join() == '')"),
     "min": _grown("['']", "a + a", 18, "lists.range(9000).all(x, a.min() == '')"),
-    "unwrap": _grown("[optional.none()]", "a + a", 18, "lists.range(9000).all(x, optional.unwrap(a) == [])"),
+    "unwrap": _grown(
+        "[optional.none()]",
+        "a + a",
+        18,
+        "lists.range(9000).all(x, optional.unwrap(a) == [])",
+    ),
     "isURL": f"cel.bind(t, '/' + {_TEXT}, lists.range(9000).all(x, isURL(t)))",
     "double": f"cel.bind(t, {_TEXT}.replace('a', '1'), lists.range(9000).all(x, double(t) > 1.0))",
     "getQuery": f"cel.bind(u, url('/?' + {_TEXT}.replace('a', '&a=')), lists.range(9000).all(x, u.getQuery() != {{}}))",
     "validate": f"cel.bind(t, {_TEXT}, lists.range(9000).all(x, format.uuid().validate(t).hasValue()))",
     "matches": f"cel.bind(t, {_TEXT}, lists.range(9000).all(x, matches(t, 'a*')))",
     "automaton": f"cel.bind(t, {_TEXT}, lists.range(9000).all(x, !matches(t, '(a|b)*a(a|b){{400}}c')))",
-    "format of many": _grown("'%s'", "a + a", 12, "lists.range(9000).all(x, a.format(lists.range(4096)) != '')"),
+    "format of many": _grown(
+        "'%s'",
+        "a + a",
+        12,
+        "lists.range(9000).all(x, a.format(lists.range(4096)) != '')",
+    ),
     "quoting": f"cel.bind(t, {_TEXT}, lists.range(9000).all(x, '%s'.format([[t]]) != ''))",
     "what is free": "lists.range(9000).all(x, " + " && ".join(["true"] * 2000) + ")",
     "time": "lists.range(9000).all(x, timestamp(string(timestamp(x))).getFullYear('Europe/Berlin') > 0)",
@@ -80,10 +106,15 @@ def test_long_texts_are_handled_quickly(expression: str) -> None:
     assert perf_counter() - start < _SOON
 
 
-@pytest.mark.parametrize("kind", ["int", "uint", "double", "duration", "timestamp", "quantity", "semver", "bool"])
+@pytest.mark.parametrize(
+    "kind",
+    ["int", "uint", "double", "duration", "timestamp", "quantity", "semver", "bool"],
+)
 @pytest.mark.parametrize("tail", ["", "x", ".1", "e1"])
 def test_long_numbers_are_refused(kind: str, tail: str) -> None:
-    expression = f"cel.bind(t, {_TEXT}.replace('a', '1') + '{tail}', {kind}(t) != {kind}(t))"
+    expression = (
+        f"cel.bind(t, {_TEXT}.replace('a', '1') + '{tail}', {kind}(t) != {kind}(t))"
+    )
     assert evaluate(expression) == "runtime-error"
 
 
@@ -92,7 +123,9 @@ def test_messages_show_no_long_keys() -> None:
 
 
 def test_types_that_double_are_refused() -> None:
-    assert "the type of the expression is too large" in compile_message(_grown("1", "{a: a}", 30, "true"))
+    assert "the type of the expression is too large" in compile_message(
+        _grown("1", "{a: a}", 30, "true")
+    )
 
 
 def test_effort_is_no_cost() -> None:
@@ -100,13 +133,23 @@ def test_effort_is_no_cost() -> None:
     assert compile_selector(cost).evaluate(GPU) == (True, 1016)
     heavy = "[1, 2].all(x, " + " && ".join(["true"] * 100) + ")"
     assert compile_selector(heavy).evaluate(GPU) == (True, 7)
-    assert compile_selector(f"[1, 2].map(x, {list(range(100))}).size() == 2").evaluate(GPU)[1] == 7
+    assert (
+        compile_selector(f"[1, 2].map(x, {list(range(100))}).size() == 2").evaluate(
+            GPU
+        )[1]
+        == 7
+    )
 
 
 def test_the_function_matches_costs_as_little_as_upstream_charges() -> None:
     pattern = "'(a|b|c|d|e|f|g|h)'"
-    assert compile_selector(f"matches({ATTRIBUTES}.model, {pattern})").evaluate(GPU)[1] == 5
-    assert compile_selector(f"{ATTRIBUTES}.model.matches({pattern})").evaluate(GPU)[1] == 9
+    assert (
+        compile_selector(f"matches({ATTRIBUTES}.model, {pattern})").evaluate(GPU)[1]
+        == 5
+    )
+    assert (
+        compile_selector(f"{ATTRIBUTES}.model.matches({pattern})").evaluate(GPU)[1] == 9
+    )
 
 
 def test_values_are_counted_as_often_as_they_occur() -> None:

@@ -2,7 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from cel_helpers import ATTRIBUTES, GPU, answers, costs, evaluate, lines, runtime_message, table
+from cel_helpers import (
+    ATTRIBUTES,
+    GPU,
+    answers,
+    costs,
+    evaluate,
+    lines,
+    runtime_message,
+    table,
+)
 from kubecel import compile_selector, device_from_wire, explain
 from kubecel.errors import CelRuntimeError
 
@@ -141,8 +150,12 @@ _ERRORS_ARE_ABSORBED_WHERE_THEY_DO_NOT_MATTER = """
 """
 
 
-@pytest.mark.parametrize(("expression", "answer"), answers(_ERRORS_ARE_ABSORBED_WHERE_THEY_DO_NOT_MATTER))
-def test_errors_are_absorbed_where_they_do_not_matter(expression: str, answer: object) -> None:
+@pytest.mark.parametrize(
+    ("expression", "answer"), answers(_ERRORS_ARE_ABSORBED_WHERE_THEY_DO_NOT_MATTER)
+)
+def test_errors_are_absorbed_where_they_do_not_matter(
+    expression: str, answer: object
+) -> None:
     assert evaluate(expression) == answer
 
 
@@ -233,9 +246,17 @@ def test_lookups(expression: str, answer: object) -> None:
 
 
 def test_a_broken_device_fails_every_selector() -> None:
-    for broken in ({"version": "1.2"}, {}, {"int": 2**63}, {"versions": ["1.0.0", "x"]}, {"string": "\ud800"}):
+    for broken in (
+        {"version": "1.2"},
+        {},
+        {"int": 2**63},
+        {"versions": ["1.0.0", "x"]},
+        {"string": "\ud800"},
+    ):
         device = device_from_wire("d", {"attributes": {"v": broken}})
-        assert runtime_message("true", device).startswith(("attribute v: ", "'utf-8' codec"))
+        assert runtime_message("true", device).startswith(
+            ("attribute v: ", "'utf-8' codec")
+        )
 
 
 def test_a_selector_is_compiled_once() -> None:
@@ -299,8 +320,13 @@ def test_upstreams_advice_where_a_key_is_missing() -> None:
 
 def test_the_cost_limit_ends_an_evaluation() -> None:
     expensive = "lists.range(1000).all(x, lists.range(1000).all(y, x + y >= 0))"
-    assert runtime_message(expensive) == "operation cancelled: actual cost limit exceeded"
-    assert runtime_message(f"{expensive} || true") == "operation cancelled: actual cost limit exceeded"
+    assert (
+        runtime_message(expensive) == "operation cancelled: actual cost limit exceeded"
+    )
+    assert (
+        runtime_message(f"{expensive} || true")
+        == "operation cancelled: actual cost limit exceeded"
+    )
     with pytest.raises(CelRuntimeError, match="actual cost limit exceeded"):
         compile_selector(f"{ATTRIBUTES}.ecc").matches(GPU, cost_limit=3)
     assert compile_selector(f"{ATTRIBUTES}.ecc").matches(GPU, cost_limit=4)

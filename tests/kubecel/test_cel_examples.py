@@ -13,7 +13,10 @@ import pytest
 
 import kubecel
 
-MODULES = [kubecel.__name__, *(one.name for one in pkgutil.walk_packages(kubecel.__path__, "kubecel."))]
+MODULES = [
+    kubecel.__name__,
+    *(one.name for one in pkgutil.walk_packages(kubecel.__path__, "kubecel.")),
+]
 README = Path(kubecel.__path__[0]) / "README.md"
 
 
@@ -35,5 +38,7 @@ def test_the_readme_names_what_is_public() -> None:
 
 def test_importing_it_loads_neither_parser_nor_dralloc() -> None:
     script = "import sys, kubecel; print({'lark', 'celpy', 're2', 'pydantic', 'dralloc'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "set()\n"

@@ -5,7 +5,17 @@ import pytest
 from cel_helpers import compile_message, evaluate, lines
 from kubecel.errors import CelCompileError
 from kubecel.parse import MAX_DEPTH, MAX_LENGTH, parse
-from kubecel.syntax import Call, Fold, Ident, Index, Literal, Logic, Select, qualified_name, walk
+from kubecel.syntax import (
+    Call,
+    Fold,
+    Ident,
+    Index,
+    Literal,
+    Logic,
+    Select,
+    qualified_name,
+    walk,
+)
 
 
 def test_a_chain_of_selections_and_indexes() -> None:
@@ -36,15 +46,32 @@ def test_a_chain_of_and_is_one_node() -> None:
 @pytest.mark.parametrize(
     ("expression", "value"),
     [
-        *(("- 1", -1), ("--1", 1), ("-9223372036854775808", -(2**63)), ("0xFF", 255), ("1e3", 1000.0)),
-        *((".5", 0.5), ("18446744073709551615u", 2**64 - 1), ("null", None), ("true", True), ("// c\n1 // d", 1)),
+        *(
+            ("- 1", -1),
+            ("--1", 1),
+            ("-9223372036854775808", -(2**63)),
+            ("0xFF", 255),
+            ("1e3", 1000.0),
+        ),
+        *(
+            (".5", 0.5),
+            ("18446744073709551615u", 2**64 - 1),
+            ("null", None),
+            ("true", True),
+            ("// c\n1 // d", 1),
+        ),
         *(
             ('"a\\x41\\u00e9\\101"', "aAéA"),
             ("r'a\\b'", "a\\b"),
             ("b'\\xff\\377a'", b"\xff\xffa"),
             ("'''a\r\n'b'''", "a\n'b"),
         ),
-        *(('"\\`\\?\\a\\v"', "`?\a\v"), ("'\\U0001F600'", "😀"), ('""""""', ""), ("bR'\\x'", b"\\x")),
+        *(
+            ('"\\`\\?\\a\\v"', "`?\a\v"),
+            ("'\\U0001F600'", "😀"),
+            ('""""""', ""),
+            ("bR'\\x'", b"\\x"),
+        ),
     ],
 )
 def test_literals(expression: str, value: object) -> None:
@@ -57,7 +84,23 @@ def test_literals(expression: str, value: object) -> None:
 @pytest.mark.parametrize(
     "expression",
     [
-        *("", "  ", "1 +", "(1", "1 2", '"a" "b"', "1.", "0b1", "1_0", "!-1", "-!a", "a ?: b", "true;", "a..b", "a.?"),
+        *(
+            "",
+            "  ",
+            "1 +",
+            "(1",
+            "1 2",
+            '"a" "b"',
+            "1.",
+            "0b1",
+            "1_0",
+            "!-1",
+            "-!a",
+            "a ?: b",
+            "true;",
+            "a..b",
+            "a.?",
+        ),
         *(
             "`a`",
             "a.`b`",
@@ -69,8 +112,29 @@ def test_literals(expression: str, value: object) -> None:
             "9223372036854775808",
             "0x1FFFFFFFFFFFFFFFF == 1",
         ),
-        *("18446744073709551616u", "1e999", '"\\z"', "'\\ud800'", "b'\\u00e9'", '"a\n"', '"', "'\\400'", "a{b}", "1{}"),
-        *("[1,,]", "{1}", "{,1:2}", "f(,)", "f(1,)", "\ud800", "has(x)", "has(x.?y)", "[1].all(x.y, true)"),
+        *(
+            "18446744073709551616u",
+            "1e999",
+            '"\\z"',
+            "'\\ud800'",
+            "b'\\u00e9'",
+            '"a\n"',
+            '"',
+            "'\\400'",
+            "a{b}",
+            "1{}",
+        ),
+        *(
+            "[1,,]",
+            "{1}",
+            "{,1:2}",
+            "f(,)",
+            "f(1,)",
+            "\ud800",
+            "has(x)",
+            "has(x.?y)",
+            "[1].all(x.y, true)",
+        ),
         *(
             "[1].all(@result, true)",
             "[1].all(__result__, true)",
@@ -113,25 +177,40 @@ def test_what_is_one(expression: str) -> None:
 
 def test_errors_show_line_and_column() -> None:
     message = compile_message("true &&\n  ?")
-    assert message == "compilation failed: ERROR: <input>:2:3: Syntax error: unexpected input '?'\n |   ?\n | ..^"
+    assert (
+        message
+        == "compilation failed: ERROR: <input>:2:3: Syntax error: unexpected input '?'\n |   ?\n | ..^"
+    )
 
 
 @pytest.mark.parametrize(
     ("expression", "shown"),
     [
-        ("true &&\n\tnosuch\t== 1", "2:2: undeclared reference to 'nosuch' (in container '')\n |  nosuch == 1\n | .^"),
-        ("true\r\n  && nosuch", "2:6: undeclared reference to 'nosuch' (in container '')\n |   && nosuch\n | .....^"),
+        (
+            "true &&\n\tnosuch\t== 1",
+            "2:2: undeclared reference to 'nosuch' (in container '')\n |  nosuch == 1\n | .^",
+        ),
+        (
+            "true\r\n  && nosuch",
+            "2:6: undeclared reference to 'nosuch' (in container '')\n |   && nosuch\n | .....^",
+        ),
         (
             "'éa' == nosuch",
             "1:9: undeclared reference to 'nosuch' (in container '')\n | 'éa' == nosuch\n | .\uff0e......^",
         ),
-        ("1 == é", "1:6: Syntax error: unexpected input 'é'\n | 1 == é\n | .....\uff3e"),
+        (
+            "1 == é",
+            "1:6: Syntax error: unexpected input 'é'\n | 1 == é\n | .....\uff3e",
+        ),
         (
             '\n"""\n\n""" == nosuch',
             "4:8: undeclared reference to 'nosuch' (in container '')\n | \"\"\" == nosuch\n | .......^",
         ),
         ("f(\n", "2:1: Syntax error: unexpected end of the expression\n | \n | ^"),
-        (f"'{'a' * 20000}' == nosuch", "1:20007: undeclared reference to 'nosuch' (in container '')"),
+        (
+            f"'{'a' * 20000}' == nosuch",
+            "1:20007: undeclared reference to 'nosuch' (in container '')",
+        ),
     ],
 )
 def test_errors_are_shown_as_upstream_does(expression: str, shown: str) -> None:
@@ -160,17 +239,29 @@ def test_errors_are_shown_as_upstream_does(expression: str, shown: str) -> None:
         ("a[0]{b: 1}", 5, "mismatched input '{'"),
     ],
 )
-def test_what_is_said_about_text_that_is_no_expression(expression: str, column: int, message: str) -> None:
+def test_what_is_said_about_text_that_is_no_expression(
+    expression: str, column: int, message: str
+) -> None:
     line = 2 if "\n" in expression else 1
     shown = compile_message(expression).splitlines()[0]
-    assert shown == f"compilation failed: ERROR: <input>:{line}:{column}: Syntax error: {message}"
+    assert (
+        shown
+        == f"compilation failed: ERROR: <input>:{line}:{column}: Syntax error: {message}"
+    )
 
 
 @pytest.mark.parametrize(
     ("expression", "function", "pos"),
-    [("-1.includes(2)", "includes", 11), ("-(1).includes(2)", "-_", 0), ("-a.b(2)", "-_", 0), ("1 - 2", "_-_", 2)],
+    [
+        ("-1.includes(2)", "includes", 11),
+        ("-(1).includes(2)", "-_", 0),
+        ("-a.b(2)", "-_", 0),
+        ("1 - 2", "_-_", 2),
+    ],
 )
-def test_the_minus_of_a_number_binds_closest(expression: str, function: str, pos: int) -> None:
+def test_the_minus_of_a_number_binds_closest(
+    expression: str, function: str, pos: int
+) -> None:
     node = parse(expression)
     assert isinstance(node, Call)
     assert (node.function, node.pos) == (function, pos)
@@ -182,7 +273,10 @@ def test_no_more_than_a_hundred_errors_are_shown() -> None:
     assert message.endswith("\n3 more errors were truncated")
 
 
-@pytest.mark.parametrize("expression", ["(" * 300 + "true" + ")" * 300, "+".join(["1"] * 300), "device" + ".a" * 300])
+@pytest.mark.parametrize(
+    "expression",
+    ["(" * 300 + "true" + ")" * 300, "+".join(["1"] * 300), "device" + ".a" * 300],
+)
 def test_depth_is_limited(expression: str) -> None:
     assert f"recursion limit exceeded: {MAX_DEPTH}" in compile_message(expression)
 
@@ -215,6 +309,8 @@ def test_macros_are_expanded() -> None:
 
 
 def test_walking_and_naming() -> None:
-    assert [depth for _, depth in walk(parse("f([1], {2: 3}, a ? b : c)"))].count(3) == 6
+    assert [depth for _, depth in walk(parse("f([1], {2: 3}, a ? b : c)"))].count(
+        3
+    ) == 6
     assert qualified_name(parse("a.b.c")) == "a.b.c"
     assert qualified_name(parse("a[0].c")) is None

@@ -17,4 +17,8 @@ EXAMPLES = examples(400)
 def test_rules(name: str) -> None:
     random = Random(name)
     cases = [CLASSES[name](random) for _ in range(EXAMPLES)]
-    assert [(text, answer, found) for text, answer in cases if (found := evaluate(text)) != answer] == []
+    assert [
+        (text, answer, found)
+        for text, answer in cases
+        if (found := evaluate(text)) != answer
+    ] == []

@@ -17,7 +17,13 @@ _EXPRESSIONS = (
 def _device(index: int) -> CelDevice:
     return device_from_wire(
         "d",
-        {"attributes": {"ids": {"ints": list(range(index))}, "name": {"string": f"n{index}"}, "index": {"int": index}}},
+        {
+            "attributes": {
+                "ids": {"ints": list(range(index))},
+                "name": {"string": f"n{index}"},
+                "index": {"int": index},
+            }
+        },
     )
 
 

@@ -10,7 +10,10 @@ from kubecel.types import parse_signature, parse_type
 
 def test_the_notation_of_types() -> None:
     params, result = parse_signature("map(K, list(quantity)), int -> optional(K)")
-    assert [str(param) for param in params] == ["map(K, list(kubernetes.Quantity))", "int"]
+    assert [str(param) for param in params] == [
+        "map(K, list(kubernetes.Quantity))",
+        "int",
+    ]
     assert str(result) == "optional_type(K)"
     assert parse_signature("-> format") == ((), parse_type("kubernetes.NamedFormat"))
 
@@ -18,8 +21,17 @@ def test_the_notation_of_types() -> None:
 @pytest.mark.parametrize(
     ("given", "wanted", "possible"),
     [
-        *(("int", "int", True), ("int", "uint", False), ("dyn", "int", True), ("int", "dyn", True)),
-        *(("list(int)", "list(A)", True), ("list(int)", "map(A, B)", False), ("map(string, dyn)", "map(A, A)", True)),
+        *(
+            ("int", "int", True),
+            ("int", "uint", False),
+            ("dyn", "int", True),
+            ("int", "dyn", True),
+        ),
+        *(
+            ("list(int)", "list(A)", True),
+            ("list(int)", "map(A, B)", False),
+            ("map(string, dyn)", "map(A, A)", True),
+        ),
         *(
             ("null", "quantity", True),
             ("null", "int", False),
@@ -29,15 +41,22 @@ def test_the_notation_of_types() -> None:
     ],
 )
 def test_assignable(given: str, wanted: str, possible: bool) -> None:
-    assert (assignable({}, (parse_type(given),), (parse_type(wanted),)) is not None) is possible
+    assert (
+        assignable({}, (parse_type(given),), (parse_type(wanted),)) is not None
+    ) is possible
 
 
 def test_parameters_are_bound_to_the_more_general_type() -> None:
-    bindings = assignable({}, (parse_type("int"), parse_type("dyn")), (parse_type("A"), parse_type("A")))
+    bindings = assignable(
+        {}, (parse_type("int"), parse_type("dyn")), (parse_type("A"), parse_type("A"))
+    )
     assert bindings is not None
     assert str(substitute(bindings, parse_type("list(A)"))) == "list(dyn)"
     assert str(substitute({}, parse_type("list(A)"), free_to_dyn=True)) == "list(dyn)"
-    assert str(more_general(parse_type("list(int)"), parse_type("list(dyn)"))) == "list(dyn)"
+    assert (
+        str(more_general(parse_type("list(int)"), parse_type("list(dyn)")))
+        == "list(dyn)"
+    )
 
 
 _COMPILE_ERRORS = """
@@ -133,9 +152,15 @@ def test_what_is_well_typed(expression: str) -> None:
 def test_new_expressions_depend_on_gates() -> None:
     without = FeatureGates(consumable_capacity=False, list_attributes=False)
     new = {"gates": without}
-    assert "undefined field" in compile_message("device.allowMultipleAllocations", **new)
-    assert "undeclared reference to 'includes'" in compile_message(f"{ATTRIBUTES}.model.includes('a')", **new)
-    assert "expression of type 'any' cannot be range" in compile_message(f"{ATTRIBUTES}.numa.all(x, true)", **new)
+    assert "undefined field" in compile_message(
+        "device.allowMultipleAllocations", **new
+    )
+    assert "undeclared reference to 'includes'" in compile_message(
+        f"{ATTRIBUTES}.model.includes('a')", **new
+    )
+    assert "expression of type 'any' cannot be range" in compile_message(
+        f"{ATTRIBUTES}.numa.all(x, true)", **new
+    )
     assert "not dyn" in compile_message("dyn(true)", **new)
     assert compile_selector(f"{ATTRIBUTES}.ecc", without)
     assert compile_selector("device.allowMultipleAllocations")

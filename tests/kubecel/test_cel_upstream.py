@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 
-from kubecel import ALL_GATES, FeatureGates, compile_selector, device_from_wire, estimated_cost
+from kubecel import (
+    ALL_GATES,
+    FeatureGates,
+    compile_selector,
+    device_from_wire,
+    estimated_cost,
+)
 from kubecel.errors import CelCompileError, CelRuntimeError
 
 _FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "upstream"
@@ -28,7 +34,9 @@ def _answer(case: dict[str, Any], **options: Any) -> tuple[bool | str, str, int 
     device = case["device"]
     try:
         selector = compile_selector(case["expression"], **options)
-        matches, cost = selector.evaluate(device_from_wire(device.get("driver", ""), device))
+        matches, cost = selector.evaluate(
+            device_from_wire(device.get("driver", ""), device)
+        )
     except CelCompileError as error:
         return "compile-error", str(error), None
     except CelRuntimeError as error:
@@ -40,7 +48,10 @@ def _gates(case: dict[str, Any]) -> FeatureGates:
     if case["envType"] != "NewExpressions":
         return ALL_GATES
     switches = case["features"]
-    return FeatureGates(switches.get("ConsumableCapacity", True), switches.get("ListTypeAttributes", True))
+    return FeatureGates(
+        switches.get("ConsumableCapacity", True),
+        switches.get("ListTypeAttributes", True),
+    )
 
 
 def test_probes() -> None:
@@ -53,7 +64,9 @@ def test_probes() -> None:
     assert wrong == []
 
 
-@pytest.mark.skipif(not _FOLDER.is_dir(), reason="upstream's cases are not beside this checkout")
+@pytest.mark.skipif(
+    not _FOLDER.is_dir(), reason="upstream's cases are not beside this checkout"
+)
 def test_cases() -> None:
     wrong = []
     for case in _read(_FOLDER / "cel_cases.jsonl"):
@@ -66,17 +79,25 @@ def test_cases() -> None:
             expected, wanted = "runtime-error", case["expectMatchError"]
         right = answer == expected and wanted.replace("(any)", "") in text
         if not right or (cost is not None and cost != case["actualCost"]):
-            wrong.append((case["name"], case["expression"], expected, answer, text, cost))
+            wrong.append(
+                (case["name"], case["expression"], expected, answer, text, cost)
+            )
     assert wrong == []
 
 
-@pytest.mark.skipif(not _FOLDER.is_dir(), reason="upstream's cases are not beside this checkout")
+@pytest.mark.skipif(
+    not _FOLDER.is_dir(), reason="upstream's cases are not beside this checkout"
+)
 def test_the_estimates_of_cases() -> None:
     wrong = []
     for case in _read(_FOLDER / "cel_cases.jsonl"):
         if case["actualMaxCost"] is None:
             continue
         estimate = estimated_cost(case["expression"], _gates(case))
-        if estimate != case["actualMaxCost"] or estimate < (case["actualCost"] if case["actualMatch"] else 0):
-            wrong.append((case["name"], case["expression"], case["actualMaxCost"], estimate))
+        if estimate != case["actualMaxCost"] or estimate < (
+            case["actualCost"] if case["actualMatch"] else 0
+        ):
+            wrong.append(
+                (case["name"], case["expression"], case["actualMaxCost"], estimate)
+            )
     assert wrong == []

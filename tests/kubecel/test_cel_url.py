@@ -23,7 +23,12 @@ from kubecel.url import is_url, parse_url
 )
 def test_parts(text: str, host: str, hostname: str, port: str, path: str) -> None:
     url = parse_url(text)
-    assert (url.host, url.hostname, url.port, url.escaped_path) == (host, hostname, port, path)
+    assert (url.host, url.hostname, url.port, url.escaped_path) == (
+        host,
+        hostname,
+        port,
+        path,
+    )
     assert is_url(text)
 
 
@@ -50,5 +55,9 @@ def test_what_is_no_url(text: str) -> None:
 
 
 def test_parameters() -> None:
-    assert parse_url("/?a=1&b&a=%32&%zz=1&c;d=1&=x#f").parameters == {"a": ("1", "2"), "b": ("",), "": ("x",)}
+    assert parse_url("/?a=1&b&a=%32&%zz=1&c;d=1&=x#f").parameters == {
+        "a": ("1", "2"),
+        "b": ("",),
+        "": ("x",),
+    }
     assert parse_url("/p?q#f").fragment == "f"

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from dralloc.problem.inter_pod import Affinity, AntiAffinity, DomainLedger, InterPodRule, OneDomain, Role, Spread
+from dralloc.problem.inter_pod import (
+    Affinity,
+    AntiAffinity,
+    DomainLedger,
+    InterPodRule,
+    OneDomain,
+    Role,
+    Spread,
+)
 
 DOMAINS = {"node-0": "west", "node-1": "east"}
 
@@ -19,7 +27,9 @@ RULES: list[InterPodRule] = [
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
 def test_who_runs_comes_first_whatever_the_rules_say(rule: InterPodRule) -> None:
-    running, newcomer = (Role(rule, carries=True, counts=True, runs=runs) for runs in (True, False))
+    running, newcomer = (
+        Role(rule, carries=True, counts=True, runs=runs) for runs in (True, False)
+    )
     ledger = DomainLedger()
     for node in DOMAINS:
         assert ledger.allows([running], node)

@@ -10,36 +10,61 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dralloc.names import ClaimKey, CounterID, DeviceID
+from dralloc.objects.names import ClaimKey, CounterID, DeviceID
 from dralloc.problem import Capacity, Charge, Counter, Device, Problem, Usage
 from dralloc.problem.holdings import ClaimLedger, Holding
 from dralloc.problem.ledger import Ledger, Scarcity, Shortage
-from dralloc.solution import holdings_of
-from dralloc.solvers.first_fit import first_fit
+from dralloc.problem.solution import holdings_of
+from dralloc.solve.first_fit import first_fit
 from strategies import TableEligibility, problems
 
 NOTHING = Charge()
 MEMORY = Capacity("memory", 40)
-GPU = Device(DeviceID("gpu.example.com", "pool", "gpu"), 0, 0, False, {}, ((0, 15),), {}, None)
-PART = replace(GPU, id=DeviceID("gpu.example.com", "pool", "part"), slot=1, consumes=((0, 10), (1, 1)))
+GPU = Device(
+    DeviceID("gpu.example.com", "pool", "gpu"), 0, 0, False, {}, ((0, 15),), {}, None
+)
+PART = replace(
+    GPU,
+    id=DeviceID("gpu.example.com", "pool", "part"),
+    slot=1,
+    consumes=((0, 10), (1, 1)),
+)
 SHARED = replace(
-    GPU, id=DeviceID("gpu.example.com", "pool", "shared"), slot=2, shareable=True, capacity={"memory": MEMORY}
+    GPU,
+    id=DeviceID("gpu.example.com", "pool", "shared"),
+    slot=2,
+    shareable=True,
+    capacity={"memory": MEMORY},
 )
 A, B = ClaimKey("default", "a"), ClaimKey("default", "b")
 
 
-def problem(*devices: Device, free: tuple[int, ...] = (20, 2), usage: Usage | None = None) -> Problem:
-    names = (CounterID("gpu.example.com", "pool", "set", name) for name in ("memory", "slices"))
-    counters = tuple(Counter(name, 20, left, 0) for name, left in zip(names, free, strict=True))
+def problem(
+    *devices: Device, free: tuple[int, ...] = (20, 2), usage: Usage | None = None
+) -> Problem:
+    names = (
+        CounterID("gpu.example.com", "pool", "set", name)
+        for name in ("memory", "slices")
+    )
+    counters = tuple(
+        Counter(name, 20, left, 0) for name, left in zip(names, free, strict=True)
+    )
     return Problem(
-        (), (), devices or (GPU, PART, SHARED), counters, usage or Usage(frozenset(), {}, {}), TableEligibility()
+        (),
+        (),
+        devices or (GPU, PART, SHARED),
+        counters,
+        usage or Usage(frozenset(), {}, {}),
+        TableEligibility(),
     )
 
 
 def test_a_dedicated_device_has_one_holder() -> None:
     ledger = Ledger(problem())
     ledger.enter(GPU, NOTHING, share=False)
-    assert list(ledger.shortages(replace(GPU, consumes=()), NOTHING)) == [Shortage(Scarcity.DEVICE)]
+    assert list(ledger.shortages(replace(GPU, consumes=()), NOTHING)) == [
+        Shortage(Scarcity.DEVICE)
+    ]
 
 
 def test_who_holds_a_shareable_device_as_a_whole_shares_it_with_nobody() -> None:
@@ -62,13 +87,17 @@ def test_a_device_charges_its_counters_with_its_first_share_only() -> None:
 def test_what_is_drawn_once_and_by_request_adds_up() -> None:
     by_request = Charge(counters=((0, 10),))
     ledger = Ledger(problem())
-    assert list(ledger.shortages(GPU, by_request)) == [Shortage(Scarcity.COUNTER, 0, 25, 20)]
+    assert list(ledger.shortages(GPU, by_request)) == [
+        Shortage(Scarcity.COUNTER, 0, 25, 20)
+    ]
     assert not ledger.has_counters(GPU, by_request)
 
 
 def test_an_overdrawn_counter_closes_its_group() -> None:
     ledger = Ledger(problem(free=(20, -1)))
-    assert list(ledger.shortages(GPU, NOTHING)) == [Shortage(Scarcity.COUNTER, 1, 0, -1)]
+    assert list(ledger.shortages(GPU, NOTHING)) == [
+        Shortage(Scarcity.COUNTER, 1, 0, -1)
+    ]
     assert list(ledger.shortages(replace(GPU, consumes=()), NOTHING)) == []
 
 
@@ -89,7 +118,9 @@ def test_groups_in_use_outside_of_a_part_count() -> None:
 
 
 def test_admin_access_minds_capacities_only() -> None:
-    ledger = Ledger(problem(free=(-1, 0), usage=Usage(frozenset({0, 2}), {}, {2: {"memory": 35}})))
+    ledger = Ledger(
+        problem(free=(-1, 0), usage=Usage(frozenset({0, 2}), {}, {2: {"memory": 35}}))
+    )
     assert ledger.fits(GPU, NOTHING, admin=True)
     assert list(ledger.shortages(SHARED, Charge((("memory", 10),)), admin=True)) == [
         Shortage(Scarcity.CAPACITY, "memory", 10, 5)
@@ -98,7 +129,12 @@ def test_admin_access_minds_capacities_only() -> None:
 
 def test_holders_are_named_by_what_is_short() -> None:
     ledger = ClaimLedger(problem())
-    ledger.hold([Holding(A, 1, False, NOTHING), Holding(B, 2, True, Charge((("memory", 30),), ((0, 1),)))])
+    ledger.hold(
+        [
+            Holding(A, 1, False, NOTHING),
+            Holding(B, 2, True, Charge((("memory", 30),), ((0, 1),))),
+        ]
+    )
     assert ledger.holders(PART, Shortage(Scarcity.DEVICE)) == {A: 1}
     assert ledger.holders(SHARED, Shortage(Scarcity.CAPACITY, "memory")) == {B: 30}
     assert ledger.holders(GPU, Shortage(Scarcity.COUNTER, 0)) == {A: 10, B: 16}
@@ -106,7 +142,8 @@ def test_holders_are_named_by_what_is_short() -> None:
 
 def test_a_dedicated_device_of_two_claims_is_free_when_both_have_gone() -> None:
     ledger = ClaimLedger(
-        problem(usage=Usage(frozenset({0}), {}, {}), free=(5, 2)), [Holding(one, 0, False, NOTHING) for one in (A, B)]
+        problem(usage=Usage(frozenset({0}), {}, {}), free=(5, 2)),
+        [Holding(one, 0, False, NOTHING) for one in (A, B)],
     )
     ledger.release([A])
     assert (ledger.free[0], ledger.is_free(GPU)) == (5, False)
@@ -129,16 +166,30 @@ def _entries(problem: Problem) -> Iterator[Holding]:
 
 
 def _state(ledger: Ledger) -> Hashable:
-    consumed = {(slot, name): left for slot, each in ledger.consumed.items() for name, left in each.items() if left}
+    consumed = {
+        (slot, name): left
+        for slot, each in ledger.consumed.items()
+        for name, left in each.items()
+        if left
+    }
     groups = ledger.common_groups()
     closed = [ledger.is_overdrawn(counter.group) for counter in ledger.problem.counters]
     return str(
-        (sorted(ledger.held), sorted(ledger.shares.items()), sorted(consumed.items()), ledger.free, groups, closed)
+        (
+            sorted(ledger.held),
+            sorted(ledger.shares.items()),
+            sorted(consumed.items()),
+            ledger.free,
+            groups,
+            closed,
+        )
     )
 
 
 @given(problems(), st.randoms(use_true_random=False))
-def test_releasing_in_any_order_leads_back_to_the_start(problem: Problem, random: Random) -> None:
+def test_releasing_in_any_order_leads_back_to_the_start(
+    problem: Problem, random: Random
+) -> None:
     ledger = ClaimLedger(problem)
     before = _state(ledger)
     holdings = list(_entries(problem))
@@ -158,7 +209,9 @@ def test_an_applied_ledger_is_where_the_next_one_starts(problem: Problem) -> Non
 
 @pytest.mark.parametrize("admin", [False, True])
 @given(given_problem=problems())
-def test_an_allocation_fits_exactly_if_nothing_is_short(given_problem: Problem, admin: bool) -> None:
+def test_an_allocation_fits_exactly_if_nothing_is_short(
+    given_problem: Problem, admin: bool
+) -> None:
     ledger = ClaimLedger(given_problem)
     ledger.hold(_entries(given_problem))
     for demand in given_problem.demands:
@@ -166,7 +219,11 @@ def test_an_allocation_fits_exactly_if_nothing_is_short(given_problem: Problem, 
             for request in claim.requests:
                 for alternative in request.alternatives:
                     for number, device in enumerate(given_problem.devices):
-                        charge = given_problem.eligibility.charge(alternative.index, number)
+                        charge = given_problem.eligibility.charge(
+                            alternative.index, number
+                        )
                         if charge is not None:
                             short = list(ledger.shortages(device, charge, admin=admin))
-                            assert ledger.fits(device, charge, admin=admin) is not bool(short)
+                            assert ledger.fits(device, charge, admin=admin) is not bool(
+                                short
+                            )

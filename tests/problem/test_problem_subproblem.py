@@ -7,13 +7,13 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dralloc.names import DeviceID
+from dralloc.objects.names import DeviceID
 from dralloc.problem import Charge, Demand, Device, Problem
 from dralloc.problem.equivalence import inventory_key
 from dralloc.problem.holdings import ClaimLedger
+from dralloc.problem.solution import Grant, Placement, holdings_of
 from dralloc.problem.subproblem import Subproblem, cut, separated, with_versions
-from dralloc.solution import Grant, Placement, holdings_of
-from dralloc.solvers.first_fit import first_fit
+from dralloc.solve.first_fit import first_fit
 from pod_strategies import bound_pods
 from strategies import problems
 
@@ -22,9 +22,14 @@ def outward(part: Subproblem, placements: tuple[Placement, ...]) -> list[Placeme
     """The placements in the numbers of the whole."""
 
     def grants(claim: tuple[Grant, ...]) -> tuple[Grant, ...]:
-        return tuple(grant._replace(device=part.devices[grant.device]) for grant in claim)
+        return tuple(
+            grant._replace(device=part.devices[grant.device]) for grant in claim
+        )
 
-    return [Placement(one.demand, part.nodes[one.node], tuple(map(grants, one.grants))) for one in placements]
+    return [
+        Placement(one.demand, part.nodes[one.node], tuple(map(grants, one.grants)))
+        for one in placements
+    ]
 
 
 def alone(demand: Demand) -> Demand:
@@ -36,7 +41,9 @@ BOUND = bound_pods(max_rules=0, footprints=st.just(True)).map(lambda pods: pods.
 
 
 @given(problems() | BOUND, st.data())
-def test_a_node_cut_out_gives_what_the_whole_gives_there(problem: Problem, data: st.DataObject) -> None:
+def test_a_node_cut_out_gives_what_the_whole_gives_there(
+    problem: Problem, data: st.DataObject
+) -> None:
     node = data.draw(st.sampled_from(problem.all_nodes))
     demands = tuple(replace(alone(one), nodes=(node,)) for one in problem.demands)
     whole = first_fit(replace(problem, demands=demands))
@@ -55,7 +62,9 @@ def test_a_part_counts_what_a_ledger_says_is_in_use(problem: Problem) -> None:
     ledger = ClaimLedger(problem)
     for placement in placed:
         ledger.hold(holdings_of(problem, placement))
-    by_ledger = cut(problem, problem.all_nodes, demands=map(alone, others), ledger=ledger)
+    by_ledger = cut(
+        problem, problem.all_nodes, demands=map(alone, others), ledger=ledger
+    )
     by_usage = cut(ledger.applied(), problem.all_nodes, demands=map(alone, others))
     assert by_ledger.problem.usage == by_usage.problem.usage
     assert by_ledger.problem.counters == by_usage.problem.counters
@@ -64,15 +73,22 @@ def test_a_part_counts_what_a_ledger_says_is_in_use(problem: Problem) -> None:
 @given(problems())
 def test_versions_of_a_device_stay_together(problem: Problem) -> None:
     for number, device in enumerate(problem.devices):
-        assert set(with_versions(problem, [number])) == set(problem.versions[device.slot])
+        assert set(with_versions(problem, [number])) == set(
+            problem.versions[device.slot]
+        )
 
 
 def renamed(device: Device) -> Device:
-    return replace(device, id=DeviceID(device.id.driver, device.id.pool, f"other-{device.id.device}"))
+    return replace(
+        device,
+        id=DeviceID(device.id.driver, device.id.pool, f"other-{device.id.device}"),
+    )
 
 
 @given(problems())
-def test_names_do_not_matter_to_the_key_and_what_is_in_use_does(problem: Problem) -> None:
+def test_names_do_not_matter_to_the_key_and_what_is_in_use_does(
+    problem: Problem,
+) -> None:
     other = replace(problem, devices=tuple(map(renamed, problem.devices)))
     assert inventory_key(other) == inventory_key(problem)
     ledger = ClaimLedger(problem)
@@ -87,7 +103,10 @@ def test_separated_devices_have_no_resource_in_common(problem: Problem) -> None:
     devices = range(len(problem.devices))
     groups = separated(problem, devices)
     assert sorted(device for group in groups for device in group) == list(devices)
-    shared = [{one for device in group for one in problem.devices[device].resources} for group in groups]
+    shared = [
+        {one for device in group for one in problem.devices[device].resources}
+        for group in groups
+    ]
     assert sum(map(len, shared)) == len(set().union(*shared))
 
 

@@ -41,7 +41,9 @@ def documents():
         "apiVersion": "resource.k8s.io/v1",
         "kind": "DeviceClass",
         "metadata": {"name": DRIVER},
-        "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]},
+        "spec": {
+            "selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]
+        },
     }
     yield claim("all-of-33", allocationMode="All")
     yield claim("exactly-33", allocationMode="ExactCount", count=LIMIT + 1)

@@ -6,7 +6,15 @@ import yaml
 
 DRIVER = "gpu.nvidia.com"
 API = "resource.k8s.io/v1"
-COLUMNS = ["memory", "multiprocessors", "copy-engines", "decoders", "encoders", "jpeg-engines", "ofa-engines"]
+COLUMNS = [
+    "memory",
+    "multiprocessors",
+    "copy-engines",
+    "decoders",
+    "encoders",
+    "jpeg-engines",
+    "ofa-engines",
+]
 WHOLE = ["40Gi", "98", "7", "5", "0", "1", "1"]
 PROFILES = {
     "1g.5gb": (1, range(7), ["4864Mi", "14", "1", "0", "0", "0", "0"]),
@@ -23,7 +31,10 @@ PROFILES = {
 def counters(amounts, slices):
     """Counters of a GPU or of a device on it: the table's columns and one counter for each memory slice."""
     return {
-        **{name: {"value": amount} for name, amount in zip(COLUMNS, amounts, strict=True)},
+        **{
+            name: {"value": amount}
+            for name, amount in zip(COLUMNS, amounts, strict=True)
+        },
         **{f"memory-slice-{number}": {"value": "1"} for number in slices},
     }
 
@@ -43,8 +54,12 @@ def device(gpu, name, kind, amounts, slices, **attributes):
             "type": {"string": kind},
             **{key: {"string": value} for key, value in attributes.items()},
         },
-        "capacity": {capacity_name(counter): value for counter, value in consumed.items()},
-        "consumesCounters": [{"counterSet": f"gpu-{gpu}-counter-set", "counters": consumed}],
+        "capacity": {
+            capacity_name(counter): value for counter, value in consumed.items()
+        },
+        "consumesCounters": [
+            {"counterSet": f"gpu-{gpu}-counter-set", "counters": consumed}
+        ],
     }
 
 
@@ -57,7 +72,13 @@ def devices(gpu):
             slices = range(start, start + size)
             place = f"{start}" if size == 1 else f"{start}-{start + size - 1}"
             yield device(
-                gpu, f"gpu-{gpu}-mig-{plain}-{place}", "mig", amounts, slices, profile=profile, parentUUID=uuid
+                gpu,
+                f"gpu-{gpu}-mig-{plain}-{place}",
+                "mig",
+                amounts,
+                slices,
+                profile=profile,
+                parentUUID=uuid,
             )
     yield device(gpu, f"gpu-{gpu}", "gpu", WHOLE, range(8), uuid=uuid)
 
@@ -66,25 +87,46 @@ def resource_slice(name, **content):
     """One of the pool's two slices."""
     pool = {"name": "node-1", "generation": 1, "resourceSliceCount": 2}
     spec = {"nodeName": "node-1", "driver": DRIVER, "pool": pool, **content}
-    return {"apiVersion": API, "kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
+    return {
+        "apiVersion": API,
+        "kind": "ResourceSlice",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
 
 
 def claim(name):
     """The KEP's claim: four MIG devices of one GPU."""
-    wanted = {"mig-1g-5gb-0": "1g.5gb", "mig-1g-5gb-1": "1g.5gb", "mig-2g-10gb": "2g.10gb", "mig-3g-20gb": "3g.20gb"}
+    wanted = {
+        "mig-1g-5gb-0": "1g.5gb",
+        "mig-1g-5gb-1": "1g.5gb",
+        "mig-2g-10gb": "2g.10gb",
+        "mig-3g-20gb": "3g.20gb",
+    }
     requests = [
         {
             "name": request,
             "exactly": {
                 "deviceClassName": "mig.nvidia.com",
-                "selectors": [{"cel": {"expression": f"device.attributes['{DRIVER}'].profile == '{profile}'"}}],
+                "selectors": [
+                    {
+                        "cel": {
+                            "expression": f"device.attributes['{DRIVER}'].profile == '{profile}'"
+                        }
+                    }
+                ],
             },
         }
         for request, profile in wanted.items()
     ]
     constraints = [{"requests": [], "matchAttribute": f"{DRIVER}/parentUUID"}]
     spec = {"devices": {"requests": requests, "constraints": constraints}}
-    return {"apiVersion": API, "kind": "ResourceClaim", "metadata": {"name": name}, "spec": spec}
+    return {
+        "apiVersion": API,
+        "kind": "ResourceClaim",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
 
 
 def documents():
@@ -94,12 +136,24 @@ def documents():
         "kind": "Node",
         "metadata": {"name": "node-1", "labels": {"kubernetes.io/hostname": "node-1"}},
     }
-    counter_sets = [{"name": f"gpu-{gpu}-counter-set", "counters": counters(WHOLE, range(8))} for gpu in range(2)]
+    counter_sets = [
+        {"name": f"gpu-{gpu}-counter-set", "counters": counters(WHOLE, range(8))}
+        for gpu in range(2)
+    ]
     yield resource_slice("node-1-counters", sharedCounters=counter_sets)
-    yield resource_slice("node-1-devices", devices=[entry for gpu in range(2) for entry in devices(gpu)])
-    expression = f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == 'mig'"
+    yield resource_slice(
+        "node-1-devices", devices=[entry for gpu in range(2) for entry in devices(gpu)]
+    )
+    expression = (
+        f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == 'mig'"
+    )
     spec = {"selectors": [{"cel": {"expression": expression}}]}
-    yield {"apiVersion": API, "kind": "DeviceClass", "metadata": {"name": "mig.nvidia.com"}, "spec": spec}
+    yield {
+        "apiVersion": API,
+        "kind": "DeviceClass",
+        "metadata": {"name": "mig.nvidia.com"},
+        "spec": spec,
+    }
     for name in ("mig-devices", "mig-devices-again", "mig-devices-too-many"):
         yield claim(name)
 

@@ -9,7 +9,15 @@ import yaml
 
 DRIVER = "gpu.nvidia.com"
 API = "resource.k8s.io/v1"
-COLUMNS = ["memory", "multiprocessors", "copy-engines", "decoders", "encoders", "jpeg-engines", "ofa-engines"]
+COLUMNS = [
+    "memory",
+    "multiprocessors",
+    "copy-engines",
+    "decoders",
+    "encoders",
+    "jpeg-engines",
+    "ofa-engines",
+]
 WHOLE = ["40Gi", "98", "7", "5", "0", "1", "1"]
 PROFILES = {
     "7g.40gb": (8, ["40192Mi", "98", "7", "5", "0", "1", "1"]),
@@ -31,7 +39,10 @@ def plain(profile):
 def counters(amounts, slices):
     """Counters of a GPU or of a device on it: the table's columns and one counter for each memory slice."""
     return {
-        **{name: {"value": amount} for name, amount in zip(COLUMNS, amounts, strict=True)},
+        **{
+            name: {"value": amount}
+            for name, amount in zip(COLUMNS, amounts, strict=True)
+        },
         **{f"memory-slice-{number}": {"value": "1"} for number in slices},
     }
 
@@ -40,16 +51,31 @@ def resource_slice(name, **content):
     """One of the pool's two slices."""
     pool = {"name": "node-1", "generation": 1, "resourceSliceCount": 2}
     spec = {"nodeName": "node-1", "driver": DRIVER, "pool": pool, **content}
-    return {"apiVersion": API, "kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
+    return {
+        "apiVersion": API,
+        "kind": "ResourceSlice",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
 
 
 def claim(profile, number):
     """A claim for one device of the profile."""
-    selector = {"cel": {"expression": f"device.attributes['{DRIVER}'].profile == '{profile}'"}}
-    request = {"name": "mig", "exactly": {"deviceClassName": "mig.nvidia.com", "selectors": [selector]}}
+    selector = {
+        "cel": {"expression": f"device.attributes['{DRIVER}'].profile == '{profile}'"}
+    }
+    request = {
+        "name": "mig",
+        "exactly": {"deviceClassName": "mig.nvidia.com", "selectors": [selector]},
+    }
     metadata = {"name": f"{plain(profile)}-{number}"}
     spec = {"devices": {"requests": [request]}}
-    return {"apiVersion": API, "kind": "ResourceClaim", "metadata": metadata, "spec": spec}
+    return {
+        "apiVersion": API,
+        "kind": "ResourceClaim",
+        "metadata": metadata,
+        "spec": spec,
+    }
 
 
 def documents():
@@ -62,21 +88,30 @@ def documents():
     counter_sets, devices, claims = [], [], []
     for gpu, (profile, (size, amounts)) in enumerate(PROFILES.items()):
         counter_set = f"gpu-{gpu}-counter-set"
-        counter_sets.append({"name": counter_set, "counters": counters(WHOLE, range(8))})
+        counter_sets.append(
+            {"name": counter_set, "counters": counters(WHOLE, range(8))}
+        )
         for number, start in enumerate(range(0, 8, size)):
             consumed = counters(amounts, range(start, start + size))
             devices.append(
                 {
                     "name": f"gpu-{gpu}-mig-{plain(profile)}-{start}",
                     "attributes": {"profile": {"string": profile}},
-                    "consumesCounters": [{"counterSet": counter_set, "counters": consumed}],
+                    "consumesCounters": [
+                        {"counterSet": counter_set, "counters": consumed}
+                    ],
                 }
             )
             claims.append(claim(profile, number))
     yield resource_slice("node-1-counters", sharedCounters=counter_sets)
     yield resource_slice("node-1-devices", devices=devices)
     spec = {"selectors": [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]}
-    yield {"apiVersion": API, "kind": "DeviceClass", "metadata": {"name": "mig.nvidia.com"}, "spec": spec}
+    yield {
+        "apiVersion": API,
+        "kind": "DeviceClass",
+        "metadata": {"name": "mig.nvidia.com"},
+        "spec": spec,
+    }
     yield from claims
 
 

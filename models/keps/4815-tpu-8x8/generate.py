@@ -27,8 +27,18 @@ def placements(rows, columns):
 
 def device(name, nodes):
     """One slice of TPUs: where it can be reached and which TPUs it uses up."""
-    terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]}]
-    reach = {"nodeName": nodes[0]} if len(nodes) == 1 else {"nodeSelector": {"nodeSelectorTerms": terms}}
+    terms = [
+        {
+            "matchExpressions": [
+                {"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}
+            ]
+        }
+    ]
+    reach = (
+        {"nodeName": nodes[0]}
+        if len(nodes) == 1
+        else {"nodeSelector": {"nodeSelectorTerms": terms}}
+    )
     counters = {f"tpus-{node}": {"value": "4"} for node in nodes}
     return {
         "name": name,
@@ -42,15 +52,30 @@ def resource_slice(name, **content):
     """One of the pool's two slices."""
     pool = {"name": "my-pool", "generation": 1, "resourceSliceCount": 2}
     spec = {"perDeviceNodeSelection": True, "driver": DRIVER, "pool": pool, **content}
-    return {"apiVersion": API, "kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
+    return {
+        "apiVersion": API,
+        "kind": "ResourceSlice",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
 
 
 def claim(name):
     """A claim for one 4x4 slice."""
-    selector = {"cel": {"expression": f'device.capacity["{DRIVER}"].tpus == quantity("16")'}}
-    request = {"name": "4x4-tpu", "exactly": {"deviceClassName": "tpu.google.com", "selectors": [selector]}}
+    selector = {
+        "cel": {"expression": f'device.capacity["{DRIVER}"].tpus == quantity("16")'}
+    }
+    request = {
+        "name": "4x4-tpu",
+        "exactly": {"deviceClassName": "tpu.google.com", "selectors": [selector]},
+    }
     spec = {"devices": {"requests": [request]}}
-    return {"apiVersion": API, "kind": "ResourceClaim", "metadata": {"name": name}, "spec": spec}
+    return {
+        "apiVersion": API,
+        "kind": "ResourceClaim",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
 
 
 def documents():
@@ -63,7 +88,10 @@ def documents():
             "metadata": {"name": node, "labels": {"kubernetes.io/hostname": node}},
         }
     counters = {f"tpus-{node}": {"value": "4"} for node in nodes}
-    yield resource_slice("counter-slice", sharedCounters=[{"name": "tpu-counter-set", "counters": counters}])
+    yield resource_slice(
+        "counter-slice",
+        sharedCounters=[{"name": "tpu-counter-set", "counters": counters}],
+    )
     devices = [
         device(f"tpu-{shape}-{number}", members)
         for shape, size in SHAPES.items()
@@ -72,7 +100,12 @@ def documents():
     yield resource_slice("device-slice", devices=devices)
     selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
     metadata = {"name": "tpu.google.com"}
-    yield {"apiVersion": API, "kind": "DeviceClass", "metadata": metadata, "spec": {"selectors": [selector]}}
+    yield {
+        "apiVersion": API,
+        "kind": "DeviceClass",
+        "metadata": metadata,
+        "spec": {"selectors": [selector]},
+    }
     for number in range(1, 6):
         yield claim(f"tpu-device-{number}")
 

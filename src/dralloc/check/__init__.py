@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dralloc.check import objects
 from dralloc.check.objects import Binding, Promise
 from dralloc.check.problem import violations
-from dralloc.cluster import Cluster
-from dralloc.errors import CheckError
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.errors import CheckError
 from dralloc.problem import Problem
-from dralloc.solution import Solution
+from dralloc.problem.solution import Solution
 
 __all__ = ["check", "check_objects", "violations"]
 
@@ -30,7 +30,9 @@ def check(problem: Problem, solution: Solution) -> None:
     _refuse(violations(problem, solution))
 
 
-def check_objects(cluster: Cluster, bindings: Sequence[Binding], promise: Promise) -> None:
+def check_objects(
+    cluster: Cluster, bindings: Sequence[Binding], promise: Promise
+) -> None:
     """Make sure that bindings keep every rule of the cluster's pods, nodes and groups, as it is promised.
 
     Raises

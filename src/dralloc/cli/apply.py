@@ -10,17 +10,17 @@ from uuid import uuid4
 
 import typer
 
-from dralloc.choices import Choices, Mode
 from dralloc.cli.console import Answers
 from dralloc.cli.guard import Exit
 from dralloc.cli.live import Live, question_of
 from dralloc.cli.options import SCHEDULER
-from dralloc.errors import ApplyError
+from dralloc.objects.choices import Choices, Mode
+from dralloc.objects.errors import ApplyError
 
 if TYPE_CHECKING:
-    from dralloc.apply import ApplyOutcome, ApplyRun, JournalFile, Question
-    from dralloc.plan import Plan
-    from dralloc.snapshot.client import ApiServer
+    from dralloc.live.apply import ApplyOutcome, ApplyRun, JournalFile, Question
+    from dralloc.live.snapshot.client import ApiServer
+    from dralloc.show.plan import Plan
 
 __all__ = ["apply_command"]
 
@@ -34,19 +34,37 @@ class DryRun(StrEnum):
 
 
 def apply_command(  # noqa: PLR0913 - one parameter per option
-    mode: Annotated[Mode, typer.Option(help="How the cluster is planned for.")] = Mode.OPTIMAL,
+    mode: Annotated[
+        Mode, typer.Option(help="How the cluster is planned for.")
+    ] = Mode.OPTIMAL,
     dry_run: Annotated[
         DryRun | None,
-        typer.Option(help="client: only plan; server: ask the server what it would do (the default); none: write."),
+        typer.Option(
+            help="client: only plan; server: ask the server what it would do (the default); none: write."
+        ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write, without being asked.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where a run was ended, and lift its fence.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Write, without being asked.")
+    ] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Go on where a run was ended, and lift its fence."
+        ),
+    ] = False,
     rollback: Annotated[
-        bool, typer.Option("--rollback", help="Take back what a run wrote and nobody reserved, and lift its fence.")
+        bool,
+        typer.Option(
+            "--rollback",
+            help="Take back what a run wrote and nobody reserved, and lift its fence.",
+        ),
     ] = False,
     journal: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where each step is noted before it is taken; by default below the home."),
+        typer.Option(
+            metavar="FILE",
+            help="Where each step is noted before it is taken; by default below the home.",
+        ),
     ] = None,
     *,
     live: Live,
@@ -54,16 +72,25 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
     session: Answers,
 ) -> None:
     """Place the pending claims of a live cluster, and write it there."""
-    from dralloc.apply import JournalFile
-    from dralloc.apply.journal import default_path
+    from dralloc.live.apply import JournalFile
+    from dralloc.live.apply.journal import default_path
 
     dry = dry_run or (DryRun.NONE if yes or resume or rollback else DryRun.SERVER)
     if resume and rollback:
-        raise ApplyError("--resume and --rollback: a run goes on or is taken back, not both")
+        raise ApplyError(
+            "--resume and --rollback: a run goes on or is taken back, not both"
+        )
     with live.server() as server, session.counting("reading") as progress:
         session.warn(server.warnings)
         file = JournalFile(journal or default_path(server.wire.host))
-        run = _run(server, file, live, question_of(mode, choices), dry, again=resume or rollback)
+        run = _run(
+            server,
+            file,
+            live,
+            question_of(mode, choices),
+            dry,
+            again=resume or rollback,
+        )
         run.progress = progress
         if resume or rollback:
             outcome = run.resume() if resume else run.rollback()
@@ -73,16 +100,24 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
 
 
 def _run(  # noqa: PLR0913 - what the command was told
-    server: ApiServer, file: JournalFile, live: Live, question: Question, dry: DryRun, *, again: bool
+    server: ApiServer,
+    file: JournalFile,
+    live: Live,
+    question: Question,
+    dry: DryRun,
+    *,
+    again: bool,
 ) -> ApplyRun:
-    from dralloc.apply import ApplyRun, WriteJournal
-    from dralloc.apply.fence import fence_of
-    from dralloc.snapshot import LiveObjects, served, take_snapshot
+    from dralloc.live.apply import ApplyRun, WriteJournal
+    from dralloc.live.apply.fence import fence_of
+    from dralloc.live.snapshot import LiveObjects, served, take_snapshot
 
     if again and not file.unfinished:
         raise ApplyError(f"{file.path}: no run is to be resumed or rolled back")
     if not again and dry is DryRun.NONE and file.unfinished:
-        raise ApplyError(f"{file.path}: run {file.run} was ended before its end: --resume or --rollback")
+        raise ApplyError(
+            f"{file.path}: run {file.run} was ended before its end: --resume or --rollback"
+        )
     objects = LiveObjects(server.wire, served(server), dry=dry is not DryRun.NONE)
     name = file.run if again else uuid4().hex[:12]
     return ApplyRun(
@@ -100,22 +135,28 @@ def _run(  # noqa: PLR0913 - what the command was told
 
 def _holes(run: ApplyRun, plan: Plan) -> Iterator[str]:
     """What the fence does not keep away."""
-    from dralloc.apply import TaintRuleFence
-    from dralloc.apply.fence import unfenced
+    from dralloc.live.apply import TaintRuleFence
+    from dralloc.live.apply.fence import unfenced
 
-    for key in unfenced(plan.compiled.cluster) if isinstance(run.fence, TaintRuleFence) else ():
+    for key in (
+        unfenced(plan.compiled.cluster) if isinstance(run.fence, TaintRuleFence) else ()
+    ):
         yield f"claim {key} tolerates every taint, also that of the fence: --fence node-taints keeps its pods away"
 
 
-def _planned(run: ApplyRun, session: Answers, dry: DryRun, *, yes: bool) -> ApplyOutcome:
+def _planned(
+    run: ApplyRun, session: Answers, dry: DryRun, *, yes: bool
+) -> ApplyOutcome:
     """Plan, show the plan, and write it, or ask the server what it would do."""
-    from dralloc.apply import ApplyOutcome
-    from dralloc.apply.outcome import planned_parts
+    from dralloc.live.apply import ApplyOutcome
+    from dralloc.live.apply.outcome import planned_parts
 
     plan, units, asides = run.plan()
     session.warn([*plan.findings, *_holes(run, plan)])
     if dry is DryRun.CLIENT:
-        return ApplyOutcome(plan=plan, units=tuple(units), asides=tuple(asides), dry=True)
+        return ApplyOutcome(
+            plan=plan, units=tuple(units), asides=tuple(asides), dry=True
+        )
     if not session.as_json:
         session.show(planned_parts(plan, units, asides))
     if dry is DryRun.NONE and not yes and not typer.confirm("Write this?", err=True):

@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from dralloc.choices import Choices, Mode
 from dralloc.cli.console import Session
 from dralloc.cli.live import Live, question_of
 from dralloc.cli.options import SCHEDULER
-from dralloc.names import ClaimKey
+from dralloc.objects.choices import Choices, Mode
+from dralloc.objects.names import ClaimKey
 
 __all__ = ["batch_command"]
 
@@ -21,22 +21,54 @@ __all__ = ["batch_command"]
 def batch_command(  # noqa: PLR0913 - one parameter per option
     mode: Annotated[Mode, typer.Option(help="How batches are planned.")] = Mode.OPTIMAL,
     interval: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="Place what waits after this time, however little.")
+        float,
+        typer.Option(
+            min=0.1,
+            metavar="SECONDS",
+            help="Place what waits after this time, however little.",
+        ),
     ] = 60,
-    at_least: Annotated[int, typer.Option(min=1, metavar="N", help="Place at once when so many new pods wait.")] = 100,
+    at_least: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Place at once when so many new pods wait."
+        ),
+    ] = 100,
     lease: Annotated[
-        str, typer.Option(metavar="NS/NAME", help="The Lease that one of several replicas holds.")
+        str,
+        typer.Option(
+            metavar="NS/NAME", help="The Lease that one of several replicas holds."
+        ),
     ] = "dralloc-system/dralloc-batch",
-    identity: Annotated[str, typer.Option(metavar="NAME", help="This replica; by default the name of its host.")] = "",
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="Where /metrics and /healthz are; 0 for any.")] = 8080,
+    identity: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="This replica; by default the name of its host."
+        ),
+    ] = "",
+    port: Annotated[
+        int,
+        typer.Option(
+            min=0, max=65_535, help="Where /metrics and /healthz are; 0 for any."
+        ),
+    ] = 8080,
     *,
     live: Live,
     choices: Annotated[Choices, SCHEDULER],
     session: Session,
 ) -> None:
     """Place the pods that carry the gate, batch after batch, until it is stopped."""
-    from dralloc.batch import EVENTS, LEASES, BatchQueue, Figures, LeaderLease, PodNotes, WatchCache, serving
-    from dralloc.snapshot import LISTED_KINDS, LiveObjects, served
+    from dralloc.live.batch import (
+        EVENTS,
+        LEASES,
+        BatchQueue,
+        Figures,
+        LeaderLease,
+        PodNotes,
+        WatchCache,
+        serving,
+    )
+    from dralloc.live.snapshot import LISTED_KINDS, LiveObjects, served
 
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -45,7 +77,12 @@ def batch_command(  # noqa: PLR0913 - one parameter per option
         session.warn(server.warnings)
         versions = served(server)
         objects = LiveObjects(server.wire, {**versions, EVENTS: "v1", LEASES: "v1"})
-        cache = WatchCache(LiveObjects(server.wire, {one: versions[one] for one in LISTED_KINDS if one in versions}))
+        cache = WatchCache(
+            LiveObjects(
+                server.wire,
+                {one: versions[one] for one in LISTED_KINDS if one in versions},
+            )
+        )
         figures = Figures()
         queue = BatchQueue(
             objects=objects,
@@ -53,7 +90,9 @@ def batch_command(  # noqa: PLR0913 - one parameter per option
             question=question_of(mode, choices),
             selection=live.selection(gated=True),
             fence=lambda run: live.fence_for(objects, run),
-            lease=LeaderLease(objects, ClaimKey.parse(lease), identity or socket.gethostname()),
+            lease=LeaderLease(
+                objects, ClaimKey.parse(lease), identity or socket.gethostname()
+            ),
             notes=PodNotes(objects, "dralloc-batch"),
             figures=figures,
             interval=interval,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import typer
 
-from dralloc.errors import ChoiceError
+from dralloc.objects.errors import ChoiceError
 
 __all__ = ["completed_for_shell"]
 
@@ -51,7 +51,9 @@ def completed_for_shell(command: Any, name: str, arguments: Sequence[str]) -> bo
         raise ChoiceError("shell", shell, _SHELLS)
     if option == _INSTALL:
         _, path = install(shell=shell, prog_name=name)
-        typer.echo(f"{shell} completion installed in {path}: it is there when the terminal is started anew")
+        typer.echo(
+            f"{shell} completion installed in {path}: it is there when the terminal is started anew"
+        )
     else:
         variable = f"_{name.replace('-', '_').upper()}_COMPLETE"
         shell_complete(command, {}, name, variable, f"source_{shell}")

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from dralloc.choices import AllocatorName
 from dralloc.cli.console import Answers
 from dralloc.cli.guard import Exit
 from dralloc.cli.options import Pruning
-from dralloc.errors import DrallocError
-from dralloc.report import Line, Part, Table
+from dralloc.objects.choices import AllocatorName
+from dralloc.objects.errors import DrallocError
+from dralloc.objects.report import Line, Part, Table
 
 if TYPE_CHECKING:
-    from dralloc.conformance import CaseOutcome, Json
+    from dralloc.lint.conformance import CaseOutcome, Json
 
 __all__ = ["conformance_command"]
 
@@ -47,9 +47,15 @@ def conformance_command(  # noqa: PLR0913 - one parameter per option
             "directories with such files, at any depth.",
         ),
     ],
-    kind: Annotated[CaseKind | None, typer.Option(help="Run only cases of this kind.")] = None,
-    only: Annotated[str, typer.Option(metavar="NAME", help="Run only the case of this name.")] = "",
-    mode: Annotated[AllocatorName, typer.Option(help="Which mode answers about the allocator.")] = "first-fit",
+    kind: Annotated[
+        CaseKind | None, typer.Option(help="Run only cases of this kind.")
+    ] = None,
+    only: Annotated[
+        str, typer.Option(metavar="NAME", help="Run only the case of this name.")
+    ] = "",
+    mode: Annotated[
+        AllocatorName, typer.Option(help="Which mode answers about the allocator.")
+    ] = "first-fit",
     pruning: Pruning = True,
     *,
     session: Answers,
@@ -65,7 +71,9 @@ def conformance_command(  # noqa: PLR0913 - one parameter per option
             if session.as_json:
                 typer.echo(json.dumps(outcome.to_dict()))
     if not outcomes:
-        raise DrallocError(f"no case is named {only!r}" if only else "there are no cases")
+        raise DrallocError(
+            f"no case is named {only!r}" if only else "there are no cases"
+        )
     if not session.as_json:
         session.show(_parts(outcomes))
     if not all(outcome.passed for outcome in outcomes):
@@ -73,23 +81,39 @@ def conformance_command(  # noqa: PLR0913 - one parameter per option
 
 
 def _named(paths: list[Path]) -> Iterator[tuple[str, Json]]:
-    from dralloc.conformance import read_lines
+    from dralloc.lint.conformance import read_lines
 
     for path in paths:
-        files = sorted((*path.rglob("*.jsonl*"), *path.rglob("*.json.gz"))) if path.is_dir() else [path]
+        files = (
+            sorted((*path.rglob("*.jsonl*"), *path.rglob("*.json.gz")))
+            if path.is_dir()
+            else [path]
+        )
         for file in files:
             name = file.relative_to(path).as_posix() if path.is_dir() else file.name
             for number, case in enumerate(read_lines(file), 1):
-                place = name if _kind(case) is CaseKind.SCHEDULER else f"{name.removesuffix(file.suffix)}:{number}"
+                place = (
+                    name
+                    if _kind(case) is CaseKind.SCHEDULER
+                    else f"{name.removesuffix(file.suffix)}:{number}"
+                )
                 yield str(case.get("id") or case.get("name") or place), case
 
 
 def _kind(case: Json) -> CaseKind:
-    return next((kind for kind, field in _FIELDS.items() if field in case), CaseKind.ALLOCATE)
+    return next(
+        (kind for kind, field in _FIELDS.items() if field in case), CaseKind.ALLOCATE
+    )
 
 
 def _run(case: Json, mode: AllocatorName, *, pruning: bool) -> CaseOutcome:
-    from dralloc.conformance import read_allocation_case, run_cel, run_first_fit, run_optimal, run_scheduler
+    from dralloc.lint.conformance import (
+        read_allocation_case,
+        run_cel,
+        run_first_fit,
+        run_optimal,
+        run_scheduler,
+    )
 
     kind = _kind(case)
     try:
@@ -97,9 +121,15 @@ def _run(case: Json, mode: AllocatorName, *, pruning: bool) -> CaseOutcome:
             return run_cel(case) if kind is CaseKind.CEL else run_scheduler(case)
         read = read_allocation_case(case)
     except (AttributeError, KeyError, TypeError) as error:
-        what = f"lacks {error}" if isinstance(error, KeyError) else f"has not the form of such a case ({error})"
+        what = (
+            f"lacks {error}"
+            if isinstance(error, KeyError)
+            else f"has not the form of such a case ({error})"
+        )
         raise DrallocError(f"case {case['name']} of kind {kind}: {what}") from error
-    return run_optimal(read) if mode == "optimal" else run_first_fit(read, pruning=pruning)
+    return (
+        run_optimal(read) if mode == "optimal" else run_first_fit(read, pruning=pruning)
+    )
 
 
 def _parts(outcomes: list[CaseOutcome]) -> list[Part]:
@@ -107,13 +137,22 @@ def _parts(outcomes: list[CaseOutcome]) -> list[Part]:
     passed = Counter(outcome.profile for outcome in outcomes if outcome.passed)
     failed = [outcome for outcome in outcomes if not outcome.passed]
     rows = [
-        (profile, str(passed[profile]), str(count), f"{100 * passed[profile] / count:.1f}%")
+        (
+            profile,
+            str(passed[profile]),
+            str(count),
+            f"{100 * passed[profile] / count:.1f}%",
+        )
         for profile, count in total.items()
     ]
     parts: list[Part] = [
         Line(f"{sum(passed.values())} of {len(outcomes)} cases pass", "bold"),
         Table("Profiles", ("profile", ">pass", ">of", ">share"), rows),
-        Table("First differences", ("case", "difference"), [(one.name, one.difference) for one in failed[:_SHOWN]]),
+        Table(
+            "First differences",
+            ("case", "difference"),
+            [(one.name, one.difference) for one in failed[:_SHOWN]],
+        ),
     ]
     if len(failed) > _SHOWN:
         parts.append(Line(f"and {len(failed) - _SHOWN} more; --json lists all"))

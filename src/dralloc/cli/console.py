@@ -19,14 +19,22 @@ from rich.text import Text
 import dralloc
 from dralloc.cli.guard import Exit
 from dralloc.cli.options import AsJson, Limit, Quiet
-from dralloc.report import NARROWEST, WIDTH, Part, one_line, percent, show, tier_text
+from dralloc.objects.report import (
+    NARROWEST,
+    WIDTH,
+    Part,
+    one_line,
+    percent,
+    show,
+    tier_text,
+)
 
 if TYPE_CHECKING:
-    from dralloc.answer import Documented
-    from dralloc.choices import Choices
-    from dralloc.cluster import Cluster
-    from dralloc.limits import Limits
-    from dralloc.solvers.cpsat import Progress
+    from dralloc.objects.answer import Documented
+    from dralloc.objects.choices import Choices
+    from dralloc.objects.cluster import Cluster
+    from dralloc.objects.limits import Limits
+    from dralloc.solve.optimum import Progress
 
 __all__ = ["Answers", "Reader", "Session"]
 
@@ -87,9 +95,15 @@ class Session:
     @contextmanager
     def counting(self, what: str) -> Iterator[Callable[[str, int, int], None]]:
         """Show a bar, on a terminal; what it gives is called with what is done, how much of it, and of how much."""
-        with Bar(console=self.err, transient=True, disable=self.quiet or not self.err.is_terminal) as bar:
+        with Bar(
+            console=self.err,
+            transient=True,
+            disable=self.quiet or not self.err.is_terminal,
+        ) as bar:
             task = bar.add_task(what, total=None)
-            yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total or None)
+            yield lambda what, done, total: bar.update(
+                task, description=what, completed=done, total=total or None
+            )
 
     def update(self, what: str) -> None:
         """Say what is going on now, while `busy`."""
@@ -98,7 +112,10 @@ class Session:
 
     def progress(self, progress: Progress) -> None:
         """Show how far the search for the optimum is."""
-        best, bound = (tier_text(progress.phase, value) for value in (progress.best, progress.bound))
+        best, bound = (
+            tier_text(progress.phase, value)
+            for value in (progress.best, progress.bound)
+        )
         state = f"best {best}, bound {bound}, gap {percent(progress.gap)}, {progress.seconds:.0f} s"
         self.update(f"optimum, {progress.phase}: {state}")
 
@@ -121,7 +138,9 @@ class Reader(Session):
         return dralloc.Limits.of(self.limit or ())
 
     @contextmanager
-    def asking(self, paths: Iterable[Path], choices: Choices, doing: str) -> Iterator[Cluster]:
+    def asking(
+        self, paths: Iterable[Path], choices: Choices, doing: str
+    ) -> Iterator[Cluster]:
         """The cluster that is asked about. Within it, `doing` is shown, with the number of claims in its braces."""
         cluster = self.read(paths, choices)
         with self.busy(doing.format(len(cluster.claims))):

@@ -14,8 +14,8 @@ import typer
 from typer.core import TyperGroup
 
 from dralloc.cli.completion import completed_for_shell
-from dralloc.errors import CheckError, DrallocError
-from dralloc.report import one_line
+from dralloc.objects.errors import CheckError, DrallocError
+from dralloc.objects.report import one_line
 
 __all__ = ["CommandGroup", "Commands", "Exit"]
 
@@ -43,7 +43,9 @@ class CommandGroup(TyperGroup):
 class Commands(CommandGroup):
     """The root of all commands, which nothing leaves but an exit code."""
 
-    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
         """As usual: options before the command's name are read, and help is shown."""
         with _guarded(debug=False):
             if completed_for_shell(self, str(info_name), args):
@@ -80,7 +82,10 @@ def _verdict(error: Exception) -> tuple[Exit, str]:
     """The exit code, and what is said, in lines."""
     match error:
         case CheckError():
-            return Exit.DEFECT, f"internal error: the answer broke a rule and is withheld; please report it\n{error}"
+            return (
+                Exit.DEFECT,
+                f"internal error: the answer broke a rule and is withheld; please report it\n{error}",
+            )
         case DrallocError():
             return Exit.INPUT, str(error)
         case typer.TyperException():
@@ -95,9 +100,15 @@ def _verdict(error: Exception) -> tuple[Exit, str]:
         case UnicodeError():
             return Exit.INPUT, f"text in another encoding: {error}"
         case OSError():
-            return Exit.INPUT, f"{error.filename or 'input or output'}: {error.strerror or error}"
+            return (
+                Exit.INPUT,
+                f"{error.filename or 'input or output'}: {error.strerror or error}",
+            )
     what = " ".join(f"{type(error).__name__}: {error}".split())
-    return Exit.DEFECT, f"internal error: {what}; please report it, with what dralloc --debug COMMAND prints"
+    return (
+        Exit.DEFECT,
+        f"internal error: {what}; please report it, with what dralloc --debug COMMAND prints",
+    )
 
 
 def _say(message: str, head: str) -> None:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dralloc.choices import Choices, Mode
-from dralloc.errors import DrallocError
+from dralloc.objects.choices import Choices, Mode
+from dralloc.objects.errors import DrallocError
 
 if TYPE_CHECKING:
-    from dralloc.apply import Fence, Question, Selection
-    from dralloc.snapshot import LiveObjects
-    from dralloc.snapshot.client import ApiServer
+    from dralloc.live.apply import Fence, Question, Selection
+    from dralloc.live.snapshot import LiveObjects
+    from dralloc.live.snapshot.client import ApiServer
 
 __all__ = ["FenceKind", "Live", "ServerOptions", "question_of"]
 
@@ -35,19 +35,31 @@ class FenceKind(StrEnum):
 class ServerOptions:
     """Which cluster, and how long it may take."""
 
-    context: Annotated[str | None, typer.Option(metavar="NAME", help="Context of the kubeconfig.")] = None
-    kubeconfig: Annotated[Path | None, typer.Option(metavar="FILE", help="Instead of the usual kubeconfig.")] = None
+    context: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Context of the kubeconfig.")
+    ] = None
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Instead of the usual kubeconfig."),
+    ] = None
     timeout: Annotated[
         float,
-        typer.Option(metavar="SECONDS", min=1, max=86_400, help="Give up after this time, whatever the server does."),
+        typer.Option(
+            metavar="SECONDS",
+            min=1,
+            max=86_400,
+            help="Give up after this time, whatever the server does.",
+        ),
     ] = 1800
 
     @contextmanager
     def server(self) -> Iterator[ApiServer]:
         """The cluster of the kubeconfig; or, in a pod without one, that of the pod."""
-        from dralloc.snapshot import ReadLimits, connect
+        from dralloc.live.snapshot import ReadLimits, connect
 
-        with connect(self.kubeconfig, self.context, ReadLimits(seconds=self.timeout)) as server:
+        with connect(
+            self.kubeconfig, self.context, ReadLimits(seconds=self.timeout)
+        ) as server:
             yield server
 
 
@@ -58,15 +70,28 @@ class Live(ServerOptions):
     only: Annotated[
         list[str] | None,
         typer.Option(
-            "--only", "--namespace", "-n", metavar="NAME", help="Only this namespace; may be given several times."
+            "--only",
+            "--namespace",
+            "-n",
+            metavar="NAME",
+            help="Only this namespace; may be given several times.",
         ),
     ] = None
     selector: Annotated[
-        str, typer.Option("--selector", "-l", metavar="LABELS", help="Only pods with these labels, as kubectl has it.")
+        str,
+        typer.Option(
+            "--selector",
+            "-l",
+            metavar="LABELS",
+            help="Only pods with these labels, as kubectl has it.",
+        ),
     ] = ""
-    gate: Annotated[str, typer.Option(metavar="NAME", help="The scheduling gate of pods that wait for dralloc.")] = (
-        "dralloc.dev/batch"
-    )
+    gate: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="The scheduling gate of pods that wait for dralloc."
+        ),
+    ] = "dralloc.dev/batch"
     fence: Annotated[
         FenceKind,
         typer.Option(
@@ -76,7 +101,11 @@ class Live(ServerOptions):
     ] = FenceKind.AUTO
     settle: Annotated[
         float,
-        typer.Option(min=0, metavar="SECONDS", help="How long a scheduler may take to hear of something."),
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="How long a scheduler may take to hear of something.",
+        ),
     ] = 1.0
     watch: Annotated[
         float,
@@ -89,16 +118,16 @@ class Live(ServerOptions):
 
     def selection(self, *, gated: bool = False) -> Selection:
         """The pods and claims that are meant."""
-        from dralloc.apply import Selection
-        from dralloc.apply.selection import parse_selector
+        from dralloc.live.apply import Selection
+        from dralloc.live.apply.selection import parse_selector
 
         labels = parse_selector(self.selector) if self.selector else None
         return Selection(frozenset(self.only or ()), labels, gated, self.gate)
 
     def fence_for(self, objects: LiveObjects, run: str) -> Fence:
         """What keeps others away."""
-        from dralloc.apply import Fence, NodeTaintFence, TaintRuleFence
-        from dralloc.apply.fence import RULES
+        from dralloc.live.apply import Fence, NodeTaintFence, TaintRuleFence
+        from dralloc.live.apply.fence import RULES
 
         if objects.dry or self.fence is FenceKind.NONE:
             return Fence()
@@ -115,8 +144,10 @@ def question_of(mode: Mode, choices: Choices) -> Question:
     DrallocError
         Pods are included that cannot be released.
     """
-    from dralloc.apply import Question
+    from dralloc.live.apply import Question
 
     if choices.include:
-        raise DrallocError("--include: pods are released by their gate (--gate); no other pods can be included here")
+        raise DrallocError(
+            "--include: pods are released by their gate (--gate); no other pods can be included here"
+        )
     return Question(mode, choices)

@@ -15,13 +15,18 @@ from dralloc.cli.conformance import conformance_command
 from dralloc.cli.guard import CommandGroup, Commands
 from dralloc.cli.options import with_options
 from dralloc.cli.plan import PLANS
-from dralloc.cli.questions import allocate_command, compare_command, explain_command, stranded_command
+from dralloc.cli.questions import (
+    allocate_command,
+    compare_command,
+    explain_command,
+    stranded_command,
+)
 from dralloc.cli.report import report_command
 from dralloc.cli.schema import schema_command
 from dralloc.cli.snapshot import redact_command, snapshot_command
 from dralloc.cli.study import study_command
 from dralloc.cli.validate import validate_command
-from dralloc.report import WIDTH
+from dralloc.objects.report import WIDTH
 
 __all__ = ["app", "kubectl", "main"]
 
@@ -52,7 +57,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 plan = typer.Typer(
-    cls=CommandGroup, help="What if: studies of a cluster that is not quite as it is.", rich_markup_mode=None
+    cls=CommandGroup,
+    help="What if: studies of a cluster that is not quite as it is.",
+    rich_markup_mode=None,
 )
 for group, commands in ((app, COMMANDS), (plan, PLANS)):
     for name, command in commands.items():
@@ -82,8 +89,16 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
+        bool,
+        typer.Option(
+            "--version",
+            is_eager=True,
+            callback=_print_version,
+            help="Print the version and exit.",
+        ),
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Print where an error came from.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Print where an error came from.")
+    ] = False,
 ) -> None:
     """What stands before the command's name."""

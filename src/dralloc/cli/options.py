@@ -11,9 +11,19 @@ from typing import Annotated, Any, Final, get_args, get_type_hints
 
 import typer
 
-from dralloc.choices import MAX_SEED, MAX_WORKERS, Backend, Choices, Goal, Ignored, Keep, ObjectiveWord, Priorities
-from dralloc.errors import DrallocError
-from dralloc.features import ALL_FEATURES, Features
+from dralloc.objects.choices import (
+    MAX_SEED,
+    MAX_WORKERS,
+    Backend,
+    Choices,
+    Goal,
+    Ignored,
+    Keep,
+    ObjectiveWord,
+    Priorities,
+)
+from dralloc.objects.errors import DrallocError
+from dralloc.objects.features import ALL_FEATURES, Features
 
 __all__ = [
     "ANSWER",
@@ -48,11 +58,18 @@ Limit = Annotated[
         show_default=False,
     ),
 ]
-Modes = Annotated[str, typer.Option(metavar="LIST", help="What to compare; scheduler adds what kube-scheduler does.")]
+Modes = Annotated[
+    str,
+    typer.Option(
+        metavar="LIST", help="What to compare; scheduler adds what kube-scheduler does."
+    ),
+]
 Paths = Annotated[
     list[Path],
     typer.Argument(
-        metavar="PATH", help="Files or directories with YAML or JSON; - reads standard input.", show_default=False
+        metavar="PATH",
+        help="Files or directories with YAML or JSON; - reads standard input.",
+        show_default=False,
     ),
 ]
 Pruning = Annotated[
@@ -62,8 +79,16 @@ Pruning = Annotated[
         help="Whether first fit leaves out what cannot change its answer; without, it takes upstream's steps.",
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices, only the answer.")]
-Seeds = Annotated[int, typer.Option(min=1, metavar="N", help="Over how many seeds the scheduler is asked.")]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="No progress and no notices, only the answer."),
+]
+Seeds = Annotated[
+    int,
+    typer.Option(
+        min=1, metavar="N", help="Over how many seeds the scheduler is asked."
+    ),
+]
 
 OptionSet = Mapping[str, Parameter]
 """Options by name. An option has the name of a choice, or of one of its values if it may be given several times."""
@@ -72,9 +97,13 @@ _SEVERAL: Final = {"node": "nodes", "cap": "caps"}
 """Choices of several values, by the option for one of them."""
 
 
-def _option(kind: Any, default: object, text: str, *names: str, **more: Any) -> Parameter:
+def _option(
+    kind: Any, default: object, text: str, *names: str, **more: Any
+) -> Parameter:
     annotation = Annotated[kind, typer.Option(*names, help=text, **more)]
-    return Parameter("option", Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return Parameter(
+        "option", Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
 
 
 def _flag(name: str, text: str) -> Parameter:
@@ -98,7 +127,9 @@ GATES: Final[OptionSet] = {
         metavar="1.34...1.37",
         show_default=False,
     ),
-    "feature": _several("NAME=true|false", "Switch a feature gate; may be given several times."),
+    "feature": _several(
+        "NAME=true|false", "Switch a feature gate; may be given several times."
+    ),
 }
 """Feature gates: those of a version of Kubernetes, or all on; and single ones."""
 
@@ -124,10 +155,19 @@ READ: Final[OptionSet] = {
 SEARCH: Final[OptionSet] = {
     **READ,
     "time_limit": _option(
-        float | None, None, "Seconds for the optimum; the best answer so far is kept.", min=0.001, metavar="S"
+        float | None,
+        None,
+        "Seconds for the optimum; the best answer so far is kept.",
+        min=0.001,
+        metavar="S",
     ),
     "seed": _option(
-        int, 0, "Seed of the search for the optimum, and of the scheduler's choice.", min=0, max=MAX_SEED, metavar="N"
+        int,
+        0,
+        "Seed of the search for the optimum, and of the scheduler's choice.",
+        min=0,
+        max=MAX_SEED,
+        metavar="N",
     ),
     "workers": _count("Threads of the search for the optimum."),
 }
@@ -146,7 +186,12 @@ BINDING: Final[OptionSet] = {
         "What is maximised within each priority: pods, devices, annotated values, or a counter or capacity.",
         metavar="pods|devices|value|NAME",
     ),
-    "gang": _option(str, "", "Pods with the same value of this label are placed all or none.", metavar="LABEL"),
+    "gang": _option(
+        str,
+        "",
+        "Pods with the same value of this label are placed all or none.",
+        metavar="LABEL",
+    ),
     "across": _several(
         "pod|gang:matchAttribute|distinctAttribute=ATTRIBUTE[:REQUEST,...]",
         "A constraint over the claims of each pod, or of all pods of each gang; may be given several times.",
@@ -156,14 +201,21 @@ BINDING: Final[OptionSet] = {
         "The optimum gives a namespace no more of a counter or capacity; may be given several times.",
     ),
     "fair": _option(
-        str, "", "Namespaces share this counter or capacity fairly: the poorest get the most.", metavar="COUNTER"
+        str,
+        "",
+        "Namespaces share this counter or capacity fairly: the poorest get the most.",
+        metavar="COUNTER",
     ),
 }
 """What binds beside the rules of the API."""
 
 ANSWER: Final[OptionSet] = {
     **BINDING,
-    "keep": _option(Keep, Keep.NOBODY, "Who is placed by it is placed in the optimum, too, maybe elsewhere."),
+    "keep": _option(
+        Keep,
+        Keep.NOBODY,
+        "Who is placed by it is placed in the optimum, too, maybe elsewhere.",
+    ),
     "node": _several("NAME", "Use only this node; may be given several times."),
     "goal": _option(Goal, Goal.NONE, "What to prefer among equally good optima."),
     "jobs": _count(
@@ -179,9 +231,18 @@ ANSWER: Final[OptionSet] = {
         metavar="N",
         show_default=False,
     ),
-    "backend": _option(Backend, Backend.LOKY, "Where these processes are: here, or on a Dask or Ray cluster."),
-    "strict_cel": _flag("--strict-cel", "A selector that fails on some device is an error in the optimal mode, too."),
-    "pruning": Parameter("pruning", Parameter.KEYWORD_ONLY, default=True, annotation=Pruning),
+    "backend": _option(
+        Backend,
+        Backend.LOKY,
+        "Where these processes are: here, or on a Dask or Ray cluster.",
+    ),
+    "strict_cel": _flag(
+        "--strict-cel",
+        "A selector that fails on some device is an error in the optimal mode, too.",
+    ),
+    "pruning": Parameter(
+        "pruning", Parameter.KEYWORD_ONLY, default=True, annotation=Pruning
+    ),
 }
 """All that matters for both answers."""
 
@@ -198,14 +259,18 @@ SCHEDULER: Final[OptionSet] = {
 
 STUDY: Final[OptionSet] = {
     **GATES,
-    "backend": _option(Backend, Backend.LOKY, "Where to work: here, or on a Dask or Ray cluster."),
+    "backend": _option(
+        Backend, Backend.LOKY, "Where to work: here, or on a Dask or Ray cluster."
+    ),
     "jobs": _count("How many points at a time."),
     **{name: ANSWER[name] for name in ("time_limit", "workers", "goal", "gang")},
 }
 """What matters for all points of a study."""
 
 
-def _choices(*, kubernetes: str | None, feature: list[str] | None, **given: Any) -> Choices:
+def _choices(
+    *, kubernetes: str | None, feature: list[str] | None, **given: Any
+) -> Choices:
     """All that was chosen.
 
     Raises
@@ -220,7 +285,11 @@ def _choices(*, kubernetes: str | None, feature: list[str] | None, **given: Any)
             raise DrallocError(f"--feature {switch}: expected NAME=true or NAME=false")
         switches[name] = value.lower() == "true"
     gates = Features.of_kubernetes(kubernetes) if kubernetes else ALL_FEATURES
-    named = {_SEVERAL.get(name, name): value for name, value in given.items() if value is not None}
+    named = {
+        _SEVERAL.get(name, name): value
+        for name, value in given.items()
+        if value is not None
+    }
     return Choices(features=gates.switched(switches), kubernetes=kubernetes, **named)
 
 
@@ -229,7 +298,10 @@ def _set_behind(annotation: Any) -> tuple[Callable[..., Any], OptionSet] | None:
     if is_dataclass(annotation):
         kind: Any = annotation
         hints = get_type_hints(kind, include_extras=True)
-        return kind, {name: one.replace(annotation=hints[name]) for name, one in signature(kind).parameters.items()}
+        return kind, {
+            name: one.replace(annotation=hints[name])
+            for name, one in signature(kind).parameters.items()
+        }
     kind, *about = get_args(annotation) or (None,)
     return (_choices, about[0]) if kind is Choices else None
 
@@ -237,7 +309,11 @@ def _set_behind(annotation: Any) -> tuple[Callable[..., Any], OptionSet] | None:
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """A command that takes an option for each in the set of its `Choices`, and for each field of its dataclasses."""
     own = signature(command, eval_str=True).parameters
-    sets = {name: found for name, one in own.items() if (found := _set_behind(one.annotation))}
+    sets = {
+        name: found
+        for name, one in own.items()
+        if (found := _set_behind(one.annotation))
+    }
 
     def parameters() -> Iterator[Parameter]:
         for name, one in own.items():
@@ -249,7 +325,10 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**given: Any) -> None:
-        built = {name: make(**{one: given.pop(one) for one in options}) for name, (make, options) in sets.items()}
+        built = {
+            name: make(**{one: given.pop(one) for one in options})
+            for name, (make, options) in sets.items()
+        }
         command(**given, **built)
 
     setattr(run, "__signature__", Signature(every))  # noqa: B010

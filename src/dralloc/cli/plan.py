@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 import dralloc
-from dralloc.choices import Choices
 from dralloc.cli.console import Answers
 from dralloc.cli.options import ANSWER, SEARCH, Paths
-from dralloc.errors import DrallocError
+from dralloc.objects.choices import Choices
+from dralloc.objects.errors import DrallocError
 
 if TYPE_CHECKING:
-    from dralloc.whatif import MixEntry
+    from dralloc.ask.whatif import MixEntry
 
 __all__ = ["PLANS"]
 
@@ -27,21 +27,39 @@ class MixOptions:
 
     claim: Annotated[
         list[str] | None,
-        typer.Option(metavar="NS/NAME[=N]", help="A claim or a template; may be given several times."),
+        typer.Option(
+            metavar="NS/NAME[=N]",
+            help="A claim or a template; may be given several times.",
+        ),
     ] = None
     template: Annotated[
-        list[str] | None, typer.Option(metavar="NS/NAME[=N]", help="A template; may be given several times.")
+        list[str] | None,
+        typer.Option(
+            metavar="NS/NAME[=N]", help="A template; may be given several times."
+        ),
     ] = None
     pod: Annotated[
-        list[str] | None, typer.Option(metavar="NS/NAME[=N]", help="A pod with its claims; may be given several times.")
+        list[str] | None,
+        typer.Option(
+            metavar="NS/NAME[=N]",
+            help="A pod with its claims; may be given several times.",
+        ),
     ] = None
 
     def entries(self) -> list[MixEntry]:
         """What the options name."""
-        from dralloc.whatif import MixEntry, Source
+        from dralloc.ask.whatif import MixEntry, Source
 
-        given = ((Source.CLAIM, self.claim), (Source.TEMPLATE, self.template), (Source.POD, self.pod))
-        return [MixEntry.parse(text, source) for source, texts in given for text in texts or ()]
+        given = (
+            (Source.CLAIM, self.claim),
+            (Source.TEMPLATE, self.template),
+            (Source.POD, self.pod),
+        )
+        return [
+            MixEntry.parse(text, source)
+            for source, texts in given
+            for text in texts or ()
+        ]
 
 
 _HEADROOM: Final = {**SEARCH, "node": ANSWER["node"]}
@@ -51,7 +69,12 @@ def headroom_command(
     paths: Paths,
     mix: MixOptions,
     points: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Most points to show of what fits together; 0 shows all.")
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Most points to show of what fits together; 0 shows all.",
+        ),
     ] = 25,
     *,
     choices: Annotated[Choices, _HEADROOM],
@@ -60,9 +83,13 @@ def headroom_command(
     """Say how many more of a claim fit beside what is allocated; of two or three claims, also together."""
     entries = mix.entries()
     if not entries:
-        raise DrallocError("say what is wanted: --claim, --template or --pod NAMESPACE/NAME")
+        raise DrallocError(
+            "say what is wanted: --claim, --template or --pod NAMESPACE/NAME"
+        )
     with session.asking(paths, choices, "looking for headroom") as cluster:
-        found = dralloc.headroom(cluster, *entries, points=points or None, choices=choices)
+        found = dralloc.headroom(
+            cluster, *entries, points=points or None, choices=choices
+        )
     session.answer(found)
 
 
@@ -77,18 +104,27 @@ def fewest_command(  # noqa: PLR0913 - one parameter per option
         ),
     ] = None,
     price: Annotated[
-        list[str] | None, typer.Option(metavar="KIND=AMOUNT", help="What a node of a kind costs; by default 1.")
+        list[str] | None,
+        typer.Option(
+            metavar="KIND=AMOUNT", help="What a node of a kind costs; by default 1."
+        ),
     ] = None,
     *,
     choices: Annotated[Choices, SEARCH],
     session: Answers,
 ) -> None:
     """Say how few empty nodes hold some claims, or all that is pending; with prices, which kinds are the cheapest."""
-    from dralloc.whatif.node_types import parse_price
+    from dralloc.ask.whatif.node_types import parse_price
 
-    entries, kinds, prices = mix.entries(), _kinds(kind or ()), dict(map(parse_price, price or ()))
+    entries, kinds, prices = (
+        mix.entries(),
+        _kinds(kind or ()),
+        dict(map(parse_price, price or ())),
+    )
     with session.asking(paths, choices, "looking for the fewest nodes") as cluster:
-        found = dralloc.fewest_nodes(cluster, *entries, kinds=kinds, prices=prices, choices=choices)
+        found = dralloc.fewest_nodes(
+            cluster, *entries, kinds=kinds, prices=prices, choices=choices
+        )
     session.answer(found)
 
 
@@ -102,7 +138,9 @@ def _kinds(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def layout_command(paths: Paths, mix: MixOptions, choices: Annotated[Choices, SEARCH], session: Answers) -> None:
+def layout_command(
+    paths: Paths, mix: MixOptions, choices: Annotated[Choices, SEARCH], session: Answers
+) -> None:
     """Say which fixed partitions per GPU serve some claims best, or all that is pending, and what that loses."""
     with session.asking(paths, choices, "looking for layouts") as cluster:
         found = dralloc.partition_layout(cluster, *mix.entries(), choices=choices)
@@ -114,7 +152,12 @@ _MOVES: Final = {**_HEADROOM, "gang": ANSWER["gang"]}
 
 def defragment_command(
     paths: Paths,
-    moves: Annotated[int, typer.Option("--moves", min=0, metavar="K", help="Move at most so many claims.")],
+    moves: Annotated[
+        int,
+        typer.Option(
+            "--moves", min=0, metavar="K", help="Move at most so many claims."
+        ),
+    ],
     choices: Annotated[Choices, _MOVES],
     session: Answers,
 ) -> None:
@@ -125,11 +168,17 @@ def defragment_command(
 
 
 def drain_command(
-    nodes: Annotated[list[str], typer.Argument(metavar="NODE", help="The nodes to drain.", show_default=False)],
+    nodes: Annotated[
+        list[str],
+        typer.Argument(metavar="NODE", help="The nodes to drain.", show_default=False),
+    ],
     filename: Annotated[
         list[Path],
         typer.Option(
-            "--filename", "-f", metavar="PATH", help="File or directory with YAML or JSON; - reads standard input."
+            "--filename",
+            "-f",
+            metavar="PATH",
+            help="File or directory with YAML or JSON; - reads standard input.",
         ),
     ],
     choices: Annotated[Choices, SEARCH],
@@ -143,8 +192,13 @@ def drain_command(
 
 def preempt_command(  # noqa: PLR0913 - one parameter per option
     paths: Paths,
-    claim: Annotated[str | None, typer.Option(metavar="NS/NAME", help="The claim to admit.")] = None,
-    pod: Annotated[str | None, typer.Option(metavar="NS/NAME", help="The pod to admit, with its gang.")] = None,
+    claim: Annotated[
+        str | None, typer.Option(metavar="NS/NAME", help="The claim to admit.")
+    ] = None,
+    pod: Annotated[
+        str | None,
+        typer.Option(metavar="NS/NAME", help="The pod to admit, with its gang."),
+    ] = None,
     cost: Annotated[
         str,
         typer.Option(

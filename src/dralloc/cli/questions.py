@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 import dralloc
-from dralloc.choices import AnswerName, Choices, ModeName
 from dralloc.cli.console import Answers, Reader
 from dralloc.cli.options import BINDING, READ, SCHEDULER, Modes, Paths, Seeds
+from dralloc.objects.choices import AnswerName, Choices, ModeName
 
 __all__ = ["allocate_command", "compare_command", "explain_command", "stranded_command"]
 
@@ -33,18 +33,25 @@ def allocate_command(
         ),
     ] = "optimal",
     output: Annotated[
-        Output, typer.Option("--output", "-o", help="A table, JSON, or ResourceClaims with their new status as YAML.")
+        Output,
+        typer.Option(
+            "--output",
+            "-o",
+            help="A table, JSON, or ResourceClaims with their new status as YAML.",
+        ),
     ] = Output.TABLE,
     *,
     choices: Annotated[Choices, SCHEDULER],
     session: Reader,
 ) -> None:
     """Place the pending claims of a cluster."""
-    from dralloc.api import to_wire
-    from dralloc.dump import dump_yaml
+    from dralloc.objects.api import to_wire
+    from dralloc.objects.dump import dump_yaml
 
     with session.asking(paths, choices, f"{mode}: {{}} claims") as cluster:
-        plan = dralloc.allocate(cluster, mode, choices=choices, progress=session.progress)
+        plan = dralloc.allocate(
+            cluster, mode, choices=choices, progress=session.progress
+        )
     session.warn((*plan.findings, *plan.warnings))
     if output is Output.YAML:
         typer.echo(dump_yaml(to_wire(claim) for claim in plan.claims), nl=False)
@@ -64,22 +71,40 @@ def compare_command(
 ) -> None:
     """Show what first fit places, what the optimum places, and how far apart they are."""
     with session.asking(paths, choices, "comparing on {} claims") as cluster:
-        result = dralloc.compare(cluster, modes=modes, seeds=seeds, choices=choices, progress=session.progress)
+        result = dralloc.compare(
+            cluster,
+            modes=modes,
+            seeds=seeds,
+            choices=choices,
+            progress=session.progress,
+        )
     session.warn((*result.findings, *result.optimal.warnings))
     session.answer(result)
 
 
 def explain_command(  # noqa: PLR0913 - one parameter per option
     paths: Paths,
-    claim: Annotated[str | None, typer.Option(metavar="NS/NAME", help="The claim to explain.")] = None,
-    pod: Annotated[str | None, typer.Option(metavar="NS/NAME", help="The pod to explain.")] = None,
-    mode: Annotated[ModeName, typer.Option(help="Whose answer to explain.")] = "first-fit",
+    claim: Annotated[
+        str | None, typer.Option(metavar="NS/NAME", help="The claim to explain.")
+    ] = None,
+    pod: Annotated[
+        str | None, typer.Option(metavar="NS/NAME", help="The pod to explain.")
+    ] = None,
+    mode: Annotated[
+        ModeName, typer.Option(help="Whose answer to explain.")
+    ] = "first-fit",
     node: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Show the reasons of this node; may be given several times."),
+        typer.Option(
+            metavar="NAME",
+            help="Show the reasons of this node; may be given several times.",
+        ),
     ] = None,
     no_changes: Annotated[
-        bool, typer.Option("--no-changes", help="Only reasons: look for no conflict and no changes.")
+        bool,
+        typer.Option(
+            "--no-changes", help="Only reasons: look for no conflict and no changes."
+        ),
     ] = False,
     *,
     choices: Annotated[Choices, BINDING],
@@ -88,7 +113,13 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
     """Say why a claim is pending, with what it conflicts, and which changes would admit it."""
     with session.asking(paths, choices, "explaining") as cluster:
         found = dralloc.explain(
-            cluster, claim, pod, mode=mode, nodes=node or (), suggest=not no_changes, choices=choices
+            cluster,
+            claim,
+            pod,
+            mode=mode,
+            nodes=node or (),
+            suggest=not no_changes,
+            choices=choices,
         )
     session.answer(found)
 

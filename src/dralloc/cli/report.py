@@ -10,26 +10,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import dralloc
-from dralloc.choices import Choices
 from dralloc.cli.console import Reader
 from dralloc.cli.options import SCHEDULER, Modes, Paths, Seeds
-from dralloc.errors import DrallocError
+from dralloc.objects.choices import Choices
+from dralloc.objects.errors import DrallocError
 
 if TYPE_CHECKING:
-    from dralloc.solvers.cpsat import Progress
+    from dralloc.solve.optimum import Progress
 
 __all__ = ["report_command"]
 
 
 def report_command(  # noqa: PLR0913 - one parameter per option
     paths: Paths,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")] = Path(
-        "report.html"
-    ),
-    title: Annotated[str, typer.Option(metavar="TEXT", help="What the page is about, in its heading.")] = "",
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
+    ] = Path("report.html"),
+    title: Annotated[
+        str,
+        typer.Option(metavar="TEXT", help="What the page is about, in its heading."),
+    ] = "",
     timings: Annotated[
         bool,
-        typer.Option("--timings/--no-timings", help="Show seconds; without them, equal answers give equal pages."),
+        typer.Option(
+            "--timings/--no-timings",
+            help="Show seconds; without them, equal answers give equal pages.",
+        ),
     ] = True,
     modes: Modes = "first-fit,optimal",
     seeds: Seeds = 5,
@@ -39,11 +45,13 @@ def report_command(  # noqa: PLR0913 - one parameter per option
     context: typer.Context,
 ) -> None:
     """Write both answers as one HTML page with pictures. It needs nothing else to be read."""
-    from dralloc.save import write_text
+    from dralloc.objects.save import write_text
 
     page = _page()
     if not output.parent.is_dir():
-        raise DrallocError(f"{output}: cannot be written: there is no directory {output.parent}")
+        raise DrallocError(
+            f"{output}: cannot be written: there is no directory {output.parent}"
+        )
     records: list[Progress] = []
 
     def progress(record: Progress) -> None:
@@ -51,12 +59,16 @@ def report_command(  # noqa: PLR0913 - one parameter per option
         session.progress(record)
 
     with session.asking(paths, choices, "comparing on {} claims") as cluster:
-        result = dralloc.compare(cluster, modes=modes, seeds=seeds, progress=progress, choices=choices)
+        result = dralloc.compare(
+            cluster, modes=modes, seeds=seeds, progress=progress, choices=choices
+        )
     session.warn(result.findings)
     remarks = [str(one) for one in (*cluster.findings, *result.findings)]
     with session.busy("drawing"):
         source = title or " ".join(map(str, paths))
-        about = page.Circumstances(source, dict(_chosen(context.params)), records, remarks, timings)
+        about = page.Circumstances(
+            source, dict(_chosen(context.params)), records, remarks, timings
+        )
         text = page.render(result, about)
     write_text(text, output)
     session.tell(f"{output}: {result.headline}")
@@ -65,11 +77,13 @@ def report_command(  # noqa: PLR0913 - one parameter per option
 def _page() -> ModuleType:
     """The package that writes the page; it needs what not everybody has installed."""
     try:
-        import dralloc.page.render as page
+        import dralloc.show.page.render as page
     except ModuleNotFoundError as error:
         if error.name != "matplotlib":
             raise
-        raise DrallocError("report needs matplotlib: pip install 'dralloc[plot]'") from None
+        raise DrallocError(
+            "report needs matplotlib: pip install 'dralloc[plot]'"
+        ) from None
     return page
 
 
@@ -78,7 +92,13 @@ def _chosen(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in SCHEDULER:
         value = given[name]
         if value and name != "pruning":
-            text = "yes" if value is True else ", ".join(value) if isinstance(value, list | tuple) else str(value)
+            text = (
+                "yes"
+                if value is True
+                else ", ".join(value)
+                if isinstance(value, list | tuple)
+                else str(value)
+            )
             yield _SAID.get(name, name.replace("_", " ")), text
 
 

@@ -10,31 +10,33 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 if TYPE_CHECKING:
-    from dralloc.schema import Document
+    from dralloc.objects.schema import Document
 
 __all__ = ["DOCUMENTS", "document_of", "schema_command"]
 
 DOCUMENTS: Final = {
-    "allocate": ("plan_document", "PlanDocument"),
-    "apply": ("apply.document", "ApplyDocument"),
-    "compare": ("plan_document", "ComparisonDocument"),
-    "conformance": ("conformance.document", "OutcomeDocument"),
-    "defragment": ("whatif.document", "DefragmentationDocument"),
-    "drain": ("whatif.document", "DrainDocument"),
-    "explain": ("explain.document", "ExplanationDocument"),
-    "fewest-nodes": ("whatif.document", "FewestNodesDocument"),
-    "headroom": ("whatif.document", "HeadroomDocument"),
-    "partition-layout": ("whatif.document", "PartitionLayoutDocument"),
-    "preempt": ("whatif.document", "PreemptionDocument"),
-    "stranded": ("stranded.document", "StrandingDocument"),
-    "validate": ("validate.violation", "ValidationDocument"),
+    "allocate": ("show.plan_document", "PlanDocument"),
+    "apply": ("live.apply.document", "ApplyDocument"),
+    "compare": ("show.plan_document", "ComparisonDocument"),
+    "conformance": ("lint.conformance.document", "OutcomeDocument"),
+    "defragment": ("ask.whatif.document", "DefragmentationDocument"),
+    "drain": ("ask.whatif.document", "DrainDocument"),
+    "explain": ("ask.explain.document", "ExplanationDocument"),
+    "fewest-nodes": ("ask.whatif.document", "FewestNodesDocument"),
+    "headroom": ("ask.whatif.document", "HeadroomDocument"),
+    "partition-layout": ("ask.whatif.document", "PartitionLayoutDocument"),
+    "preempt": ("ask.whatif.document", "PreemptionDocument"),
+    "stranded": ("ask.stranded.document", "StrandingDocument"),
+    "validate": ("lint.validate.violation", "ValidationDocument"),
 }
 """By command the module and the name of the document that it prints as JSON."""
 
 Name = StrEnum("Name", {name: name for name in DOCUMENTS})  # type: ignore[misc] # the words are those of the table
 
 
-def schema_command(name: Annotated[Name, typer.Argument(help="The command.", show_default=False)]) -> None:
+def schema_command(
+    name: Annotated[Name, typer.Argument(help="The command.", show_default=False)],
+) -> None:
     """Print the JSON Schema of a command's JSON."""
     typer.echo(json.dumps(document_of(name).json_schema(), indent=2))
 

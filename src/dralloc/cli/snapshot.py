@@ -14,7 +14,7 @@ from dralloc.cli.live import ServerOptions
 from dralloc.cli.options import STDOUT, Paths
 
 if TYPE_CHECKING:
-    from dralloc.snapshot import ClusterSnapshot
+    from dralloc.live.snapshot import ClusterSnapshot
 
 __all__ = ["redact_command", "snapshot_command"]
 
@@ -33,15 +33,22 @@ def snapshot_command(
     output: Output = STDOUT,
     namespace: Annotated[
         list[str] | None,
-        typer.Option("--namespace", "-n", metavar="NAME", help="Only this namespace; may be given several times."),
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NAME",
+            help="Only this namespace; may be given several times.",
+        ),
     ] = None,
-    redacted: Annotated[bool, typer.Option("--redact", help="Replace names, so that it can be shared.")] = False,
+    redacted: Annotated[
+        bool, typer.Option("--redact", help="Replace names, so that it can be shared.")
+    ] = False,
     *,
     live: ServerOptions,
     session: Session,
 ) -> None:
     """Read what dralloc uses from a live cluster into a file."""
-    from dralloc.snapshot import take_snapshot
+    from dralloc.live.snapshot import take_snapshot
 
     with session.busy("connecting"), live.server() as server:
         found = take_snapshot(
@@ -56,22 +63,34 @@ def snapshot_command(
 
 def redact_command(paths: Paths, session: Reader, output: Output = STDOUT) -> None:
     """Replace the names in a cluster's objects, so that they can be shared and still give the same answer."""
-    from dralloc.api.reading import model_of
-    from dralloc.load import load_objects
+    from dralloc.objects.api.reading import model_of
+    from dralloc.objects.load import load_objects
 
     with session.busy("reading"):
         objects = load_objects(*paths, limits=session.limits)
     known = [one for one in objects if model_of(one) is not None]
     others = Counter(str(one.get("kind")) for one in objects if model_of(one) is None)
     if others:
-        kinds = ", ".join(f"{kind} ({number})" for kind, number in sorted(others.items()))
-        session.warn([f"{others.total()} objects of kinds that dralloc does not read are left out: {kinds}"])
+        kinds = ", ".join(
+            f"{kind} ({number})" for kind, number in sorted(others.items())
+        )
+        session.warn(
+            [
+                f"{others.total()} objects of kinds that dralloc does not read are left out: {kinds}"
+            ]
+        )
     _write(session, known, output, redacted=True)
 
 
-def _write(session: Session, objects: ClusterSnapshot | list[dict[str, Any]], output: Path, *, redacted: bool) -> None:
-    from dralloc.redact import plan_redaction
-    from dralloc.save import save, write_objects
+def _write(
+    session: Session,
+    objects: ClusterSnapshot | list[dict[str, Any]],
+    output: Path,
+    *,
+    redacted: bool,
+) -> None:
+    from dralloc.objects.redact import plan_redaction
+    from dralloc.objects.save import save, write_objects
 
     with session.busy("writing"):
         redaction = plan_redaction(objects) if redacted else None
@@ -88,7 +107,9 @@ def _write(session: Session, objects: ClusterSnapshot | list[dict[str, Any]], ou
 
 def _counts(found: ClusterSnapshot) -> str:
     kinds = [
-        f"{kind} {kept:,}" if kept == read else f"{kind} {kept:,} of {read:,} (the others use no devices)"
+        f"{kind} {kept:,}"
+        if kept == read
+        else f"{kind} {kept:,} of {read:,} (the others use no devices)"
         for kind, (kept, read) in found.counts.items()
     ]
     return f"{len(found):,} objects: {', '.join(kinds)}"

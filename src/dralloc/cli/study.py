@@ -10,10 +10,10 @@ from typing import Annotated, Final, TypeVar
 import typer
 
 import dralloc
-from dralloc.choices import MAX_SEED, Choices
 from dralloc.cli.console import Reader
 from dralloc.cli.options import STDOUT, STUDY, Paths
-from dralloc.errors import DrallocError
+from dralloc.objects.choices import MAX_SEED, Choices
+from dralloc.objects.errors import DrallocError
 
 __all__ = ["study_command"]
 
@@ -35,12 +35,25 @@ Output = Annotated[
 
 def study_command(  # noqa: PLR0913 - one parameter per option
     paths: Paths,
-    seeds: Annotated[int, typer.Option(min=1, max=MAX_SEED, metavar="N", help="How many seeds: 0, 1, ...")] = 1,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            min=1, max=MAX_SEED, metavar="N", help="How many seeds: 0, 1, ..."
+        ),
+    ] = 1,
     modes: Annotated[
-        str, typer.Option(metavar="A,B", help="What to compare: optimal, and policies; another name lists them all.")
+        str,
+        typer.Option(
+            metavar="A,B",
+            help="What to compare: optimal, and policies; another name lists them all.",
+        ),
     ] = ",".join(_MODES),
     demand: Annotated[
-        str, typer.Option(metavar="X,Y", help="How many times as many pods and claims to place, e.g. 0.9,1.0,1.1.")
+        str,
+        typer.Option(
+            metavar="X,Y",
+            help="How many times as many pods and claims to place, e.g. 0.9,1.0,1.1.",
+        ),
     ] = "1.0",
     output: Output = STDOUT,
     *,
@@ -48,7 +61,7 @@ def study_command(  # noqa: PLR0913 - one parameter per option
     session: Reader,
 ) -> None:
     """Answer for many seeds, demands and modes, and write a table."""
-    from dralloc.save import write_text
+    from dralloc.objects.save import write_text
 
     to_file = output != STDOUT
     with session.counting("study") as progress:
@@ -73,4 +86,6 @@ def _split(text: str, kind: Callable[[str], T]) -> Sequence[T]:
     try:
         return [kind(part.strip()) for part in text.split(",")]
     except ValueError:
-        raise DrallocError(f"{text}: expected numbers with commas between them") from None
+        raise DrallocError(
+            f"{text}: expected numbers with commas between them"
+        ) from None

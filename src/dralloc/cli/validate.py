@@ -6,32 +6,42 @@ from typing import Annotated
 
 import typer
 
-from dralloc.choices import Choices
 from dralloc.cli.console import Answers
 from dralloc.cli.guard import Exit
 from dralloc.cli.options import GATES, Paths
-from dralloc.errors import Level
-from dralloc.report import Line
+from dralloc.objects.choices import Choices
+from dralloc.objects.errors import Level
+from dralloc.objects.report import Line
 
 __all__ = ["validate_command"]
 
 
 def validate_command(  # noqa: PLR0913 - one parameter per option
     paths: Paths,
-    sarif: Annotated[bool, typer.Option("--sarif", help="Print SARIF 2.1.0, for code hosts and CI.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Warnings count as failures, too.")] = False,
-    level: Annotated[Level, typer.Option(help="Leave out what is less bad than this.")] = Level.INFO,
+    sarif: Annotated[
+        bool, typer.Option("--sarif", help="Print SARIF 2.1.0, for code hosts and CI.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Warnings count as failures, too.")
+    ] = False,
+    level: Annotated[
+        Level, typer.Option(help="Leave out what is less bad than this.")
+    ] = Level.INFO,
     *,
     choices: Annotated[Choices, GATES],
     session: Answers,
 ) -> None:
     """Check objects as the API server does, and for what it cannot see."""
-    from dralloc.load import read
-    from dralloc.validate import RULES, Validation, as_sarif, validate_reading
+    from dralloc.lint.validate import RULES, Validation, as_sarif, validate_reading
+    from dralloc.objects.load import read
 
     with session.busy("checking"):
-        found = validate_reading(read(*paths, limits=session.limits), choices.features, choices.kubernetes)
-    shown = Validation(violation for violation in found if violation.level.reaches(level))
+        found = validate_reading(
+            read(*paths, limits=session.limits), choices.features, choices.kubernetes
+        )
+    shown = Validation(
+        violation for violation in found if violation.level.reaches(level)
+    )
     if sarif:
         session.print_json(as_sarif(shown, RULES))
     elif session.as_json:

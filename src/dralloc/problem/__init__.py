@@ -1,7 +1,7 @@
 """The hub: what is to be placed and what there is to place it on, as plain frozen data.
 
 A `Problem` is compiled from a cluster once and read by both solvers, by the checker and by the writer. It holds no
-YAML, no API objects and no CEL. Amounts are integers in nanos (see `dralloc.quantity`), so nothing is ever rounded; a
+YAML, no API objects and no CEL. Amounts are integers in nanos (see `dralloc.objects.quantity`), so nothing is ever rounded; a
 solver that needs small numbers divides by a common factor of its own.
 
 Things are referred to by their index in the problem's tuples. Which device may serve which alternative is asked through
@@ -11,7 +11,7 @@ reach (KEP-4381 leaves this to the allocator; upstream evaluates on the way).
 
 from __future__ import annotations
 
-from dralloc.names import CounterID
+from dralloc.objects.names import CounterID
 from dralloc.problem.eligibility import Eligibility
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import (

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from dralloc.errors import AllocationError
+from dralloc.objects.errors import AllocationError
 from dralloc.problem.requests import Charge
 
 __all__ = ["Eligibility", "EligibilityTable", "Overlay", "Renumbered", "renumbered"]
@@ -116,6 +116,8 @@ class EligibilityTable:
         return device
 
 
-def renumbered(amounts: Sequence[tuple[int, int]], counters: Mapping[int, int]) -> Amounts:
+def renumbered(
+    amounts: Sequence[tuple[int, int]], counters: Mapping[int, int]
+) -> Amounts:
     """Amounts of counters that have other numbers."""
     return tuple([(counters[counter], amount) for counter, amount in amounts])

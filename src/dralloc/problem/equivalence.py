@@ -23,7 +23,9 @@ class Recurrence:
     names: Sequence[str]
     _numbers: dict[Scalar, int] = field(default_factory=dict)
 
-    def of(self, attributes: Mapping[str, frozenset[Scalar]]) -> tuple[frozenset[int] | None, ...]:
+    def of(
+        self, attributes: Mapping[str, frozenset[Scalar]]
+    ) -> tuple[frozenset[int] | None, ...]:
         """The values of a device by name, None for one that it lacks."""
         return tuple(self._numbered(attributes.get(name)) for name in self.names)
 
@@ -31,7 +33,10 @@ class Recurrence:
         if values is None:
             return None
         numbers = self._numbers
-        return frozenset(numbers.setdefault(value, len(numbers)) for value in sorted(values, key=repr))
+        return frozenset(
+            numbers.setdefault(value, len(numbers))
+            for value in sorted(values, key=repr)
+        )
 
 
 def claim_key(eligibility: Eligibility, claim: Claim) -> Hashable:
@@ -47,7 +52,13 @@ def claim_key(eligibility: Eligibility, claim: Claim) -> Hashable:
         [
             tuple(
                 [
-                    (request_key(one.index), one.count, one.rank, one.admin, bool(one.name.sub))
+                    (
+                        request_key(one.index),
+                        one.count,
+                        one.rank,
+                        one.admin,
+                        bool(one.name.sub),
+                    )
                     for one in request.alternatives
                 ]
             )
@@ -58,13 +69,19 @@ def claim_key(eligibility: Eligibility, claim: Claim) -> Hashable:
         return requests
     names = [one.name for one in claim.alternatives()]
     covered = [
-        (each.kind, each.scope, tuple([each.covers(name) and each.compared(name) for name in names]))
+        (
+            each.kind,
+            each.scope,
+            tuple([each.covers(name) and each.compared(name) for name in names]),
+        )
         for each in claim.constraints
     ]
     return requests, tuple(covered)
 
 
-def device_traits(device: Device, number: Callable[[str, int], int] = lambda _, index: index) -> Hashable:
+def device_traits(
+    device: Device, number: Callable[[str, int], int] = lambda _, index: index
+) -> Hashable:
     """All that rules read of a device itself and that no allocation changes, but for nodes and compared attributes.
 
     Two devices of one node can be exchanged in any answer if their traits are equal, alternatives get the same answers
@@ -82,8 +99,20 @@ def device_traits(device: Device, number: Callable[[str, int], int] = lambda _, 
         shareable,
         tuple([(number("counter", counter), amount) for counter, amount in consumes]),
         number("group", device.group) if consumes else None,
-        tuple([(number("counter set", each), groups) for each, groups in device.compatibility]),
-        tuple([(each.name, each.total, each.consumable) for each in device.capacity.values()]) if shareable else (),
+        tuple(
+            [
+                (number("counter set", each), groups)
+                for each, groups in device.compatibility
+            ]
+        ),
+        tuple(
+            [
+                (each.name, each.total, each.consumable)
+                for each in device.capacity.values()
+            ]
+        )
+        if shareable
+        else (),
     )
 
 
@@ -93,7 +122,9 @@ def inventory_key(problem: Problem) -> Hashable:
     Problems with equal keys give equal answers to equal demands, index by index (see `part_key`).
     """
     devices, counters = range(len(problem.devices)), range(len(problem.counters))
-    return part_key(problem, problem.all_nodes, devices, counters, problem.eligibility.device_key)
+    return part_key(
+        problem, problem.all_nodes, devices, counters, problem.eligibility.device_key
+    )
 
 
 def part_key(
@@ -112,7 +143,9 @@ def part_key(
     they appear; so are slots, groups and counter sets.
     """
     usage, views = problem.usage, [problem.devices[device] for device in devices]
-    recurrence = Recurrence(sorted({name for device in views for name in device.attributes}))
+    recurrence = Recurrence(
+        sorted({name for device in views for name in device.attributes})
+    )
     slots: dict[int, int] = {}
     numbers = {("counter", counter): place for place, counter in enumerate(counters)}
 
@@ -134,13 +167,20 @@ def part_key(
     )
     used = tuple(
         [
-            (slot in usage.held, usage.shares.get(slot, 0), tuple(sorted(usage.consumed.get(slot, {}).items())))
+            (
+                slot in usage.held,
+                usage.shares.get(slot, 0),
+                tuple(sorted(usage.consumed.get(slot, {}).items())),
+            )
             for slot in slots
         ]
     )
     free = tuple(
         [
-            (problem.counters[index].free, numbers.get(("group", problem.counters[index].group), -1))
+            (
+                problem.counters[index].free,
+                numbers.get(("group", problem.counters[index].group), -1),
+            )
             for sort, index in numbers
             if sort == "counter"
         ]
@@ -156,7 +196,15 @@ def part_key(
     pools = tuple(
         [
             tuple(
-                [(pool.state, tuple([places[each] for each in pool.devices if each in places])) for pool in one.pools]
+                [
+                    (
+                        pool.state,
+                        tuple(
+                            [places[each] for each in pool.devices if each in places]
+                        ),
+                    )
+                    for pool in one.pools
+                ]
             )
             for one in (problem.nodes[node] for node in nodes)
         ]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from dralloc.errors import AllocationError
+from dralloc.objects.errors import AllocationError
 from dralloc.problem.equivalence import part_key
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.problem import Problem
@@ -53,14 +53,23 @@ def equivalent_nodes(problem: Problem, demands: Sequence[Demand]) -> NodeClasses
     for node in problem.all_nodes:
         allowed = survey.allowed(node)
         if any(allowed):
-            found = ((device, survey.answers(device)) for device in problem.nodes[node].devices())
-            devices = [(device, answers) for device, answers in found if answers.uses or answers.failing]
+            found = (
+                (device, survey.answers(device))
+                for device in problem.nodes[node].devices()
+            )
+            devices = [
+                (device, answers)
+                for device, answers in found
+                if answers.uses or answers.failing
+            ]
             if not survey.is_isolated(devices):
                 return None
             offer = survey.offer(node, devices)
             if offer is not None:
                 groups.setdefault((allowed, offer), []).append(node)
-    return NodeClasses(tuple(map(tuple, groups.values())), tuple(offer for _, offer in groups))
+    return NodeClasses(
+        tuple(map(tuple, groups.values())), tuple(offer for _, offer in groups)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +85,17 @@ class _Answers:
 class _Survey:
     def __init__(self, problem: Problem, demands: Sequence[Demand]) -> None:
         self.problem = problem
-        self.nodes = [None if demand.nodes is None else frozenset(demand.nodes) for demand in demands]
+        self.nodes = [
+            None if demand.nodes is None else frozenset(demand.nodes)
+            for demand in demands
+        ]
         self.alternatives = [one for demand in demands for one in demand.alternatives()]
-        self.asks_for_all = any(alternative.count is None for alternative in self.alternatives)
-        self.considers_all = self.asks_for_all or any(alternative.admin for alternative in self.alternatives)
+        self.asks_for_all = any(
+            alternative.count is None for alternative in self.alternatives
+        )
+        self.considers_all = self.asks_for_all or any(
+            alternative.admin for alternative in self.alternatives
+        )
         self.ledger = Ledger(problem)
         self.device_key = problem.eligibility.device_key
         self.known: dict[Hashable, _Answers] = {}
@@ -104,28 +120,47 @@ class _Survey:
         self.seen |= here
         return isolated
 
-    def offer(self, node: int, devices: Sequence[tuple[int, _Answers]]) -> Hashable | None:
+    def offer(
+        self, node: int, devices: Sequence[tuple[int, _Answers]]
+    ) -> Hashable | None:
         """A key of what the node has for the demands; None if nothing can happen there."""
         pools = self.problem.nodes[node].pools
         # Where a pool cannot be used, a request for all devices is an error, whatever there is.
-        closed = self.asks_for_all and any(pool.state is not PoolState.USABLE for pool in pools)
-        usable = [(device, answers) for device, answers in devices if self._is_usable(device, answers)]
+        closed = self.asks_for_all and any(
+            pool.state is not PoolState.USABLE for pool in pools
+        )
+        usable = [
+            (device, answers)
+            for device, answers in devices
+            if self._is_usable(device, answers)
+        ]
         if not usable and not closed:
             return None
         counters = dict.fromkeys(
             counter
             for device, answers in usable
-            for counter in (*[each for each, _ in self.problem.devices[device].consumes], *answers.counters)
+            for counter in (
+                *[each for each, _ in self.problem.devices[device].consumes],
+                *answers.counters,
+            )
         )
         numbers = [device for device, _ in usable]
         place_of = places(counters)
-        return closed, part_key(self.problem, [node], numbers, counters, lambda device: self.profile(device, place_of))
+        return closed, part_key(
+            self.problem,
+            [node],
+            numbers,
+            counters,
+            lambda device: self.profile(device, place_of),
+        )
 
     def _is_usable(self, number: int, answers: _Answers) -> bool:
         if self.considers_all or answers.failing:
             return True
         device = self.problem.devices[number]
-        return self.ledger.is_free(device) and self.ledger.has_counters(device, _NOTHING)
+        return self.ledger.is_free(device) and self.ledger.has_counters(
+            device, _NOTHING
+        )
 
     def answers(self, device: int) -> _Answers:
         """What the alternatives make of a device."""
@@ -139,10 +174,16 @@ class _Survey:
         for position, alternative in enumerate(self.alternatives):
             selected = offers.selects(alternative.index, device)
             failing |= isinstance(selected, AllocationError)
-            charge = offers.charge(alternative.index, device) if selected is True else None
+            charge = (
+                offers.charge(alternative.index, device) if selected is True else None
+            )
             if charge is not None:
-                uses.append((position, offers.admits(alternative.index, device), charge))
-        counters = dict.fromkeys(counter for _, _, charge in uses for counter, _ in charge.counters)
+                uses.append(
+                    (position, offers.admits(alternative.index, device), charge)
+                )
+        counters = dict.fromkeys(
+            counter for _, _, charge in uses for counter, _ in charge.counters
+        )
         return _Answers(tuple(uses), failing, tuple(counters))
 
     def profile(self, device: int, counters: dict[int, int]) -> Hashable:
@@ -151,8 +192,15 @@ class _Survey:
         key = id(answers), *[counters[counter] for counter in answers.counters]
         if key not in self.profiles:
             uses = tuple(
-                (position, admits, charge.capacity, tuple((counters[each], amount) for each, amount in charge.counters))
+                (
+                    position,
+                    admits,
+                    charge.capacity,
+                    tuple((counters[each], amount) for each, amount in charge.counters),
+                )
                 for position, admits, charge in answers.uses
             )
-            self.profiles[key] = self.numbers.setdefault((uses, answers.failing), len(self.numbers))
+            self.profiles[key] = self.numbers.setdefault(
+                (uses, answers.failing), len(self.numbers)
+            )
         return self.profiles[key]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 
-from dralloc.grouping import grouped, summed
-from dralloc.names import ClaimKey
+from dralloc.objects.names import ClaimKey
+from dralloc.problem.grouping import grouped, summed
 from dralloc.problem.ledger import Ledger, Scarcity, Shortage, counter_consumption
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Charge
@@ -47,12 +47,24 @@ class ClaimLedger(Ledger):
     def copy(self) -> ClaimLedger:
         """A ledger that can be changed apart from this one."""
         ledger = copy(self)
-        ledger.held, ledger.shares, ledger.free = set(self.held), dict(self.shares), list(self.free)
-        ledger.consumed = {slot: dict(amounts) for slot, amounts in self.consumed.items()}
+        ledger.held, ledger.shares, ledger.free = (
+            set(self.held),
+            dict(self.shares),
+            list(self.free),
+        )
+        ledger.consumed = {
+            slot: dict(amounts) for slot, amounts in self.consumed.items()
+        }
         ledger._overdrawn = self._overdrawn.copy()
-        ledger._grouped = {number: list(members) for number, members in self._grouped.items()}
-        ledger.by_claim = defaultdict(list, {key: list(entries) for key, entries in self.by_claim.items()})
-        ledger.by_slot = defaultdict(list, {slot: list(entries) for slot, entries in self.by_slot.items()})
+        ledger._grouped = {
+            number: list(members) for number, members in self._grouped.items()
+        }
+        ledger.by_claim = defaultdict(
+            list, {key: list(entries) for key, entries in self.by_claim.items()}
+        )
+        ledger.by_slot = defaultdict(
+            list, {slot: list(entries) for slot, entries in self.by_slot.items()}
+        )
         return ledger
 
     # Entries.
@@ -74,7 +86,9 @@ class ClaimLedger(Ledger):
                     # Two claims hold one dedicated device: it stays in use.
                     self.consume(self._device(holding.slot), holding.charge, -1)
                 else:
-                    self.revoke(self._device(holding.slot), holding.charge, share=holding.share)
+                    self.revoke(
+                        self._device(holding.slot), holding.charge, share=holding.share
+                    )
 
     def _note(self, holding: Holding) -> None:
         self._consumers = None
@@ -93,7 +107,11 @@ class ClaimLedger(Ledger):
                 return self.holders_of_capacity(device.slot, name)
             case Scarcity.GROUPS, int(number):
                 own, users = device.groups_on(number), self.users_of_set(number)
-                return dict.fromkeys([claim for claim, theirs in users.items() if not own & theirs] or users, 1)
+                return dict.fromkeys(
+                    [claim for claim, theirs in users.items() if not own & theirs]
+                    or users,
+                    1,
+                )
             case Scarcity.COUNTER, int(counter):
                 return self.holders_of_counter(counter)
             case _:
@@ -115,22 +133,34 @@ class ClaimLedger(Ledger):
     def holders_of_counter(self, counter: int) -> Mapping[ClaimKey, int]:
         """The claims that consume a counter, with the amounts; a shared device itself is charged to its first user."""
         if self._consumers is None:
-            self._consumers = {each: summed(amounts) for each, amounts in grouped(self._consumption()).items()}
+            self._consumers = {
+                each: summed(amounts)
+                for each, amounts in grouped(self._consumption()).items()
+            }
         return self._consumers.get(counter, {})
 
     def _consumption(self) -> Iterator[tuple[int, tuple[ClaimKey, int]]]:
         """By counter: who consumes how much of it."""
         for slot, holdings in self.by_slot.items():
-            versions = [self.problem.devices[version] for version in self.problem.versions[slot]]
+            versions = [
+                self.problem.devices[version] for version in self.problem.versions[slot]
+            ]
             for place, holding in enumerate(holdings):
-                fixed = (amount for version in versions for amount in version.consumes) if place == 0 else ()
+                fixed = (
+                    (amount for version in versions for amount in version.consumes)
+                    if place == 0
+                    else ()
+                )
                 for counter, amount in (*holding.charge.counters, *fixed):
                     yield counter, (holding.claim, amount)
 
     def neighbours(self, device: Device, charge: Charge) -> frozenset[ClaimKey]:
         """The claims that share a device with whoever is charged this, or a counter or counter set behind it."""
         users: list[Iterable[ClaimKey]] = [self.holders_of_device(device.slot)]
-        users += (self.holders_of_counter(counter) for counter, _ in counter_consumption(device, charge, opening=True))
+        users += (
+            self.holders_of_counter(counter)
+            for counter, _ in counter_consumption(device, charge, opening=True)
+        )
         users += (self.users_of_set(number) for number, _ in device.compatibility)
         return frozenset().union(*users)
 

@@ -29,7 +29,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["Affinity", "AntiAffinity", "DomainLedger", "Domains", "InterPodRule", "OneDomain", "Role", "Spread"]
+__all__ = [
+    "Affinity",
+    "AntiAffinity",
+    "DomainLedger",
+    "Domains",
+    "InterPodRule",
+    "OneDomain",
+    "Role",
+    "Spread",
+]
 
 Domains = Mapping[str, str]
 """The domain of each node by the node's name; a node that is not in it has none."""
@@ -130,7 +139,10 @@ class Role(NamedTuple):
     @property
     def running(self) -> Role:
         """The same of a pod that runs: affinity and spread do not bind it any more."""
-        return self._replace(carries=self.carries and not isinstance(self.rule, Affinity | Spread), runs=True)
+        return self._replace(
+            carries=self.carries and not isinstance(self.rule, Affinity | Spread),
+            runs=True,
+        )
 
 
 class DomainLedger:
@@ -145,8 +157,12 @@ class DomainLedger:
         # By rule that asks for one domain, how many carry it in none: they run.
         self._astray: Counter[InterPodRule] = Counter()
         # By rule and place of the term in it, how many there are in each domain.
-        self._carrying: dict[tuple[InterPodRule, int], Counter[str]] = defaultdict(Counter)
-        self._counting: dict[tuple[InterPodRule, int], Counter[str]] = defaultdict(Counter)
+        self._carrying: dict[tuple[InterPodRule, int], Counter[str]] = defaultdict(
+            Counter
+        )
+        self._counting: dict[tuple[InterPodRule, int], Counter[str]] = defaultdict(
+            Counter
+        )
         self._fewest: dict[InterPodRule, int] = {}
 
     def enter(self, roles: Iterable[Role], node: str, sign: int = 1) -> None:
@@ -154,11 +170,18 @@ class DomainLedger:
         for role in roles:
             self._fewest.pop(role.rule, None)
             self._newcomers[role.rule] += 0 if role.runs else sign
-            if isinstance(role.rule, OneDomain) and role.carries and node not in role.rule.domains:
+            if (
+                isinstance(role.rule, OneDomain)
+                and role.carries
+                and node not in role.rule.domains
+            ):
                 self._astray[role.rule] += sign
             for place, domains in enumerate(_domains(role.rule)):
                 if node in domains:
-                    for applies, tallies in ((role.carries, self._carrying), (role.counts, self._counting)):
+                    for applies, tallies in (
+                        (role.carries, self._carrying),
+                        (role.counts, self._counting),
+                    ):
                         if applies:
                             tallies[role.rule, place][domains[node]] += sign
 
@@ -193,7 +216,10 @@ class DomainLedger:
         domain = rule.domains.get(node)
         if domain is None:
             return True
-        carrying, counting = self._carrying[rule, 0][domain], self._counting[rule, 0][domain]
+        carrying, counting = (
+            self._carrying[rule, 0][domain],
+            self._counting[rule, 0][domain],
+        )
         return not (
             (role.carries and (counting or domain in rule.counted))
             or (role.counts and (carrying or domain in rule.carried))
@@ -204,21 +230,30 @@ class DomainLedger:
             return False
         found = [
             domains[node] in before or self._counting[rule, place][domains[node]] > 0
-            for place, (domains, before) in enumerate(zip(rule.domains, rule.counted, strict=True))
+            for place, (domains, before) in enumerate(
+                zip(rule.domains, rule.counted, strict=True)
+            )
         ]
         if all(found) or not role.counts:
             return all(found)
         # Somebody who is meant himself may begin.
-        return not (any(rule.counted) or any(+self._counting[rule, place] for place in range(len(rule.domains))))
+        return not (
+            any(rule.counted)
+            or any(+self._counting[rule, place] for place in range(len(rule.domains)))
+        )
 
     def _is_even(self, rule: Spread, role: Role, node: str) -> bool:
         if node not in rule.domains:
             return False
         if rule not in self._fewest:
             counts = self._counting[rule, 0]
-            everywhere = (rule.counted.get(each, 0) + counts[each] for each in rule.every)
+            everywhere = (
+                rule.counted.get(each, 0) + counts[each] for each in rule.every
+            )
             self._fewest[rule] = 0 if rule.has_few_domains else min(everywhere)
-        return self.number(rule, node) + role.counts - self._fewest[rule] <= rule.max_skew
+        return (
+            self.number(rule, node) + role.counts - self._fewest[rule] <= rule.max_skew
+        )
 
 
 def _domains(rule: InterPodRule) -> Iterator[Domains]:

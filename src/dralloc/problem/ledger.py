@@ -85,7 +85,9 @@ class Ledger:
         self.problem = problem
         self.held = set(usage.held)
         self.shares = dict(usage.shares)
-        self.consumed = {slot: dict(amounts) for slot, amounts in usage.consumed.items()}
+        self.consumed = {
+            slot: dict(amounts) for slot, amounts in usage.consumed.items()
+        }
         self.free = [counter.free for counter in problem.counters]
         self._several = problem.several_versions
         self._overdrawn: dict[int, int] = defaultdict(int)
@@ -93,7 +95,9 @@ class Ledger:
             if counter.free < 0:
                 self._overdrawn[counter.group] += 1
         # What has to have a group in common, by counter set.
-        self._grouped = {number: list(groups) for number, groups in problem.groups_in_use.items()}
+        self._grouped = {
+            number: list(groups) for number, groups in problem.groups_in_use.items()
+        }
 
     # Questions.
 
@@ -103,7 +107,9 @@ class Ledger:
 
     def is_free(self, device: Device) -> bool:
         """Whether the device can be had as far as its holders are concerned."""
-        return device.slot not in self.held and (device.shareable or device.slot not in self.shares)
+        return device.slot not in self.held and (
+            device.shareable or device.slot not in self.shares
+        )
 
     def is_open(self, device: Device) -> bool:
         """Whether a shareable device has been charged to its counters."""
@@ -114,7 +120,10 @@ class Ledger:
         if not charge.capacity:
             return True
         consumed = self.consumed.get(device.slot, {})
-        return all(consumed.get(name, 0) + amount <= device.capacity[name].total for name, amount in charge.capacity)
+        return all(
+            consumed.get(name, 0) + amount <= device.capacity[name].total
+            for name, amount in charge.capacity
+        )
 
     def has_counters(self, device: Device, charge: Charge) -> bool:
         """Whether the counters cover the device and the charge, and what is in use of them is compatible with it."""
@@ -123,7 +132,11 @@ class Ledger:
         opening = device.slot not in self.shares
         if opening and device.consumes and self._overdrawn.get(device.group):
             return False
-        if opening and device.compatibility and next(self._excluding(device), None) is not None:
+        if (
+            opening
+            and device.compatibility
+            and next(self._excluding(device), None) is not None
+        ):
             return False
         free = self.free
         for counter, amount in counter_consumption(device, charge, opening=opening):  # noqa: SIM110 - asked for every device
@@ -135,7 +148,11 @@ class Ledger:
         """Whether one more allocation fits, whoever it is for."""
         if admin:
             return self.has_capacity(device, charge)
-        return self.is_free(device) and self.has_counters(device, charge) and self.has_capacity(device, charge)
+        return (
+            self.is_free(device)
+            and self.has_counters(device, charge)
+            and self.has_capacity(device, charge)
+        )
 
     def may_fit(self, device: Device, charge: Charge, *, admin: bool = False) -> bool:
         """Whether one more allocation fits, now or as soon as a share of another version has opened the device."""
@@ -144,7 +161,9 @@ class Ledger:
         opened = device.shareable and device.slot in self.problem.opened_freely
         return opened and self.is_free(device) and self.has_capacity(device, charge)
 
-    def shortages(self, device: Device, charge: Charge, *, admin: bool = False) -> Iterator[Shortage]:
+    def shortages(
+        self, device: Device, charge: Charge, *, admin: bool = False
+    ) -> Iterator[Shortage]:
         """Everything because of which an allocation does not fit; nothing if it does (see `fits`)."""
         if not admin:
             if not self.is_free(device):
@@ -155,16 +174,24 @@ class Ledger:
             if amount > left:
                 yield Shortage(Scarcity.CAPACITY, name, amount, left)
 
-    def _shortages_of_counters(self, device: Device, charge: Charge) -> Iterator[Shortage]:
+    def _shortages_of_counters(
+        self, device: Device, charge: Charge
+    ) -> Iterator[Shortage]:
         opening = device.slot not in self.shares
         wanted = counter_consumption(device, charge, opening=opening)
         if opening and device.consumes and self._overdrawn.get(device.group):
-            wanted = (dict.fromkeys(self.overdrawn(device.group), 0) | dict(wanted)).items()
+            wanted = (
+                dict.fromkeys(self.overdrawn(device.group), 0) | dict(wanted)
+            ).items()
         for counter, amount in wanted:
             left = self.free[counter]
             if amount > left:
                 yield Shortage(Scarcity.COUNTER, counter, amount, left)
-        yield from (Shortage(Scarcity.GROUPS, number) for number in self._excluding(device) if opening)
+        yield from (
+            Shortage(Scarcity.GROUPS, number)
+            for number in self._excluding(device)
+            if opening
+        )
 
     def _excluding(self, device: Device) -> Iterator[int]:
         """The counter sets on which what is in use has no group in common with the device."""
@@ -174,7 +201,9 @@ class Ledger:
 
     def capacity_left(self, device: Device, name: str) -> int:
         """What is left of a capacity of a shareable device."""
-        return device.capacity[name].total - self.consumed.get(device.slot, {}).get(name, 0)
+        return device.capacity[name].total - self.consumed.get(device.slot, {}).get(
+            name, 0
+        )
 
     def is_overdrawn(self, group: int) -> bool:
         """Whether more is charged to some counter of a group than there is."""
@@ -184,11 +213,19 @@ class Ledger:
         """The counters of a group of which more is charged than there is."""
         if not self.is_overdrawn(group):
             return ()
-        return tuple(counter for counter in self.problem.counters_of[group] if self.free[counter] < 0)
+        return tuple(
+            counter
+            for counter in self.problem.counters_of[group]
+            if self.free[counter] < 0
+        )
 
     def common_groups(self) -> dict[int, frozenset[str]]:
         """By counter set in use, the compatibility groups that everything there has in common."""
-        return {number: frozenset.intersection(*members) for number, members in self._grouped.items() if members}
+        return {
+            number: frozenset.intersection(*members)
+            for number, members in self._grouped.items()
+            if members
+        }
 
     def usage_of(self, slots: Set[int]) -> Usage:
         """What is in use now of these slots, for a part of the problem with the devices behind them."""
@@ -206,7 +243,12 @@ class Ledger:
             for counter, free in zip(self.problem.counters, self.free, strict=True)
         )
         consumed = {slot: dict(amounts) for slot, amounts in self.consumed.items()}
-        usage = Usage(frozenset(self.held), dict(self.shares), consumed, self.problem.usage.compatibility)
+        usage = Usage(
+            frozenset(self.held),
+            dict(self.shares),
+            consumed,
+            self.problem.usage.compatibility,
+        )
         return replace(self.problem, usage=usage, counters=counters)
 
     # Entries.

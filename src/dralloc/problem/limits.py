@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from dralloc.grouping import summed
-from dralloc.names import ClaimKey
+from dralloc.objects.names import ClaimKey
+from dralloc.problem.grouping import summed
 from dralloc.problem.holdings import ClaimLedger
 from dralloc.problem.ledger import Scarcity, Shortage
 from dralloc.problem.problem import Problem
@@ -39,7 +39,11 @@ def limits_of(problem: Problem) -> Iterator[Limit]:
         if device.shareable
         for name in device.capacity
     )
-    groups = (Limit(Scarcity.GROUPS, device.id.driver) for device in problem.devices if not device.is_additive)
+    groups = (
+        Limit(Scarcity.GROUPS, device.id.driver)
+        for device in problem.devices
+        if not device.is_additive
+    )
     yield from dict.fromkeys((*counters, *capacities, *groups))
 
 
@@ -57,6 +61,18 @@ def users_of(ledger: ClaimLedger, limit: Limit) -> Mapping[ClaimKey, int]:
     problem = ledger.problem
     if limit.scarcity is Scarcity.COUNTER:
         numbers = problem.counters_by_name[limit.driver, limit.name]
-        return summed(pair for number in numbers for pair in ledger.holders_of_counter(number).items())
-    slots = (slot for slot in ledger.by_slot if problem.devices[problem.versions[slot][0]].id.driver == limit.driver)
-    return summed(pair for slot in slots for pair in ledger.holders_of_capacity(slot, limit.name).items())
+        return summed(
+            pair
+            for number in numbers
+            for pair in ledger.holders_of_counter(number).items()
+        )
+    slots = (
+        slot
+        for slot in ledger.by_slot
+        if problem.devices[problem.versions[slot][0]].id.driver == limit.driver
+    )
+    return summed(
+        pair
+        for slot in slots
+        for pair in ledger.holders_of_capacity(slot, limit.name).items()
+    )

@@ -13,12 +13,19 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
-from dralloc.errors import AllocationError
-from dralloc.names import ClaimKey, DeviceID, PoolID, RequestName
+from dralloc.objects.errors import AllocationError
+from dralloc.objects.names import ClaimKey, DeviceID, PoolID, RequestName
 from dralloc.problem.eligibility import Overlay
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Alternative, Charge, Claim, Demand, Request
-from dralloc.problem.supply import NODE_DRIVER, Capacity, Device, Node, PoolAccess, PoolState
+from dralloc.problem.supply import (
+    NODE_DRIVER,
+    Capacity,
+    Device,
+    Node,
+    PoolAccess,
+    PoolState,
+)
 
 __all__ = ["NodeStock", "node_resource", "resource_of", "with_node_claims"]
 
@@ -84,27 +91,59 @@ def with_node_claims(
     every demand takes a smaller part than of something else. If nothing is left, the problem stays as it is.
     """
     kinds: dict[tuple[tuple[str, int], ...], int] = {}
-    taken = {demand: tuple(sorted(item for item in each.items() if item[1] > 0)) for demand, each in asked.items()}
-    kind_of = {demand: kinds.setdefault(each, len(kinds)) for demand, each in taken.items()}
-    times = Tally({kind: copies * number for kind, number in Tally(kind_of.values()).items()})
+    taken = {
+        demand: tuple(sorted(item for item in each.items() if item[1] > 0))
+        for demand, each in asked.items()
+    }
+    kind_of = {
+        demand: kinds.setdefault(each, len(kinds)) for demand, each in taken.items()
+    }
+    times = Tally(
+        {kind: copies * number for kind, number in Tally(kind_of.values()).items()}
+    )
     scarcity = _Scarcity([dict(kind) for kind in kinds], times)
-    needed = ({name: amount for name, amount in stock.total.items() if name in kept} for stock in stocks)
-    limits = [{**scarcity.limits(stock), **also} for stock, also in zip(stocks, needed, strict=True)]
+    needed = (
+        {name: amount for name, amount in stock.total.items() if name in kept}
+        for stock in stocks
+    )
+    limits = [
+        {**scarcity.limits(stock), **also}
+        for stock, also in zip(stocks, needed, strict=True)
+    ]
     scarce = frozenset(name for limit in limits for name in limit)
-    wanted = [tuple((name, amount) for name, amount in kind if name in scarce) for kind in kinds]
+    wanted = [
+        tuple((name, amount) for name, amount in kind if name in scarce)
+        for kind in kinds
+    ]
     if not any(wanted) and not kept:
         return devices_only
     node = RequestName("node")
-    offered = (Request("node", (Alternative(_index(kind), node, 0, 1),)) for kind in range(len(wanted)))
-    requests = [request if each else None for request, each in zip(offered, wanted, strict=True)]
-    first, slot = len(devices_only.devices), 1 + max((one.slot for one in devices_only.devices), default=-1)
-    groups = [device.group for device in devices_only.devices] + [one.group for one in devices_only.counters]
+    offered = (
+        Request("node", (Alternative(_index(kind), node, 0, 1),))
+        for kind in range(len(wanted))
+    )
+    requests = [
+        request if each else None for request, each in zip(offered, wanted, strict=True)
+    ]
+    first, slot = (
+        len(devices_only.devices),
+        1 + max((one.slot for one in devices_only.devices), default=-1),
+    )
+    groups = [device.group for device in devices_only.devices] + [
+        one.group for one in devices_only.counters
+    ]
     group = 1 + max(groups, default=-1)
     names = [node.name for node in devices_only.nodes]
-    made = tuple(_device(name, slot + place, group, limits[place]) for place, name in enumerate(names))
+    made = tuple(
+        _device(name, slot + place, group, limits[place])
+        for place, name in enumerate(names)
+    )
     usage = devices_only.usage
     # A node is in use before any pod is: it is never opened, whatever counts opened devices.
-    shares = {device.slot: 1 + len(stock.used) for device, stock in zip(made, stocks, strict=True)}
+    shares = {
+        device.slot: 1 + len(stock.used)
+        for device, stock in zip(made, stocks, strict=True)
+    }
     consumed = {
         device.slot: {name: stock.taken(name) for name in limit}
         for device, stock, limit in zip(made, stocks, limits, strict=True)
@@ -116,12 +155,31 @@ def with_node_claims(
             for place, demand in enumerate(devices_only.demands)
         ),
         nodes=tuple(
-            Node(name, (*node.pools, PoolAccess(PoolID(NODE_DRIVER, name), PoolState.USABLE, (first + place,))))
-            for place, (name, node) in enumerate(zip(names, devices_only.nodes, strict=True))
+            Node(
+                name,
+                (
+                    *node.pools,
+                    PoolAccess(
+                        PoolID(NODE_DRIVER, name), PoolState.USABLE, (first + place,)
+                    ),
+                ),
+            )
+            for place, (name, node) in enumerate(
+                zip(names, devices_only.nodes, strict=True)
+            )
         ),
         devices=(*devices_only.devices, *made),
-        usage=replace(usage, shares={**usage.shares, **shares}, consumed={**usage.consumed, **consumed}),
-        eligibility=_NodeClaims(devices_only.eligibility, first, tuple(wanted), tuple(map(frozenset, limits))),
+        usage=replace(
+            usage,
+            shares={**usage.shares, **shares},
+            consumed={**usage.consumed, **consumed},
+        ),
+        eligibility=_NodeClaims(
+            devices_only.eligibility,
+            first,
+            tuple(wanted),
+            tuple(map(frozenset, limits)),
+        ),
     )
 
 
@@ -129,7 +187,12 @@ def _asking(demand: Demand, request: Request | None) -> Demand:
     """The demand with its synthetic claim: the first, as one look at it tells whether the node will do."""
     if not request:
         return demand
-    claim = Claim(ClaimKey(demand.key.namespace, f"{demand.key.name}/node"), "", (request,), is_synthetic=True)
+    claim = Claim(
+        ClaimKey(demand.key.namespace, f"{demand.key.name}/node"),
+        "",
+        (request,),
+        is_synthetic=True,
+    )
     return replace(demand, claims=(claim, *demand.claims))
 
 
@@ -140,7 +203,9 @@ def _index(kind: int) -> int:
 
 def _device(node: str, slot: int, group: int, limits: Amounts) -> Device:
     capacity = {name: Capacity(name, limit) for name, limit in limits.items()}
-    return Device(DeviceID(NODE_DRIVER, node, "node"), slot, group, True, capacity, (), {}, None)
+    return Device(
+        DeviceID(NODE_DRIVER, node, "node"), slot, group, True, capacity, (), {}, None
+    )
 
 
 class _Scarcity:
@@ -149,7 +214,10 @@ class _Scarcity:
     def __init__(self, kinds: Sequence[Amounts], times: Mapping[int, int]) -> None:
         self._names = sorted({name for kind in kinds for name in kind})
         self._everything = {
-            name: sum(number * kinds[kind].get(name, 0) for kind, number in times.items()) for name in self._names
+            name: sum(
+                number * kinds[kind].get(name, 0) for kind, number in times.items()
+            )
+            for name in self._names
         }
         self._parts = {
             (name, other): _largest_part(kinds, name, other)
@@ -161,15 +229,29 @@ class _Scarcity:
 
     def limits(self, stock: NodeStock) -> Amounts:
         """Of what can run short, all that the node has."""
-        key = tuple((name, stock.total[name], stock.taken(name)) for name in self._names if name in stock.total)
+        key = tuple(
+            (name, stock.total[name], stock.taken(name))
+            for name in self._names
+            if name in stock.total
+        )
         if key not in self._known:
-            self._known[key] = self._limits({name: total - taken for name, total, taken in key}, stock.total)
+            self._known[key] = self._limits(
+                {name: total - taken for name, total, taken in key}, stock.total
+            )
         return self._known[key]
 
     def _limits(self, left: Amounts, total: Amounts) -> Amounts:
-        kept = {name: amount for name, amount in left.items() if amount < self._everything[name]}
+        kept = {
+            name: amount
+            for name, amount in left.items()
+            if amount < self._everything[name]
+        }
         for name in list(kept):
-            if any(self._runs_out_before(other, name, kept) for other in kept if other != name):
+            if any(
+                self._runs_out_before(other, name, kept)
+                for other in kept
+                if other != name
+            ):
                 del kept[name]
         return {name: total[name] for name in kept}
 
@@ -184,7 +266,9 @@ def _largest_part(kinds: Sequence[Amounts], name: str, other: str) -> Fraction |
     taking = [kind for kind in kinds if kind.get(name, 0)]
     if not all(kind.get(other, 0) for kind in taking):
         return None
-    return max((Fraction(kind[name], kind[other]) for kind in taking), default=Fraction(0))
+    return max(
+        (Fraction(kind[name], kind[other]) for kind in taking), default=Fraction(0)
+    )
 
 
 @dataclass(eq=False)
@@ -209,14 +293,24 @@ class _NodeClaims(Overlay):
 
     def charge(self, alternative: int, device: int) -> Charge | None:
         if alternative >= 0:
-            return self.base.charge(alternative, device) if device < self.first else None
+            return (
+                self.base.charge(alternative, device) if device < self.first else None
+            )
         if device < self.first:
             return None
         limited = self.limited[device - self.first]
-        return Charge(tuple(each for each in self.wanted[_index(alternative)] if each[0] in limited))
+        return Charge(
+            tuple(
+                each for each in self.wanted[_index(alternative)] if each[0] in limited
+            )
+        )
 
     def request_key(self, alternative: int) -> Hashable:
-        return (NODE_DRIVER, alternative) if alternative < 0 else self.base.request_key(alternative)
+        return (
+            (NODE_DRIVER, alternative)
+            if alternative < 0
+            else self.base.request_key(alternative)
+        )
 
     def device_key(self, device: int) -> Hashable:
         if device < self.first:

@@ -16,14 +16,14 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from dralloc.grouping import grouped
-from dralloc.names import ClaimKey, CounterID
+from dralloc.objects.names import ClaimKey, CounterID
+from dralloc.objects.quantity import NANOS
 from dralloc.problem.eligibility import Overlay
+from dralloc.problem.grouping import grouped
 from dralloc.problem.node_claims import node_resource
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Charge, Demand
 from dralloc.problem.supply import NODE_DRIVER, Counter, Device, NodeFootprint
-from dralloc.quantity import NANOS
 
 __all__ = ["PodUse", "before_footprints", "footprint_of", "with_footprints"]
 
@@ -70,7 +70,11 @@ def footprint_of(
             return None
         times = consumed.get(part.capacity, 0) if part.capacity else NANOS
         unit = _THOUSANDTH if part.resource == "cpu" else NANOS
-        amount = -(-part.multiplier * times // NANOS) + part.per_pod + containers * part.per_container
+        amount = (
+            -(-part.multiplier * times // NANOS)
+            + part.per_pod
+            + containers * part.per_container
+        )
         found[part.resource] = found.get(part.resource, 0) + -(-amount // unit) * unit
     return found
 
@@ -92,7 +96,9 @@ def with_footprints(problem: Problem, pods: Mapping[int, PodUse]) -> Problem:
     homes = _homes(problem)
     if not homes:
         return problem
-    names = {part.resource for device in homes for part in problem.devices[device].footprint}
+    names = {
+        part.resource for device in homes for part in problem.devices[device].footprint
+    }
     made = _Counters(problem, names)
     demands = list(problem.demands)
     users: dict[int, _User] = {}
@@ -103,14 +109,23 @@ def with_footprints(problem: Problem, pods: Mapping[int, PodUse]) -> Problem:
         limits = made.of_pod(demands[number], capped)
         for claim in demands[number].claims:
             for alternative in claim.alternatives():
-                users.setdefault(alternative.index, _User(use.containers.get(claim.key, 0), limits))
+                users.setdefault(
+                    alternative.index, _User(use.containers.get(claim.key, 0), limits)
+                )
     return replace(
         problem,
         demands=tuple(demands),
         devices=tuple(made.devices),
         counters=tuple(made.counters),
         usage=replace(problem.usage, consumed=made.consumed),
-        eligibility=_Footprints(problem.eligibility, problem.devices, users, homes, made.of_nodes, made.of_device),
+        eligibility=_Footprints(
+            problem.eligibility,
+            problem.devices,
+            users,
+            homes,
+            made.of_nodes,
+            made.of_device,
+        ),
     )
 
 
@@ -126,9 +141,19 @@ def _homes(problem: Problem) -> dict[int, int]:
     """The node of each device that takes something of it."""
     if not any(device.footprint for device in problem.devices):
         return {}
-    reached = ((device, number) for number, node in enumerate(problem.nodes) for device in node.devices())
-    taking = (each for each in reached if problem.devices[each[0]].footprint and problem.on_node(*each))
-    return {device: nodes[0] for device, nodes in grouped(taking).items() if len(nodes) == 1}
+    reached = (
+        (device, number)
+        for number, node in enumerate(problem.nodes)
+        for device in node.devices()
+    )
+    taking = (
+        each
+        for each in reached
+        if problem.devices[each[0]].footprint and problem.on_node(*each)
+    )
+    return {
+        device: nodes[0] for device, nodes in grouped(taking).items() if len(nodes) == 1
+    }
 
 
 class _Counters:
@@ -148,15 +173,23 @@ class _Counters:
         for node in problem.nodes:
             index = node.pools[-1].devices[0]
             scarce = [name for name in self.devices[index].capacity if name in moved]
-            numbers = {name: self._add(node.name, "node", name, *self._taken_off(index, name)) for name in scarce}
+            numbers = {
+                name: self._add(node.name, "node", name, *self._taken_off(index, name))
+                for name in scarce
+            }
             self.of_device[index] = numbers
-            self.of_nodes.append({moved[name]: number for name, number in numbers.items()})
+            self.of_nodes.append(
+                {moved[name]: number for name, number in numbers.items()}
+            )
             self._group += 1
 
     def of_pod(self, demand: Demand, caps: Mapping[str, int]) -> Mapping[str, int]:
         """Counters of what a pod may take beyond its containers, by resource."""
         self._group += 1
-        return {name: self._add("", str(demand.key), node_resource(name), cap, cap) for name, cap in caps.items()}
+        return {
+            name: self._add("", str(demand.key), node_resource(name), cap, cap)
+            for name, cap in caps.items()
+        }
 
     def _taken_off(self, index: int, name: str) -> tuple[int, int]:
         """The total of a capacity, which the device loses, and what is free of it."""
@@ -164,12 +197,25 @@ class _Counters:
         used = dict(self.consumed.get(device.slot, {}))
         total, taken = device.capacity[name].total, used.pop(name, 0)
         self.consumed[device.slot] = used
-        left = {other: capacity for other, capacity in device.capacity.items() if other != name}
+        left = {
+            other: capacity
+            for other, capacity in device.capacity.items()
+            if other != name
+        }
         self.devices[index] = replace(device, group=self._group, capacity=left)
         return total, total - taken
 
-    def _add(self, pool: str, counter_set: str, name: str, total: int, free: int) -> int:
-        self.counters.append(Counter(CounterID(NODE_DRIVER, pool, counter_set, name), total, free, self._group))
+    def _add(
+        self, pool: str, counter_set: str, name: str, total: int, free: int
+    ) -> int:
+        self.counters.append(
+            Counter(
+                CounterID(NODE_DRIVER, pool, counter_set, name),
+                total,
+                free,
+                self._group,
+            )
+        )
         return len(self.counters) - 1
 
 
@@ -205,21 +251,33 @@ class _Footprints(Overlay):
         key = alternative, device
         if key not in self._known:
             charge = self.base.charge(alternative, device)
-            self._known[key] = None if charge is None else self._with_counters(charge, alternative, device)
+            self._known[key] = (
+                None
+                if charge is None
+                else self._with_counters(charge, alternative, device)
+            )
         return self._known[key]
 
-    def _with_counters(self, charge: Charge, alternative: int, device: int) -> Charge | None:
+    def _with_counters(
+        self, charge: Charge, alternative: int, device: int
+    ) -> Charge | None:
         if device in self.of_device:
             return _moved(charge, self.of_device[device])
         user = self.users.get(alternative)
         if user is None:
             return charge
         consumed = {name: amount.nanos for name, amount in charge.recorded}
-        amounts = footprint_of(self.devices[device].footprint, consumed, user.containers)
+        amounts = footprint_of(
+            self.devices[device].footprint, consumed, user.containers
+        )
         if amounts is None:
             return None
         counters = {**self.of_nodes[self.homes[device]], **user.caps}
-        own = tuple((counters[name], amount) for name, amount in amounts.items() if amount and name in counters)
+        own = tuple(
+            (counters[name], amount)
+            for name, amount in amounts.items()
+            if amount and name in counters
+        )
         return replace(charge, counters=(*charge.counters, *own))
 
     def request_key(self, alternative: int) -> Hashable:
@@ -237,7 +295,11 @@ def _moved(charge: Charge, counters: Mapping[str, int]) -> Charge:
     """The charge of a synthetic device that has counters in the place of some capacities."""
     return Charge(
         tuple(each for each in charge.capacity if each[0] not in counters),
-        tuple((counters[name], amount) for name, amount in charge.capacity if name in counters),
+        tuple(
+            (counters[name], amount)
+            for name, amount in charge.capacity
+            if name in counters
+        ),
     )
 
 
@@ -250,6 +312,15 @@ class _Unseen(Overlay):
 
     def charge(self, alternative: int, device: int) -> Charge | None:
         charge = self.base.charge(alternative, device)
-        if charge is None or not charge.counters or self.devices[device].id.driver == NODE_DRIVER:
+        if (
+            charge is None
+            or not charge.counters
+            or self.devices[device].id.driver == NODE_DRIVER
+        ):
             return charge
-        return replace(charge, counters=tuple(each for each in charge.counters if each[0] not in self.of_nodes))
+        return replace(
+            charge,
+            counters=tuple(
+                each for each in charge.counters if each[0] not in self.of_nodes
+            ),
+        )

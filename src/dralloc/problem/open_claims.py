@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from dralloc.names import ClaimKey
+from dralloc.objects.names import ClaimKey
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Claim, Constraint, ConstraintKind, Demand, Scope
 from dralloc.problem.supply import Scalar
@@ -34,7 +34,9 @@ def open_claims(
         For scopes of groups, the demands that are placed, by key.
     """
     # A defect stays whatever others got: it may be the pod's alone, beside a claim that it shares.
-    found = [claim for claim in demand.claims if claim.key not in granted or claim.defect]
+    found = [
+        claim for claim in demand.claims if claim.key not in granted or claim.defect
+    ]
     if not problem.has_scopes:
         return found
     scopes: dict[Scope, Scope] = {}
@@ -42,21 +44,35 @@ def open_claims(
         scope = constraint.scope
         if scope and scope not in scopes:
             mates = (demand, *(placed.get(scope, {}).values() if scope.group else ()))
-            got = _granted(problem, scope, {claim.key: claim for mate in mates for claim in mate.claims}, granted)
+            got = _granted(
+                problem,
+                scope,
+                {claim.key: claim for mate in mates for claim in mate.claims},
+                granted,
+            )
             held = held_values(constraint.kind, (*scope.held, *got))
             if held is None:
                 what = f"{constraint.kind.value} {constraint.attribute} over several claims"
                 defect = f"{demand.key}: {what}: devices that are allocated already violate it"
-                return [replace(demand.claims[0], requests=(), constraints=(), defect=defect)]
+                return [
+                    replace(
+                        demand.claims[0], requests=(), constraints=(), defect=defect
+                    )
+                ]
             scopes[scope] = scope._replace(held=held)
 
     def moved(one: Constraint) -> Constraint:
         return replace(one, scope=scopes[one.scope]) if one.scope else one
 
-    return [replace(claim, constraints=tuple(map(moved, claim.constraints))) for claim in found]
+    return [
+        replace(claim, constraints=tuple(map(moved, claim.constraints)))
+        for claim in found
+    ]
 
 
-def held_values(kind: ConstraintKind, devices: Iterable[_Values | None]) -> tuple[_Values, ...] | None:
+def held_values(
+    kind: ConstraintKind, devices: Iterable[_Values | None]
+) -> tuple[_Values, ...] | None:
     """What devices mean for further ones (see `Scope.held`); None if they contradict each other.
 
     Parameters
@@ -85,4 +101,6 @@ def _granted(
                 for request, choice, device in granted[key][1]:
                     name = claim.requests[request].alternatives[choice].name
                     if constraint.covers(name):
-                        yield problem.devices[device].attributes.get(constraint.compared(name))
+                        yield problem.devices[device].attributes.get(
+                            constraint.compared(name)
+                        )

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
-from dralloc.brief import Brief
-from dralloc.budget import Budget
-from dralloc.features import ALL_FEATURES, Features
-from dralloc.grouping import grouped
-from dralloc.names import PoolID
+from dralloc.objects.brief import Brief
+from dralloc.objects.budget import Budget
+from dralloc.objects.features import ALL_FEATURES, Features
+from dralloc.objects.names import PoolID
 from dralloc.problem.eligibility import Eligibility
+from dralloc.problem.grouping import grouped
 from dralloc.problem.requests import Demand, ParentGroup
 from dralloc.problem.supply import NODE_DRIVER, Counter, Device, Node, Usage
 
@@ -39,7 +39,9 @@ class Problem(Brief):
         """Indices of the nodes that the demand may go to, in search order."""
         return self.all_nodes if demand.nodes is None else demand.nodes
 
-    def children(self, group: ParentGroup, members: Iterable[int]) -> Mapping[ParentGroup | str, Sequence[int]]:
+    def children(
+        self, group: ParentGroup, members: Iterable[int]
+    ) -> Mapping[ParentGroup | str, Sequence[int]]:
         """The children of a group, groups or gangs by name, each with its demands, given all of the group's."""
 
         def child(demand: Demand) -> ParentGroup | str:
@@ -70,8 +72,15 @@ class Problem(Brief):
             nodes: Iterable[int] = ()
             if not self.devices[device].binds_to_node:
                 accesses = self._accesses[self.devices[device].id.pool_id]
-                nodes = (node for devices, seeing in accesses if device in devices for node in seeing)
-            known[device] = frozenset(node for node in nodes if self.on_node(device, node))
+                nodes = (
+                    node
+                    for devices, seeing in accesses
+                    if device in devices
+                    for node in seeing
+                )
+            known[device] = frozenset(
+                node for node in nodes if self.on_node(device, node)
+            )
         return known[device]
 
     def seeing(self, pool: PoolID) -> Iterator[int]:
@@ -86,19 +95,27 @@ class Problem(Brief):
     @cached_property
     def _accesses(self) -> Mapping[PoolID, Sequence[tuple[tuple[int, ...], list[int]]]]:
         """For each pool the devices that it offers, with the nodes that it offers them to."""
-        found: dict[PoolID, dict[int, tuple[tuple[int, ...], list[int]]]] = defaultdict(dict)
+        found: dict[PoolID, dict[int, tuple[tuple[int, ...], list[int]]]] = defaultdict(
+            dict
+        )
         for number, node in enumerate(self.nodes):
             for pool in node.pools:
                 # Nodes that see the same have the same object.
-                found[pool.id].setdefault(id(pool.devices), (pool.devices, []))[1].append(number)
-        return defaultdict(tuple, {pool: tuple(each.values()) for pool, each in found.items()})
+                found[pool.id].setdefault(id(pool.devices), (pool.devices, []))[
+                    1
+                ].append(number)
+        return defaultdict(
+            tuple, {pool: tuple(each.values()) for pool, each in found.items()}
+        )
 
     @cached_property
     def several_versions(self) -> frozenset[int]:
         """The slots with more than one device behind them: those of pools that are being updated."""
         if len({device.slot for device in self.devices}) == len(self.devices):
             return frozenset()
-        return frozenset(slot for slot, indices in self.versions.items() if len(indices) > 1)
+        return frozenset(
+            slot for slot, indices in self.versions.items() if len(indices) > 1
+        )
 
     @cached_property
     def opened_freely(self) -> frozenset[int]:
@@ -107,11 +124,17 @@ class Problem(Brief):
         Shares of other versions ask for none once the slot is open (upstream behaviour).
         """
         shareable = {
-            slot: [self.devices[index] for index in self.versions[slot] if self.devices[index].shareable]
+            slot: [
+                self.devices[index]
+                for index in self.versions[slot]
+                if self.devices[index].shareable
+            ]
             for slot in self.several_versions
         }
         return frozenset(
-            slot for slot, devices in shareable.items() if len({device.is_opened_freely for device in devices}) > 1
+            slot
+            for slot, devices in shareable.items()
+            if len({device.is_opened_freely for device in devices}) > 1
         )
 
     @cached_property
@@ -122,27 +145,45 @@ class Problem(Brief):
     @cached_property
     def has_scopes(self) -> bool:
         """Whether any constraint spans several claims."""
-        return any(one.scope for demand in self.demands for claim in demand.claims for one in claim.constraints)
+        return any(
+            one.scope
+            for demand in self.demands
+            for claim in demand.claims
+            for one in claim.constraints
+        )
 
     @cached_property
     def footprint_counters(self) -> frozenset[int]:
         """The counters of what devices take of nodes (see `dralloc.problem.node_footprint`)."""
-        return frozenset(number for number, one in enumerate(self.counters) if one.id.driver == NODE_DRIVER)
+        return frozenset(
+            number
+            for number, one in enumerate(self.counters)
+            if one.id.driver == NODE_DRIVER
+        )
 
     @cached_property
     def pod_counters(self) -> tuple[int, ...]:
         """Of these, those of what requests of pods as a whole leave for devices: no node has them."""
-        return tuple(number for number in sorted(self.footprint_counters) if not self.counters[number].id.pool)
+        return tuple(
+            number
+            for number in sorted(self.footprint_counters)
+            if not self.counters[number].id.pool
+        )
 
     @cached_property
     def counters_of(self) -> Mapping[int, Sequence[int]]:
         """The counters of each group of slices, by index."""
-        return grouped((counter.group, number) for number, counter in enumerate(self.counters))
+        return grouped(
+            (counter.group, number) for number, counter in enumerate(self.counters)
+        )
 
     @cached_property
     def counters_by_name(self) -> Mapping[tuple[str, str], Sequence[int]]:
         """The counters of each driver and name, by index."""
-        return grouped(((each.id.driver, each.id.counter), number) for number, each in enumerate(self.counters))
+        return grouped(
+            ((each.id.driver, each.id.counter), number)
+            for number, each in enumerate(self.counters)
+        )
 
     @cached_property
     def groups_in_use(self) -> Mapping[int, Sequence[frozenset[str]]]:
@@ -162,11 +203,16 @@ class Problem(Brief):
             usage.held & slots,
             {slot: usage.shares[slot] for slot in usage.shares.keys() & slots},
             {slot: usage.consumed[slot] for slot in usage.consumed.keys() & slots},
-            {number: frozenset.intersection(*groups) for number, groups in self.groups_in_use.items()},
+            {
+                number: frozenset.intersection(*groups)
+                for number, groups in self.groups_in_use.items()
+            },
         )
 
     @cached_property
     def versions(self) -> Mapping[int, tuple[int, ...]]:
         """The devices behind each slot: more than one while a pool is being updated."""
-        slots = grouped((device.slot, index) for index, device in enumerate(self.devices))
+        slots = grouped(
+            (device.slot, index) for index, device in enumerate(self.devices)
+        )
         return {slot: tuple(indices) for slot, indices in slots.items()}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
-from dralloc.errors import AllocationError
-from dralloc.names import DeviceID, PoolID
+from dralloc.objects.errors import AllocationError
+from dralloc.objects.names import DeviceID, PoolID
 from dralloc.problem import Charge, Counter, Device, Node, PoolAccess, Problem, Usage
 from dralloc.problem.eligibility import Renumbered
 
@@ -62,7 +62,14 @@ class _Copies:
             self.origins.append((offers, index))
         for counter in part.counters:
             name = counter.id._replace(pool=_again(counter.id.pool, copy))
-            self.counters.append(Counter(name, counter.total, counter.free, self._number("group", copy, counter.group)))
+            self.counters.append(
+                Counter(
+                    name,
+                    counter.total,
+                    counter.free,
+                    self._number("group", copy, counter.group),
+                )
+            )
         [node] = part.nodes
         pools = (
             PoolAccess(
@@ -79,7 +86,9 @@ class _Copies:
         return device.renumbered(
             lambda sort, number: self._number(sort, copy, number),
             lambda counter: counters + counter,
-            id=DeviceID(device.id.driver, _again(device.id.pool, copy), device.id.device),
+            id=DeviceID(
+                device.id.driver, _again(device.id.pool, copy), device.id.device
+            ),
         )
 
     def _number(self, what: str, copy: int, number: int) -> int:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from dralloc.grouping import grouped
-from dralloc.names import ClaimKey, RequestName
+from dralloc.objects.names import ClaimKey, RequestName
+from dralloc.objects.quantity import Quantity
+from dralloc.problem.grouping import grouped
 from dralloc.problem.inter_pod import OneDomain, Role
+from dralloc.problem.record import record
 from dralloc.problem.supply import Scalar
-from dralloc.quantity import Quantity
-from dralloc.record import record
 
 __all__ = [
     "MAX_RESULTS",
@@ -119,16 +119,28 @@ class Constraint:
 
     def covers(self, name: RequestName) -> bool:
         """Whether devices for that request (or subrequest) are subject to the constraint (KEP-4816)."""
-        return not self.requests or name.request in self.requests or str(name) in self.requests
+        return (
+            not self.requests
+            or name.request in self.requests
+            or str(name) in self.requests
+        )
 
     def compared(self, name: RequestName) -> str:
         """The name of the attribute that counts on devices for that request (or subrequest)."""
-        return dict(self.derived).get(name, self.attribute) if self.derived else self.attribute
+        return (
+            dict(self.derived).get(name, self.attribute)
+            if self.derived
+            else self.attribute
+        )
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """The names of all attributes that count."""
-        return tuple(dict.fromkeys((self.attribute, *(attribute for _, attribute in self.derived))))
+        return tuple(
+            dict.fromkeys(
+                (self.attribute, *(attribute for _, attribute in self.derived))
+            )
+        )
 
 
 @record
@@ -253,7 +265,10 @@ class Demand:
         Admin access takes none (KEP-5018).
         """
         requests = (request for claim in self.claims for request in claim.requests)
-        return sum(min(0 if each.admin else each.count or 1 for each in request.alternatives) for request in requests)
+        return sum(
+            min(0 if each.admin else each.count or 1 for each in request.alternatives)
+            for request in requests
+        )
 
     @property
     def group_scopes(self) -> frozenset[Scope]:
@@ -291,7 +306,9 @@ def are_admitted(members: Sequence[Demand], placed: Collection[ClaimKey]) -> boo
     """Whether enough of all demands of a gang, or of a tree of gangs (KEP-6012), are placed for any of them to be."""
     children: dict[ParentGroup | None, dict[str, bool]] = defaultdict(dict)
     for gang, own in grouped((one.gang, one) for one in members).items():
-        children[own[0].parent][gang] = sum(one.key in placed for one in own) >= max(1, quorum_of(own))
+        children[own[0].parent][gang] = sum(one.key in placed for one in own) >= max(
+            1, quorum_of(own)
+        )
     groups = {group for one in members if one.parent for group in one.parent.upwards()}
     for group in sorted(groups, key=lambda group: -len(list(group.upwards()))):
         admitted = {name for name, enough in children[group].items() if enough}

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from networkx.utils import UnionFind
 
-from dralloc.grouping import grouped
 from dralloc.problem.eligibility import Eligibility, Renumbered, renumbered
+from dralloc.problem.grouping import grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.problem import Problem
 from dralloc.problem.requests import Demand
@@ -69,11 +69,15 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
         What is in use; if None, the usage of the whole.
     """
     if devices is None:
-        offered = dict.fromkeys(device for node in nodes for device in whole.nodes[node].devices())
+        offered = dict.fromkeys(
+            device for node in nodes for device in whole.nodes[node].devices()
+        )
         devices = with_versions(whole, offered)
     if counters is None:
         groups = dict.fromkeys(whole.devices[device].group for device in devices)
-        of_devices = [counter for group in groups for counter in whole.counters_of.get(group, ())]
+        of_devices = [
+            counter for group in groups for counter in whole.counters_of.get(group, ())
+        ]
         counters = sorted((*of_devices, *whole.pod_counters))
     kept = tuple(counters)
     node_at, device_at, counter_at = map(places, (nodes, devices, kept))
@@ -81,9 +85,15 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
         whole,
         demands=tuple(demands),
         nodes=tuple(_node(whole.nodes[node], device_at) for node in nodes),
-        devices=tuple(_device(whole.devices[device], node_at, counter_at) for device in devices),
-        counters=tuple(_counter(whole.counters[counter], counter, ledger) for counter in kept),
-        usage=(ledger or whole).usage_of({whole.devices[device].slot for device in devices}),
+        devices=tuple(
+            _device(whole.devices[device], node_at, counter_at) for device in devices
+        ),
+        counters=tuple(
+            _counter(whole.counters[counter], counter, ledger) for counter in kept
+        ),
+        usage=(ledger or whole).usage_of(
+            {whole.devices[device].slot for device in devices}
+        ),
         eligibility=eligibility or Renumbered(whole.eligibility, devices, counter_at),
     )
     return Subproblem(problem, nodes, devices, kept)
@@ -99,12 +109,16 @@ def with_versions(whole: Problem, devices: Iterable[int]) -> tuple[int, ...]:
     known = dict.fromkeys(devices)
     if whole.several_versions:
         slots = dict.fromkeys(whole.devices[device].slot for device in known)
-        known.update(dict.fromkeys(version for slot in slots for version in whole.versions[slot]))
+        known.update(
+            dict.fromkeys(version for slot in slots for version in whole.versions[slot])
+        )
     return tuple(known)
 
 
 def separated(
-    problem: Problem, devices: Collection[int], by_request: Callable[[int], Iterable[int]] = lambda _: ()
+    problem: Problem,
+    devices: Collection[int],
+    by_request: Callable[[int], Iterable[int]] = lambda _: (),
 ) -> list[list[int]]:
     """Devices in groups that never interfere, because they have no resource in common.
 
@@ -120,9 +134,14 @@ def separated(
     return list(grouped((forest[device], device) for device in devices).values())
 
 
-def cut_alone(whole: Problem, demands: Iterable[Demand], node: int) -> tuple[Problem, list[Demand]]:
+def cut_alone(
+    whole: Problem, demands: Iterable[Demand], node: int
+) -> tuple[Problem, list[Demand]]:
     """One node cut out alone, and the demands as they are there: without rules about nodes, or with nowhere to go."""
-    here = [replace(one, nodes=None if one.nodes is None or node in one.nodes else ()) for one in demands]
+    here = [
+        replace(one, nodes=None if one.nodes is None or node in one.nodes else ())
+        for one in demands
+    ]
     return cut(whole, [node]).problem, here
 
 
@@ -132,16 +151,27 @@ def _counter(counter: Counter, number: int, ledger: Ledger | None) -> Counter:
     return replace(counter, free=ledger.free[number])
 
 
-def _device(device: Device, node_at: Mapping[int, int], counter_at: Mapping[int, int]) -> Device:
+def _device(
+    device: Device, node_at: Mapping[int, int], counter_at: Mapping[int, int]
+) -> Device:
     if not device.consumes and device.nodes is None:
         return device
-    nodes = None if device.nodes is None else frozenset(node_at[node] for node in device.nodes if node in node_at)
-    return replace(device, consumes=renumbered(device.consumes, counter_at), nodes=nodes)
+    nodes = (
+        None
+        if device.nodes is None
+        else frozenset(node_at[node] for node in device.nodes if node in node_at)
+    )
+    return replace(
+        device, consumes=renumbered(device.consumes, counter_at), nodes=nodes
+    )
 
 
 def _node(node: Node, device_at: Mapping[int, int]) -> Node:
     pools = (
-        replace(pool, devices=tuple([device_at[one] for one in pool.devices if one in device_at]))
+        replace(
+            pool,
+            devices=tuple([device_at[one] for one in pool.devices if one in device_at]),
+        )
         for pool in node.pools
     )
     return Node(node.name, tuple(pools))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
 
-from dralloc.names import CounterID, DeviceID, PoolID
-from dralloc.record import record
+from dralloc.objects.names import CounterID, DeviceID, PoolID
+from dralloc.problem.record import record
 
 __all__ = [
     "NODE_DRIVER",
@@ -152,7 +152,11 @@ class Device:
         Beside these there are counters that are charged by request (see `dralloc.problem.Charge`).
         """
         counters = [("counter", counter) for counter, _ in self.consumes]
-        return [*counters, *[("counter set", number) for number, _ in self.compatibility], ("slot", self.slot)]
+        return [
+            *counters,
+            *[("counter set", number) for number, _ in self.compatibility],
+            ("slot", self.slot),
+        ]
 
     @property
     def is_opened_freely(self) -> bool:
@@ -164,14 +168,26 @@ class Device:
         """Whether sums of amounts decide what may be in use beside the device, and no compatibility groups."""
         return not self.compatibility
 
-    def renumbered(self, number: Callable[[str, int], int], counters: Callable[[int], int], **changes: Any) -> Device:
+    def renumbered(
+        self,
+        number: Callable[[str, int], int],
+        counters: Callable[[int], int],
+        **changes: Any,
+    ) -> Device:
         """The device in a problem with other numbers: of slots, groups and counter sets, and of counters."""
         return replace(
             self,
             slot=number("slot", self.slot),
             group=number("group", self.group),
-            consumes=tuple([(counters(counter), amount) for counter, amount in self.consumes]),
-            compatibility=tuple([(number("counter set", each), groups) for each, groups in self.compatibility]),
+            consumes=tuple(
+                [(counters(counter), amount) for counter, amount in self.consumes]
+            ),
+            compatibility=tuple(
+                [
+                    (number("counter set", each), groups)
+                    for each, groups in self.compatibility
+                ]
+            ),
             **changes,
         )
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from networkx.utils import UnionFind
 
-from dralloc.grouping import grouped
+from dralloc.problem.grouping import grouped
 from dralloc.problem.inter_pod import Affinity, DomainLedger, InterPodRule, Role, Spread
 from dralloc.problem.requests import Demand
 
@@ -47,7 +47,14 @@ def can_come_in_turn(arrivals: Iterable[Arrival]) -> bool:
         ready = [group for group in waiting if ledger.allows(group.roles, group.node)]
         if not ready:
             return False
-        coming = min(ready, key=lambda group: (not group.runs, group.most_there(ledger), not group.carries))
+        coming = min(
+            ready,
+            key=lambda group: (
+                not group.runs,
+                group.most_there(ledger),
+                not group.carries,
+            ),
+        )
         ledger.enter(coming.roles, coming.node)
         waiting[coming] -= 1
         waiting = +waiting
@@ -77,7 +84,10 @@ class _EqualArrivals(NamedTuple):
 
     def most_there(self, ledger: DomainLedger) -> int:
         """How many are where these come to, by the rule of spread for which they are most."""
-        return max((ledger.number(role.rule, self.node) for role in self.roles if role.counts), default=0)
+        return max(
+            (ledger.number(role.rule, self.node) for role in self.roles if role.counts),
+            default=0,
+        )
 
 
 def _of_order(demand: Demand) -> Iterator[Role]:

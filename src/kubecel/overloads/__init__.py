@@ -51,6 +51,7 @@ _TABLES: Final = (
 _name: Final = attrgetter("name")
 
 FUNCTIONS: Final[Mapping[str, tuple[Overload, ...]]] = {
-    name: tuple(overloads) for name, overloads in groupby(sorted(chain(*_TABLES), key=_name), _name)
+    name: tuple(overloads)
+    for name, overloads in groupby(sorted(chain(*_TABLES), key=_name), _name)
 }
 """Every overload by the function's name, in upstream's order where that matters."""

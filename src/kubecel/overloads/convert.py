@@ -9,16 +9,32 @@ from decimal import Decimal
 from typing import Any, Final
 
 from kubecel import cost, effort
-from kubecel.data import INT_MAX, UINT_MAX, Duration, EvalError, TimestampValue, Uint, Value
+from kubecel.data import (
+    INT_MAX,
+    UINT_MAX,
+    Duration,
+    EvalError,
+    TimestampValue,
+    Uint,
+    Value,
+)
 from kubecel.overloads.registry import Impl, Overload, function
-from kubecel.overloads.temporal import checked_timestamp, duration_text, parse_duration, parse_timestamp, timestamp_text
+from kubecel.overloads.temporal import (
+    checked_timestamp,
+    duration_text,
+    parse_duration,
+    parse_timestamp,
+    timestamp_text,
+)
 from kubecel.runtime_types import type_name
 
 __all__ = ["CONVERSIONS", "CONVERSION_NAMES", "TEXTS", "double_text"]
 
 _INT: Final = re.compile(r"([+-]?)([0-9]+)", re.ASCII)
 _UINT: Final = re.compile(r"[0-9]+", re.ASCII)
-_DOUBLE: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_DOUBLE: Final = re.compile(
+    r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII
+)
 _NOT_FINITE: Final = re.compile(r"[+-]?(?:inf(?:inity)?)|nan", re.ASCII | re.IGNORECASE)
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
@@ -163,11 +179,17 @@ _SOURCES: Final[dict[str, tuple[str, Impl, str]]] = {
     "double": ("double", _to_double, "double int string uint"),
     "duration": ("duration", _to_duration, "duration int string"),
     "int": ("int", _to_int, "int double duration string timestamp uint"),
-    "string": ("string", _to_string, "string bool bytes double duration int timestamp uint ip cidr"),
+    "string": (
+        "string",
+        _to_string,
+        "string bool bytes double duration int timestamp uint ip cidr",
+    ),
     "timestamp": ("timestamp", _to_timestamp, "timestamp int string"),
     "uint": ("uint", _to_uint, "uint double int string"),
 }
-_QUICK: Final = frozenset({("string", "string"), ("bytes", "string"), ("bool", "string")})
+_QUICK: Final = frozenset(
+    {("string", "string"), ("bytes", "string"), ("bool", "string")}
+)
 _RULES: Final = {("bytes", "string"): cost.scanned, ("string", "bytes"): cost.scanned}
 
 
@@ -176,8 +198,14 @@ def _conversions() -> tuple[Overload, ...]:
     for name, (result, impl, sources) in _SOURCES.items():
         for source in sources.split():
             rule = _RULES.get((name, source))
-            work = effort.slow if "string" in {source, name} and (name, source) not in _QUICK else None
-            table.append(function(name, f"{source} -> {result}", impl, rule, work, by_name=False))
+            work = (
+                effort.slow
+                if "string" in {source, name} and (name, source) not in _QUICK
+                else None
+            )
+            table.append(
+                function(name, f"{source} -> {result}", impl, rule, work, by_name=False)
+            )
     return (*table, function("dyn", "A -> dyn", lambda value: value))
 
 

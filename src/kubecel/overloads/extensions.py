@@ -37,8 +37,16 @@ def _new_quantity(text: str) -> Quantity:
 
 def _comparisons(kind: str, order: Callable[[Any, Any], int]) -> tuple[Overload, ...]:
     return (
-        method("isGreaterThan", f"{kind}, {kind} -> bool", lambda left, right: order(left, right) > 0),
-        method("isLessThan", f"{kind}, {kind} -> bool", lambda left, right: order(left, right) < 0),
+        method(
+            "isGreaterThan",
+            f"{kind}, {kind} -> bool",
+            lambda left, right: order(left, right) > 0,
+        ),
+        method(
+            "isLessThan",
+            f"{kind}, {kind} -> bool",
+            lambda left, right: order(left, right) < 0,
+        ),
         method("compareTo", f"{kind}, {kind} -> int", order),
     )
 
@@ -83,7 +91,13 @@ def _canonical(text: str) -> bool:
 def _is_global(address: Ip) -> bool:
     value = address.address
     broadcast = value.version == 4 and value.packed == b"\xff\xff\xff\xff"
-    return not (broadcast or value.is_unspecified or value.is_loopback or value.is_multicast or value.is_link_local)
+    return not (
+        broadcast
+        or value.is_unspecified
+        or value.is_loopback
+        or value.is_multicast
+        or value.is_link_local
+    )
 
 
 def _is_local_multicast(address: Ip) -> bool:
@@ -103,9 +117,13 @@ _QUANTITY: Final = (
     method("asInteger", "quantity -> int", _as_integer),
     method("asApproximateFloat", "quantity -> double", float),
     method("add", "quantity, quantity -> quantity", lambda left, right: left + right),
-    method("add", "quantity, int -> quantity", lambda left, right: left + _whole(right)),
+    method(
+        "add", "quantity, int -> quantity", lambda left, right: left + _whole(right)
+    ),
     method("sub", "quantity, quantity -> quantity", lambda left, right: left - right),
-    method("sub", "quantity, int -> quantity", lambda left, right: left - _whole(right)),
+    method(
+        "sub", "quantity, int -> quantity", lambda left, right: left - _whole(right)
+    ),
 )
 _SEMVER: Final = (
     function("semver", "string -> semver", _parser(_version), cost.scanned),
@@ -120,15 +138,25 @@ _SEMVER: Final = (
 _ADDRESS: Final = (
     function("ip", "string -> ip", _ip, cost.scanned, effort.slow),
     function("isIP", "string -> bool", accepts(parse_ip), cost.scanned, effort.slow),
-    function("ip.isCanonical", "string -> bool", _parser(_canonical), cost.twice_scanned, effort.slow),
+    function(
+        "ip.isCanonical",
+        "string -> bool",
+        _parser(_canonical),
+        cost.twice_scanned,
+        effort.slow,
+    ),
     method("family", "ip -> int", lambda value: value.address.version),
     method("isUnspecified", "ip -> bool", lambda value: value.address.is_unspecified),
     method("isLoopback", "ip -> bool", lambda value: value.address.is_loopback),
     method("isLinkLocalMulticast", "ip -> bool", _is_local_multicast),
-    method("isLinkLocalUnicast", "ip -> bool", lambda value: value.address.is_link_local),
+    method(
+        "isLinkLocalUnicast", "ip -> bool", lambda value: value.address.is_link_local
+    ),
     method("isGlobalUnicast", "ip -> bool", _is_global),
     function("cidr", "string -> cidr", _cidr, cost.scanned, effort.slow),
-    function("isCIDR", "string -> bool", accepts(parse_cidr), cost.scanned, effort.slow),
+    function(
+        "isCIDR", "string -> bool", accepts(parse_cidr), cost.scanned, effort.slow
+    ),
     method("containsIP", "cidr, ip -> bool", _contains_ip, cost.contains_ip),
     method(
         "containsIP",
@@ -152,10 +180,27 @@ _URL: Final = (
     function("isURL", "string -> bool", is_url, effort=effort.slow),
     method("getScheme", "url -> string", lambda value: value.scheme),
     method("getHost", "url -> string", lambda value: value.host),
-    method("getHostname", "url -> string", lambda value: value.hostname, effort=effort.parts_of_url),
-    method("getPort", "url -> string", lambda value: value.port, effort=effort.parts_of_url),
-    method("getEscapedPath", "url -> string", lambda value: value.escaped_path, effort=effort.parts_of_url),
-    method("getQuery", "url -> map(string, list(string))", lambda value: value.parameters, effort=effort.parts_of_url),
+    method(
+        "getHostname",
+        "url -> string",
+        lambda value: value.hostname,
+        effort=effort.parts_of_url,
+    ),
+    method(
+        "getPort", "url -> string", lambda value: value.port, effort=effort.parts_of_url
+    ),
+    method(
+        "getEscapedPath",
+        "url -> string",
+        lambda value: value.escaped_path,
+        effort=effort.parts_of_url,
+    ),
+    method(
+        "getQuery",
+        "url -> map(string, list(string))",
+        lambda value: value.parameters,
+        effort=effort.parts_of_url,
+    ),
 )
 
 EXTENSIONS: Final = (*_QUANTITY, *_SEMVER, *_ADDRESS, *_URL)

@@ -7,7 +7,16 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final, NamedTuple
 
-from kubecel.data import MAPS, MAX_TEXT, Duration, EvalError, TimestampValue, TypeValue, Uint, Value
+from kubecel.data import (
+    MAPS,
+    MAX_TEXT,
+    Duration,
+    EvalError,
+    TimestampValue,
+    TypeValue,
+    Uint,
+    Value,
+)
 from kubecel.literals import ESCAPED
 from kubecel.maps import find, map_keys
 from kubecel.overloads.convert import TEXTS, double_text
@@ -81,7 +90,9 @@ def _written(letter: str, value: Value, precision: int = 0) -> str:
 
 
 def _wrong(letter: str, value: Value) -> EvalError:
-    return EvalError(f"error during formatting: {CLAUSES[letter][0]}, was given {type_name(value)}")
+    return EvalError(
+        f"error during formatting: {CLAUSES[letter][0]}, was given {type_name(value)}"
+    )
 
 
 def _nested(value: Value) -> str:
@@ -120,9 +131,17 @@ def _map_text(value: dict[Any, Any]) -> str:
     pairs = []
     for key in map_keys(value):
         if type(key) not in {str, bool, int, Uint}:
-            raise EvalError(f"no formatting function for map key of type {type_name(key)}")
+            raise EvalError(
+                f"no formatting function for map key of type {type_name(key)}"
+            )
         pairs.append((_nested(key), _nested(find(value, key))))
-    return "{" + ", ".join(f"{key}:{item}" for key, item in sorted(pairs, key=lambda pair: pair[0])) + "}"
+    return (
+        "{"
+        + ", ".join(
+            f"{key}:{item}" for key, item in sorted(pairs, key=lambda pair: pair[0])
+        )
+        + "}"
+    )
 
 
 _PLAIN: Final[dict[type, Callable[[Any], str]]] = {
@@ -188,7 +207,11 @@ CLAUSES: Final[Mapping[str, tuple[str, Set[type]]]] = {
     "e": ("scientific clause can only be used on doubles", {float, str}),
     "b": ("only integers and bools can be formatted as binary", {int, Uint, bool}),
     **dict.fromkeys(
-        "xX", ("only integers, byte buffers, and strings can be formatted as hex", {int, Uint, str, bytes})
+        "xX",
+        (
+            "only integers, byte buffers, and strings can be formatted as hex",
+            {int, Uint, str, bytes},
+        ),
     ),
     "o": ("octal clause can only be used on integers", {int, Uint}),
 }

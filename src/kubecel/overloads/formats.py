@@ -21,22 +21,28 @@ __all__ = ["FORMATS"]
 _Check = Callable[[str], tuple[str, ...]]
 _BOUNDS: Final = "and must start and end with an alphanumeric character"
 _LABEL: Final = f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_BOUNDS}"
-_SUBDOMAIN: Final = (
-    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_BOUNDS}"
-)
+_SUBDOMAIN: Final = f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_BOUNDS}"
 _LABEL_1035: Final = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character,"
     " and end with an alphanumeric character"
 )
-_NAME: Final = f"name part must consist of alphanumeric characters, '-', '_' or '.', {_BOUNDS}"
+_NAME: Final = (
+    f"name part must consist of alphanumeric characters, '-', '_' or '.', {_BOUNDS}"
+)
 _VALUE: Final = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.',"
     " and must start and end with an alphanumeric character"
 )
 _DNS_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _WORD: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_UUID: Final = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
-_BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})", re.ASCII)
+_UUID: Final = re.compile(
+    r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}",
+    re.ASCII | re.IGNORECASE,
+)
+_BASE64: Final = re.compile(
+    r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})",
+    re.ASCII,
+)
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
@@ -56,7 +62,9 @@ def _pattern(pattern: str, limit: int, message: str, *, empty: bool = False) -> 
 
 def _prefix(check: _Check) -> _Check:
     """A prefix of a name may end with a dash."""
-    return lambda text: check(f"{text[:-1]}a" if len(text) > 1 and text[-1] == "-" else text)
+    return lambda text: check(
+        f"{text[:-1]}a" if len(text) > 1 and text[-1] == "-" else text
+    )
 
 
 _subdomain = _pattern(rf"{_DNS_LABEL}(\.{_DNS_LABEL})*", 253, _SUBDOMAIN)
@@ -66,7 +74,9 @@ _name = _pattern(_WORD, 63, _NAME)
 def _qualified_name(text: str) -> tuple[str, ...]:
     *prefixes, name = text.split("/")
     if len(prefixes) > 1:
-        return (f"a qualified name {_NAME.removeprefix('name part ')} with an optional DNS subdomain prefix and '/'",)
+        return (
+            f"a qualified name {_NAME.removeprefix('name part ')} with an optional DNS subdomain prefix and '/'",
+        )
     found = []
     if prefixes:
         problems = _subdomain(prefixes[0]) if prefixes[0] else ("must be non-empty",)
@@ -90,7 +100,13 @@ _NAMED: Final = {
     name: NamedFormat(name, check, cost)
     for name, check, cost in (
         ("byte", _test(_BASE64.fullmatch, "invalid base64"), 21),
-        ("date", _test(lambda text: _DATE.fullmatch(text) and _is_date(text), "invalid date"), 18),
+        (
+            "date",
+            _test(
+                lambda text: _DATE.fullmatch(text) and _is_date(text), "invalid date"
+            ),
+            18,
+        ),
         ("datetime", _test(_is_datetime, "invalid datetime"), 18),
         ("dns1035Label", _label_1035, 8),
         ("dns1035LabelPrefix", _prefix(_label_1035), 8),
@@ -122,10 +138,17 @@ def _named(name: str) -> Optional:
 
 
 FORMATS: Final = (
-    *(function(f"format.{name}", "-> format", partial(_NAMED.__getitem__, name)) for name in _NAMED),
+    *(
+        function(f"format.{name}", "-> format", partial(_NAMED.__getitem__, name))
+        for name in _NAMED
+    ),
     function("format.named", "string -> optional(format)", _named),
     method(
-        "validate", "format, string -> optional(list(string))", _validate, _validation_cost, lambda args: slow(args[1:])
+        "validate",
+        "format, string -> optional(list(string))",
+        _validate,
+        _validation_cost,
+        lambda args: slow(args[1:]),
     ),
 )
 """The formats and what validates by them."""

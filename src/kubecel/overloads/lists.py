@@ -8,7 +8,15 @@ from typing import Any, Final
 
 from kubecel import cost, effort
 from kubecel.compare import compare, equal
-from kubecel.data import MAX_LIST, Duration, EvalError, TimestampValue, Uint, Value, no_overload
+from kubecel.data import (
+    MAX_LIST,
+    Duration,
+    EvalError,
+    TimestampValue,
+    Uint,
+    Value,
+    no_overload,
+)
 from kubecel.overloads.operators import add, contains
 from kubecel.overloads.registry import Impl, Overload, function, method
 
@@ -17,7 +25,9 @@ __all__ = ["INCLUDES", "LISTS"]
 _MAX_INCLUDES: Final = 48
 _MAX_FLATTEN: Final = 200
 _FEW: Final = 12
-_SORTABLE: Final = frozenset({bool, int, Uint, float, str, bytes, Duration, TimestampValue})
+_SORTABLE: Final = frozenset(
+    {bool, int, Uint, float, str, bytes, Duration, TimestampValue}
+)
 
 
 def _slice(values: Sequence[Value], start: int, end: int) -> Sequence[Value]:
@@ -42,13 +52,19 @@ def _flatten(values: Value, depth: Value = 1) -> Value:
             break
         if sum(len(value) for value in flat if type(value) is tuple) > MAX_LIST:
             raise EvalError("the result of flatten() is too long")
-        flat = tuple(inner for value in flat for inner in (value if type(value) is tuple else (value,)))
+        flat = tuple(
+            inner
+            for value in flat
+            for inner in (value if type(value) is tuple else (value,))
+        )
     return flat
 
 
 def _sort_by(values: Sequence[Value], keys: Sequence[Value]) -> Sequence[Value]:
     if len(values) != len(keys):
-        raise EvalError("@sortByAssociatedKeys() expected a list of the same size as the associated keys list")
+        raise EvalError(
+            "@sortByAssociatedKeys() expected a list of the same size as the associated keys list"
+        )
     if not keys:
         return values
     if any(type(key) is not type(keys[0]) for key in keys):
@@ -146,11 +162,20 @@ def _extreme(name: str, sign: int) -> Impl:
 
 
 def _index_of(values: Sequence[Value], wanted: Value) -> int:
-    return next((index for index, value in enumerate(values) if equal(value, wanted)), -1)
+    return next(
+        (index for index, value in enumerate(values) if equal(value, wanted)), -1
+    )
 
 
 def _last_index_of(values: Sequence[Value], wanted: Value) -> int:
-    return next((index for index in reversed(range(len(values))) if equal(values[index], wanted)), -1)
+    return next(
+        (
+            index
+            for index in reversed(range(len(values)))
+            if equal(values[index], wanted)
+        ),
+        -1,
+    )
 
 
 def _includes(target: Value, wanted: Value) -> bool:
@@ -159,7 +184,9 @@ def _includes(target: Value, wanted: Value) -> bool:
     if any(equal(value, wanted) for value in target[:_MAX_INCLUDES]):
         return True
     if len(target) > _MAX_INCLUDES:
-        raise EvalError(f"'includes' function cannot be applied to lists longer than {_MAX_INCLUDES} values")
+        raise EvalError(
+            f"'includes' function cannot be applied to lists longer than {_MAX_INCLUDES} values"
+        )
     return False
 
 
@@ -175,12 +202,25 @@ def _intersects(left: Sequence[Value], right: Sequence[Value]) -> bool:
     return any(contains(value, right) for value in left)
 
 
-_COMPARABLE: Final = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
+_COMPARABLE: Final = (
+    "int",
+    "uint",
+    "double",
+    "bool",
+    "duration",
+    "timestamp",
+    "string",
+    "bytes",
+)
 
 
-def _of_each(name: str, signature: str, *rules: Any, **options: Any) -> tuple[Overload, ...]:
+def _of_each(
+    name: str, signature: str, *rules: Any, **options: Any
+) -> tuple[Overload, ...]:
     """An overload for the lists of each type that can be ordered."""
-    return tuple(method(name, signature.format(kind), *rules, **options) for kind in _COMPARABLE)
+    return tuple(
+        method(name, signature.format(kind), *rules, **options) for kind in _COMPARABLE
+    )
 
 
 _SORT_COST: Final = cost.self_comparison(0)
@@ -190,27 +230,78 @@ _ZEROES: Final = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration
 LISTS: Final = (
     method("slice", "list(T), int, int -> list(T)", _slice, cost.slicing),
     *(
-        method("flatten", signature, _flatten, cost.flattening, effort.traversal, checks=True)
+        method(
+            "flatten",
+            signature,
+            _flatten,
+            cost.flattening,
+            effort.traversal,
+            checks=True,
+        )
         for signature in ("list(list(T)) -> list(T)", "list(dyn), int -> list(dyn)")
     ),
     *_of_each("sort", "list({0}) -> list({0})", _sort, _SORT_COST, by_name=False),
-    *_of_each("@sortByAssociatedKeys", "list(T), list({0}) -> list(T)", _sort_by, _SORT_BY_COST, by_name=False),
+    *_of_each(
+        "@sortByAssociatedKeys",
+        "list(T), list({0}) -> list(T)",
+        _sort_by,
+        _SORT_BY_COST,
+        by_name=False,
+    ),
     function("lists.range", "int -> list(int)", _range, cost.counting),
     method("reverse", "list(T) -> list(T)", lambda values: values[::-1], cost.reversal),
     method("distinct", "list(T) -> list(T)", _distinct, _SORT_COST, effort.pairs),
-    *_of_each("isSorted", "list({0}) -> bool", _is_sorted, cost.traversal, effort.traversal),
+    *_of_each(
+        "isSorted", "list({0}) -> bool", _is_sorted, cost.traversal, effort.traversal
+    ),
     *(
-        method("sum", f"list({kind}) -> {kind}", _sum(zero), cost.traversal, effort.traversal)
+        method(
+            "sum",
+            f"list({kind}) -> {kind}",
+            _sum(zero),
+            cost.traversal,
+            effort.traversal,
+        )
         for kind, zero in _ZEROES.items()
     ),
-    *_of_each("min", "list({0}) -> {0}", _extreme("min", -1), cost.traversal, effort.traversal),
-    *_of_each("max", "list({0}) -> {0}", _extreme("max", 1), cost.traversal, effort.traversal),
+    *_of_each(
+        "min", "list({0}) -> {0}", _extreme("min", -1), cost.traversal, effort.traversal
+    ),
+    *_of_each(
+        "max", "list({0}) -> {0}", _extreme("max", 1), cost.traversal, effort.traversal
+    ),
     method("indexOf", "list(A), A -> int", _index_of, cost.traversal, effort.traversal),
-    method("lastIndexOf", "list(A), A -> int", _last_index_of, cost.traversal, effort.traversal),
-    function("sets.contains", "list(T), list(T) -> bool", _contains_all, cost.sets(1), effort.pairs),
-    function("sets.equivalent", "list(T), list(T) -> bool", _equivalent, cost.sets(2), effort.pairs),
-    function("sets.intersects", "list(T), list(T) -> bool", _intersects, cost.sets(1), effort.pairs),
+    method(
+        "lastIndexOf",
+        "list(A), A -> int",
+        _last_index_of,
+        cost.traversal,
+        effort.traversal,
+    ),
+    function(
+        "sets.contains",
+        "list(T), list(T) -> bool",
+        _contains_all,
+        cost.sets(1),
+        effort.pairs,
+    ),
+    function(
+        "sets.equivalent",
+        "list(T), list(T) -> bool",
+        _equivalent,
+        cost.sets(2),
+        effort.pairs,
+    ),
+    function(
+        "sets.intersects",
+        "list(T), list(T) -> bool",
+        _intersects,
+        cost.sets(1),
+        effort.pairs,
+    ),
 )
 
-INCLUDES: Final = (method("includes", "dyn, dyn -> bool", _includes, effort=effort.traversal),)
+INCLUDES: Final = (
+    method("includes", "dyn, dyn -> bool", _includes, effort=effort.traversal),
+)
 """Kubernetes' ``includes`` for attributes that may be lists; newer than the rest and behind a feature gate."""

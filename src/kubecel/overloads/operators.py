@@ -43,7 +43,11 @@ def _uint(value: int) -> Uint:
     return Uint(value)
 
 
-_NUMBER: Final[dict[type, Callable[[Any], Value]]] = {int: _int, Uint: _uint, float: float}
+_NUMBER: Final[dict[type, Callable[[Any], Value]]] = {
+    int: _int,
+    Uint: _uint,
+    float: float,
+}
 """Checks of results, by the type of both operands."""
 
 _LONGEST: Final[dict[type, int]] = {str: MAX_TEXT, bytes: MAX_TEXT, tuple: MAX_LIST}
@@ -53,7 +57,9 @@ def _refuse(_: Value, __: Value) -> Value:
     raise no_overload()
 
 
-def _arithmetic(operation: Callable[[Any, Any], Any], of_others: Impl = _refuse) -> Impl:
+def _arithmetic(
+    operation: Callable[[Any, Any], Any], of_others: Impl = _refuse
+) -> Impl:
     """An operation on two numbers of one type, and on what else has it."""
 
     def impl(left: Value, right: Value) -> Value:
@@ -160,13 +166,19 @@ def _ordered(plain: Callable[[Value, Value], bool]) -> Impl:
 _NUMBERS: Final = ("int", "uint", "double")
 _ORDERED: Final = (
     "bool, bool",
-    *(f"{left}, {right}" for left in _NUMBERS for right in sorted(_NUMBERS, key=lambda kind: (kind != left, kind))),
+    *(
+        f"{left}, {right}"
+        for left in _NUMBERS
+        for right in sorted(_NUMBERS, key=lambda kind: (kind != left, kind))
+    ),
     *(f"{kind}, {kind}" for kind in ("string", "bytes", "timestamp", "duration")),
 )
 
 
 def _operator(name: str, impl: Impl, *signatures: str) -> tuple[Overload, ...]:
-    return tuple(function(name, signature, impl, checks=True) for signature in signatures)
+    return tuple(
+        function(name, signature, impl, checks=True) for signature in signatures
+    )
 
 
 def _binary(name: str, impl: Impl, *types: str) -> tuple[Overload, ...]:
@@ -177,22 +189,46 @@ def _order(name: str, plain: Callable[[Value, Value], bool]) -> tuple[Overload, 
     impl = _ordered(plain)
     rules = {"string, string": cost.smaller_scan, "bytes, bytes": cost.smaller_scan}
     return tuple(
-        function(name, f"{pair} -> bool", impl, rules.get(pair), by_name=False, checks=True) for pair in _ORDERED
+        function(
+            name, f"{pair} -> bool", impl, rules.get(pair), by_name=False, checks=True
+        )
+        for pair in _ORDERED
     )
 
 
 _SIZED: Final = ("bytes", "list(A)", "map(A, B)", "string")
 
 OPERATORS: Final = (
-    function("_+_", "bytes, bytes -> bytes", add, cost.addition, by_name=False, checks=True),
+    function(
+        "_+_", "bytes, bytes -> bytes", add, cost.addition, by_name=False, checks=True
+    ),
     *_binary("_+_", add, "double", "duration"),
-    *_operator("_+_", add, "duration, timestamp -> timestamp", "timestamp, duration -> timestamp"),
+    *_operator(
+        "_+_",
+        add,
+        "duration, timestamp -> timestamp",
+        "timestamp, duration -> timestamp",
+    ),
     *_binary("_+_", add, "int"),
-    function("_+_", "list(A), list(A) -> list(A)", add, effort=effort.copying, checks=True),
-    function("_+_", "string, string -> string", add, cost.addition, by_name=False, checks=True),
+    function(
+        "_+_", "list(A), list(A) -> list(A)", add, effort=effort.copying, checks=True
+    ),
+    function(
+        "_+_",
+        "string, string -> string",
+        add,
+        cost.addition,
+        by_name=False,
+        checks=True,
+    ),
     *_binary("_+_", add, "uint"),
     *_binary("_-_", _subtract, "double", "duration", "int"),
-    *_operator("_-_", _subtract, "timestamp, duration -> timestamp", "timestamp, timestamp -> duration"),
+    *_operator(
+        "_-_",
+        _subtract,
+        "timestamp, duration -> timestamp",
+        "timestamp, timestamp -> duration",
+    ),
     *_binary("_-_", _subtract, "uint"),
     *_binary("_*_", _multiply, "double", "int", "uint"),
     *_binary("_/_", _divide, "double", "int", "uint"),
@@ -203,7 +239,15 @@ OPERATORS: Final = (
     *_order("_<=_", operator.le),
     *_order("_>_", operator.gt),
     *_order("_>=_", operator.ge),
-    function("@in", "A, list(A) -> bool", contains, cost.membership, effort.containment, by_name=False, checks=True),
+    function(
+        "@in",
+        "A, list(A) -> bool",
+        contains,
+        cost.membership,
+        effort.containment,
+        by_name=False,
+        checks=True,
+    ),
     function("@in", "A, map(A, B) -> bool", contains, checks=True),
     *_operator("size", _size, *(f"{kind} -> int" for kind in _SIZED)),
     *(method("size", f"{kind} -> int", _size, checks=True) for kind in _SIZED),

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from kubecel.data import MISSING, NONE, Duration, Empty, EvalError, Optional, TimestampValue, Value, no_overload
+from kubecel.data import (
+    MISSING,
+    NONE,
+    Duration,
+    Empty,
+    EvalError,
+    Optional,
+    TimestampValue,
+    Value,
+    no_overload,
+)
 from kubecel.effort import joining
 from kubecel.overloads.registry import function, method
 
@@ -22,7 +32,10 @@ def _of_non_zero(value: Value) -> Optional:
     if (
         value is None
         or type(value) is Empty
-        or (isinstance(value, bool | int | float | str | bytes | tuple | dict) and not value)
+        or (
+            isinstance(value, bool | int | float | str | bytes | tuple | dict)
+            and not value
+        )
     ):
         return NONE
     if isinstance(value, Duration) and not value.nanos:
@@ -47,9 +60,15 @@ OPTIONALS: Final = (
     function("optional.of", "V -> optional(V)", Optional),
     function("optional.ofNonZeroValue", "V -> optional(V)", _of_non_zero),
     function("optional.none", "-> optional(V)", lambda: NONE),
-    function("optional.unwrap", "list(optional(V)) -> list(V)", _unwrap, effort=joining),
+    function(
+        "optional.unwrap", "list(optional(V)) -> list(V)", _unwrap, effort=joining
+    ),
     method("unwrapOpt", "list(optional(V)) -> list(V)", _unwrap, effort=joining),
-    method("hasValue", "optional(V) -> bool", lambda optional: optional.value is not MISSING),
+    method(
+        "hasValue",
+        "optional(V) -> bool",
+        lambda optional: optional.value is not MISSING,
+    ),
     method("value", "optional(V) -> V", _value),
     method("first", "list(V) -> optional(V)", _at(0)),
     method("last", "list(V) -> optional(V)", _at(-1)),

@@ -27,7 +27,11 @@ def _compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        message = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else error
+        message = (
+            error.args[0].decode("utf-8", "replace")
+            if isinstance(error.args[0], bytes)
+            else error
+        )
         raise EvalError(f"error parsing regexp: {message}") from error
 
 
@@ -78,7 +82,9 @@ def _searching(args: Sequence[Value]) -> int:
     if type(text) is not str or type(pattern) is not str:
         return 0
     try:
-        return (len(text) + 1) * int(_compiled(pattern).programsize) // 200 + len(pattern) // 10
+        return (len(text) + 1) * int(_compiled(pattern).programsize) // 200 + len(
+            pattern
+        ) // 10
     except EvalError:
         return len(pattern) // 10
 
@@ -92,8 +98,20 @@ REGEX: Final = (
     function("matches", "string, string -> bool", _matches, effort=_searching),
     method("matches", "string, string -> bool", _matches, cost.regex, _searching),
     method("find", "string, string -> string", _find, cost.regex, _searching),
-    method("findAll", "string, string -> list(string)", _find_all, cost.regex, _searching_all),
-    method("findAll", "string, string, int -> list(string)", _find_all, cost.regex, _searching_all),
+    method(
+        "findAll",
+        "string, string -> list(string)",
+        _find_all,
+        cost.regex,
+        _searching_all,
+    ),
+    method(
+        "findAll",
+        "string, string, int -> list(string)",
+        _find_all,
+        cost.regex,
+        _searching_all,
+    ),
 )
 
 REGEX_NAMES: Final = frozenset({"matches", "find", "findAll"})

@@ -12,7 +12,9 @@ from kubecel.overloads.registry import function, method
 
 __all__ = ["STRINGS"]
 
-_SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
 _QUOTED: Final = str.maketrans(ESCAPED)
 _SHORT: Final = 50
 _LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
@@ -88,7 +90,12 @@ def _join(parts: tuple[object, ...], separator: str = "") -> str:
 
 
 STRINGS: Final = (
-    method("contains", "string, string -> bool", lambda text, part: part in text, cost.containment),
+    method(
+        "contains",
+        "string, string -> bool",
+        lambda text, part: part in text,
+        cost.containment,
+    ),
     method("startsWith", "string, string -> bool", str.startswith, cost.scanned),
     method("endsWith", "string, string -> bool", str.endswith, cost.scanned),
     method("charAt", "string, int -> string", _char_at),
@@ -96,10 +103,32 @@ STRINGS: Final = (
     method("indexOf", "string, string, int -> int", _index_of, cost.traversal),
     method("lastIndexOf", "string, string -> int", _last_index_of, cost.traversal),
     method("lastIndexOf", "string, string, int -> int", _last_index_of, cost.traversal),
-    method("lowerAscii", "string -> string", lambda text: text.translate(_LOWER), cost.scanned),
-    method("upperAscii", "string -> string", lambda text: text.translate(_UPPER), cost.scanned),
-    method("replace", "string, string, string -> string", _replace, cost.twice_scanned, effort.replacing),
-    method("replace", "string, string, string, int -> string", _replace, cost.twice_scanned, effort.replacing),
+    method(
+        "lowerAscii",
+        "string -> string",
+        lambda text: text.translate(_LOWER),
+        cost.scanned,
+    ),
+    method(
+        "upperAscii",
+        "string -> string",
+        lambda text: text.translate(_UPPER),
+        cost.scanned,
+    ),
+    method(
+        "replace",
+        "string, string, string -> string",
+        _replace,
+        cost.twice_scanned,
+        effort.replacing,
+    ),
+    method(
+        "replace",
+        "string, string, string, int -> string",
+        _replace,
+        cost.twice_scanned,
+        effort.replacing,
+    ),
     method("split", "string, string -> list(string)", _split, cost.twice_scanned),
     method("split", "string, string, int -> list(string)", _split, cost.twice_scanned),
     method("substring", "string, int -> string", _substring, cost.scanned),
@@ -107,6 +136,17 @@ STRINGS: Final = (
     method("trim", "string -> string", lambda text: text.strip(_SPACE), cost.scanned),
     method("join", "list(string) -> string", _join, cost.join, effort.joining),
     method("join", "list(string), string -> string", _join, cost.join, effort.joining),
-    method("format", "string, list(dyn) -> string", format_text, cost.scanned, effort.formatting),
-    function("strings.quote", "string -> string", lambda text: f'"{text.translate(_QUOTED)}"', cost.scanned),
+    method(
+        "format",
+        "string, list(dyn) -> string",
+        format_text,
+        cost.scanned,
+        effort.formatting,
+    ),
+    function(
+        "strings.quote",
+        "string -> string",
+        lambda text: f'"{text.translate(_QUOTED)}"',
+        cost.scanned,
+    ),
 )

@@ -9,7 +9,15 @@ from decimal import Decimal
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from kubecel.data import INT_MAX, INT_MIN, Duration, EvalError, TimestampValue, Value, no_overload
+from kubecel.data import (
+    INT_MAX,
+    INT_MIN,
+    Duration,
+    EvalError,
+    TimestampValue,
+    Value,
+    no_overload,
+)
 from kubecel.effort import slow
 from kubecel.overloads.registry import Impl, Overload, method
 
@@ -100,7 +108,9 @@ def parse_duration(text: str) -> Duration:
         if part is None or not (part[1] or part[2]):
             break
         unit = _UNITS[part[3]]
-        nanos += int(part[1].lstrip("0")[:_MAX_DIGITS] or 0) * unit + _fraction(part[2] or "", unit)
+        nanos += int(part[1].lstrip("0")[:_MAX_DIGITS] or 0) * unit + _fraction(
+            part[2] or "", unit
+        )
         start = part.end()
     limit = INT_MAX + (text[:1] == "-")
     if not body or start < len(body) or nanos > limit:
@@ -143,7 +153,9 @@ def parse_timestamp(text: str) -> TimestampValue:
     if year == 0 or zone_hours > 23 or zone_minutes > 59:
         raise ValueError(f"invalid timestamp {text!r}")
     offset = (zone_hours * 60 + zone_minutes) * (-60 if match[8] == "-" else 60)
-    days = (datetime(year, month, day, hour, minute, second, tzinfo=UTC) - _EPOCH) // timedelta(seconds=1)
+    days = (
+        datetime(year, month, day, hour, minute, second, tzinfo=UTC) - _EPOCH
+    ) // timedelta(seconds=1)
     fraction = int(((match[7] or "") + "0" * 9)[:9])
     try:
         return checked_timestamp((days - offset) * _SECOND + fraction, offset)
@@ -156,7 +168,9 @@ def _local(time: TimestampValue, zone: tzinfo) -> datetime:
     try:
         return moment.astimezone(zone)
     except (OverflowError, ValueError) as error:
-        raise EvalError(f"timestamp is out of range in this time zone: {error}") from error
+        raise EvalError(
+            f"timestamp is out of range in this time zone: {error}"
+        ) from error
 
 
 def timestamp_text(value: TimestampValue) -> str:
@@ -165,7 +179,11 @@ def timestamp_text(value: TimestampValue) -> str:
     nanos = value.nanos % _SECOND
     fraction = f".{nanos:09}".rstrip("0") if nanos else ""
     hours, minutes = divmod(abs(value.offset) // 60, 60)
-    zone = f"{'-' if value.offset < 0 else '+'}{hours:02}:{minutes:02}" if value.offset else "Z"
+    zone = (
+        f"{'-' if value.offset < 0 else '+'}{hours:02}:{minutes:02}"
+        if value.offset
+        else "Z"
+    )
     return f"{local.year:04}{local:-%m-%dT%H:%M:%S}{fraction}{zone}"
 
 
@@ -177,7 +195,9 @@ def _zone(name: str) -> tzinfo:
             raise EvalError(f"invalid time zone offset {name!r}")
         sign = -1 if name[0] == "-" else 1
         try:
-            return timezone(timedelta(minutes=int(match[1]) * 60 + sign * int(match[2])))
+            return timezone(
+                timedelta(minutes=int(match[1]) * 60 + sign * int(match[2]))
+            )
         except (ValueError, OverflowError) as error:
             raise EvalError(f"invalid time zone offset {name!r}") from error
     if name in {"", "UTC"}:
@@ -222,10 +242,21 @@ def _span(unit: int) -> Impl:
 
 
 def _accessors() -> tuple[Overload, ...]:
-    impls = {**{name: _part(read) for name, read in _PARTS.items()}, "getMilliseconds": _milliseconds}
-    plain = (method(name, "timestamp -> int", impl, effort=slow) for name, impl in impls.items())
-    zoned = (method(name, "timestamp, string -> int", impl, effort=slow) for name, impl in impls.items())
-    spans = (method(name, "duration -> int", _span(unit)) for name, unit in _SPANS.items())
+    impls = {
+        **{name: _part(read) for name, read in _PARTS.items()},
+        "getMilliseconds": _milliseconds,
+    }
+    plain = (
+        method(name, "timestamp -> int", impl, effort=slow)
+        for name, impl in impls.items()
+    )
+    zoned = (
+        method(name, "timestamp, string -> int", impl, effort=slow)
+        for name, impl in impls.items()
+    )
+    spans = (
+        method(name, "duration -> int", _span(unit)) for name, unit in _SPANS.items()
+    )
     return (*plain, *zoned, *spans)
 
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from brute_objects import Arrival, Referee
 from dralloc.check.objects import Binding, Promise, violations
-from dralloc.cluster import Cluster
-from dralloc.compiler import compile_cluster
-from dralloc.names import ClaimKey
-from dralloc.scheduling import schedule
-from dralloc.solvers.first_fit import first_fit
+from dralloc.compile.compiler import compile_cluster
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.names import ClaimKey
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.scheduler import schedule
 from examples import examples
 from object_strategies import ruled_clusters
 from wire import Json, cluster
@@ -24,7 +24,12 @@ from wire import Json, cluster
 LOG = logging.getLogger(__name__)
 Bindings = tuple[Binding, ...]
 
-thoroughly = settings(deadline=None, database=None, max_examples=examples(40), suppress_health_check=list(HealthCheck))
+thoroughly = settings(
+    deadline=None,
+    database=None,
+    max_examples=examples(40),
+    suppress_health_check=list(HealthCheck),
+)
 
 
 def test_all_mutations_that_break_a_rule_are_refused_and_no_others() -> None:
@@ -47,13 +52,24 @@ def test_all_mutations_that_break_a_rule_are_refused_and_no_others() -> None:
             tried[kind, keeps_rules] += 1
 
     mutate()
-    LOG.info("mutations of bindings, and whether they keep the rules: %s", dict(sorted(tried.items())))
-    breaking, harmless = (sum(n for (_, keeps), n in tried.items() if keeps is kind) for kind in (False, True))
+    LOG.info(
+        "mutations of bindings, and whether they keep the rules: %s",
+        dict(sorted(tried.items())),
+    )
+    breaking, harmless = (
+        sum(n for (_, keeps), n in tried.items() if keeps is kind)
+        for kind in (False, True)
+    )
     assert min(breaking, harmless) >= 2 * examples(40)
 
 
 def is_right(referee: Referee, answer: Bindings) -> bool:
-    return referee.accepts([Arrival((binding.pod.namespace, binding.pod.name), binding.node) for binding in answer])
+    return referee.accepts(
+        [
+            Arrival((binding.pod.namespace, binding.pod.name), binding.node)
+            for binding in answer
+        ]
+    )
 
 
 def placed(given: Cluster) -> Bindings:
@@ -61,15 +77,23 @@ def placed(given: Cluster) -> Bindings:
     compiled = compile_cluster(given)
     solution = first_fit(compiled.whole)
     demands, nodes = compiled.problem.demands, compiled.problem.nodes
-    return tuple(Binding(demands[one.demand].key, nodes[one.node].name) for one in solution.placements)
+    return tuple(
+        Binding(demands[one.demand].key, nodes[one.node].name)
+        for one in solution.placements
+    )
 
 
 def scheduled(given: Cluster, seed: int) -> Bindings:
     """What the scheduler binds, in order."""
-    return tuple(Binding(*binding) for binding in schedule(compile_cluster(given), seed=seed).bindings)
+    return tuple(
+        Binding(*binding)
+        for binding in schedule(compile_cluster(given), seed=seed).bindings
+    )
 
 
-def mutants(given: Cluster, answer: Bindings, *, in_order: bool) -> Iterator[tuple[str, Bindings]]:
+def mutants(
+    given: Cluster, answer: Bindings, *, in_order: bool
+) -> Iterator[tuple[str, Bindings]]:
     """The answer with one change of each kind, wherever it can be made."""
     nodes = [node.name for node in given.nodes]
     for place, binding in enumerate(answer):
@@ -101,9 +125,15 @@ def exchanged(answer: Bindings, first: int, second: int) -> Bindings:
     return tuple(changed)
 
 
-def waiting(given: Cluster, answer: Sequence[Binding], *, in_order: bool) -> Iterator[ClaimKey]:
+def waiting(
+    given: Cluster, answer: Sequence[Binding], *, in_order: bool
+) -> Iterator[ClaimKey]:
     """The pods without a node; in a batch, those with claims."""
     there = {binding.pod for binding in answer}
     for pod in given.pods:
-        if pod.key not in there and not pod.spec.node_name and (in_order or given.pod_claims(pod)):
+        if (
+            pod.key not in there
+            and not pod.spec.node_name
+            and (in_order or given.pod_claims(pod))
+        ):
             yield pod.key

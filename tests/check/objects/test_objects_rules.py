@@ -9,16 +9,18 @@ import pytest
 
 from dralloc.check import check_objects
 from dralloc.check.objects import Binding, Filters, Promise, violations
-from dralloc.errors import CheckError
-from dralloc.features import ALL_FEATURES
-from dralloc.names import ClaimKey
+from dralloc.objects.errors import CheckError
+from dralloc.objects.features import ALL_FEATURES
+from dralloc.objects.names import ClaimKey
 from wire import Json, allocated, claim, cluster, device_class, request
 
 HOST = "kubernetes.io/hostname"
 HARD = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def node(name: str, *, taints: Sequence[Json] = (), cordoned: bool = False, **labels: str) -> Json:
+def node(
+    name: str, *, taints: Sequence[Json] = (), cordoned: bool = False, **labels: str
+) -> Json:
     allocatable = {key: labels.pop(key) for key in ("cpu", "pods") if key in labels}
     return {
         "apiVersion": "v1",
@@ -30,18 +32,30 @@ def node(name: str, *, taints: Sequence[Json] = (), cordoned: bool = False, **la
 
 
 def pod(
-    name: str, *, on: str = "", app: str = "", asks: bool = True, space: str = "default", **spec: Any
+    name: str,
+    *,
+    on: str = "",
+    app: str = "",
+    asks: bool = True,
+    space: str = "default",
+    **spec: Any,
 ) -> list[Json]:
     """A pod with a claim of its own, or one that runs on a node."""
     one: Json = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": space, "labels": {"app": app} if app else {}},
+        "metadata": {
+            "name": name,
+            "namespace": space,
+            "labels": {"app": app} if app else {},
+        },
         "spec": {**spec, **({"nodeName": on} if on else {})},
     }
     if on or not asks:
         return [one]
-    one["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": f"{name}-gpu"}]
+    one["spec"]["resourceClaims"] = [
+        {"name": "gpu", "resourceClaimName": f"{name}-gpu"}
+    ]
     wanted = claim(f"{name}-gpu", request())
     wanted["metadata"]["namespace"] = space
     return [one, wanted]
@@ -61,7 +75,11 @@ def near(*terms: Json) -> Json:
 
 def spread(app: str, key: str, skew: int = 1, **more: Any) -> list[Json]:
     selector = {"matchLabels": {"app": app}}
-    constraint = {"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule"}
+    constraint = {
+        "maxSkew": skew,
+        "topologyKey": key,
+        "whenUnsatisfiable": "DoNotSchedule",
+    }
     return [{**constraint, "labelSelector": selector, **more}]
 
 
@@ -70,19 +88,36 @@ def takes(cpu: str) -> list[Json]:
 
 
 def has_port(number: int, address: str = "") -> list[Json]:
-    port = {"hostPort": number, "containerPort": number, **({"hostIP": address} if address else {})}
+    port = {
+        "hostPort": number,
+        "containerPort": number,
+        **({"hostIP": address} if address else {}),
+    }
     return [{"name": "main", "image": "main", "ports": [port]}]
 
 
-def group(name: str, count: int | None = None, key: str = "", parent: str = "", kind: str = "PodGroup") -> Json:
+def group(
+    name: str,
+    count: int | None = None,
+    key: str = "",
+    parent: str = "",
+    kind: str = "PodGroup",
+) -> Json:
     field = "minCount" if kind == "PodGroup" else "minGroupCount"
-    spec: Json = {"schedulingPolicy": {"gang": {field: count}} if count else {"basic": {}}}
+    spec: Json = {
+        "schedulingPolicy": {"gang": {field: count}} if count else {"basic": {}}
+    }
     if key:
         spec["schedulingConstraints"] = {"topology": [{"key": key}]}
     if parent:
         spec["parentCompositePodGroupName"] = parent
     metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": kind, "metadata": metadata, "spec": spec}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": kind,
+        "metadata": metadata,
+        "spec": spec,
+    }
 
 
 def member(name: str, of: str, **more: Any) -> list[Json]:
@@ -98,7 +133,9 @@ class Case(NamedTuple):
     promise: dict[str, Any]
 
 
-def case(*objects: Json | list[Json], at: dict[str, str], rule: str = "", **promise: Any) -> Case:
+def case(
+    *objects: Json | list[Json], at: dict[str, str], rule: str = "", **promise: Any
+) -> Case:
     return Case(list(objects), at, rule, promise)
 
 
@@ -111,14 +148,35 @@ TO_WEB: dict[str, Any] = {"affinity": near(term("web"))}
 CASES = {
     # Where a pod may be.
     "no such pod": case(A, at={"p": "a"}, rule="pod default/p: is not there"),
-    "no such node": case(A, pod("p"), at={"p": "b"}, rule="pod default/p: there is no node b for it"),
-    "a node that is not chosen": case(A, B, pod("p"), at={"p": "b"}, rule="there is no node b", nodes=["a"]),
-    "a pod that is on another node": case(A, B, pod("p", on="a"), at={"p": "b"}, rule="is on node a already"),
-    "a pod with gates": case(A, pod("p", schedulingGates=[{"name": "x"}]), at={"p": "a"}, rule="has scheduling gates"),
-    "a pod twice": case(A, pod("p"), at={"p": "a", "default/p": "a"}, rule="gets a node 2 times"),
-    "another label": case(A, pod("p", nodeSelector={"rack": "2"}), at={"p": "a"}, rule="has no label rack=2"),
+    "no such node": case(
+        A, pod("p"), at={"p": "b"}, rule="pod default/p: there is no node b for it"
+    ),
+    "a node that is not chosen": case(
+        A, B, pod("p"), at={"p": "b"}, rule="there is no node b", nodes=["a"]
+    ),
+    "a pod that is on another node": case(
+        A, B, pod("p", on="a"), at={"p": "b"}, rule="is on node a already"
+    ),
+    "a pod with gates": case(
+        A,
+        pod("p", schedulingGates=[{"name": "x"}]),
+        at={"p": "a"},
+        rule="has scheduling gates",
+    ),
+    "a pod twice": case(
+        A, pod("p"), at={"p": "a", "default/p": "a"}, rule="gets a node 2 times"
+    ),
+    "another label": case(
+        A,
+        pod("p", nodeSelector={"rack": "2"}),
+        at={"p": "a"},
+        rule="has no label rack=2",
+    ),
     "an untolerated taint": case(
-        node("a", taints=[{"key": "k", "effect": "NoSchedule"}]), pod("p"), at={"p": "a"}, rule="does not tolerate"
+        node("a", taints=[{"key": "k", "effect": "NoSchedule"}]),
+        pod("p"),
+        at={"p": "a"},
+        rule="does not tolerate",
     ),
     "a taint that does not count": case(
         node("a", taints=[{"key": "k", "effect": "NoSchedule"}]),
@@ -137,7 +195,12 @@ CASES = {
         at={"p": "a"},
         rule="does not tolerate",
     ),
-    "a cordoned node": case(node("a", cordoned=True), pod("p"), at={"p": "a"}, rule="node a is unschedulable"),
+    "a cordoned node": case(
+        node("a", cordoned=True),
+        pod("p"),
+        at={"p": "a"},
+        rule="node a is unschedulable",
+    ),
     # Room.
     "too little CPU": case(
         node("a", cpu="2", pods="9"),
@@ -147,11 +210,20 @@ CASES = {
         rule="no room on node a: 2500 of cpu are requested, 2000 are there",
     ),
     "no CPU asked for on an overcommitted node": case(
-        node("a", cpu="1", pods="9"), pod("r", on="a", containers=takes("2")), pod("p"), at={"p": "a"}
+        node("a", cpu="1", pods="9"),
+        pod("r", on="a", containers=takes("2")),
+        pod("p"),
+        at={"p": "a"},
     ),
-    "a node that does not say what it has": case(A, pod("p", containers=takes("99")), at={"p": "a"}),
+    "a node that does not say what it has": case(
+        A, pod("p", containers=takes("99")), at={"p": "a"}
+    ),
     "too many pods": case(
-        node("a", pods="1"), pod("r", on="a"), pod("p"), at={"p": "a"}, rule="2 of pods are requested"
+        node("a", pods="1"),
+        pod("r", on="a"),
+        pod("p"),
+        at={"p": "a"},
+        rule="2 of pods are requested",
     ),
     "a resource that does not count": case(
         node("a", cpu="2", pods="9"),
@@ -181,24 +253,49 @@ CASES = {
         rule="keeps it away from pod default/r",
     ),
     "somebody who runs keeps it away": case(
-        A, pod("r", on="a", **AWAY_FROM_WEB), pod("p", app="web"), at={"p": "a"}, rule="anti-affinity of pod default/r"
+        A,
+        pod("r", on="a", **AWAY_FROM_WEB),
+        pod("p", app="web"),
+        at={"p": "a"},
+        rule="anti-affinity of pod default/r",
     ),
     "on another node than who runs": case(
-        A, B, pod("r", on="a", **AWAY_FROM_WEB), pod("s", on="b", app="web"), pod("p", app="web"), at={"p": "b"}
+        A,
+        B,
+        pod("r", on="a", **AWAY_FROM_WEB),
+        pod("s", on="b", app="web"),
+        pod("p", app="web"),
+        at={"p": "b"},
     ),
     "two of which one keeps away": case(
-        A, pod("p", app="web"), pod("q", **AWAY_FROM_WEB), at={"q": "a", "p": "a"}, rule="keeps it out of"
+        A,
+        pod("p", app="web"),
+        pod("q", **AWAY_FROM_WEB),
+        at={"q": "a", "p": "a"},
+        rule="keeps it out of",
     ),
-    "one who means itself": case(A, pod("p", app="web", **AWAY_FROM_WEB), at={"p": "a"}),
+    "one who means itself": case(
+        A, pod("p", app="web", **AWAY_FROM_WEB), at={"p": "a"}
+    ),
     "in another namespace": case(
-        A, pod("r", on="a", app="web", space="other"), pod("p", **AWAY_FROM_WEB), at={"p": "a"}
+        A,
+        pod("r", on="a", app="web", space="other"),
+        pod("p", **AWAY_FROM_WEB),
+        at={"p": "a"},
     ),
     "in a namespace that is selected": case(
         A,
         pod("r", on="a", app="web", space="other"),
         pod(
             "p",
-            affinity=apart(term("web", namespaceSelector={"matchLabels": {"kubernetes.io/metadata.name": "other"}})),
+            affinity=apart(
+                term(
+                    "web",
+                    namespaceSelector={
+                        "matchLabels": {"kubernetes.io/metadata.name": "other"}
+                    },
+                )
+            ),
         ),
         at={"p": "a"},
         rule="keeps it away from pod other/r",
@@ -210,13 +307,23 @@ CASES = {
         at={"p": "a"},
     ),
     "no domain, nobody too near": case(
-        BARE, pod("r", on="bare", app="web"), pod("p", affinity=apart(term("web", "rack"))), at={"p": "bare"}
+        BARE,
+        pod("r", on="bare", app="web"),
+        pod("p", affinity=apart(term("web", "rack"))),
+        at={"p": "bare"},
     ),
     # Affinity.
-    "nobody is near": case(A, pod("p", **TO_WEB), at={"p": "a"}, rule="nobody whom its affinity means"),
+    "nobody is near": case(
+        A, pod("p", **TO_WEB), at={"p": "a"}, rule="nobody whom its affinity means"
+    ),
     "the one who means itself": case(A, pod("p", app="web", **TO_WEB), at={"p": "a"}),
     "two who mean each other on two nodes": case(
-        A, B, pod("p", app="web", **TO_WEB), pod("q", app="web", **TO_WEB), at={"p": "a", "q": "b"}, rule="nobody whom"
+        A,
+        B,
+        pod("p", app="web", **TO_WEB),
+        pod("q", app="web", **TO_WEB),
+        at={"p": "a", "q": "b"},
+        rule="nobody whom",
     ),
     "two who need each other": case(
         A,
@@ -226,7 +333,10 @@ CASES = {
         rule="nobody whom its affinity means can have been near node a before it\npod default/q",
     ),
     "no label on the node": case(
-        BARE, pod("p", app="web", affinity=near(term("web", "rack"))), at={"p": "bare"}, rule="nobody whom"
+        BARE,
+        pod("p", app="web", affinity=near(term("web", "rack"))),
+        at={"p": "bare"},
+        rule="nobody whom",
     ),
     "another begins, whom nobody sees from there": case(
         A,
@@ -291,7 +401,11 @@ CASES = {
         B,
         pod("r", on="b", app="web"),
         pod("s", on="a", app="web"),
-        pod("p", app="web", topologySpreadConstraints=spread("web", "rack", minDomains=3)),
+        pod(
+            "p",
+            app="web",
+            topologySpreadConstraints=spread("web", "rack", minDomains=3),
+        ),
         at={"p": "a"},
         rule="2 in rack=1, but 0 are in the domain with the fewest",
     ),
@@ -299,19 +413,37 @@ CASES = {
         A,
         node("b", rack="2", taints=[{"key": "k", "effect": "NoSchedule"}]),
         pod("r", on="a", app="web"),
-        pod("p", app="web", topologySpreadConstraints=spread("web", "rack", nodeTaintsPolicy="Honor")),
+        pod(
+            "p",
+            app="web",
+            topologySpreadConstraints=spread("web", "rack", nodeTaintsPolicy="Honor"),
+        ),
         at={"p": "a"},
     ),
     "no label to spread by": case(
-        BARE, pod("p", topologySpreadConstraints=spread("web", "rack")), at={"p": "bare"}, rule="node has no label rack"
+        BARE,
+        pod("p", topologySpreadConstraints=spread("web", "rack")),
+        at={"p": "bare"},
+        rule="node has no label rack",
     ),
     # Groups.
     "half a gang": case(
-        A, group("g", 2), member("p", "g"), member("q", "g"), at={"p": "a"}, rule="1 pods have a node, 2 are needed"
+        A,
+        group("g", 2),
+        member("p", "g"),
+        member("q", "g"),
+        at={"p": "a"},
+        rule="1 pods have a node, 2 are needed",
     ),
-    "with one who runs": case(A, group("g", 2), member("r", "g", on="a"), member("p", "g"), at={"p": "a"}),
+    "with one who runs": case(
+        A, group("g", 2), member("r", "g", on="a"), member("p", "g"), at={"p": "a"}
+    ),
     "with one who is left to others": case(
-        A, group("g", 2), member("p", "g"), member("leader", "g", asks=False), at={"p": "a"}
+        A,
+        group("g", 2),
+        member("p", "g"),
+        member("leader", "g", asks=False),
+        at={"p": "a"},
     ),
     "nobody is left to others by the scheduler": case(
         A,
@@ -330,7 +462,13 @@ CASES = {
             "leader",
             "g",
             asks=False,
-            containers=[{"name": "main", "image": "main", "resources": {"limits": {"x.com/fpga": "1"}}}],
+            containers=[
+                {
+                    "name": "main",
+                    "image": "main",
+                    "resources": {"limits": {"x.com/fpga": "1"}},
+                }
+            ],
         ),
         at={"p": "a"},
         rule="2 are needed",
@@ -346,7 +484,13 @@ CASES = {
         rule="group default/g: its pods have to be in one domain of rack, but are in 1, 2",
     ),
     "another rack than who runs": case(
-        A, B, group("g", key="rack"), member("r", "g", on="a"), member("p", "g"), at={"p": "b"}, rule="are in 1, 2"
+        A,
+        B,
+        group("g", key="rack"),
+        member("r", "g", on="a"),
+        member("p", "g"),
+        at={"p": "b"},
+        rule="are in 1, 2",
     ),
     "racks that do not count": case(
         A,
@@ -365,7 +509,11 @@ CASES = {
         features=ALL_FEATURES.switched({"GenericWorkload": False}),
     ),
     "a group that is missing": case(
-        A, member("p", "g"), member("q", "g"), at={"p": "a"}, rule="group default/g: 1 pods are placed, and 1 are not"
+        A,
+        member("p", "g"),
+        member("q", "g"),
+        at={"p": "a"},
+        rule="group default/g: 1 pods are placed, and 1 are not",
     ),
     "a group that the scheduler does not find": case(
         A, member("p", "g"), at={"p": "a"}, rule="it was not found", **IN_ORDER
@@ -422,7 +570,11 @@ CASES = {
         rule="group default/root: its pods have to be in one domain of rack",
     ),
     "no group above": case(
-        A, group("g", 1, parent="root"), member("p", "g"), at={"p": "a"}, rule="default/root was not found"
+        A,
+        group("g", 1, parent="root"),
+        member("p", "g"),
+        at={"p": "a"},
+        rule="default/root was not found",
     ),
     "groups in a circle": case(
         A,
@@ -448,22 +600,37 @@ def bindings_of(one: Case) -> list[Binding]:
 
 
 def promise_of(one: Case) -> Promise:
-    given = [known["metadata"]["name"] for known in one.objects if isinstance(known, dict) and known["kind"] == "Node"]
+    given = [
+        known["metadata"]["name"]
+        for known in one.objects
+        if isinstance(known, dict) and known["kind"] == "Node"
+    ]
     return Promise(**{"nodes": given, **one.promise})
 
 
 def test_a_claim_is_used_where_it_was_allocated() -> None:
     held = allocated("p-gpu", {"device": "gpu-0"})
-    home = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}
+    home = {
+        "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]
+    }
     held["status"]["allocation"]["nodeSelector"] = {"nodeSelectorTerms": [home]}
     given = cluster(A, B, device_class(), pod("p")[0], held)
-    assert violations(given, [Binding(ClaimKey("default", "p"), "b")], Promise(["a", "b"])) == []
-    found = violations(given, [Binding(ClaimKey("default", "p"), "a")], Promise(["a", "b"]))
-    assert found == ["pod default/p: its claim default/p-gpu is allocated, and not for node a"]
+    assert (
+        violations(given, [Binding(ClaimKey("default", "p"), "b")], Promise(["a", "b"]))
+        == []
+    )
+    found = violations(
+        given, [Binding(ClaimKey("default", "p"), "a")], Promise(["a", "b"])
+    )
+    assert found == [
+        "pod default/p: its claim default/p-gpu is allocated, and not for node a"
+    ]
 
 
 def test_what_is_broken_is_an_error_with_every_violation() -> None:
     given = cluster(A, pod("p", nodeSelector={"rack": "2"}), pod("q", **TO_WEB))
     bindings = [Binding(ClaimKey("default", name), "a") for name in "pq"]
-    with pytest.raises(CheckError, match=r"has no label rack=2.*\n.*nobody whom its affinity means"):
+    with pytest.raises(
+        CheckError, match=r"has no label rack=2.*\n.*nobody whom its affinity means"
+    ):
         check_objects(given, bindings, Promise(["a"]))

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from check.problem.scene import BASE, Edit, Scene
 from dralloc.check import violations
-from dralloc.errors import AllocationError
+from dralloc.objects.errors import AllocationError
 from dralloc.problem import Charge
-from dralloc.solution import Grant, Placement
+from dralloc.problem.solution import Grant, Placement
 from strategies import TableEligibility
 
 __all__ = [
@@ -65,7 +65,8 @@ def placement(demand: int, **changes: Any) -> Edit:
 
     def edit(scene: Scene) -> Scene:
         placements = [
-            replace(known, **changes) if known.demand == demand else known for known in scene.solution.placements
+            replace(known, **changes) if known.demand == demand else known
+            for known in scene.solution.placements
         ]
         return scene.edited(solution(placements=tuple(placements)))
 
@@ -81,7 +82,9 @@ def without(*demands: int) -> Edit:
     """Leave demands unplaced, and say nothing about the objective."""
 
     def edit(scene: Scene) -> Scene:
-        kept = tuple(known for known in scene.solution.placements if known.demand not in demands)
+        kept = tuple(
+            known for known in scene.solution.placements if known.demand not in demands
+        )
         return scene.edited(solution(placements=kept, tiers=()))
 
     return edit
@@ -92,7 +95,9 @@ def plus(demand: int, node: int, *grants: tuple[int, int, int]) -> Edit:
 
     def edit(scene: Scene) -> Scene:
         more = Placement(demand, node, (tuple(Grant(*grant) for grant in grants),))
-        return scene.edited(solution(placements=(*scene.solution.placements, more), tiers=()))
+        return scene.edited(
+            solution(placements=(*scene.solution.placements, more), tiers=())
+        )
 
     return edit
 
@@ -104,12 +109,17 @@ def sharing(demand: int, other: int, *grants: tuple[int, int, int]) -> Edit:
         demands = scene.problem.demands
         claims = (*demands[demand].claims, demands[other].claims[0])
         placements = tuple(
-            replace(known, grants=(*known.grants, tuple(Grant(*grant) for grant in grants)))
+            replace(
+                known, grants=(*known.grants, tuple(Grant(*grant) for grant in grants))
+            )
             if known.demand == demand
             else known
             for known in scene.solution.placements
         )
-        return scene.edited(_element("demands", demand, {"claims": claims}), solution(placements=placements))
+        return scene.edited(
+            _element("demands", demand, {"claims": claims}),
+            solution(placements=placements),
+        )
 
     return edit
 
@@ -146,7 +156,9 @@ def watts(free: int) -> Edit:
 def claim(demand: int, **changes: Any) -> Edit:
     """Change fields of a demand's only claim."""
     return lambda scene: _element(
-        "demands", demand, {"claims": (replace(scene.problem.demands[demand].claims[0], **changes),)}
+        "demands",
+        demand,
+        {"claims": (replace(scene.problem.demands[demand].claims[0], **changes),)},
     )(scene)
 
 
@@ -156,7 +168,9 @@ def asks(demand: int, request: int, **changes: Any) -> Edit:
     def edit(scene: Scene) -> Scene:
         requests = list(scene.problem.demands[demand].claims[0].requests)
         first, *others = requests[request].alternatives
-        requests[request] = replace(requests[request], alternatives=(replace(first, **changes), *others))
+        requests[request] = replace(
+            requests[request], alternatives=(replace(first, **changes), *others)
+        )
         return scene.edited(claim(demand, requests=tuple(requests)))
 
     return edit
@@ -189,7 +203,13 @@ def refuses(alternative: int, device: int) -> Edit:
 
     def edit(scene: Scene) -> Scene:
         table = _table(scene)
-        return scene.edited(problem(eligibility=replace(table, refused=table.refused | {(alternative, device)})))
+        return scene.edited(
+            problem(
+                eligibility=replace(
+                    table, refused=table.refused | {(alternative, device)}
+                )
+            )
+        )
 
     return edit
 
@@ -212,4 +232,6 @@ def _table(scene: Scene) -> TableEligibility:
 
 def usage(**changes: Any) -> Edit:
     """Change fields of the usage."""
-    return lambda scene: scene.edited(problem(usage=replace(scene.problem.usage, **changes)))
+    return lambda scene: scene.edited(
+        problem(usage=replace(scene.problem.usage, **changes))
+    )

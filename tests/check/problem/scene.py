@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dralloc.names import ClaimKey, DeviceID, PoolID, RequestName
+from dralloc.objects.names import ClaimKey, DeviceID, PoolID, RequestName
 from dralloc.problem import (
     Alternative,
     Capacity,
@@ -40,10 +40,23 @@ from dralloc.problem import (
     Scalar,
     Usage,
 )
-from dralloc.solution import Grant, Placement, Solution, Tier
+from dralloc.problem.solution import Grant, Placement, Solution, Tier
 from strategies import TableEligibility
 
-__all__ = ["BASE", "EVERY", "LATE", "LINK", "NIC_0", "NIC_1", "NUMA", "TRAIN", "WATCH", "Edit", "Scene", "numa"]
+__all__ = [
+    "BASE",
+    "EVERY",
+    "LATE",
+    "LINK",
+    "NIC_0",
+    "NIC_1",
+    "NUMA",
+    "TRAIN",
+    "WATCH",
+    "Edit",
+    "Scene",
+    "numa",
+]
 
 DRIVER = "example.com"
 NUMA = "example.com/numa"
@@ -73,20 +86,47 @@ def numa(*numbers: int) -> dict[str, frozenset[Scalar]]:
 
 def _gpu(index: int, node: str, name: str, on: int) -> Device:
     group = 0 if node == "node-a" else 1
-    return Device(DeviceID(DRIVER, node, name), index, group, False, {}, ((group, 2),), numa(on), None)
+    return Device(
+        DeviceID(DRIVER, node, name),
+        index,
+        group,
+        False,
+        {},
+        ((group, 2),),
+        numa(on),
+        None,
+    )
 
 
-def _nic(index: int, name: str, attributes: dict[str, frozenset[Scalar]], nodes: frozenset[int] | None) -> Device:
+def _nic(
+    index: int,
+    name: str,
+    attributes: dict[str, frozenset[Scalar]],
+    nodes: frozenset[int] | None,
+) -> Device:
     capacity = {"bandwidth": Capacity("bandwidth", 10)}
-    return Device(DeviceID(DRIVER, "fabric", name), index, 2, True, capacity, ((2, 5),), attributes, nodes)
+    return Device(
+        DeviceID(DRIVER, "fabric", name),
+        index,
+        2,
+        True,
+        capacity,
+        ((2, 5),),
+        attributes,
+        nodes,
+    )
 
 
-def _demand(name: str, *requests: Request, constraints: tuple[Constraint, ...] = (), **more: Any) -> Demand:
+def _demand(
+    name: str, *requests: Request, constraints: tuple[Constraint, ...] = (), **more: Any
+) -> Demand:
     claim = Claim(ClaimKey("default", name), f"uid-{name}", requests, constraints)
     return Demand(ClaimKey("default", f"pod-{name}"), (claim,), **more)
 
 
-def _exactly(index: int, name: str, count: int | None = 1, *, admin: bool = False) -> Request:
+def _exactly(
+    index: int, name: str, count: int | None = 1, *, admin: bool = False
+) -> Request:
     return Request(name, (Alternative(index, RequestName(name), 0, count, admin),))
 
 
@@ -108,14 +148,29 @@ def _problem() -> Problem:
             ),
             _demand("watch", _exactly(3, "gpu", admin=True), nodes=(0,)),
             _demand(
-                "every", _exactly(4, "gpu", None), constraints=(Constraint(ConstraintKind.DISTINCT, NUMA),), gang="g"
+                "every",
+                _exactly(4, "gpu", None),
+                constraints=(Constraint(ConstraintKind.DISTINCT, NUMA),),
+                gang="g",
             ),
             _demand("link", _exactly(5, "nic"), gang="g"),
             _demand("late", _exactly(6, "gpu")),
         ),
         nodes=(
-            Node("node-a", (fabric, PoolAccess(PoolID(DRIVER, "node-a"), PoolState.USABLE, (0, 1, 2)))),
-            Node("node-b", (fabric, PoolAccess(PoolID(DRIVER, "node-b"), PoolState.USABLE, (3, 4)))),
+            Node(
+                "node-a",
+                (
+                    fabric,
+                    PoolAccess(PoolID(DRIVER, "node-a"), PoolState.USABLE, (0, 1, 2)),
+                ),
+            ),
+            Node(
+                "node-b",
+                (
+                    fabric,
+                    PoolAccess(PoolID(DRIVER, "node-b"), PoolState.USABLE, (3, 4)),
+                ),
+            ),
         ),
         devices=(
             _gpu(0, "node-a", "gpu-0", 0),
@@ -147,7 +202,9 @@ BASE = Scene(
     _problem(),
     Solution(
         placements=(
-            Placement(TRAIN, 0, ((Grant(0, 0, 0), Grant(0, 0, 1), Grant(1, 0, NIC_0)),)),
+            Placement(
+                TRAIN, 0, ((Grant(0, 0, 0), Grant(0, 0, 1), Grant(1, 0, NIC_0)),)
+            ),
             Placement(WATCH, 0, ((Grant(0, 0, 0),),)),
             Placement(EVERY, 1, ((Grant(0, 0, 3), Grant(0, 0, 4)),)),
             Placement(LINK, 1, ((Grant(0, 0, NIC_0),),)),

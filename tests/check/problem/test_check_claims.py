@@ -24,10 +24,28 @@ from check.problem.edits import (
     watts,
     without,
 )
-from check.problem.scene import BASE, EVERY, LINK, NIC_0, NIC_1, NUMA, TRAIN, WATCH, Edit, numa
+from check.problem.scene import (
+    BASE,
+    EVERY,
+    LINK,
+    NIC_0,
+    NIC_1,
+    NUMA,
+    TRAIN,
+    WATCH,
+    Edit,
+    numa,
+)
 from dralloc.check import violations
-from dralloc.errors import FatalError
-from dralloc.problem import MAX_RESULTS, Capacity, Charge, Constraint, ConstraintKind, PoolState
+from dralloc.objects.errors import FatalError
+from dralloc.problem import (
+    MAX_RESULTS,
+    Capacity,
+    Charge,
+    Constraint,
+    ConstraintKind,
+    PoolState,
+)
 
 MATCH, DISTINCT = ConstraintKind.MATCH, ConstraintKind.DISTINCT
 WIDE_NIC = device(NIC_0, capacity={"bandwidth": Capacity("bandwidth", 999)})
@@ -52,19 +70,32 @@ def constrained(kind: ConstraintKind, *requests: str) -> Edit:
 def two_gpu_requests(*, admin: bool) -> Edit:
     """Let watch ask twice for a gpu."""
     request = BASE.problem.demands[WATCH].claims[0].requests[0]
-    again = replace(request, name="again", alternatives=(replace(request.alternatives[0], index=6),))
+    again = replace(
+        request, name="again", alternatives=(replace(request.alternatives[0], index=6),)
+    )
     return lambda scene: scene.edited(
-        claim(WATCH, requests=(request, again)), asks(WATCH, 0, admin=admin), asks(WATCH, 1, admin=admin)
+        claim(WATCH, requests=(request, again)),
+        asks(WATCH, 0, admin=admin),
+        asks(WATCH, 1, admin=admin),
     )
 
 
 REQUESTS = {
     "not in order": broken(
-        gets(TRAIN, (1, 0, NIC_0), (0, 0, 0), (0, 0, 1)), rule="train: results are not in the order"
+        gets(TRAIN, (1, 0, NIC_0), (0, 0, 0), (0, 0, 1)),
+        rule="train: results are not in the order",
     ),
-    "interleaved": broken(gets(TRAIN, (0, 0, 0), (1, 0, NIC_0), (0, 0, 1)), rule="train: results are not in the order"),
-    "forgotten": broken(gets(TRAIN, (0, 0, 0), (0, 0, 1)), rule="request nic: served by 0 alternatives instead of one"),
-    "nothing for all": broken(gets(EVERY), rule="every: request gpu: served by 0 alternatives instead of one"),
+    "interleaved": broken(
+        gets(TRAIN, (0, 0, 0), (1, 0, NIC_0), (0, 0, 1)),
+        rule="train: results are not in the order",
+    ),
+    "forgotten": broken(
+        gets(TRAIN, (0, 0, 0), (0, 0, 1)),
+        rule="request nic: served by 0 alternatives instead of one",
+    ),
+    "nothing for all": broken(
+        gets(EVERY), rule="every: request gpu: served by 0 alternatives instead of one"
+    ),
     "two alternatives": broken(
         NIC_1_EVERYWHERE,
         watts(14),
@@ -72,15 +103,24 @@ REQUESTS = {
         NO_TIERS,
         rule="claim default/train: request nic: served by 2 alternatives instead of one",
     ),
-    "too few": broken(gets(TRAIN, (0, 0, 0), (1, 0, NIC_0)), rule="train: request gpu: 1 devices instead of 2"),
-    "too many": broken(gets(WATCH, (0, 0, 0), (0, 0, 1)), rule="watch: request gpu: 2 devices instead of 1"),
+    "too few": broken(
+        gets(TRAIN, (0, 0, 0), (1, 0, NIC_0)),
+        rule="train: request gpu: 1 devices instead of 2",
+    ),
+    "too many": broken(
+        gets(WATCH, (0, 0, 0), (0, 0, 1)),
+        rule="watch: request gpu: 2 devices instead of 1",
+    ),
 }
 DEVICES = {
     "of another node": broken(
-        gets(WATCH, (0, 0, 3)), rule="request gpu: device example.com/node-b/gpu-0: in no usable pool of node node-a"
+        gets(WATCH, (0, 0, 3)),
+        rule="request gpu: device example.com/node-b/gpu-0: in no usable pool of node node-a",
     ),
     "of an unusable pool": broken(
-        without(TRAIN), pool(0, 1, state=PoolState.INCOMPLETE), rule="gpu-0: in no usable pool of node node-a"
+        without(TRAIN),
+        pool(0, 1, state=PoolState.INCOMPLETE),
+        rule="gpu-0: in no usable pool of node node-a",
     ),
     "out of reach": broken(
         gets(TRAIN, (0, 0, 0), (0, 0, 1), (1, 1, NIC_1)),
@@ -89,11 +129,21 @@ DEVICES = {
         NO_TIERS,
         rule="request nic/slow: device example.com/fabric/nic-1: not reachable from node node-a",
     ),
-    "not selected": broken(selects(5, NIC_0, False), rule="request nic: device example.com/fabric/nic-0: not selected"),
-    "selector fails": broken(selects(5, NIC_0, FatalError("no such key")), rule="nic-0: not selected: no such key"),
-    "tainted": broken(refuses(5, NIC_0), rule="request nic: device example.com/fabric/nic-0: does not admit"),
+    "not selected": broken(
+        selects(5, NIC_0, False),
+        rule="request nic: device example.com/fabric/nic-0: not selected",
+    ),
+    "selector fails": broken(
+        selects(5, NIC_0, FatalError("no such key")),
+        rule="nic-0: not selected: no such key",
+    ),
+    "tainted": broken(
+        refuses(5, NIC_0),
+        rule="request nic: device example.com/fabric/nic-0: does not admit",
+    ),
     "cannot be charged": broken(
-        charges(3, 0, None), rule="request gpu: device example.com/node-a/gpu-0: lacks a requested capacity"
+        charges(3, 0, None),
+        rule="request gpu: device example.com/node-a/gpu-0: lacks a requested capacity",
     ),
     "share twice in a request": broken(
         WIDE_NIC,
@@ -111,13 +161,17 @@ DEVICES = {
 }
 EVERYTHING = {
     "one is missing": broken(
-        gets(EVERY, (0, 0, 3)), rule="all devices, but matching device example.com/node-b/gpu-1 is missing"
+        gets(EVERY, (0, 0, 3)),
+        rule="all devices, but matching device example.com/node-b/gpu-1 is missing",
     ),
     "a share is missing": broken(
-        *ALL_NICS, rule="link: request nic: all devices, but matching device example.com/fabric/nic-1 is missing"
+        *ALL_NICS,
+        rule="link: request nic: all devices, but matching device example.com/fabric/nic-1 is missing",
     ),
     "a share with room beside later demands is missing": broken(
-        *ALL_NICS, *ONLY_NIC_1, rule="all devices, but matching device example.com/fabric/nic-0 is missing"
+        *ALL_NICS,
+        *ONLY_NIC_1,
+        rule="all devices, but matching device example.com/fabric/nic-0 is missing",
     ),
     "a share that only its own demand fills is missing": broken(
         *ALL_NICS,
@@ -128,7 +182,10 @@ EVERYTHING = {
         rule="all devices, but matching device example.com/fabric/nic-0 is missing",
     ),
     "a share that only another's admin access fills is missing": broken(
-        *ALL_NICS, *ONLY_NIC_1, *WATCHED_NIC, rule="matching device example.com/fabric/nic-0 is missing"
+        *ALL_NICS,
+        *ONLY_NIC_1,
+        *WATCHED_NIC,
+        rule="matching device example.com/fabric/nic-0 is missing",
     ),
     "a share is missing for admin access": broken(
         *ALL_NICS,
@@ -145,9 +202,15 @@ EVERYTHING = {
         pool(1, 0, state=PoolState.INVALID, devices=(), reason="duplicate device"),
         rule="every: request gpu: all devices, but pool example.com/fabric is invalid: duplicate device",
     ),
-    "one is held": broken(usage(held=frozenset({2, 4})), rule="gpu-1: held by an allocated claim"),
-    "one is tainted": broken(refuses(4, 4), rule="device example.com/node-b/gpu-1: does not admit"),
-    "one too many": broken(selects(4, 4, False), rule="device example.com/node-b/gpu-1: not selected"),
+    "one is held": broken(
+        usage(held=frozenset({2, 4})), rule="gpu-1: held by an allocated claim"
+    ),
+    "one is tainted": broken(
+        refuses(4, 4), rule="device example.com/node-b/gpu-1: does not admit"
+    ),
+    "one too many": broken(
+        selects(4, 4, False), rule="device example.com/node-b/gpu-1: not selected"
+    ),
 }
 CONSTRAINTS = {
     "match: different": broken(
@@ -155,10 +218,12 @@ CONSTRAINTS = {
         rule="matchAttribute example.com/numa: violated by example.com/node-a/gpu-0 (0), example.com/node-a/gpu-1 (1)",
     ),
     "match: lacking": broken(
-        device(1, attributes={}), rule="gpu-1: matchAttribute: lacks the attribute example.com/numa"
+        device(1, attributes={}),
+        rule="gpu-1: matchAttribute: lacks the attribute example.com/numa",
     ),
     "match: of another type": broken(
-        device(NIC_0, attributes={NUMA: frozenset({("string", "0")})}), rule="train: matchAttribute example.com/numa"
+        device(NIC_0, attributes={NUMA: frozenset({("string", "0")})}),
+        rule="train: matchAttribute example.com/numa",
     ),
     "match: only in pairs": broken(
         device(0, attributes=numa(0, 1)),
@@ -166,20 +231,30 @@ CONSTRAINTS = {
         device(NIC_0, attributes=numa(0, 2)),
         rule="train: matchAttribute example.com/numa: violated",
     ),
-    "match: cannot be compared": broken(device(0, attributes=numa()), rule="train: matchAttribute example.com/numa"),
+    "match: cannot be compared": broken(
+        device(0, attributes=numa()), rule="train: matchAttribute example.com/numa"
+    ),
     "match: of a subrequest": broken(
-        constrained(MATCH, "gpu", "nic/fast"), device(NIC_0, attributes=numa(1)), rule="train: matchAttribute"
+        constrained(MATCH, "gpu", "nic/fast"),
+        device(NIC_0, attributes=numa(1)),
+        rule="train: matchAttribute",
     ),
     "distinct: equal": broken(
         constrained(DISTINCT, "gpu"),
         rule="train: distinctAttribute example.com/numa: violated by example.com/node-a/gpu-0 (0), example.com/node-a",
     ),
     "distinct: overlapping": broken(
-        constrained(DISTINCT), device(1, attributes=numa(2)), rule="train: distinctAttribute example.com/numa: violated"
+        constrained(DISTINCT),
+        device(1, attributes=numa(2)),
+        rule="train: distinctAttribute example.com/numa: violated",
     ),
-    "distinct: lacking": broken(device(4, attributes={}), rule="gpu-1: distinctAttribute: lacks the attribute"),
+    "distinct: lacking": broken(
+        device(4, attributes={}), rule="gpu-1: distinctAttribute: lacks the attribute"
+    ),
     "distinct: two cannot be compared": broken(
-        device(3, attributes=numa()), device(4, attributes=numa()), rule="every: distinctAttribute example.com/numa"
+        device(3, attributes=numa()),
+        device(4, attributes=numa()),
+        rule="every: distinctAttribute example.com/numa",
     ),
     "distinct: a share twice": broken(
         WIDE_NIC,
@@ -203,16 +278,25 @@ VALID: dict[str, tuple[Edit, ...]] = {
         gets(WATCH, (0, 0, NIC_0), (1, 0, NIC_0)),
     ),
     "all": (*ALL_NICS, watts(14), gets(LINK, (0, 0, NIC_0), (0, 0, NIC_1))),
-    "all but a full one": (*ALL_NICS, device(NIC_1, capacity={"bandwidth": Capacity("bandwidth", 1)})),
+    "all but a full one": (
+        *ALL_NICS,
+        device(NIC_1, capacity={"bandwidth": Capacity("bandwidth", 1)}),
+    ),
     "all but one that other demands fill": (
         *ALL_NICS,
         *ONLY_NIC_1,
         charges(5, NIC_0, Charge((("bandwidth", 3),))),
     ),
     "all but one that lacks the capacity": (*ALL_NICS, charges(5, NIC_1, None)),
-    "all but one whose selector fails": (*ALL_NICS, selects(5, NIC_1, FatalError("no such key"))),
+    "all but one whose selector fails": (
+        *ALL_NICS,
+        selects(5, NIC_1, FatalError("no such key")),
+    ),
     "all but one out of reach": (*ALL_NICS, device(NIC_1, nodes=frozenset({0}))),
-    "match of one that cannot be compared": (constrained(MATCH, "nic"), device(NIC_0, attributes=numa())),
+    "match of one that cannot be compared": (
+        constrained(MATCH, "nic"),
+        device(NIC_0, attributes=numa()),
+    ),
     "match of nothing": (constrained(MATCH, "nic/slow"), device(NIC_0, attributes={})),
     "distinct beside one that cannot be compared": (device(3, attributes=numa()),),
 }
@@ -233,7 +317,11 @@ def test_valid_claim_is_accepted(edits: tuple[Edit, ...]) -> None:
 def test_a_claim_gets_no_more_devices_than_its_status_can_list(more: int) -> None:
     number = MAX_RESULTS + more
     gpus = tuple(
-        replace(BASE.problem.devices[0], id=BASE.problem.devices[0].id._replace(device=f"gpu-{slot}"), slot=slot)
+        replace(
+            BASE.problem.devices[0],
+            id=BASE.problem.devices[0].id._replace(device=f"gpu-{slot}"),
+            slot=slot,
+        )
         for slot in range(10, 10 + number)
     )
     indices = range(7, 7 + number)

@@ -2,21 +2,50 @@ from __future__ import annotations
 
 import pytest
 
-from check.problem.edits import Broken, asks, broken, charges, claim, gets, only_violation, placement, plus, without
+from check.problem.edits import (
+    Broken,
+    asks,
+    broken,
+    charges,
+    claim,
+    gets,
+    only_violation,
+    placement,
+    plus,
+    without,
+)
 from check.problem.scene import EVERY, LINK, NIC_0, TRAIN, WATCH
 from dralloc.problem import Charge
 
 BROKEN = {
-    "no such demand": broken(plus(9, 0), rule="placement 4: there is no demand 9, only 5"),
+    "no such demand": broken(
+        plus(9, 0), rule="placement 4: there is no demand 9, only 5"
+    ),
     "negative demand": broken(plus(-1, 0), rule="placement 4: there is no demand -1"),
-    "no such node": broken(placement(TRAIN, node=2), rule="demand default/pod-train: there is no node 2, only 2"),
+    "no such node": broken(
+        placement(TRAIN, node=2),
+        rule="demand default/pod-train: there is no node 2, only 2",
+    ),
     "negative node": broken(placement(TRAIN, node=-1), rule="there is no node -1"),
-    "no claims": broken(placement(LINK, grants=()), rule="pod-link: grants for 0 claims, but it has 1"),
-    "too many claims": broken(placement(LINK, grants=((), ())), rule="grants for 2 claims, but it has 1"),
-    "no such request": broken(gets(LINK, (1, 0, NIC_0)), rule="claim default/link: there is no request 1, only 1"),
-    "no such alternative": broken(gets(LINK, (0, 1, NIC_0)), rule="request nic: there is no alternative 1, only 1"),
-    "no such device": broken(gets(LINK, (0, 0, 7)), rule="claim default/link: there is no device 7, only 7"),
-    "negative device": broken(gets(LINK, (0, 0, -2)), rule="claim default/link: there is no device -2"),
+    "no claims": broken(
+        placement(LINK, grants=()), rule="pod-link: grants for 0 claims, but it has 1"
+    ),
+    "too many claims": broken(
+        placement(LINK, grants=((), ())), rule="grants for 2 claims, but it has 1"
+    ),
+    "no such request": broken(
+        gets(LINK, (1, 0, NIC_0)),
+        rule="claim default/link: there is no request 1, only 1",
+    ),
+    "no such alternative": broken(
+        gets(LINK, (0, 1, NIC_0)), rule="request nic: there is no alternative 1, only 1"
+    ),
+    "no such device": broken(
+        gets(LINK, (0, 0, 7)), rule="claim default/link: there is no device 7, only 7"
+    ),
+    "negative device": broken(
+        gets(LINK, (0, 0, -2)), rule="claim default/link: there is no device -2"
+    ),
     "demand twice": broken(
         without(TRAIN),
         plus(LINK, 1, (0, 0, NIC_0)),
@@ -35,10 +64,12 @@ BROKEN = {
     ),
     "half a gang": broken(without(EVERY), rule="gang g: 1 of 2 demands placed"),
     "claim with defect": broken(
-        claim(LINK, defect="no class"), rule="claim default/link: allocated in spite of its defect: no class"
+        claim(LINK, defect="no class"),
+        rule="claim default/link: allocated in spite of its defect: no class",
     ),
     "alternative with defect": broken(
-        asks(TRAIN, 1, defect="no class"), rule="request nic/fast: allocated in spite of its defect: no class"
+        asks(TRAIN, 1, defect="no class"),
+        rule="request nic/fast: allocated in spite of its defect: no class",
     ),
 }
 

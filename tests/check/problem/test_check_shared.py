@@ -22,7 +22,17 @@ from check.problem.edits import (
     watts,
     without,
 )
-from check.problem.scene import BASE, EVERY, LATE, LINK, NIC_0, NIC_1, TRAIN, WATCH, Edit
+from check.problem.scene import (
+    BASE,
+    EVERY,
+    LATE,
+    LINK,
+    NIC_0,
+    NIC_1,
+    TRAIN,
+    WATCH,
+    Edit,
+)
 from dralloc.check import violations
 from dralloc.problem import Capacity, Charge
 
@@ -32,7 +42,12 @@ def link_takes(bandwidth: int, index: int = NIC_0) -> Edit:
 
 
 SECOND_GPU_0 = (
-    problem(devices=(*BASE.problem.devices, replace(BASE.problem.devices[0], group=1, consumes=((1, 1),)))),
+    problem(
+        devices=(
+            *BASE.problem.devices,
+            replace(BASE.problem.devices[0], group=1, consumes=((1, 1),)),
+        )
+    ),
     pool(0, 1, devices=(0, 1, 2)),
 )
 """While node-a's pool is updated, gpu-0 has a second version, which takes one of node-b's slices."""
@@ -45,7 +60,9 @@ SECOND_NIC_0 = (
     gets(LINK, (0, 0, 7)),
 )
 """While the fabric's pool is updated, node-b sees a version of nic-0 with less bandwidth, and link gets that."""
-OVERDRAWN = problem(counters=(*BASE.problem.counters, replace(BASE.problem.counters[2], free=-1)))
+OVERDRAWN = problem(
+    counters=(*BASE.problem.counters, replace(BASE.problem.counters[2], free=-1))
+)
 """One more counter in the fabric's group, of which allocated claims hold more than there is."""
 
 DEVICES = {
@@ -72,9 +89,13 @@ DEVICES = {
     ),
 }
 CAPACITIES = {
-    "too much in all": broken(link_takes(3), rule="example.com/fabric/nic-0: capacity bandwidth: 11n taken of 10n"),
+    "too much in all": broken(
+        link_takes(3),
+        rule="example.com/fabric/nic-0: capacity bandwidth: 11n taken of 10n",
+    ),
     "too much on top": broken(
-        usage(consumed={NIC_0: {"bandwidth": 3}}), rule="nic-0: capacity bandwidth: 11n taken of 10n"
+        usage(consumed={NIC_0: {"bandwidth": 3}}),
+        rule="nic-0: capacity bandwidth: 11n taken of 10n",
     ),
     "too much with admin access": broken(
         asks(LINK, 0, admin=True),
@@ -99,7 +120,8 @@ CAPACITIES = {
         rule="device example.com/fabric/nic-0: capacity bandwidth: 4n taken of 3n",
     ),
     "unknown": broken(
-        charges(5, NIC_0, Charge((("slots", 1),))), rule="nic-0: charged 1n of a capacity slots that it lacks"
+        charges(5, NIC_0, Charge((("slots", 1),))),
+        rule="nic-0: charged 1n of a capacity slots that it lacks",
     ),
 }
 COUNTERS = {
@@ -109,9 +131,12 @@ COUNTERS = {
         "by example.com/node-a/gpu-0, example.com/node-a/gpu-1",
     ),
     "by request": broken(
-        watts(5), rule="counter example.com/fabric/shared/watts: 6n charged, 5n free: by example.com/fabric/nic-0"
+        watts(5),
+        rule="counter example.com/fabric/shared/watts: 6n charged, 5n free: by example.com/fabric/nic-0",
     ),
-    "by both": broken(gets(LINK, (0, 0, NIC_1)), watts(10), rule="shared/watts: 11n charged, 10n free"),
+    "by both": broken(
+        gets(LINK, (0, 0, NIC_1)), watts(10), rule="shared/watts: 11n charged, 10n free"
+    ),
     "incompatible": broken(
         device(0, compatibility=((0, frozenset({"a"})),)),
         device(1, compatibility=((0, frozenset({"b", "c"})),)),
@@ -127,7 +152,11 @@ COUNTERS = {
 }
 BROKEN = {
     f"{kind}: {name}": case
-    for kind, cases in {"device": DEVICES, "capacity": CAPACITIES, "counter": COUNTERS}.items()
+    for kind, cases in {
+        "device": DEVICES,
+        "capacity": CAPACITIES,
+        "counter": COUNTERS,
+    }.items()
     for name, case in cases.items()
 }
 VALID: dict[str, tuple[Edit, ...]] = {
@@ -135,8 +164,15 @@ VALID: dict[str, tuple[Edit, ...]] = {
     "nothing": (without(TRAIN, WATCH, EVERY, LINK),),
     "admin access to a held device": (gets(WATCH, (0, 0, 2)),),
     "admin access to overdrawn counters": (without(TRAIN), counter(0, free=-1)),
-    "admin access charges no counters": (asks(LINK, 0, admin=True), gets(LINK, (0, 0, NIC_1)), watts(3)),
-    "admin access leaves capacity to other demands": (asks(LINK, 0, admin=True), link_takes(8)),
+    "admin access charges no counters": (
+        asks(LINK, 0, admin=True),
+        gets(LINK, (0, 0, NIC_1)),
+        watts(3),
+    ),
+    "admin access leaves capacity to other demands": (
+        asks(LINK, 0, admin=True),
+        link_takes(8),
+    ),
     "shares stay open in an overdrawn group": (OVERDRAWN,),
     "opened by the first of new shares": (gets(LINK, (0, 0, NIC_1)), watts(11)),
     "capacity that a version with more has left": SECOND_NIC_0,

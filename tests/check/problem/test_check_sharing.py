@@ -2,10 +2,31 @@ from __future__ import annotations
 
 import pytest
 
-from check.problem.edits import Broken, broken, claim, device, gets, only_violation, sharing, solution, usage, watts
-from check.problem.scene import BASE, EVERY, LATE, LINK, NIC_0, NIC_1, TRAIN, WATCH, Edit
+from check.problem.edits import (
+    Broken,
+    broken,
+    claim,
+    device,
+    gets,
+    only_violation,
+    sharing,
+    solution,
+    usage,
+    watts,
+)
+from check.problem.scene import (
+    BASE,
+    EVERY,
+    LATE,
+    LINK,
+    NIC_0,
+    NIC_1,
+    TRAIN,
+    WATCH,
+    Edit,
+)
 from dralloc.check import violations
-from dralloc.solution import Tier
+from dralloc.problem.solution import Tier
 
 BROKEN = {
     "granted twice": broken(
@@ -20,7 +41,8 @@ BROKEN = {
         rule="claim default/link: shared by default/pod-train, default/pod-link, but granted with none of them",
     ),
     "left to a demand that is not placed": broken(
-        sharing(EVERY, LATE), rule="claim default/late: request gpu: served by 0 alternatives instead of one"
+        sharing(EVERY, LATE),
+        rule="claim default/late: request gpu: served by 0 alternatives instead of one",
     ),
     "of another node": broken(
         sharing(LINK, WATCH),
@@ -47,10 +69,16 @@ BROKEN = {
 }
 VALID: dict[str, tuple[Edit, ...]] = {
     "reachable from both nodes": (sharing(TRAIN, LINK),),
-    "granted with the earlier demand": (sharing(TRAIN, LINK, (0, 0, NIC_0)), gets(LINK)),
+    "granted with the earlier demand": (
+        sharing(TRAIN, LINK, (0, 0, NIC_0)),
+        gets(LINK),
+    ),
     "by three": (sharing(TRAIN, LINK), sharing(EVERY, LINK, (0, 0, NIC_0)), gets(LINK)),
     "on one node": (sharing(WATCH, TRAIN),),
-    "bound to the node of both": (sharing(EVERY, LINK), device(NIC_0, binds_to_node=True)),
+    "bound to the node of both": (
+        sharing(EVERY, LINK),
+        device(NIC_0, binds_to_node=True),
+    ),
     "with a demand that is not placed": (sharing(LATE, LINK),),
     "without requests": (claim(LINK, requests=()), gets(LINK), sharing(TRAIN, LINK)),
     "rank counted once": (

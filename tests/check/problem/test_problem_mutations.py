@@ -17,8 +17,8 @@ from brute_force import best_solution, every_solution, feasible
 from brute_pods import is_bound_right
 from dralloc.check import violations
 from dralloc.problem import Charge, Problem
-from dralloc.solution import Grant, Placement, Solution, with_node_grants
-from dralloc.solvers.first_fit import first_fit
+from dralloc.problem.solution import Grant, Placement, Solution, with_node_grants
+from dralloc.solve.first_fit import first_fit
 from examples import examples
 from pod_strategies import BoundPods, bound_pods
 from strategies import TableEligibility, problems
@@ -32,7 +32,12 @@ Mutant = tuple[str, Problem, Solution]
 MOST = 25
 """So many changes are made to an answer."""
 
-thoroughly = settings(deadline=None, database=None, max_examples=examples(40), suppress_health_check=list(HealthCheck))
+thoroughly = settings(
+    deadline=None,
+    database=None,
+    max_examples=examples(40),
+    suppress_health_check=list(HealthCheck),
+)
 
 
 def test_all_mutations_of_grants_that_break_a_rule_are_refused_and_no_others() -> None:
@@ -60,12 +65,20 @@ def test_all_mutations_of_places_that_break_a_rule_are_refused_and_no_others() -
     @thoroughly
     @given(bound_pods(max_pods=3), st.randoms(use_true_random=False))
     def mutate(pods: BoundPods, random: Random) -> None:
-        every = [one for one in islice(every_solution(pods.devices), 2000) if one.placements]
-        right = [one for one in random.sample(every, min(20, len(every))) if is_bound_right(pods, one.placements)]
+        every = [
+            one for one in islice(every_solution(pods.devices), 2000) if one.placements
+        ]
+        right = [
+            one
+            for one in random.sample(every, min(20, len(every)))
+            if is_bound_right(pods, one.placements)
+        ]
         for answer in right[:3]:
             for _ in range(MOST if every else 0):
                 kind, mutant = with_others(answer, random.choice(every), random)
-                keeps_rules = feasible(pods.devices, mutant) and is_bound_right(pods, mutant.placements)
+                keeps_rules = feasible(pods.devices, mutant) and is_bound_right(
+                    pods, mutant.placements
+                )
                 whole = Solution(tuple(with_node_grants(pods.whole, mutant.placements)))
                 found = violations(pods.whole, whole)
                 assert (found == []) == keeps_rules, (kind, mutant, found)
@@ -77,8 +90,13 @@ def test_all_mutations_of_places_that_break_a_rule_are_refused_and_no_others() -
 
 def has_both(tried: Counter[tuple[str, bool]], least: int) -> None:
     """Make sure that changes of both sorts were made, and note how many."""
-    LOG.info("mutations, and whether they keep the rules: %s", dict(sorted(tried.items())))
-    breaking, harmless = (sum(n for (_, keeps), n in tried.items() if keeps is sort) for sort in (False, True))
+    LOG.info(
+        "mutations, and whether they keep the rules: %s", dict(sorted(tried.items()))
+    )
+    breaking, harmless = (
+        sum(n for (_, keeps), n in tried.items() if keeps is sort)
+        for sort in (False, True)
+    )
     assert min(breaking, harmless) >= least
 
 
@@ -86,11 +104,21 @@ def is_in_order(answer: Solution) -> bool:
     return all(one.demand < other.demand for one, other in pairwise(answer.placements))
 
 
-def with_others(answer: Solution, other: Solution, random: Random) -> tuple[str, Solution]:
+def with_others(
+    answer: Solution, other: Solution, random: Random
+) -> tuple[str, Solution]:
     """The answer in which some pod is where it is in another one; it may be nowhere in either."""
-    ours, theirs = ({one.demand: one for one in each.placements} for each in (answer, other))
+    ours, theirs = (
+        {one.demand: one for one in each.placements} for each in (answer, other)
+    )
     demand = random.choice(sorted({*ours, *theirs}))
-    kind = "moved" if demand in ours and demand in theirs else "left out" if demand in ours else "added"
+    kind = (
+        "moved"
+        if demand in ours and demand in theirs
+        else "left out"
+        if demand in ours
+        else "added"
+    )
     changed = {number: one for number, one in ours.items() if number != demand}
     if demand in theirs:
         changed[demand] = theirs[demand]
@@ -105,7 +133,9 @@ def mutants(problem: Problem, answer: Solution) -> Iterator[Mutant]:
         yield kind, changed, answer
 
 
-def _mutants_of_answer(problem: Problem, answer: Solution) -> Iterator[tuple[str, Solution]]:
+def _mutants_of_answer(
+    problem: Problem, answer: Solution
+) -> Iterator[tuple[str, Solution]]:
     placements = answer.placements
     if len(placements) > 1:
         yield "order reversed", Solution(placements[::-1])
@@ -114,17 +144,31 @@ def _mutants_of_answer(problem: Problem, answer: Solution) -> Iterator[tuple[str
         yield "left out", Solution((*before, *after))
         for node in problem.all_nodes:
             if node != placement.node:
-                yield "moved", Solution((*before, replace(placement, node=node), *after))
+                yield (
+                    "moved",
+                    Solution((*before, replace(placement, node=node), *after)),
+                )
         for kind, grants in _other_grants(problem, placement):
             yield kind, Solution((*before, replace(placement, grants=grants), *after))
-        yield from (("shared claim moved", mutant) for mutant in _at_other_homes(problem, answer, place))
+        yield from (
+            ("shared claim moved", mutant)
+            for mutant in _at_other_homes(problem, answer, place)
+        )
 
 
-def _other_grants(problem: Problem, placement: Placement) -> Iterator[tuple[str, tuple[tuple[Grant, ...], ...]]]:
+def _other_grants(
+    problem: Problem, placement: Placement
+) -> Iterator[tuple[str, tuple[tuple[Grant, ...], ...]]]:
     for number, grants in enumerate(placement.grants):
 
-        def among(*changed: Grant, number: int = number) -> tuple[tuple[Grant, ...], ...]:
-            return (*placement.grants[:number], changed, *placement.grants[number + 1 :])
+        def among(
+            *changed: Grant, number: int = number
+        ) -> tuple[tuple[Grant, ...], ...]:
+            return (
+                *placement.grants[:number],
+                changed,
+                *placement.grants[number + 1 :],
+            )
 
         for which, grant in enumerate(grants):
             before, after = grants[:which], grants[which + 1 :]
@@ -132,19 +176,36 @@ def _other_grants(problem: Problem, placement: Placement) -> Iterator[tuple[str,
             yield "granted twice", among(*before, grant, grant, *after)
             for device in range(len(problem.devices)):
                 if device != grant.device:
-                    yield "device swapped", among(*before, grant._replace(device=device), *after)
-                    yield "device more", among(*before, grant, grant._replace(device=device), *after)
-            request = problem.demands[placement.demand].claims[number].requests[grant.request]
+                    yield (
+                        "device swapped",
+                        among(*before, grant._replace(device=device), *after),
+                    )
+                    yield (
+                        "device more",
+                        among(*before, grant, grant._replace(device=device), *after),
+                    )
+            request = (
+                problem.demands[placement.demand].claims[number].requests[grant.request]
+            )
             for choice in range(len(request.alternatives)):
                 if choice != grant.alternative:
-                    yield "alternative", among(*(_of_alternative(one, grant, choice) for one in grants))
+                    yield (
+                        "alternative",
+                        among(*(_of_alternative(one, grant, choice) for one in grants)),
+                    )
 
 
 def _of_alternative(grant: Grant, changed: Grant, choice: int) -> Grant:
-    return grant._replace(alternative=choice) if grant.request == changed.request else grant
+    return (
+        grant._replace(alternative=choice)
+        if grant.request == changed.request
+        else grant
+    )
 
 
-def _at_other_homes(problem: Problem, answer: Solution, home: int) -> Iterator[Solution]:
+def _at_other_homes(
+    problem: Problem, answer: Solution, home: int
+) -> Iterator[Solution]:
     """The answer with what a claim of some placement got with the others that list it; once with each."""
     placement = answer.placements[home]
     for number, claim in enumerate(problem.demands[placement.demand].claims):
@@ -153,20 +214,29 @@ def _at_other_homes(problem: Problem, answer: Solution, home: int) -> Iterator[S
             if place != home and claim.key in keys and placement.grants[number]:
                 changed = list(answer.placements)
                 changed[home] = _with(placement, number, ())
-                changed[place] = _with(other, keys.index(claim.key), placement.grants[number])
+                changed[place] = _with(
+                    other, keys.index(claim.key), placement.grants[number]
+                )
                 yield Solution(tuple(changed))
 
 
 def _with(placement: Placement, number: int, grants: tuple[Grant, ...]) -> Placement:
-    return replace(placement, grants=(*placement.grants[:number], grants, *placement.grants[number + 1 :]))
+    return replace(
+        placement,
+        grants=(*placement.grants[:number], grants, *placement.grants[number + 1 :]),
+    )
 
 
-def _with_other_amounts(problem: Problem, answer: Solution) -> Iterator[tuple[str, Problem]]:
+def _with_other_amounts(
+    problem: Problem, answer: Solution
+) -> Iterator[tuple[str, Problem]]:
     """The problem in which something takes more or less, or in which more or less is in use, where the answer is."""
     table = problem.eligibility
     assert isinstance(table, TableEligibility)
     for placement in answer.placements:
-        for claim, grants in zip(problem.demands[placement.demand].claims, placement.grants, strict=True):
+        for claim, grants in zip(
+            problem.demands[placement.demand].claims, placement.grants, strict=True
+        ):
             for request, choice, device in grants:
                 key = claim.requests[request].alternatives[choice].index, device
                 for charge in _other_charges(table.charge(*key)):
@@ -176,12 +246,21 @@ def _with_other_amounts(problem: Problem, answer: Solution) -> Iterator[tuple[st
     for slot, amounts in usage.consumed.items():
         for name in amounts:
             for step in (-1, 1):
-                consumed = {**usage.consumed, slot: {**amounts, name: max(0, amounts[name] + step)}}
-                yield "consumed capacity changed", replace(problem, usage=replace(usage, consumed=consumed))
+                consumed = {
+                    **usage.consumed,
+                    slot: {**amounts, name: max(0, amounts[name] + step)},
+                }
+                yield (
+                    "consumed capacity changed",
+                    replace(problem, usage=replace(usage, consumed=consumed)),
+                )
     for number, counter in enumerate(problem.counters):
         for step in (-1, 1):
             other = replace(counter, free=min(counter.total, counter.free + step))
-            yield "counter changed", replace(problem, counters=_put(problem.counters, number, other))
+            yield (
+                "counter changed",
+                replace(problem, counters=_put(problem.counters, number, other)),
+            )
 
 
 def _other_charges(charge: Charge | None) -> Iterator[Charge | None]:
@@ -189,10 +268,16 @@ def _other_charges(charge: Charge | None) -> Iterator[Charge | None]:
     known = charge or Charge()
     for place, (name, amount) in enumerate(known.capacity):
         for step in (-1, 1):
-            yield replace(known, capacity=_put(known.capacity, place, (name, max(0, amount + step))))
+            yield replace(
+                known,
+                capacity=_put(known.capacity, place, (name, max(0, amount + step))),
+            )
     for place, (counter, amount) in enumerate(known.counters):
         for step in (-1, 1):
-            yield replace(known, counters=_put(known.counters, place, (counter, max(0, amount + step))))
+            yield replace(
+                known,
+                counters=_put(known.counters, place, (counter, max(0, amount + step))),
+            )
 
 
 def _put(values: tuple[T, ...], place: int, value: T) -> tuple[T, ...]:

@@ -23,11 +23,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from dralloc.check.objects import affinity, anti_affinity, arrivals, groups, on_node, spread
+from dralloc.check.objects import (
+    affinity,
+    anti_affinity,
+    arrivals,
+    groups,
+    on_node,
+    spread,
+)
 from dralloc.check.objects.promise import Binding, Filters, Promise
 from dralloc.check.objects.whereabouts import Whereabouts
-from dralloc.cluster import Cluster
-from dralloc.garbage import without_garbage_collection
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.garbage import without_garbage_collection
 
 __all__ = ["Binding", "Filters", "Promise", "violations"]
 
@@ -41,12 +48,20 @@ _ALWAYS: tuple[Rule, ...] = (
     anti_affinity.nobody_is_too_near,
     groups.groups_are_kept,
 )
-_OF_BATCHES: tuple[Rule, ...] = (arrivals.affinity_holds_in_some_order, spread.spread_is_even_in_some_order)
-_IN_ORDER: tuple[Rule, ...] = (affinity.affinity_holds_in_order, spread.spread_is_even_in_order)
+_OF_BATCHES: tuple[Rule, ...] = (
+    arrivals.affinity_holds_in_some_order,
+    spread.spread_is_even_in_some_order,
+)
+_IN_ORDER: tuple[Rule, ...] = (
+    affinity.affinity_holds_in_order,
+    spread.spread_is_even_in_order,
+)
 
 
 @without_garbage_collection()
-def violations(cluster: Cluster, bindings: Sequence[Binding], promise: Promise) -> list[str]:
+def violations(
+    cluster: Cluster, bindings: Sequence[Binding], promise: Promise
+) -> list[str]:
     """Every rule of the cluster's objects that an answer breaks, each with the object and the rule.
 
     Parameters
@@ -62,7 +77,9 @@ def violations(cluster: Cluster, bindings: Sequence[Binding], promise: Promise) 
     return [violation for rule in rules for violation in rule(whereabouts)]
 
 
-def _unknown(cluster: Cluster, bindings: Sequence[Binding], promise: Promise) -> Iterator[str]:
+def _unknown(
+    cluster: Cluster, bindings: Sequence[Binding], promise: Promise
+) -> Iterator[str]:
     """What makes no sense: pods or nodes that there are not, pods that are placed twice, or that nobody may place."""
     nodes = frozenset(promise.nodes)
     for key, name in bindings:

@@ -14,10 +14,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from dralloc.api import PodAffinity
-from dralloc.check.objects.whereabouts import AffinityTerm, PodOnNode, Whereabouts, domain_of, term_of
+from dralloc.check.objects.whereabouts import (
+    AffinityTerm,
+    PodOnNode,
+    Whereabouts,
+    domain_of,
+    term_of,
+)
+from dralloc.objects.api import PodAffinity
 
-__all__ = ["INTER_POD_AFFINITY", "AffinityRule", "AffinityRules", "Pair", "affinity_holds_in_order", "nobody_is_near"]
+__all__ = [
+    "INTER_POD_AFFINITY",
+    "AffinityRule",
+    "AffinityRules",
+    "Pair",
+    "affinity_holds_in_order",
+    "nobody_is_near",
+]
 
 INTER_POD_AFFINITY: Final = "InterPodAffinity"
 """The plugin whose filter it is."""
@@ -44,7 +57,10 @@ class AffinityRule:
 
     def pairs(self, pod: PodOnNode) -> set[Pair]:
         """The domains of a pod's node, as far as it has the labels."""
-        domains = ((term.topology_key, domain_of(pod.node, term.topology_key)) for term in self.terms)
+        domains = (
+            (term.topology_key, domain_of(pod.node, term.topology_key))
+            for term in self.terms
+        )
         return {(key, domain) for key, domain in domains if domain is not None}
 
     def has_all_labels(self, pod: PodOnNode) -> bool:
@@ -68,9 +84,13 @@ class AffinityRules:
         self.carried: dict[PodOnNode, AffinityRule] = {}
         for pod in whereabouts.newcomers:
             affinity = pod.pod.spec.affinity
-            required = (affinity.pod_affinity or PodAffinity()).required if affinity else ()
+            required = (
+                (affinity.pod_affinity or PodAffinity()).required if affinity else ()
+            )
             if required and whereabouts.has_filter(pod, INTER_POD_AFFINITY):
-                terms = tuple(whereabouts.of_incoming(term_of(given, pod)) for given in required)
+                terms = tuple(
+                    whereabouts.of_incoming(term_of(given, pod)) for given in required
+                )
                 self.carried[pod] = self._rule(terms)
         self.meaning: dict[PodOnNode, list[AffinityRule]] = defaultdict(list)
         for rule in self._rules.values():
@@ -81,7 +101,9 @@ class AffinityRules:
         if terms not in self._rules:
             everybody = [set(self._whereabouts.meant_by(term)) for term in terms]
             meant = set.intersection(*everybody)
-            rule = AffinityRule(terms, frozenset(pod for pod in meant if pod.is_newcomer))
+            rule = AffinityRule(
+                terms, frozenset(pod for pod in meant if pod.is_newcomer)
+            )
             for pod in meant - rule.meant:
                 rule.there |= rule.pairs(pod)
             self._rules[terms] = rule

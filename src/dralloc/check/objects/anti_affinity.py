@@ -12,7 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from dralloc.check.objects.affinity import INTER_POD_AFFINITY
-from dralloc.check.objects.whereabouts import AffinityTerm, PodOnNode, Whereabouts, domain_of, term_of
+from dralloc.check.objects.whereabouts import (
+    AffinityTerm,
+    PodOnNode,
+    Whereabouts,
+    domain_of,
+    term_of,
+)
 
 __all__ = ["nobody_is_too_near"]
 
@@ -24,10 +30,15 @@ def nobody_is_too_near(whereabouts: Whereabouts) -> Iterator[str]:
         meant_when_it_comes = whereabouts.meant_by(whereabouts.of_incoming(term))
         if not any(pod.is_newcomer for pod in (*having, *meant)):
             continue
-        by_domain = [_by_domain(pods, term.topology_key) for pods in (having, meant, meant_when_it_comes)]
+        by_domain = [
+            _by_domain(pods, term.topology_key)
+            for pods in (having, meant, meant_when_it_comes)
+        ]
         for domain, here in by_domain[0].items():
             together = _Together(
-                f"{term.topology_key}={domain}", here, *(each.get(domain, ()) for each in by_domain[1:])
+                f"{term.topology_key}={domain}",
+                here,
+                *(each.get(domain, ()) for each in by_domain[1:]),
             )
             yield from together.violations(whereabouts)
 
@@ -37,12 +48,18 @@ def _anti_affinity(whereabouts: Whereabouts) -> Mapping[AffinityTerm, list[PodOn
     having: dict[AffinityTerm, list[PodOnNode]] = defaultdict(list)
     for pod in whereabouts.everybody:
         affinity = pod.pod.spec.affinity
-        for given in affinity.pod_anti_affinity.required if affinity and affinity.pod_anti_affinity else ():
+        for given in (
+            affinity.pod_anti_affinity.required
+            if affinity and affinity.pod_anti_affinity
+            else ()
+        ):
             having[term_of(given, pod)].append(pod)
     return having
 
 
-def _by_domain(pods: Sequence[PodOnNode], topology_key: str) -> Mapping[str, list[PodOnNode]]:
+def _by_domain(
+    pods: Sequence[PodOnNode], topology_key: str
+) -> Mapping[str, list[PodOnNode]]:
     by_domain: dict[str, list[PodOnNode]] = defaultdict(list)
     for pod in pods:
         domain = domain_of(pod.node, topology_key)
@@ -70,7 +87,9 @@ class _Together(NamedTuple):
 
         In a free order, which makes no difference here, they come as they are listed.
         """
-        for pod, other in _after_the_first(whereabouts, self.having, self.meant_when_it_comes):
+        for pod, other in _after_the_first(
+            whereabouts, self.having, self.meant_when_it_comes
+        ):
             yield f"{pod}: its anti-affinity keeps it away from {other}, in {self.domain}"
         for pod, other in _after_the_first(whereabouts, self.meant, self.having):
             yield f"{pod}: anti-affinity of {other} keeps it out of {self.domain}"
@@ -84,5 +103,7 @@ def _after_the_first(
         return
     first = min(others, key=lambda other: other.position)
     for pod in pods:
-        if first.position < pod.position and whereabouts.has_filter(pod, INTER_POD_AFFINITY):
+        if first.position < pod.position and whereabouts.has_filter(
+            pod, INTER_POD_AFFINITY
+        ):
             yield pod, first

@@ -10,7 +10,12 @@ from itertools import chain
 
 import networkx as nx
 
-from dralloc.check.objects.affinity import AffinityRule, AffinityRules, Pair, nobody_is_near
+from dralloc.check.objects.affinity import (
+    AffinityRule,
+    AffinityRules,
+    Pair,
+    nobody_is_near,
+)
 from dralloc.check.objects.whereabouts import PodOnNode, Whereabouts, domain_of
 
 __all__ = ["affinity_holds_in_some_order"]
@@ -55,17 +60,26 @@ class _Flock:
     def may_begin(self) -> bool:
         """Whether one of them may come if nobody is there whom its terms mean."""
         rule = self.carried
-        return rule is not None and rule in self.meaning and not rule.there and rule.has_all_labels(self.pods[0])
+        return (
+            rule is not None
+            and rule in self.meaning
+            and not rule.there
+            and rule.has_all_labels(self.pods[0])
+        )
 
 
 def _flocks(rules: AffinityRules) -> Sequence[_Flock]:
-    every = dict.fromkeys((*rules.carried.values(), *chain.from_iterable(rules.meaning.values())))
+    every = dict.fromkeys(
+        (*rules.carried.values(), *chain.from_iterable(rules.meaning.values()))
+    )
     keys = sorted({term.topology_key for rule in every for term in rule.terms})
     flocks: dict[Hashable, _Flock] = {}
     for pod in dict.fromkeys((*rules.carried, *rules.meaning)):
         carried, meaning = rules.carried.get(pod), tuple(rules.meaning.get(pod, ()))
         domains = tuple(domain_of(pod.node, key) for key in keys)
-        flocks.setdefault((carried, meaning, domains), _Flock(carried, meaning)).pods.append(pod)
+        flocks.setdefault(
+            (carried, meaning, domains), _Flock(carried, meaning)
+        ).pods.append(pod)
     return list(flocks.values())
 
 
@@ -78,7 +92,9 @@ def _apart(flocks: Sequence[_Flock]) -> Iterator[Sequence[_Flock]]:
             graph.add_edge(flock, flock.carried)
     places = {flock: place for place, flock in enumerate(flocks)}
     for part in nx.connected_components(graph):
-        yield sorted((item for item in part if isinstance(item, _Flock)), key=places.__getitem__)
+        yield sorted(
+            (item for item in part if isinstance(item, _Flock)), key=places.__getitem__
+        )
 
 
 Beginners = Mapping[AffinityRule, _Flock]
@@ -103,7 +119,11 @@ class _SomeOrder:
 
     def stuck(self) -> Sequence[_Flock]:
         """The flocks that cannot have come; nobody if there is an order."""
-        return self._stuck_if_all_begin() or self._stuck_by_one_rule() or self._stuck_in_every_order()
+        return (
+            self._stuck_if_all_begin()
+            or self._stuck_by_one_rule()
+            or self._stuck_in_every_order()
+        )
 
     def _stuck_if_all_begin(self) -> Sequence[_Flock]:
         """Who cannot have come even if everybody who may begin does, wherever others are."""
@@ -121,10 +141,18 @@ class _SomeOrder:
                 by_rule[flock.carried].append(flock)
         for rule, carrying in by_rule.items():
             before = set(rule.there)
-            before.update(*(flock.pairs(rule) for flock in self._meant[rule] if flock.carried is not rule))
+            before.update(
+                *(
+                    flock.pairs(rule)
+                    for flock in self._meant[rule]
+                    if flock.carried is not rule
+                )
+            )
             stuck = _left(carrying, {rule: set(before)})
             beginners = [flock for flock in stuck if flock.may_begin]
-            choices = [_left(stuck, {rule: before | flock.pairs(rule)}) for flock in beginners]
+            choices = [
+                _left(stuck, {rule: before | flock.pairs(rule)}) for flock in beginners
+            ]
             if stuck and all(choices):
                 return min((*choices, stuck), key=len)
         return ()
@@ -142,11 +170,21 @@ class _SomeOrder:
             if not stuck:
                 return ()
             best = min(best, stuck, key=len)
-            choices = [(flock.carried, flock) for flock in stuck if flock.carried not in beginners and flock.may_begin]
-            to_try += ({**beginners, rule: flock} for rule, flock in reversed(choices) if rule is not None)
+            choices = [
+                (flock.carried, flock)
+                for flock in stuck
+                if flock.carried not in beginners and flock.may_begin
+            ]
+            to_try += (
+                {**beginners, rule: flock}
+                for rule, flock in reversed(choices)
+                if rule is not None
+            )
             if len(choices) > 1:
                 # First of all one guess for all of them, as they seldom are in each other's way.
-                guess = {rule: flock for rule, flock in reversed(choices) if rule is not None}
+                guess = {
+                    rule: flock for rule, flock in reversed(choices) if rule is not None
+                }
                 to_try.append({**beginners, **guess})
         return best
 
@@ -168,10 +206,18 @@ class _SomeOrder:
         pending = dict(beginners)
         waiting = self._flocks
         while True:
-            beginning = [rule for rule, flock in pending.items() if not _must_wait(flock, pending, beside=rule)]
+            beginning = [
+                rule
+                for rule, flock in pending.items()
+                if not _must_wait(flock, pending, beside=rule)
+            ]
             for rule in beginning:
                 _enter(pending.pop(rule), there)
-            coming = [flock for flock in waiting if not _must_wait(flock, pending) and _is_near(flock, there)]
+            coming = [
+                flock
+                for flock in waiting
+                if not _must_wait(flock, pending) and _is_near(flock, there)
+            ]
             for flock in coming:
                 _enter(flock, there)
             if not beginning and not coming:
@@ -180,9 +226,14 @@ class _SomeOrder:
             waiting = [flock for flock in waiting if flock not in come]
 
 
-def _must_wait(flock: _Flock, pending: Beginners, beside: AffinityRule | None = None) -> bool:
+def _must_wait(
+    flock: _Flock, pending: Beginners, beside: AffinityRule | None = None
+) -> bool:
     """Whether somebody else has to begin before, for a rule that would see the flock."""
-    return any(rule in pending and rule is not beside and flock.pairs(rule) for rule in flock.meaning)
+    return any(
+        rule in pending and rule is not beside and flock.pairs(rule)
+        for rule in flock.meaning
+    )
 
 
 def _left(flocks: Sequence[_Flock], there: There) -> Sequence[_Flock]:
@@ -199,7 +250,9 @@ def _left(flocks: Sequence[_Flock], there: There) -> Sequence[_Flock]:
 
 def _is_near(flock: _Flock, there: There) -> bool:
     rule = flock.carried
-    return rule is None or (rule.has_all_labels(flock.pods[0]) and flock.pairs(rule) <= there[rule])
+    return rule is None or (
+        rule.has_all_labels(flock.pods[0]) and flock.pairs(rule) <= there[rule]
+    )
 
 
 def _enter(flock: _Flock, there: There) -> None:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from dralloc.api import CompositePodGroup, Node, Pod
 from dralloc.check.objects.requests import extended_resources
 from dralloc.check.objects.whereabouts import Whereabouts, domain_of
-from dralloc.names import ClaimKey
+from dralloc.objects.api import CompositePodGroup, Node, Pod
+from dralloc.objects.names import ClaimKey
 
 __all__ = ["groups_are_kept"]
 
@@ -63,7 +63,9 @@ class _Group:
     @property
     def is_admitted(self) -> bool:
         """Whether enough pods have a node."""
-        return self.there > 0 and (not self.waiting if self.needed is None else self.there >= self.needed)
+        return self.there > 0 and (
+            not self.waiting if self.needed is None else self.there >= self.needed
+        )
 
 
 class _Groups:
@@ -103,12 +105,16 @@ class _Groups:
         if claims:
             return any(claim is None or not claim.is_allocated for claim in claims)
         offered = self._whereabouts.offered_resources
-        return offered is not None and not offered.issuperset(extended_resources(pod.spec))
+        return offered is not None and not offered.issuperset(
+            extended_resources(pod.spec)
+        )
 
     def _group_of(self, pod: Pod) -> _Group | None:
         promise, key = self._whereabouts.promise, pod.pod_group
         if self._batch and promise.gang_label in pod.metadata.labels:
-            return _Group(f"{pod.key.namespace}/{pod.metadata.labels[promise.gang_label]}", None)
+            return _Group(
+                f"{pod.key.namespace}/{pod.metadata.labels[promise.gang_label]}", None
+            )
         if not promise.features.GenericWorkload:
             return None
         if key is None:
@@ -118,11 +124,17 @@ class _Groups:
             return _Group(str(key), None, is_missing=True)
         constraints = group.spec.scheduling_constraints.topology
         gang = group.spec.scheduling_policy.gang
-        above = group.spec.parent_composite_pod_group_name if promise.features.CompositePodGroup else None
+        above = (
+            group.spec.parent_composite_pod_group_name
+            if promise.features.CompositePodGroup
+            else None
+        )
         return _Group(
             name=str(key),
             needed=gang.min_count if gang else 1,
-            topology_key=constraints[0].key if constraints and promise.features.TopologyAwareWorkloadScheduling else "",
+            topology_key=constraints[0].key
+            if constraints and promise.features.TopologyAwareWorkloadScheduling
+            else "",
             parent=ClaimKey(key.namespace, above) if above else None,
         )
 
@@ -131,11 +143,22 @@ class _Groups:
         if reference is None:
             return None
         replica = reference.pod_group_replica_key
-        name = "/".join([pod.key.namespace, reference.name, reference.pod_group, *([replica] if replica else [])])
-        workload = self._whereabouts.cluster.workloads.get(ClaimKey(pod.key.namespace, reference.name))
+        name = "/".join(
+            [
+                pod.key.namespace,
+                reference.name,
+                reference.pod_group,
+                *([replica] if replica else []),
+            ]
+        )
+        workload = self._whereabouts.cluster.workloads.get(
+            ClaimKey(pod.key.namespace, reference.name)
+        )
         for group in workload.spec.pod_groups if workload else ():
             if group.name == reference.pod_group:
-                return _Group(name, group.policy.gang.min_count if group.policy.gang else 1)
+                return _Group(
+                    name, group.policy.gang.min_count if group.policy.gang else 1
+                )
         return _Group(name, None, is_missing=True)
 
     def above(self, group: _Group) -> Sequence[ClaimKey]:
@@ -167,8 +190,14 @@ class _Groups:
 
     def admitted_children(self, key: ClaimKey) -> Sequence[str]:
         """The children of a group of groups of which enough has nodes, by name."""
-        leaves = [group.name for group in self.below[key] if group.parent == key and group.is_admitted]
-        nodes = [child for child in self._composite_children[key] if self.is_admitted(child)]
+        leaves = [
+            group.name
+            for group in self.below[key]
+            if group.parent == key and group.is_admitted
+        ]
+        nodes = [
+            child for child in self._composite_children[key] if self.is_admitted(child)
+        ]
         return [*leaves, *map(str, nodes)]
 
     @cached_property
@@ -186,7 +215,11 @@ class _Groups:
         for key in path:
             if key not in self.composites:
                 return f"the CompositePodGroup {key} was not found"
-        return f"there are {len(path)} groups above it, or a circle" if len(path) >= _DEEPEST else ""
+        return (
+            f"there are {len(path)} groups above it, or a circle"
+            if len(path) >= _DEEPEST
+            else ""
+        )
 
 
 def _parent_of(key: ClaimKey, group: CompositePodGroup | None) -> ClaimKey | None:
@@ -206,7 +239,9 @@ def groups_are_kept(whereabouts: Whereabouts) -> Iterator[str]:
     concerned: dict[ClaimKey, None] = {}
     for group in groups.with_newcomers:
         yield from _lacking(whereabouts, group)
-        yield from _scattered(whereabouts, f"group {group.name}", group.topology_key, [group])
+        yield from _scattered(
+            whereabouts, f"group {group.name}", group.topology_key, [group]
+        )
         defect = groups.defect_above(group)
         if defect:
             yield f"group {group.name}: {defect}"
@@ -224,7 +259,9 @@ def groups_are_kept(whereabouts: Whereabouts) -> Iterator[str]:
             and whereabouts.promise.features.TopologyAwareWorkloadScheduling
             and not whereabouts.promise.in_order
         ):
-            yield from _scattered(whereabouts, f"group {key}", constraints[0].key, groups.below[key])
+            yield from _scattered(
+                whereabouts, f"group {key}", constraints[0].key, groups.below[key]
+            )
 
 
 def _lacking(whereabouts: Whereabouts, group: _Group) -> Iterator[str]:
@@ -237,7 +274,9 @@ def _lacking(whereabouts: Whereabouts, group: _Group) -> Iterator[str]:
         yield f"group {group.name}: {group.there} pods have a node, {group.needed} are needed"
 
 
-def _scattered(whereabouts: Whereabouts, about: str, topology_key: str, groups: Iterable[_Group]) -> Iterator[str]:
+def _scattered(
+    whereabouts: Whereabouts, about: str, topology_key: str, groups: Iterable[_Group]
+) -> Iterator[str]:
     """What is wrong if the pods of groups are not in one domain of a label."""
     if not topology_key:
         return

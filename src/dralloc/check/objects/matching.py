@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from dralloc.api import LabelSelector, Node, NodeSelector, NodeSelectorRequirement, Pod, Taint, Toleration
+from dralloc.objects.api import (
+    LabelSelector,
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    Pod,
+    Taint,
+    Toleration,
+)
 
 __all__ = [
     "Conditions",
@@ -72,7 +80,10 @@ def all_hold(conditions: Conditions, labels: Labels) -> bool:
 
 
 def conditions_of(
-    selector: LabelSelector | None, own: Labels, same: Iterable[str] = (), different: Iterable[str] = ()
+    selector: LabelSelector | None,
+    own: Labels,
+    same: Iterable[str] = (),
+    different: Iterable[str] = (),
 ) -> Conditions:
     """The conditions of a selector, of a pod with these labels.
 
@@ -85,9 +96,17 @@ def conditions_of(
     if selector is None:
         return None
     keys = [LabelCondition(key, "In", (own[key],)) for key in same if key in own]
-    keys += [LabelCondition(key, "NotIn", (own[key],)) for key in different if key in own]
-    labels = [LabelCondition(key, "In", (value,)) for key, value in sorted(selector.match_labels.items())]
-    expressions = [LabelCondition(given.key, given.operator, given.values) for given in selector.match_expressions]
+    keys += [
+        LabelCondition(key, "NotIn", (own[key],)) for key in different if key in own
+    ]
+    labels = [
+        LabelCondition(key, "In", (value,))
+        for key, value in sorted(selector.match_labels.items())
+    ]
+    expressions = [
+        LabelCondition(given.key, given.operator, given.values)
+        for given in selector.match_expressions
+    ]
     return (*keys, *labels, *expressions)
 
 
@@ -98,18 +117,28 @@ def node_is_selected(selector: NodeSelector, node: Node) -> bool:
         is_empty = not expressions and not fields
         # A node has one field that can be selected by.
         by_name = {"metadata.name": node.name}
-        if not is_empty and all_hold(expressions, node.metadata.labels) and all_hold(fields, by_name):
+        if (
+            not is_empty
+            and all_hold(expressions, node.metadata.labels)
+            and all_hold(fields, by_name)
+        ):
             return True
     return False
 
 
 def _plain(conditions: Iterable[NodeSelectorRequirement]) -> tuple[LabelCondition, ...]:
-    return tuple(LabelCondition(given.key, given.operator, given.values) for given in conditions)
+    return tuple(
+        LabelCondition(given.key, given.operator, given.values) for given in conditions
+    )
 
 
 def is_tolerated(taints: Iterable[Taint], pod: Pod) -> bool:
     """Whether a pod tolerates all taints that keep pods away."""
-    return all(_has_toleration(pod.spec.tolerations, taint) for taint in taints if taint.effect in _REPELLING)
+    return all(
+        _has_toleration(pod.spec.tolerations, taint)
+        for taint in taints
+        if taint.effect in _REPELLING
+    )
 
 
 def may_be_on_cordoned(pod: Pod) -> bool:
@@ -137,7 +166,9 @@ def _has_value(toleration: Toleration, value: str) -> bool:
             numbers = _integer(value), _integer(toleration.value)
             if (str(numbers[0]), str(numbers[1])) != (value, toleration.value):
                 return False
-            return LabelCondition("", toleration.operator, (toleration.value,)).holds({"": value})
+            return LabelCondition("", toleration.operator, (toleration.value,)).holds(
+                {"": value}
+            )
     return False
 
 

@@ -10,11 +10,20 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from dralloc.check.objects.matching import is_tolerated, may_be_on_cordoned, node_is_selected
+from dralloc.check.objects.matching import (
+    is_tolerated,
+    may_be_on_cordoned,
+    node_is_selected,
+)
 from dralloc.check.objects.requests import PODS, amounts_of, requests_of
 from dralloc.check.objects.whereabouts import PodOnNode, Whereabouts
 
-__all__ = ["claims_can_be_used", "nodes_are_allowed", "ports_are_free", "resources_suffice"]
+__all__ = [
+    "claims_can_be_used",
+    "nodes_are_allowed",
+    "ports_are_free",
+    "resources_suffice",
+]
 
 _ANYWHERE: Final = "0.0.0.0"
 
@@ -24,10 +33,16 @@ def nodes_are_allowed(whereabouts: Whereabouts) -> Iterator[str]:
     for pod in whereabouts.newcomers:
         node, spec = pod.node, pod.pod.spec
         for key, value in spec.node_selector.items():
-            if node.metadata.labels.get(key) != value and whereabouts.has_filter(pod, "NodeAffinity"):
+            if node.metadata.labels.get(key) != value and whereabouts.has_filter(
+                pod, "NodeAffinity"
+            ):
                 yield f"{pod}: node {node.name} has no label {key}={value}, which its node selector asks for"
         required = spec.required_nodes
-        if required and not node_is_selected(required, node) and whereabouts.has_filter(pod, "NodeAffinity"):
+        if (
+            required
+            and not node_is_selected(required, node)
+            and whereabouts.has_filter(pod, "NodeAffinity")
+        ):
             yield f"{pod}: its node affinity does not select node {node.name}"
         if (
             node.spec.taints
@@ -61,7 +76,9 @@ def resources_suffice(whereabouts: Whereabouts) -> Iterator[str]:
     """
     on_devices = whereabouts.offered_by_classes
     newcomers = _by_node(whereabouts.newcomers)
-    running = _by_node([pod for pod in whereabouts.running if pod.node.name in newcomers])
+    running = _by_node(
+        [pod for pod in whereabouts.running if pod.node.name in newcomers]
+    )
     for name, coming in newcomers.items():
         if not whereabouts.nodes[name].status.allocatable:
             continue
@@ -70,10 +87,16 @@ def resources_suffice(whereabouts: Whereabouts) -> Iterator[str]:
             for resource, amount in _requested(whereabouts, pod, on_devices).items():
                 requested[resource] += amount
         there = amounts_of(whereabouts.nodes[name].status.allocatable)
-        short = {resource for resource, amount in requested.items() if amount > there.get(resource, 0)}
+        short = {
+            resource
+            for resource, amount in requested.items()
+            if amount > there.get(resource, 0)
+        }
         for resource in sorted(short):
             # What a pod does not request does not bind it, even where it is overcommitted.
-            asking = [pod for pod in coming if _binds(whereabouts, pod, resource, on_devices)]
+            asking = [
+                pod for pod in coming if _binds(whereabouts, pod, resource, on_devices)
+            ]
             if asking:
                 amounts = f"{requested[resource]} of {resource} are requested, {there.get(resource, 0)} are there"
                 yield f"{asking[-1]}: no room on node {name}: {amounts}"
@@ -86,21 +109,34 @@ def _by_node(pods: Sequence[PodOnNode]) -> Mapping[str, list[PodOnNode]]:
     return by_node
 
 
-def _binds(whereabouts: Whereabouts, pod: PodOnNode, resource: str, on_devices: frozenset[str]) -> bool:
+def _binds(
+    whereabouts: Whereabouts, pod: PodOnNode, resource: str, on_devices: frozenset[str]
+) -> bool:
     filters = whereabouts.promise.filters_of(pod.pod)
-    is_looked_at = "NodeResourcesFit" not in filters.off and not filters.ignores(resource)
-    return is_looked_at and _requested(whereabouts, pod, on_devices).get(resource, 0) > 0
+    is_looked_at = "NodeResourcesFit" not in filters.off and not filters.ignores(
+        resource
+    )
+    return (
+        is_looked_at and _requested(whereabouts, pod, on_devices).get(resource, 0) > 0
+    )
 
 
-def _requested(whereabouts: Whereabouts, pod: PodOnNode, on_devices: frozenset[str]) -> Mapping[str, int]:
+def _requested(
+    whereabouts: Whereabouts, pod: PodOnNode, on_devices: frozenset[str]
+) -> Mapping[str, int]:
     """What a pod requests of its node, without the extended resources that it has as devices (KEP-5004)."""
     requested = {**requests_of(pod.pod.spec), PODS: 1}
     if on_devices.isdisjoint(requested):
         return requested
-    claims = (whereabouts.cluster.claim(key) for key in whereabouts.cluster.pod_claims(pod.pod))
+    claims = (
+        whereabouts.cluster.claim(key)
+        for key in whereabouts.cluster.pod_claims(pod.pod)
+    )
     if not any(claim is not None and claim.is_extended for claim in claims):
         return requested
-    return {name: amount for name, amount in requested.items() if name not in on_devices}
+    return {
+        name: amount for name, amount in requested.items() if name not in on_devices
+    }
 
 
 class _Port(NamedTuple):
@@ -112,12 +148,17 @@ class _Port(NamedTuple):
 
     def collides(self, other: _Port) -> bool:
         same = (self.protocol, self.number) == (other.protocol, other.number)
-        return same and (self.address == other.address or _ANYWHERE in (self.address, other.address))
+        return same and (
+            self.address == other.address or _ANYWHERE in (self.address, other.address)
+        )
 
 
 def ports_are_free(whereabouts: Whereabouts) -> Iterator[str]:
     """No newcomer wants a port of its node that another pod there has."""
-    newcomers = {name: list(_with_ports(pods)) for name, pods in _by_node(whereabouts.newcomers).items()}
+    newcomers = {
+        name: list(_with_ports(pods))
+        for name, pods in _by_node(whereabouts.newcomers).items()
+    }
     wanted = {name for name, pods in newcomers.items() if pods}
     if not wanted:
         return
@@ -132,7 +173,9 @@ def ports_are_free(whereabouts: Whereabouts) -> Iterator[str]:
             there.append((pod, ports))
 
 
-def _with_ports(pods: Sequence[PodOnNode]) -> Iterator[tuple[PodOnNode, Sequence[_Port]]]:
+def _with_ports(
+    pods: Sequence[PodOnNode],
+) -> Iterator[tuple[PodOnNode, Sequence[_Port]]]:
     for pod in pods:
         ports = list(_ports_of(pod))
         if ports:
@@ -142,7 +185,11 @@ def _with_ports(pods: Sequence[PodOnNode]) -> Iterator[tuple[PodOnNode, Sequence
 def _ports_of(pod: PodOnNode) -> Iterator[_Port]:
     """The ports of the node that containers and sidecars want; on the node's network these are all of theirs."""
     spec = pod.pod.spec
-    sidecars = (container for container in spec.init_containers if container.restart_policy == "Always")
+    sidecars = (
+        container
+        for container in spec.init_containers
+        if container.restart_policy == "Always"
+    )
     for container in (*sidecars, *spec.containers):
         for port in container.ports:
             number = port.host_port or (port.container_port if spec.host_network else 0)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dralloc.api import Pod
-from dralloc.features import ALL_FEATURES, Features
-from dralloc.names import ClaimKey
+from dralloc.objects.api import Pod
+from dralloc.objects.features import ALL_FEATURES, Features
+from dralloc.objects.names import ClaimKey
 
 __all__ = ["Binding", "Filters", "Promise"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from dralloc.api import Container, PodSpec
-from dralloc.quantity import NANOS, Quantity
+from dralloc.objects.api import Container, PodSpec
+from dralloc.objects.quantity import NANOS, Quantity
 
 __all__ = ["PODS", "amounts_of", "extended_resources", "of_class", "requests_of"]
 
@@ -32,8 +32,15 @@ def of_class(name: str) -> str:
 def extended_resources(spec: PodSpec) -> Iterator[str]:
     """The resources that containers ask for and that are not Kubernetes' own."""
     for container in (*spec.init_containers, *spec.containers):
-        for name, amount in {**container.resources.limits, **container.resources.requests}.items():
-            is_native = "/" not in name or "kubernetes.io/" in name or name.startswith("requests.")
+        for name, amount in {
+            **container.resources.limits,
+            **container.resources.requests,
+        }.items():
+            is_native = (
+                "/" not in name
+                or "kubernetes.io/" in name
+                or name.startswith("requests.")
+            )
             if amount.nanos and (name.startswith(_OF_CLASS) or not is_native):
                 yield name
 
@@ -91,9 +98,16 @@ def _raise(peak: Nanos, requested: Nanos) -> None:
 def _of_whole_pod(spec: PodSpec, of_containers: Nanos) -> Nanos:
     """What the pod as a whole requests; of what it only limits, its containers' requests count if there are any."""
     resources = spec.resources
-    limits = {name: limit for name, limit in resources.limits.items() if name not in of_containers}
+    limits = {
+        name: limit
+        for name, limit in resources.limits.items()
+        if name not in of_containers
+    }
     return _nanos({**limits, **resources.requests})
 
 
 def _rounded_up(nanos: Nanos) -> dict[str, int]:
-    return {name: -(-amount // (NANOS // 1000 if name == _CPU else NANOS)) for name, amount in nanos.items()}
+    return {
+        name: -(-amount // (NANOS // 1000 if name == _CPU else NANOS))
+        for name, amount in nanos.items()
+    }

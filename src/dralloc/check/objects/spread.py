@@ -19,9 +19,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from dralloc.api import Node, Pod, TopologySpreadConstraint
-from dralloc.check.objects.matching import Conditions, all_hold, conditions_of, is_tolerated, node_is_selected
+from dralloc.check.objects.matching import (
+    Conditions,
+    all_hold,
+    conditions_of,
+    is_tolerated,
+    node_is_selected,
+)
 from dralloc.check.objects.whereabouts import PodOnNode, Whereabouts, domain_of
+from dralloc.objects.api import Node, Pod, TopologySpreadConstraint
 
 __all__ = ["spread_is_even_in_order", "spread_is_even_in_some_order"]
 
@@ -88,29 +94,44 @@ def _rules(whereabouts: Whereabouts) -> Sequence[_SpreadRule]:
     rules: dict[Hashable, _SpreadRule] = {}
     eligible: dict[Hashable, tuple[Mapping[str, str], frozenset[str]]] = {}
     for pod in whereabouts.newcomers:
-        hard = [given for given in pod.pod.spec.topology_spread_constraints if given.when_unsatisfiable == _HARD]
+        hard = [
+            given
+            for given in pod.pod.spec.topology_spread_constraints
+            if given.when_unsatisfiable == _HARD
+        ]
         for given in hard if whereabouts.has_filter(pod, _FILTER) else ():
             nodes = _eligibility(pod.pod, given, hard)
             if nodes not in eligible:
                 by_node = dict(_eligible(whereabouts, pod.pod, given, hard))
                 eligible[nodes] = by_node, frozenset(by_node)
             domains, names = eligible[nodes]
-            selector = conditions_of(given.label_selector, pod.labels, given.match_label_keys)
+            selector = conditions_of(
+                given.label_selector, pod.labels, given.match_label_keys
+            )
             limits = given.topology_key, given.max_skew, given.min_domains
             key = pod.namespace, selector, limits, names
             if key not in rules:
                 # A selector of everything counts nobody (upstream behaviour).
-                counting = whereabouts.in_namespace(pod.namespace, selector) if selector else ()
+                counting = (
+                    whereabouts.in_namespace(pod.namespace, selector)
+                    if selector
+                    else ()
+                )
                 rules[key] = _SpreadRule(given, selector, domains, frozenset(counting))
             rules[key].carrying[pod] = None
     return list(rules.values())
 
 
-def _eligibility(pod: Pod, given: TopologySpreadConstraint, hard: Sequence[TopologySpreadConstraint]) -> Hashable:
+def _eligibility(
+    pod: Pod, given: TopologySpreadConstraint, hard: Sequence[TopologySpreadConstraint]
+) -> Hashable:
     """What decides on which nodes pods count."""
     keys = given.topology_key, frozenset(constraint.topology_key for constraint in hard)
     required = pod.spec.required_nodes
-    selected = tuple(sorted(pod.spec.node_selector.items())), required.model_dump_json() if required else ""
+    selected = (
+        tuple(sorted(pod.spec.node_selector.items())),
+        required.model_dump_json() if required else "",
+    )
     tolerations = pod.spec.tolerations
     return (
         keys,
@@ -120,20 +141,27 @@ def _eligibility(pod: Pod, given: TopologySpreadConstraint, hard: Sequence[Topol
 
 
 def _eligible(
-    whereabouts: Whereabouts, pod: Pod, given: TopologySpreadConstraint, hard: Sequence[TopologySpreadConstraint]
+    whereabouts: Whereabouts,
+    pod: Pod,
+    given: TopologySpreadConstraint,
+    hard: Sequence[TopologySpreadConstraint],
 ) -> Iterator[tuple[str, str]]:
     for node in whereabouts.nodes.values():
         labels = node.metadata.labels
         has_labels = all(constraint.topology_key in labels for constraint in hard)
         is_selected = given.node_affinity_policy != "Honor" or _may_select(pod, node)
-        is_for_pod = given.node_taints_policy != "Honor" or is_tolerated(node.spec.taints, pod)
+        is_for_pod = given.node_taints_policy != "Honor" or is_tolerated(
+            node.spec.taints, pod
+        )
         if has_labels and is_selected and is_for_pod:
             yield node.name, labels[given.topology_key]
 
 
 def _may_select(pod: Pod, node: Node) -> bool:
     labels, required = node.metadata.labels, pod.spec.required_nodes
-    has_labels = all(labels.get(key) == value for key, value in pod.spec.node_selector.items())
+    has_labels = all(
+        labels.get(key) == value for key, value in pod.spec.node_selector.items()
+    )
     return has_labels and (required is None or node_is_selected(required, node))
 
 

@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from dralloc.api import Node, Pod, PodAffinityTerm
-from dralloc.check.objects.matching import Conditions, LabelCondition, Labels, all_hold, conditions_of
+from dralloc.check.objects.matching import (
+    Conditions,
+    LabelCondition,
+    Labels,
+    all_hold,
+    conditions_of,
+)
 from dralloc.check.objects.promise import Binding, Promise
 from dralloc.check.objects.requests import of_class
-from dralloc.cluster import Cluster
-from dralloc.names import ClaimKey
+from dralloc.objects.api import Node, Pod, PodAffinityTerm
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.names import ClaimKey
 
 __all__ = ["AffinityTerm", "PodOnNode", "Whereabouts", "domain_of", "term_of"]
 
@@ -92,11 +98,15 @@ class Whereabouts:
         Of pods and nodes that there are.
     """
 
-    def __init__(self, cluster: Cluster, bindings: Sequence[Binding], promise: Promise) -> None:
+    def __init__(
+        self, cluster: Cluster, bindings: Sequence[Binding], promise: Promise
+    ) -> None:
         self.cluster = cluster
         self.promise = promise
         chosen = frozenset(promise.nodes)
-        self.nodes: Mapping[str, Node] = {node.name: node for node in cluster.nodes if node.name in chosen}
+        self.nodes: Mapping[str, Node] = {
+            node.name: node for node in cluster.nodes if node.name in chosen
+        }
         pods = cluster.pods_by_key
         self.newcomers: Sequence[PodOnNode] = [
             PodOnNode(pods[key], key.namespace, self.nodes[name], position)
@@ -108,7 +118,9 @@ class Whereabouts:
             for pod in cluster.pods
             if pod.spec.node_name and pod.spec.node_name in self.nodes
         ]
-        self._meant: dict[tuple[frozenset[str], Conditions, Conditions], Sequence[PodOnNode]] = {}
+        self._meant: dict[
+            tuple[frozenset[str], Conditions, Conditions], Sequence[PodOnNode]
+        ] = {}
 
     @property
     def everybody(self) -> Iterator[PodOnNode]:
@@ -145,14 +157,20 @@ class Whereabouts:
         stocks = [node.status.allocatable for node in self.nodes.values()]
         if not all(stocks):
             return None
-        on_nodes = {name for stock in stocks for name, amount in stock.items() if amount.nanos}
+        on_nodes = {
+            name for stock in stocks for name, amount in stock.items() if amount.nanos
+        }
         return self.offered_by_classes | on_nodes
 
     def meant_by(self, term: AffinityTerm) -> Sequence[PodOnNode]:
         """The pods that a term means."""
         key = term[:3]
         if key not in self._meant:
-            namespaces = {name for name in self._in_namespaces if self._is_namespace_of(term, name)}
+            namespaces = {
+                name
+                for name in self._in_namespaces
+                if self._is_namespace_of(term, name)
+            }
             self._meant[key] = [
                 pod
                 for pod in self._candidates(term.of_pods)
@@ -169,26 +187,38 @@ class Whereabouts:
         is_for_all = self.promise.in_order and all_hold(term.of_namespaces, {})
         return term._replace(of_namespaces=()) if is_for_all else term
 
-    def in_namespace(self, namespace: str, conditions: Conditions) -> Sequence[PodOnNode]:
+    def in_namespace(
+        self, namespace: str, conditions: Conditions
+    ) -> Sequence[PodOnNode]:
         """The pods of one namespace that are selected."""
-        return self.meant_by(AffinityTerm(frozenset((namespace,)), None, conditions, ""))
+        return self.meant_by(
+            AffinityTerm(frozenset((namespace,)), None, conditions, "")
+        )
 
     def _is_namespace_of(self, term: AffinityTerm, namespace: str) -> bool:
-        return namespace in term.namespaces or all_hold(term.of_namespaces, self._in_namespaces[namespace])
+        return namespace in term.namespaces or all_hold(
+            term.of_namespaces, self._in_namespaces[namespace]
+        )
 
     @cached_property
     def _in_namespaces(self) -> Mapping[str, Labels]:
         """The namespaces of pods, with their labels; every namespace has its name as a label."""
         known = self.cluster.namespaces
         names = dict.fromkeys(pod.namespace for pod in self.everybody)
-        given = {name: known[name].metadata.labels if name in known else {} for name in names}
+        given = {
+            name: known[name].metadata.labels if name in known else {} for name in names
+        }
         return {name: {_NAME_LABEL: name, **labels} for name, labels in given.items()}
 
     def _candidates(self, conditions: Conditions) -> Iterable[PodOnNode]:
         """Pods among which are all that conditions select: those with the rarest value that is asked for."""
         if conditions is None:
             return ()
-        choices = [list(self._with_value(condition)) for condition in conditions if condition.operator == "In"]
+        choices = [
+            list(self._with_value(condition))
+            for condition in conditions
+            if condition.operator == "In"
+        ]
         if not choices:
             return self.everybody
         return min(choices, key=len)

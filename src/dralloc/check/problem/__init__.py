@@ -14,11 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dralloc.check.problem import claims, inter_pod, objective, one_order, placed, shared
+from dralloc.check.problem import (
+    claims,
+    inter_pod,
+    objective,
+    one_order,
+    placed,
+    shared,
+)
 from dralloc.check.problem.view import View
-from dralloc.garbage import without_garbage_collection
+from dralloc.objects.garbage import without_garbage_collection
 from dralloc.problem import Problem
-from dralloc.solution import Solution
+from dralloc.problem.solution import Solution
 
 __all__ = ["violations"]
 

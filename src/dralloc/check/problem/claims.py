@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterator
 from itertools import pairwise
 
 from dralloc.check.problem.view import Award, Use, View
-from dralloc.errors import AllocationError
-from dralloc.names import ClaimKey
+from dralloc.objects.errors import AllocationError
+from dralloc.objects.names import ClaimKey
 from dralloc.problem import MAX_RESULTS, Constraint, ConstraintKind, PoolState, Scalar
 
 __all__ = [
@@ -25,10 +25,14 @@ __all__ = [
 def every_request_served_once(view: View) -> Iterator[str]:
     """Each request is served by one of its alternatives, in order, with the exact count (KEP-4381, KEP-4816)."""
     for award in view.awards:
-        if any(earlier.request > later.request for earlier, later in pairwise(award.uses)):
+        if any(
+            earlier.request > later.request for earlier, later in pairwise(award.uses)
+        ):
             yield f"{award}: results are not in the order of its requests"
         for number, request in enumerate(award.claim.requests):
-            served = [use.alternative.index for use in award.uses if use.request == number]
+            served = [
+                use.alternative.index for use in award.uses if use.request == number
+            ]
             if len(set(served)) != 1:
                 yield f"{award}: request {request.name}: served by {len(set(served))} alternatives instead of one"
             for alternative in request.alternatives:
@@ -56,7 +60,9 @@ def devices_fit_their_requests(view: View) -> Iterator[str]:
                 yield f"{use}: not reachable from node {node}"
             selects = eligibility.selects(use.alternative.index, use.device_index)
             if selects is not True:
-                yield f"{use}: not selected" + (f": {selects}" if isinstance(selects, AllocationError) else "")
+                yield f"{use}: not selected" + (
+                    f": {selects}" if isinstance(selects, AllocationError) else ""
+                )
             if not eligibility.admits(use.alternative.index, use.device_index):
                 yield f"{use}: does not admit the request (a taint, or a feature that is off)"
             if use.charge is None:
@@ -68,12 +74,20 @@ def no_device_twice(view: View) -> Iterator[str]:
     for award in view.awards:
         if len({use.device.slot for use in award.uses}) == len(award.uses):
             continue
-        for (request, slot), count in Counter((use.request, use.device.slot) for use in award.uses).items():
+        for (request, slot), count in Counter(
+            (use.request, use.device.slot) for use in award.uses
+        ).items():
             if count > 1:
-                device = next(use.device for use in award.uses if use.device.slot == slot)
+                device = next(
+                    use.device for use in award.uses if use.device.slot == slot
+                )
                 name = award.claim.requests[request].name
                 yield f"{award}: request {name}: device {device.id}: granted {count} times in one request"
-        dedicated = {use.device.slot: use.device for use in award.uses if not use.device.shareable}
+        dedicated = {
+            use.device.slot: use.device
+            for use in award.uses
+            if not use.device.shareable
+        }
         for slot, count in Counter(use.device.slot for use in award.uses).items():
             if count > 1 and slot in dedicated:
                 yield f"{award}: dedicated device {dedicated[slot].id}: granted {count} times in one claim"
@@ -111,15 +125,21 @@ def _whole(view: View, award: Award, uses: list[Use]) -> Iterator[str]:
 def _must_have(view: View, award: Award, alternative: int, index: int) -> bool:
     """Whether an alternative that wants all devices must get this one."""
     device, eligibility = view.problem.devices[index], view.problem.eligibility
-    if not view.problem.on_node(index, award.node) or eligibility.selects(alternative, index) is not True:
+    if (
+        not view.problem.on_node(index, award.node)
+        or eligibility.selects(alternative, index) is not True
+    ):
         return False
     charge = eligibility.charge(alternative, index)
     if charge is None:
         return False
     uses = view.by_slot.get(device.slot, [])
-    beside = [use for use in uses if not use.alternative.admin and use.demand != award.demand]
+    beside = [
+        use for use in uses if not use.alternative.admin and use.demand != award.demand
+    ]
     return not device.shareable or all(
-        view.capacity_taken(device.slot, name, beside) + nanos <= device.capacity[name].total
+        view.capacity_taken(device.slot, name, beside) + nanos
+        <= device.capacity[name].total
         for name, nanos in charge.capacity
     )
 
@@ -129,7 +149,11 @@ def constraints_hold(view: View) -> Iterator[str]:
     for award in view.awards:
         for constraint in award.claim.constraints:
             if constraint.scope is None:
-                covered = [(use, constraint) for use in award.uses if constraint.covers(use.alternative.name)]
+                covered = [
+                    (use, constraint)
+                    for use in award.uses
+                    if constraint.covers(use.alternative.name)
+                ]
                 yield from _broken(str(award), constraint, covered)
 
 
@@ -153,12 +177,21 @@ def constraints_over_claims_hold(view: View) -> Iterator[str]:
             for use in uses[key]
             if constraint.covers(use.alternative.name)
         ]
-        yield from _broken(f"claims {', '.join(map(str, of_claims))}", next(iter(of_claims.values())), covered)
+        yield from _broken(
+            f"claims {', '.join(map(str, of_claims))}",
+            next(iter(of_claims.values())),
+            covered,
+        )
 
 
-def _broken(about: str, constraint: Constraint, covered: list[tuple[Use, Constraint]]) -> Iterator[str]:
+def _broken(
+    about: str, constraint: Constraint, covered: list[tuple[Use, Constraint]]
+) -> Iterator[str]:
     """What is wrong with the devices that a constraint covers, each with its form for the device's claim."""
-    values = [(use, use.device.attributes.get(form.compared(use.alternative.name))) for use, form in covered]
+    values = [
+        (use, use.device.attributes.get(form.compared(use.alternative.name)))
+        for use, form in covered
+    ]
     for use, own in values:
         if own is None:
             yield f"{use}: {constraint.kind.value}: lacks the attribute {constraint.attribute}"
@@ -166,8 +199,15 @@ def _broken(about: str, constraint: Constraint, covered: list[tuple[Use, Constra
     before = constraint.scope.held if constraint.scope else ()
     holds = _match if constraint.kind is ConstraintKind.MATCH else _distinct
     if len(found) == len(values) and not holds([*before, *found]):
-        names = ", ".join(f"{use.device.id} {_words(own)}" for (use, _), own in zip(values, found, strict=True))
-        beside = f" beside {', '.join(map(_words, before))} of allocated claims" if before else ""
+        names = ", ".join(
+            f"{use.device.id} {_words(own)}"
+            for (use, _), own in zip(values, found, strict=True)
+        )
+        beside = (
+            f" beside {', '.join(map(_words, before))} of allocated claims"
+            if before
+            else ""
+        )
         yield f"{about}: {constraint.kind.value} {constraint.attribute}: violated by {names}{beside}"
 
 
@@ -179,7 +219,10 @@ def _match(sets: list[frozenset[Scalar]]) -> bool:
 def _distinct(sets: list[frozenset[Scalar]]) -> bool:
     """No value is on two devices, and at most one device has a value that cannot be compared."""
     times = Counter(value for values in sets for value in values)
-    return all(count == 1 for count in times.values()) and sum(not values for values in sets) <= 1
+    return (
+        all(count == 1 for count in times.values())
+        and sum(not values for values in sets) <= 1
+    )
 
 
 def _words(values: frozenset[Scalar]) -> str:

@@ -7,9 +7,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from dralloc.check.problem.view import Use, View, amount
-from dralloc.solution import Status
+from dralloc.problem.solution import Status
 
-__all__ = ["bounds_and_status_agree", "caps_are_kept", "fairness_is_true", "values_are_true"]
+__all__ = [
+    "bounds_and_status_agree",
+    "caps_are_kept",
+    "fairness_is_true",
+    "values_are_true",
+]
 
 SENSES: Final = {"weight": 1, "alternatives": -1}
 """The tiers that can be worked out from the answer, with their senses."""
@@ -30,16 +35,28 @@ def fairness_is_true(view: View) -> Iterator[str]:
     if sharing:
         taken = _taken(view, sharing[0].resource)
         uses = sorted(budget.used + taken[budget.namespace] for budget in sharing)
-        values = {f"fairness-{number}": sum(uses[:number]) for number in range(1, len(uses) + 1)}
+        values = {
+            f"fairness-{number}": sum(uses[:number])
+            for number in range(1, len(uses) + 1)
+        }
         for tier in view.solution.tiers:
-            if tier.name in values and (tier.value != values[tier.name] or tier.sense != 1):
+            if tier.name in values and (
+                tier.value != values[tier.name] or tier.sense != 1
+            ):
                 yield f"tier {tier.name}: value {tier.value}, but the placements have {values[tier.name]}"
 
 
 def values_are_true(view: View) -> Iterator[str]:
     """Tier ``weight`` is the weight of all placed demands, ``alternatives`` the sum of the ranks that serve them."""
-    ranks = {(award.claim.key, use.request): use.alternative.rank for award in view.awards for use in award.uses}
-    weights = (view.problem.demands[placement.demand].weight for placement in view.solution.placements)
+    ranks = {
+        (award.claim.key, use.request): use.alternative.rank
+        for award in view.awards
+        for use in award.uses
+    }
+    weights = (
+        view.problem.demands[placement.demand].weight
+        for placement in view.solution.placements
+    )
     values = {"weight": sum(weights), "alternatives": sum(ranks.values())}
     for tier in view.solution.tiers:
         if tier.name in values and tier.value != values[tier.name]:
@@ -71,7 +88,11 @@ def _of(view: View, use: Use, resource: str) -> int:
     """Counters of that name, if the device draws on any, or else the capacity of that name."""
     by_request = use.charge.counters if use.charge else ()
     draws = by_request if use.device.shareable else use.device.consumes + by_request
-    named = [nanos for number, nanos in draws if view.problem.counters[number].id.counter == resource]
+    named = [
+        nanos
+        for number, nanos in draws
+        if view.problem.counters[number].id.counter == resource
+    ]
     if named:
         return sum(named)
     if use.device.shareable:

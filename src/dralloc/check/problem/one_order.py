@@ -25,7 +25,11 @@ _OrderRule = Affinity | Spread
 
 def rules_have_one_order(view: View) -> Iterator[str]:
     """Demands with roles in several rules can have come one after the other, and each kept all of them then."""
-    rules = {rule: members for rule, members in view.roles.items() if isinstance(rule, _OrderRule)}
+    rules = {
+        rule: members
+        for rule, members in view.roles.items()
+        if isinstance(rule, _OrderRule)
+    }
     for together in joined(rules):
         if len(together) > 1 and any(isinstance(rule, Spread) for rule in together):
             groups = _groups({rule: rules[rule] for rule in together})
@@ -74,7 +78,9 @@ class _Arrivals:
     def __init__(self, groups: Sequence[_EqualPlacements]) -> None:
         self._groups = groups
         # By rule and place of the term in it: how many have come that count, in each domain.
-        self._counts: dict[tuple[InterPodRule, int], Counter[str]] = defaultdict(Counter)
+        self._counts: dict[tuple[InterPodRule, int], Counter[str]] = defaultdict(
+            Counter
+        )
         for group in groups:
             # Who runs was there before.
             for _ in group.demands if any(role.runs for role in group.roles) else ():
@@ -105,16 +111,30 @@ class _Arrivals:
         return fewest
 
     def _waiting(self) -> list[int]:
-        return [demand for group in self._groups for demand in group.demands[group.come :]]
+        return [
+            demand for group in self._groups for demand in group.demands[group.come :]
+        ]
 
     def _next(self) -> list[_EqualPlacements]:
         """Who may come now: first to where the fewest are, and there who carries a rule."""
-        ready = [group for group in self._groups if group.waits and self._may_come(group)]
-        return sorted(ready, key=lambda group: (self._most_there(group), not group.carries))
+        ready = [
+            group for group in self._groups if group.waits and self._may_come(group)
+        ]
+        return sorted(
+            ready, key=lambda group: (self._most_there(group), not group.carries)
+        )
 
     def _most_there(self, group: _EqualPlacements) -> int:
-        spreads = [role.rule for role in group.roles if role.counts and isinstance(role.rule, Spread)]
-        numbers = (self._number(rule, rule.domains[group.node]) for rule in spreads if group.node in rule.domains)
+        spreads = [
+            role.rule
+            for role in group.roles
+            if role.counts and isinstance(role.rule, Spread)
+        ]
+        numbers = (
+            self._number(rule, rule.domains[group.node])
+            for rule in spreads
+            if group.node in rule.domains
+        )
         return max(numbers, default=0)
 
     def _move(self, group: _EqualPlacements, step: int) -> None:
@@ -128,24 +148,45 @@ class _Arrivals:
     def _may_come(self, group: _EqualPlacements) -> bool:
         for role in group.roles:
             rule = role.rule
-            if role.carries and isinstance(rule, Affinity) and not self._is_near(rule, role, group.node):
+            if (
+                role.carries
+                and isinstance(rule, Affinity)
+                and not self._is_near(rule, role, group.node)
+            ):
                 return False
-            if role.carries and isinstance(rule, Spread) and not self._is_even(rule, role, group.node):
+            if (
+                role.carries
+                and isinstance(rule, Spread)
+                and not self._is_even(rule, role, group.node)
+            ):
                 return False
         return True
 
     def _is_near(self, rule: Affinity, role: Role, node: str) -> bool:
         if any(node not in domains for domains in rule.domains):
             return False
-        there = [set(+self._counts[rule, place]) | known for place, known in enumerate(rule.counted)]
+        there = [
+            set(+self._counts[rule, place]) | known
+            for place, known in enumerate(rule.counted)
+        ]
         begins = role.counts and not any(there)
-        return begins or all(domains[node] in some for domains, some in zip(rule.domains, there, strict=True))
+        return begins or all(
+            domains[node] in some
+            for domains, some in zip(rule.domains, there, strict=True)
+        )
 
     def _is_even(self, rule: Spread, role: Role, node: str) -> bool:
         if node not in rule.domains:
             return False
-        fewest = 0 if rule.has_few_domains else min(self._number(rule, domain) for domain in rule.every)
-        return self._number(rule, rule.domains[node]) + role.counts - fewest <= rule.max_skew
+        fewest = (
+            0
+            if rule.has_few_domains
+            else min(self._number(rule, domain) for domain in rule.every)
+        )
+        return (
+            self._number(rule, rule.domains[node]) + role.counts - fewest
+            <= rule.max_skew
+        )
 
     def _number(self, rule: Spread, domain: str) -> int:
         return rule.counted.get(domain, 0) + self._counts[rule, 0][domain]

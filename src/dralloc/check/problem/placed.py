@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from dralloc.check.problem.view import View
 from dralloc.problem import Claim, ParentGroup, Problem
-from dralloc.solution import Grant, Placement, Solution
+from dralloc.problem.solution import Grant, Placement, Solution
 
 __all__ = [
     "each_demand_once_in_order",
@@ -94,12 +94,16 @@ def gangs_have_their_quorum(view: View) -> Iterator[str]:
 
 def groups_have_their_quorum(view: View) -> Iterator[str]:
     """Below a group of groups something is placed only if enough of its children are admitted (KEP-6012)."""
-    demands = (view.problem.demands[placement.demand] for placement in view.solution.placements)
+    demands = (
+        view.problem.demands[placement.demand] for placement in view.solution.placements
+    )
     children: dict[ParentGroup, set[str]] = defaultdict(set)
     for demand in demands:
         if demand.parent is not None:
             path = list(demand.parent.upwards())
-            for child, group in zip([demand.gang, *(one.name for one in path)], path, strict=False):
+            for child, group in zip(
+                [demand.gang, *(one.name for one in path)], path, strict=False
+            ):
                 children[group].add(child)
     for group, admitted in children.items():
         if len(admitted - group.settled) < group.quorum:
@@ -126,8 +130,13 @@ def shared_claims_can_be_used(view: View) -> Iterator[str]:
         for home in awards:
             for award in awards:
                 for use in home.uses:
-                    if not award.uses and not view.problem.usable_from(use.device_index, home.node, award.node):
-                        here, there = (view.problem.nodes[node].name for node in (award.node, home.node))
+                    if not award.uses and not view.problem.usable_from(
+                        use.device_index, home.node, award.node
+                    ):
+                        here, there = (
+                            view.problem.nodes[node].name
+                            for node in (award.node, home.node)
+                        )
                         demand = view.problem.demands[award.demand].key
                         yield f"{use}: granted on node {there}, cannot be used from node {here} of demand {demand}"
 
@@ -137,6 +146,8 @@ def nothing_with_a_defect(view: View) -> Iterator[str]:
     for award in view.awards:
         if award.claim.defect:
             yield f"{award}: allocated in spite of its defect: {award.claim.defect}"
-        for alternative in {use.alternative.index: use.alternative for use in award.uses}.values():
+        for alternative in {
+            use.alternative.index: use.alternative for use in award.uses
+        }.values():
             if alternative.defect:
                 yield f"{award}: request {alternative.name}: allocated in spite of its defect: {alternative.defect}"

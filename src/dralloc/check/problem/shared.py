@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from dralloc.check.problem.view import Use, View, amount
-from dralloc.names import DeviceID
+from dralloc.objects.names import DeviceID
 
 __all__ = [
     "capacities_suffice",
@@ -39,13 +39,19 @@ def capacities_suffice(view: View) -> Iterator[str]:
     beside those of other demands (upstream behaviour).
     """
     for slot, uses in view.by_slot.items():
-        yield from _capacities(view, slot, [use for use in uses if not use.alternative.admin])
+        yield from _capacities(
+            view, slot, [use for use in uses if not use.alternative.admin]
+        )
         for demand in sorted({use.demand for use in uses if use.alternative.admin}):
             within = f" in demand {view.problem.demands[demand].key} with admin access"
-            yield from _capacities(view, slot, [use for use in uses if use.demand == demand], within)
+            yield from _capacities(
+                view, slot, [use for use in uses if use.demand == demand], within
+            )
 
 
-def _capacities(view: View, slot: int, uses: list[Use], within: str = "") -> Iterator[str]:
+def _capacities(
+    view: View, slot: int, uses: list[Use], within: str = ""
+) -> Iterator[str]:
     """What these grants take together of one device.
 
     While its pool is updated, versions of the device can have different totals, and for a grant only the version is
@@ -54,9 +60,20 @@ def _capacities(view: View, slot: int, uses: list[Use], within: str = "") -> Ite
     """
     for use in {use.device_index: use for use in uses if use.device.shareable}.values():
         same = [one for one in uses if one.device_index == use.device_index]
-        for name in sorted({name for use in same if use.charge is not None for name, _ in use.charge.capacity}):
+        for name in sorted(
+            {
+                name
+                for use in same
+                if use.charge is not None
+                for name, _ in use.charge.capacity
+            }
+        ):
             known = use.device.capacity.get(name)
-            counted = [one for one in uses if _total(one, name) <= known.total] if known else same
+            counted = (
+                [one for one in uses if _total(one, name) <= known.total]
+                if known
+                else same
+            )
             taken = view.capacity_taken(slot, name, counted)
             if known is None:
                 yield f"device {use.device.id}: charged {amount(taken)} of a capacity {name} that it lacks{within}"
@@ -78,8 +95,18 @@ def counters_suffice(view: View) -> Iterator[str]:
     """
     charges: dict[int, list[tuple[int, DeviceID]]] = defaultdict(list)
     in_force = frozenset(view.in_force)
-    opening = (use for slot in view.opened for use in view.by_slot[slot] if not use.alternative.admin)
-    by_request = {(use.device_index, counter) for use in opening if use.charge for counter, _ in use.charge.counters}
+    opening = (
+        use
+        for slot in view.opened
+        for use in view.by_slot[slot]
+        if not use.alternative.admin
+    )
+    by_request = {
+        (use.device_index, counter)
+        for use in opening
+        if use.charge
+        for counter, _ in use.charge.counters
+    }
     for version in dict.fromkeys((*view.in_force, *(index for index, _ in by_request))):
         device = view.problem.devices[version]
         for counter, nanos in device.consumes:
@@ -91,7 +118,10 @@ def counters_suffice(view: View) -> Iterator[str]:
                 for counter, nanos in use.charge.counters:
                     charges[counter].append((nanos, use.device.id))
     for counter, charged in charges.items():
-        known, total = view.problem.counters[counter], sum(nanos for nanos, _ in charged)
+        known, total = (
+            view.problem.counters[counter],
+            sum(nanos for nanos, _ in charged),
+        )
         if total > known.free:
             devices = ", ".join(dict.fromkeys(str(name) for _, name in charged))
             yield f"counter {known.id}: {amount(total)} charged, {amount(known.free)} free: by {devices}"
@@ -99,7 +129,9 @@ def counters_suffice(view: View) -> Iterator[str]:
 
 def overdrawn_groups_are_closed(view: View) -> Iterator[str]:
     """No device that consumes counters comes into use where allocated claims overdraw a counter of its group."""
-    overdrawn = {counter.group: counter for counter in view.problem.counters if counter.free < 0}
+    overdrawn = {
+        counter.group: counter for counter in view.problem.counters if counter.free < 0
+    }
     in_force = frozenset(view.in_force) if overdrawn else frozenset()
     for slot in view.opened:
         for use in view.by_slot[slot]:
@@ -119,7 +151,9 @@ def counter_sets_have_a_common_group(view: View) -> Iterator[str]:
             members[number].append((groups, device.id))
     for number, joined in members.items():
         before = common.get(number)
-        if not frozenset.intersection(*(groups for groups, _ in joined), *([] if before is None else [before])):
+        if not frozenset.intersection(
+            *(groups for groups, _ in joined), *([] if before is None else [before])
+        ):
             devices = ", ".join(dict.fromkeys(str(name) for _, name in joined))
             beside = "" if before is None else " beside allocated devices"
             yield f"no compatibility group in common on a counter set{beside}: {devices}"

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from dralloc.names import ClaimKey
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.quantity import Quantity
 from dralloc.problem import Alternative, Charge, Claim, Device, PoolState, Problem
 from dralloc.problem.inter_pod import InterPodRule, Role
-from dralloc.quantity import Quantity
-from dralloc.solution import Placement, Solution
+from dralloc.problem.solution import Placement, Solution
 
 __all__ = ["Award", "PlacedRole", "Use", "View", "amount"]
 
@@ -79,20 +79,44 @@ class View:
         for award in self._everything:
             listed[award.claim.key].append(award)
         several = (awards for awards in listed.values() if len(awards) > 1)
-        return tuple(tuple(awards) for awards in several if len({award.demand for award in awards}) > 1)
+        return tuple(
+            tuple(awards)
+            for awards in several
+            if len({award.demand for award in awards}) > 1
+        )
 
     @cached_property
     def _everything(self) -> tuple[Award, ...]:
-        return tuple(award for placement in self.solution.placements for award in self._read(placement))
+        return tuple(
+            award
+            for placement in self.solution.placements
+            for award in self._read(placement)
+        )
 
     def _read(self, placement: Placement) -> Iterator[Award]:
-        devices, eligibility, demand = self.problem.devices, self.problem.eligibility, placement.demand
-        for claim, grants in zip(self.problem.demands[demand].claims, placement.grants, strict=True):
+        devices, eligibility, demand = (
+            self.problem.devices,
+            self.problem.eligibility,
+            placement.demand,
+        )
+        for claim, grants in zip(
+            self.problem.demands[demand].claims, placement.grants, strict=True
+        ):
             uses = []
             for request, position, index in grants:
                 alternative = claim.requests[request].alternatives[position]
                 charge = eligibility.charge(alternative.index, index)
-                uses.append(Use(demand, claim, request, alternative, index, devices[index], charge))
+                uses.append(
+                    Use(
+                        demand,
+                        claim,
+                        request,
+                        alternative,
+                        index,
+                        devices[index],
+                        charge,
+                    )
+                )
             yield Award(demand, placement.node, claim, tuple(uses))
 
     @cached_property
@@ -110,7 +134,11 @@ class View:
         found: dict[InterPodRule, list[PlacedRole]] = defaultdict(list)
         for placement in self.solution.placements:
             for role in self.problem.demands[placement.demand].roles:
-                found[role.rule].append(PlacedRole(placement.demand, role, self.problem.nodes[placement.node].name))
+                found[role.rule].append(
+                    PlacedRole(
+                        placement.demand, role, self.problem.nodes[placement.node].name
+                    )
+                )
         return found
 
     def capacity_taken(self, slot: int, name: str, uses: Iterable[Use]) -> int:
@@ -145,8 +173,14 @@ class View:
         """
         found: list[int] = []
         for slot in self.opened:
-            versions = {use.device_index: use.device for use in self.by_slot[slot] if not use.alternative.admin}
-            free = [index for index, device in versions.items() if device.is_opened_freely]
+            versions = {
+                use.device_index: use.device
+                for use in self.by_slot[slot]
+                if not use.alternative.admin
+            }
+            free = [
+                index for index, device in versions.items() if device.is_opened_freely
+            ]
             found += free or versions
         return tuple(found)
 
@@ -155,7 +189,11 @@ class View:
         """The devices in usable pools of each node with a placement."""
         nodes = {award.node: self.problem.nodes[award.node] for award in self.awards}
         return {
-            index: frozenset(device for pool in node.pools_in(PoolState.USABLE) for device in pool.devices)
+            index: frozenset(
+                device
+                for pool in node.pools_in(PoolState.USABLE)
+                for device in pool.devices
+            )
             for index, node in nodes.items()
         }
 

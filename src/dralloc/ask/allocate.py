@@ -1,0 +1,274 @@
+"""The main job: a cluster in, a checked plan out; or both plans, to compare."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Set
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Unpack
+
+from dralloc.ask.checking import check_batch, check_scheduler
+from dralloc.check import violations
+from dralloc.compile.compiler import compile_cluster
+from dralloc.compile.compiler.worth import Worth
+from dralloc.objects.choices import (
+    Choices,
+    ChoiceWords,
+    Keep,
+    Mode,
+    ModeName,
+    PolicyName,
+    compared,
+)
+from dralloc.objects.cluster import Cluster
+from dralloc.problem import Problem
+from dralloc.problem.solution import Solution, Tier
+from dralloc.show.comparison import Comparison, Scheduled
+from dralloc.show.plan import Plan
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.optimum import Progress, solve, within_caps
+from dralloc.solve.policies import Policy, place, policy_name, way_of
+from dralloc.solve.policies.starts import starts
+from dralloc.solve.scheduler import Profile, Release, read_profiles, schedule
+from dralloc.solve.timing import phase
+
+__all__ = ["OnProgress", "allocate", "compare"]
+
+OnProgress = Callable[[Progress], None]
+
+
+def allocate(
+    cluster: Cluster,
+    mode: Mode | ModeName | PolicyName | Policy = Mode.OPTIMAL,
+    *,
+    choices: Choices | None = None,
+    progress: OnProgress | None = None,
+    **words: Unpack[ChoiceWords],
+) -> Plan:
+    """Place what is pending in the cluster.
+
+    Parameters
+    ----------
+    cluster
+        What was read with `dralloc.load`.
+    mode
+        ``"first-fit"``, ``"scheduler"`` or ``"optimal"``; or a policy: the name of one that dralloc knows, or one of
+        your own (see `dralloc.Policy`).
+    choices, words
+        What is chosen, as one object, as keywords, or as both: see `dralloc.Choices`.
+    progress
+        Called while the optimum is searched for.
+
+    Returns
+    -------
+    Plan
+        The answer; the independent checker has accepted it.
+
+    Raises
+    ------
+    DrallocError
+        A named node does not exist; the model cannot be built; a policy answers with something that it was not asked
+        about; `ChoiceError` if there is no such mode, policy or goal; `CheckError` if the answer breaks a rule.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> cluster = dralloc.example()
+    >>> dralloc.allocate(cluster, mode="first-fit")
+    <Plan: first-fit: 1 of 2 placed, nothing proven>
+    >>> dralloc.allocate(cluster, goal="fewest-nodes", time_limit=60)
+    <Plan: optimal: 2 of 2 placed, proven optimal>
+    """
+    choices, way = Choices.of(choices, words), way_of(mode)
+    answers = _Runs(
+        cluster, choices, {way if isinstance(way, Mode) else Mode.FIRST_FIT}
+    )
+    match way:
+        case Mode.SCHEDULER:
+            return answers.plan(way, answers.scheduled(choices.seed))
+        case Mode.FIRST_FIT:
+            return answers.plan(way, answers.compiled.of_devices(answers.first_fit))
+        case Mode.OPTIMAL:
+            return answers.plan(
+                way, answers.compiled.of_devices(answers.optimum(progress))
+            )
+    return answers.plan(
+        policy_name(way), answers.compiled.of_devices(answers.by_policy(way))
+    )
+
+
+def compare(
+    cluster: Cluster,
+    *,
+    modes: str | Iterable[str] = (Mode.FIRST_FIT, Mode.OPTIMAL),
+    seeds: int = 5,
+    choices: Choices | None = None,
+    progress: OnProgress | None = None,
+    **words: Unpack[ChoiceWords],
+) -> Comparison:
+    """Answer in several modes. Other parameters and errors are those of `allocate`.
+
+    Parameters
+    ----------
+    modes
+        First fit and the optimum are always compared; ``"scheduler"`` adds what kube-scheduler does.
+    seeds
+        Over how many seeds that is asked, from ``seed`` on.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.compare(dralloc.example())
+    <Comparison: 2 claims: first fit places 1, the optimum 2 (proven optimal)>
+    """
+    wanted, choices = compared(modes), Choices.of(choices, words)
+    answers = _Runs(cluster, choices, wanted)
+    devices = answers.compiled.of_devices
+    best = answers.optimum(progress)
+    asked = (
+        range(choices.seed, choices.seed + seeds) if Mode.SCHEDULER in wanted else ()
+    )
+    scheduled = tuple(
+        answers.plan(Mode.SCHEDULER, answers.scheduled(seed)) for seed in asked
+    )
+    return Comparison(
+        first_fit=answers.plan(Mode.FIRST_FIT, devices(answers.first_fit)),
+        optimal=answers.plan(Mode.OPTIMAL, devices(best)),
+        timings=answers.timings,
+        scheduler=Scheduled(scheduled, tuple(asked)) if scheduled else None,
+    )
+
+
+class _Runs:
+    """The answers to one cluster, each checked, with the seconds that they take."""
+
+    def __init__(self, cluster: Cluster, choices: Choices, modes: Set[Mode]) -> None:
+        config = choices.scheduler_config
+        self.profiles = (Profile(),) if config is None else read_profiles(Path(config))
+        self.release = Release.of(choices.kubernetes)
+        self.choices = choices
+        self.timings: dict[str, float] = {}
+        with phase(self.timings, "compile"):
+            self.compiled = compile_cluster(cluster, choices, modes=modes)
+            self.problem = self.compiled.whole
+
+    def plan(self, mode: Mode | str, solution: Solution) -> Plan:
+        return Plan(mode, self.compiled, solution, self.timings)
+
+    def _check(self, problem: Problem, solution: Solution) -> Solution:
+        with phase(self.timings, "check"):
+            check_batch(self.compiled, self.choices, problem, solution)
+        return solution
+
+    @cached_property
+    def first_fit(self) -> Solution:
+        with phase(self.timings, "first fit"):
+            solution = first_fit(self.problem, pruning=self.choices.pruning)
+        return self._check(replace(self.problem, budgets=()), solution)
+
+    def by_policy(self, policy: str | Policy) -> Solution:
+        """What a policy places: of the user, or by its name."""
+        with phase(self.timings, policy_name(policy)):
+            solution = place(self.problem, policy)
+        return self._check(replace(self.problem, budgets=()), solution)
+
+    def scheduled(self, seed: int) -> Solution:
+        with phase(self.timings, "scheduler"):
+            solution = schedule(self.compiled, self.profiles, seed, self.release)
+        # Filters of its own say where a pod may go.
+        problem = self.compiled.problem
+        demands = tuple(
+            demand.by_itself(nodes=None, roles=()) for demand in problem.demands
+        )
+        with phase(self.timings, "check"):
+            check_scheduler(
+                self.compiled,
+                self.profiles,
+                replace(problem, demands=demands, budgets=()),
+                solution,
+            )
+        return solution
+
+    def _kept(self) -> Solution | None:
+        """The answer whose placements nobody is to lose, for the whole problem."""
+        match Keep(self.choices.keep):
+            case Keep.NOBODY:
+                return None
+            case Keep.FIRST_FIT:
+                return self.first_fit
+            case Keep.SCHEDULER:
+                return self.compiled.of_whole(self.scheduled(self.choices.seed))
+
+    def optimum(self, progress: OnProgress | None) -> Solution:
+        """Started from the best of the other answers."""
+        first, kept = self.first_fit, self._kept()
+        weighted = self.compiled.keeping(kept) if kept else self.compiled
+        problem, worth = weighted.whole, weighted.worth
+        with phase(self.timings, "optimum"):
+            hint = _start(problem, kept, keeps_rules=kept is first) if kept else None
+            hint = hint or _start(problem, first, keeps_rules=True)
+            solution = solve(
+                problem,
+                self.choices,
+                hint,
+                _read(progress, worth),
+                starts=starts(problem),
+            )
+        # What makes a claim impossible was found on the way to the hint.
+        placed = {placement.demand for placement in solution.placements}
+        errors = {
+            demand: error
+            for demand, error in first.errors.items()
+            if demand not in placed
+        }
+        lost = (
+            {placement.demand for placement in kept.placements} - placed
+            if kept
+            else set()
+        )
+        warnings = (
+            (f"keep: gangs or caps leave out {len(lost)} who were to be kept",)
+            if lost
+            else ()
+        )
+        solution = replace(
+            solution, errors=errors, warnings=(*solution.warnings, *warnings)
+        )
+        return replace(
+            self._check(problem, solution), tiers=worth.tiers(solution.tiers)
+        )
+
+
+def _start(problem: Problem, answer: Solution, *, keeps_rules: bool) -> Solution | None:
+    """What of an answer keeps the caps and has its whole gang; None if that is no answer to the problem."""
+    if keeps_rules and not problem.budgets:
+        return answer
+    placed = Counter(
+        problem.demands[placement.demand].gang for placement in answer.placements
+    )
+    sizes = Counter(demand.gang for demand in problem.demands)
+    whole = [
+        placement
+        for placement in answer.placements
+        if not (gang := problem.demands[placement.demand].gang)
+        or placed[gang] == sizes[gang]
+    ]
+    start = Solution(
+        tuple(within_caps(problem, whole)) if problem.budgets else tuple(whole)
+    )
+    return None if violations(problem, start) else start
+
+
+def _read(progress: OnProgress | None, worth: Worth) -> OnProgress | None:
+    """Tell of the first priority of which not all is proven instead of a sum over all of them."""
+    if progress is None or worth.weights_are_shown:
+        return progress
+
+    def tell(news: Progress) -> None:
+        tiers = worth.tiers((Tier(news.phase, news.best, news.bound),))
+        tier = next((each for each in tiers if not each.proven), tiers[-1])
+        progress(replace(news, phase=tier.name, best=tier.value, bound=tier.bound))
+
+    return tell

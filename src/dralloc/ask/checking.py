@@ -1,0 +1,96 @@
+"""Both parts of the checker for the answers to a cluster: what is promised by first fit, the scheduler, the optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from dralloc.check import check, check_objects
+from dralloc.check.objects import Binding, Filters, Promise
+from dralloc.compile.compiler import CompiledCluster
+from dralloc.objects.choices import Choices, Ignored
+from dralloc.problem import Problem
+from dralloc.problem.solution import Solution
+from dralloc.solve.scheduler import Profile
+
+__all__ = ["check_batch", "check_scheduler"]
+
+_FILTERS: Final = {
+    Ignored.AFFINITY: "InterPodAffinity",
+    Ignored.SPREAD: "PodTopologySpread",
+    Ignored.TAINTS: "TaintToleration",
+    Ignored.PORTS: "NodePorts",
+}
+"""The plugins of kube-scheduler whose filters can be ignored as a whole."""
+
+
+def check_batch(
+    compiled: CompiledCluster, choices: Choices, problem: Problem, solution: Solution
+) -> None:
+    """Make sure that an answer of first fit, or of the optimum, keeps the rules of the problem and of the objects.
+
+    Parameters
+    ----------
+    problem
+        The rules that it keeps, of the whole problem.
+
+    Raises
+    ------
+    CheckError
+        It does not.
+    """
+    check(problem, solution)
+    ignored = compiled.pods.ignored
+    filters = Filters(
+        off=frozenset(plugin for rule, plugin in _FILTERS.items() if rule in ignored),
+        ignores=partial(_is_ignored, ignored),
+    )
+    promise = Promise(
+        nodes=[node.name for node in problem.nodes],
+        features=problem.features,
+        gang_label=choices.gang,
+        other_filters=filters,
+    )
+    check_objects(compiled.cluster, _bindings(compiled, problem, solution), promise)
+
+
+def check_scheduler(
+    compiled: CompiledCluster,
+    profiles: Sequence[Profile],
+    problem: Problem,
+    solution: Solution,
+) -> None:
+    """Make sure of an answer of the scheduler, which has filters of its own. Errors as `check_batch`."""
+    check(problem, solution)
+    promise = Promise(
+        nodes=[node.name for node in problem.nodes],
+        features=problem.features,
+        in_order=True,
+        filters={
+            profile.name: Filters(profile.no_filters, profile.ignores)
+            for profile in profiles
+        },
+    )
+    check_objects(
+        compiled.cluster, [Binding(*binding) for binding in solution.bindings], promise
+    )
+
+
+def _is_ignored(ignored: frozenset[Ignored], resource: str) -> bool:
+    return Ignored.of_resource(resource) in ignored
+
+
+def _bindings(
+    compiled: CompiledCluster, problem: Problem, solution: Solution
+) -> list[Binding]:
+    """The pods that are placed, and their nodes."""
+    placed = (
+        (compiled.problem.demands[one.demand], problem.nodes[one.node].name)
+        for one in solution.placements
+    )
+    return [
+        Binding(demand.key, node)
+        for demand, node in placed
+        if not compiled.is_claim(demand)
+    ]

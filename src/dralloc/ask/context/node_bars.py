@@ -1,0 +1,400 @@
+"""What bars a pod from a node beside devices at its turn: the node has too little left, or other pods are there."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
+
+from dralloc.ask.scenario import Scenario
+from dralloc.compile.compiler import CompiledCluster
+from dralloc.objects.api import Pod
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.quantity import Quantity
+from dralloc.objects.report import counted, listed
+from dralloc.problem import Charge, Demand, Device, Problem
+from dralloc.problem.holdings import ClaimLedger, Holding
+from dralloc.problem.inter_pod import (
+    Affinity,
+    AntiAffinity,
+    DomainLedger,
+    InterPodRule,
+    OneDomain,
+    Spread,
+)
+from dralloc.problem.ledger import Shortage
+from dralloc.problem.node_claims import resource_of
+from dralloc.problem.node_footprint import before_footprints
+from dralloc.problem.solution import Placement, holdings_of, with_node_grants
+from dralloc.problem.subproblem import cut
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.optimum import solve
+
+__all__ = ["Bar", "NodeBars", "Resettling"]
+
+_TOO_MANY: Final = "Too many pods"
+_OF_POD: Final = "pod level request for {} does not cover the devices"
+_PORTS: Final = "didn't have free ports for the requested pod ports"
+_UNMET: Final[Mapping[type[InterPodRule], str]] = {
+    AntiAffinity: "didn't match pod anti-affinity rules",
+    Affinity: "didn't match pod affinity rules",
+    Spread: "didn't match pod topology spread constraints",
+    OneDomain: "didn't match the domain of the others of its group",
+}
+_NAMED: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Why a node will not do, in kube-scheduler's words; and what is particular to the node: who holds what."""
+
+    text: str
+    detail: str = ""
+
+
+class NodeBars:
+    """What bars a demand from nodes after some placements (of devices); to the exact model, other devices may do.
+
+    Every node is asked about, also one that rules of the pod or of the cluster leave out. The pods that run and use
+    claims are holders of their nodes as those that are placed: without the claims, they are not there either.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledCluster,
+        number: int,
+        placements: Sequence[Placement],
+        *,
+        exact: bool,
+    ) -> None:
+        problem = compiled.problem
+        self._exact = exact
+        self._running = compiled.pods.running
+        self._incumbents = tuple(_running_users(compiled))
+        wanted = replace(problem.demands[number], nodes=None)
+        demands = [*problem.demands, *(Demand(pod.key, ()) for pod in self._incumbents)]
+        demands[number] = wanted
+        scenario = Scenario(compiled.cluster).unbind(
+            {pod.key for pod in self._incumbents}
+        )
+        rules, asked = (
+            compiled.pods.of(scenario.cluster),
+            replace(problem, demands=tuple(demands)),
+        )
+        # Once something does not count, something else may run short.
+        self._whole = rules.applied(asked, complete=True)
+        self._demand = self._whole.demands[number]
+        numbers = {node.name: place for place, node in enumerate(problem.nodes)}
+        homes = (numbers[pod.spec.node_name or ""] for pod in self._incumbents)
+        settled = (
+            Placement(place, home, ())
+            for place, home in enumerate(homes, len(problem.demands))
+        )
+        self._placements = {
+            one.demand: one
+            for one in with_node_grants(self._whole, (*placements, *settled))
+        }
+        self._users = self._by_claim(compiled)
+        self._known: dict[frozenset[int], dict[int, tuple[Bar, ...]]] = defaultdict(
+            dict
+        )
+
+    def _by_claim(self, compiled: CompiledCluster) -> Mapping[ClaimKey, Sequence[int]]:
+        """Which of those that have a node use a claim."""
+        found: dict[ClaimKey, list[int]] = defaultdict(list)
+        for number in self._placements:
+            demand = self._whole.demands[number]
+            pod = compiled.cluster.pods_by_key.get(demand.key)
+            allocated = () if pod is None else compiled.cluster.pod_claims(pod)
+            asked = (claim.key for claim in demand.claims if not claim.is_synthetic)
+            for key in dict.fromkeys((*asked, *allocated)):
+                found[key].append(number)
+        return found
+
+    def of(self, node: int, released: Collection[ClaimKey] = ()) -> tuple[Bar, ...]:
+        """Everything that bars it from a node, once the pods of some claims are gone."""
+        gone = frozenset(
+            number for key in released for number in self._users.get(key, ())
+        )
+        # Without rules between pods, what goes from other nodes does not matter.
+        if not self._demand.roles:
+            gone = frozenset(
+                number for number in gone if self._placements[number].node == node
+            )
+        known = self._known[gone]
+        if node not in known:
+            with self._without(gone):
+                known[node] = (*self._short(node), *self._unmet(node)) or tuple(
+                    self._short_for_devices(node)
+                )
+        return known[node]
+
+    @contextmanager
+    def _without(self, gone: Collection[int]) -> Iterator[None]:
+        """For a while, some of those that have a node are not there."""
+        leaving = [self._placements[number] for number in gone]
+        holdings = [
+            holding
+            for placement in leaving
+            for holding in holdings_of(self._whole, placement)
+        ]
+        for placement in leaving:
+            self._enter(placement, -1)
+        self._ledger.release({holding.claim for holding in holdings})
+        yield
+        self._ledger.hold(holdings)
+        for placement in leaving:
+            self._enter(placement)
+
+    def claims_on(self, node: int) -> set[ClaimKey]:
+        """The claims of those that have this node."""
+        return {
+            key
+            for key, numbers in self._users.items()
+            if any(self._placements[number].node == node for number in numbers)
+        }
+
+    @contextmanager
+    def resettling(
+        self, node: int, released: Collection[ClaimKey]
+    ) -> Iterator[Resettling]:
+        """For a while, the demand is on a node, and the pods of some claims are gone, to be settled anew."""
+        gone = {number for key in released for number in self._users.get(key, ())}
+        with self._without(gone):
+            resettling = Resettling(self._whole, self._ledger, self._domains, gone)
+            resettling.settle(self._demand, node)
+            yield resettling
+            resettling.revoke()
+
+    def _enter(self, placement: Placement, sign: int = 1) -> None:
+        roles, name = (
+            self._whole.demands[placement.demand].roles,
+            self._whole.nodes[placement.node].name,
+        )
+        self._domains.enter(roles, name, sign)
+
+    def _short_for_devices(self, node: int) -> Iterator[Bar]:
+        """What upstream's allocator would find is too much for the node, or for the pod's own requests.
+
+        To the exact model other devices count, too, which upstream does not look for.
+        """
+        whole = self._whole
+        if not whole.footprint_counters:
+            return
+        alone = self._demand.by_itself(nodes=None, roles=())
+        part = cut(
+            whole,
+            [node],
+            demands=[alone],
+            ledger=self._ledger,
+            counters=range(len(whole.counters)),
+        ).problem
+        found = first_fit(before_footprints(part))
+        if (
+            not found.placements
+            or first_fit(part).placements
+            or (self._exact and solve(part).placements)
+        ):
+            return
+        for number, amount in _charged(part, found.placements[0]).items():
+            counter = part.counters[number]
+            if amount > counter.free:
+                resource = resource_of(counter.id.counter)
+                text = (
+                    f"Insufficient {resource}"
+                    if counter.id.pool
+                    else _OF_POD.format(resource)
+                )
+                yield Bar(
+                    text,
+                    f"{Quantity(amount)} requested with the devices, {Quantity(max(0, counter.free))} left",
+                )
+
+    def _short(self, node: int) -> Iterator[Bar]:
+        for device, shortage in _shortages(
+            self._whole, self._ledger, self._demand, node
+        ):
+            yield self._bar(node, device, shortage)
+
+    def _bar(self, node: int, device: Device, shortage: Shortage) -> Bar:
+        index = shortage.what if isinstance(shortage.what, int) else None
+        name = (
+            str(shortage.what)
+            if index is None
+            else self._whole.counters[index].id.counter
+        )
+        resource = resource_of(name)
+        if name.startswith("podAntiAffinity"):
+            return Bar(_UNMET[AntiAffinity])
+        if not resource:
+            return Bar(_PORTS)
+        pods = list(self._holders(node, device, shortage))
+        left = f"{Quantity(shortage.wanted)} requested, {Quantity(max(0, shortage.left))} left"
+        held = listed([f"{who} ({Quantity(amount)})" for who, amount in pods], _NAMED)
+        text = _TOO_MANY if resource == "pods" else f"Insufficient {resource}"
+        return Bar(text, f"{left}; held by {held}" if held else left)
+
+    def _holders(
+        self, node: int, device: Device, shortage: Shortage
+    ) -> Iterator[tuple[str, int]]:
+        """Who takes how much: pods that have the node, as one, then those that are placed there, the largest first."""
+        if isinstance(shortage.what, int):
+            # Devices take something of it, too (KEP-5517).
+            counter = self._whole.counters[shortage.what]
+            bound = counter.total - counter.free
+        else:
+            bound = self._whole.usage.consumed[device.slot].get(shortage.what, 0)
+        holders = {
+            ClaimKey(key.namespace, key.name.removesuffix("/node")): amount
+            for key, amount in self._ledger.holders(device, shortage).items()
+        }
+        running = {pod.key for pod in self._incumbents}
+        bound += sum(amount for key, amount in holders.items() if key in running)
+        if bound:
+            yield (
+                counted(len(self._running[self._whole.nodes[node].name]), "bound pod"),
+                bound,
+            )
+        for key, amount in sorted(holders.items(), key=lambda one: -one[1]):
+            if key not in running:
+                yield str(key), amount
+
+    def _unmet(self, node: int) -> Iterator[Bar]:
+        name = self._whole.nodes[node].name
+        if node not in self._whole.candidate_nodes(self._demand):
+            yield Bar(
+                "didn't match rules between pods, because of pods that have a node"
+            )
+        for role in self._demand.roles:
+            if not self._domains.allows((role,), name):
+                yield Bar(_UNMET[type(role.rule)])
+
+    @cached_property
+    def _ledger(self) -> ClaimLedger:
+        ledger = ClaimLedger(self._whole)
+        for placement in self._placements.values():
+            ledger.hold(holdings_of(self._whole, placement))
+        return ledger
+
+    @cached_property
+    def _domains(self) -> DomainLedger:
+        domains = DomainLedger()
+        for placement in self._placements.values():
+            roles = self._whole.demands[placement.demand].roles
+            domains.enter(roles, self._whole.nodes[placement.node].name)
+        return domains
+
+
+def _shortages(
+    whole: Problem, ledger: ClaimLedger, demand: Demand, node: int
+) -> Iterator[tuple[Device, Shortage]]:
+    """What a node has too little of for a demand, beside devices: its synthetic device, and what is short of it."""
+    claim = demand.claims[0] if demand.claims else None
+    if claim is None or not claim.is_synthetic:
+        return
+    [index] = whole.nodes[node].pools[-1].devices
+    device = whole.devices[index]
+    [alternative] = claim.alternatives()
+    charge = whole.eligibility.charge(alternative.index, index) or Charge()
+    for shortage in ledger.shortages(device, charge):
+        yield device, shortage
+
+
+@dataclass
+class Resettling:
+    """Where pods may go that have lost their nodes, one after the other.
+
+    Parameters
+    ----------
+    ledger, domains
+        What is held at the moment, and who is where; changed until `revoke`.
+    leaving
+        Those that have lost their nodes, by the number of their demands.
+    """
+
+    whole: Problem
+    ledger: ClaimLedger
+    domains: DomainLedger
+    leaving: Collection[int]
+    _settled: list[tuple[Demand, int]] = field(default_factory=list)
+
+    def demand(self, pod: ClaimKey) -> Demand | None:
+        """What a pod asks for beside devices; None if it takes nothing, and means nothing to others."""
+        found = (self.whole.demands[number] for number in self.leaving)
+        return next((demand for demand in found if demand.key == pod), None)
+
+    def may_go(self, demand: Demand, node: int) -> bool:
+        """Whether the node has enough for it, and rules between pods allow it."""
+        return (
+            node in self.whole.candidate_nodes(demand)
+            and self.domains.allows(demand.roles, self.whole.nodes[node].name)
+            and not any(_shortages(self.whole, self.ledger, demand, node))
+        )
+
+    def settle(self, demand: Demand, node: int) -> None:
+        """Enter what it takes there."""
+        self.domains.enter(demand.roles, self.whole.nodes[node].name)
+        self.ledger.hold(self._holdings(demand, node))
+        self._settled.append((demand, node))
+
+    def revoke(self) -> None:
+        """Undo all that was entered."""
+        for demand, node in self._settled:
+            self.domains.enter(demand.roles, self.whole.nodes[node].name, -1)
+            self.ledger.release(
+                [holding.claim for holding in self._holdings(demand, node)]
+            )
+        self._settled.clear()
+
+    def _holdings(self, demand: Demand, node: int) -> Sequence[Holding]:
+        alone = replace(
+            self.whole,
+            demands=(demand.by_itself(claims=demand.claims[: _synthetic(demand)]),),
+        )
+        [placement] = with_node_grants(alone, [Placement(0, node, ())])
+        return list(holdings_of(alone, placement))
+
+
+def _synthetic(demand: Demand) -> int:
+    """How many of the first claims stand for what is taken of the node: one or none."""
+    return int(bool(demand.claims) and demand.claims[0].is_synthetic)
+
+
+def _running_users(compiled: CompiledCluster) -> Iterator[Pod]:
+    """The pods that run and use claims, if it matters what else they take of their nodes."""
+    if not compiled.may_bind:
+        return
+    wanted = {demand.key for demand in compiled.problem.demands}
+    names = {node.name for node in compiled.problem.nodes}
+    for pod in compiled.cluster.pods:
+        if (
+            pod.spec.node_name in names
+            and pod.key not in wanted
+            and compiled.cluster.pod_claims(pod)
+        ):
+            yield pod
+
+
+def _charged(problem: Problem, placement: Placement) -> Counter[int]:
+    amounts: Counter[int] = Counter()
+    for claim, grants in zip(
+        problem.demands[placement.demand].claims, placement.grants, strict=True
+    ):
+        for request, choice, number in grants:
+            charge = (
+                problem.eligibility.charge(
+                    claim.requests[request].alternatives[choice].index, number
+                )
+                or Charge()
+            )
+            amounts.update(
+                {
+                    each: amount
+                    for each, amount in charge.counters
+                    if each in problem.footprint_counters
+                }
+            )
+    return amounts

@@ -1,0 +1,317 @@
+"""What devices offer to a request, and to the request as it could be asked for instead.
+
+`Offers` answers for any `Eligibility`, but knows nothing to change about it. `TableOffers` knows the cluster's criteria
+and can vary them: without a clause of a selector, with a taint tolerated, with other amounts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from dralloc.ask.context.clauses import Clause, clauses_of
+from dralloc.compile.compiler import CompiledCluster
+from dralloc.compile.inventory.charges import charge_for
+from dralloc.compile.match import Criteria, MatchTable
+from dralloc.objects.api import (
+    CELDeviceSelector,
+    DeviceClass,
+    DeviceSelector,
+    DeviceTaint,
+    DeviceToleration,
+)
+from dralloc.objects.api.objects import changed
+from dralloc.objects.api.tolerating import all_tolerated
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.quantity import Quantity
+from dralloc.problem import Charge, Eligibility
+from dralloc.problem.eligibility import Overlay
+
+__all__ = ["Offers", "TableOffers", "Variation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """How a request is changed.
+
+    Parameters
+    ----------
+    without
+        Numbers of the clauses that are left out.
+    tolerated
+        Taints that are tolerated, too.
+    amounts
+        Capacity requests that are set or, with None, left out.
+    unasked
+        Capacities of which as little as possible is taken: nothing, or what the device's policy rounds that up to.
+    other
+        What is asked for in place of the request's own class, selectors, amounts and tolerations.
+    """
+
+    without: frozenset[int] = frozenset()
+    tolerated: frozenset[DeviceTaint] = frozenset()
+    amounts: tuple[tuple[str, Quantity | None], ...] = ()
+    unasked: frozenset[str] = frozenset()
+    other: Criteria | None = field(default=None, hash=False)
+
+    def __or__(self, more: Variation) -> Variation:
+        """Both variations together; what only one can say is said by the second."""
+        return Variation(
+            without=self.without | more.without,
+            tolerated=self.tolerated | more.tolerated,
+            amounts=tuple(dict((*self.amounts, *more.amounts)).items()),
+            unasked=self.unasked | more.unasked,
+            other=more.other or self.other,
+        )
+
+
+_SAME = Variation()
+
+
+class Offers(Overlay):
+    """Answers of an eligibility. It has no variations, and does not know the selectors behind the answers."""
+
+    knows_selectors = False
+
+    def __init__(self, eligibility: Eligibility) -> None:
+        super().__init__(eligibility)
+        self._device_keys: dict[tuple[int, ...], tuple[Hashable, ...]] = {}
+
+    def device_keys(self, devices: tuple[int, ...]) -> tuple[Hashable, ...]:
+        """The keys of a pool's devices, found out once."""
+        found = self._device_keys.get(devices)
+        if found is None:
+            found = self._device_keys[devices] = tuple(map(self.device_key, devices))
+        return found
+
+    def could_serve(self, alternative: int, device: int) -> bool:
+        """Whether a device could serve an alternative, whoever holds what: the same for all devices of one class."""
+        return (
+            self.selects(alternative, device) is True
+            and self.charge(alternative, device) is not None
+            and self.admits(alternative, device)
+        )
+
+    def clauses(self, alternative: int) -> tuple[Clause, ...]:  # noqa: ARG002 - nothing is known here
+        """What class and request demand, clause by clause."""
+        return ()
+
+    def class_name(self, alternative: int) -> str:  # noqa: ARG002 - nothing is known here
+        """The name of the class that the alternative asks for; empty if it is not known."""
+        return ""
+
+    def taints(self, alternative: int, device: int) -> tuple[DeviceTaint, ...]:  # noqa: ARG002 - nothing is known here
+        """The device's taints that keep the alternative away."""
+        return ()
+
+    def amounts(self, alternative: int) -> Mapping[str, Quantity]:  # noqa: ARG002 - nothing is known here
+        """What the alternative asks of capacities."""
+        return {}
+
+    def vary(self, alternative: int, variation: Variation) -> int:
+        """The index of the changed alternative; a problem without its objects knows no changed ones."""
+        assert variation == _SAME
+        return alternative
+
+
+class TableOffers(Offers):
+    """Answers of a match table, for its alternatives and for variations of them. The given table stays as it is."""
+
+    knows_selectors = True
+
+    def __init__(self, compiled: CompiledCluster) -> None:
+        given = compiled.table
+        self.table = MatchTable(given.inventory, given.features, given.taint_rules)
+        for criteria in given.criteria:
+            self.table.add(criteria)
+        # The table tells devices apart by what the selectors in it read, and variations may be made of any selector.
+        known = tuple(dict.fromkeys(_expressions(compiled)))
+        self.table.add(
+            Criteria(
+                ClaimKey("", ""), None, known, (), (), tuple(_derived(compiled.cluster))
+            )
+        )
+        super().__init__(self.table)
+        self._varied: dict[tuple[int, Variation], int] = {}
+        self._unasked: dict[int, frozenset[str]] = {}
+        self._least: dict[tuple[int, int], Charge | None] = {}
+        self._clauses: dict[int, tuple[Clause, ...]] = {}
+
+    def _taints(self, device: int) -> tuple[DeviceTaint, ...]:
+        if not self.table.features.DeviceTaints:
+            return ()
+        if self.table.taint_rules.rules:
+            return self.table.taints(device)
+        return self.table.inventory.sources[device].device.taints
+
+    def clauses(self, alternative: int) -> tuple[Clause, ...]:
+        """What class and request demand, clause by clause."""
+        if alternative not in self._clauses:
+            self._clauses[alternative] = clauses_of(self.table.criteria[alternative])
+        return self._clauses[alternative]
+
+    def class_name(self, alternative: int) -> str:
+        """The name of the class that the alternative asks for."""
+        device_class = self.table.criteria[alternative].device_class
+        return "" if device_class is None else device_class.metadata.name
+
+    def taints(self, alternative: int, device: int) -> tuple[DeviceTaint, ...]:
+        """The device's taints that keep the alternative away."""
+        tolerations = self.table.criteria[alternative].tolerations
+        return tuple(
+            taint
+            for taint in self._taints(device)
+            if not all_tolerated((taint,), tolerations)
+        )
+
+    def amounts(self, alternative: int) -> Mapping[str, Quantity]:
+        """What the alternative asks of capacities."""
+        return dict(self.table.criteria[alternative].amounts)
+
+    def vary(self, alternative: int, variation: Variation) -> int:
+        """The index of the changed alternative, which is entered into a table of its own."""
+        if variation == _SAME:
+            return alternative
+        key = alternative, variation
+        if key not in self._varied:
+            index = self._varied[key] = self.table.add(
+                self._changed(alternative, variation)
+            )
+            if variation.unasked:
+                self._unasked[index] = variation.unasked
+        return self._varied[key]
+
+    def request_key(self, alternative: int) -> Hashable:
+        """As in `Eligibility`; variations are told apart."""
+        return super().request_key(alternative), self._unasked.get(alternative)
+
+    def charge(self, alternative: int, device: int) -> Charge | None:
+        """As in `Eligibility`; of what is not asked, as little as the device's policy allows."""
+        names = self._unasked.get(alternative)
+        if not names or not self.table.features.ConsumableCapacity:
+            return self.table.charge(alternative, device)
+        key = alternative, device
+        if key not in self._least:
+            self._least[key] = self._least_charge(alternative, device, names)
+        return self._least[key]
+
+    def _least_charge(
+        self, alternative: int, device: int, names: frozenset[str]
+    ) -> Charge | None:
+        inventory = self.table.inventory
+        source = inventory.sources[device]
+        published = {
+            *source.device.capacity,
+            *(key for _, key in source.requested_counters),
+        }
+        amounts = {
+            **self.amounts(alternative),
+            **{name: Quantity(0) for name in names & published},
+        }
+        return charge_for(
+            amounts,
+            source,
+            inventory.published,
+            shareable=inventory.devices[device].shareable,
+        )
+
+    def _changed(self, alternative: int, variation: Variation) -> Criteria:
+        own = self.table.criteria[alternative]
+        if variation.other is not None:
+            return replace(variation.other, claim=own.claim)
+        amounts = {**dict(own.amounts), **dict(variation.amounts)}
+        kept = [
+            clause
+            for number, clause in enumerate(self.clauses(alternative))
+            if number not in variation.without
+        ]
+        return replace(
+            own,
+            device_class=_class_of(own.device_class, kept)
+            if variation.without
+            else own.device_class,
+            selectors=_joined(kept, "") if variation.without else own.selectors,
+            tolerations=(
+                *own.tolerations,
+                *map(_toleration, sorted(variation.tolerated, key=repr)),
+            ),
+            amounts=tuple(
+                (name, amount)
+                for name, amount in amounts.items()
+                if amount is not None and name not in variation.unasked
+            ),
+        )
+
+
+def _expressions(compiled: CompiledCluster) -> list[str]:
+    """Every selector that a variation can be made of: those of all claims and of all classes."""
+    found = [
+        expression
+        for criteria in compiled.table.criteria
+        for expression in criteria.selectors
+    ]
+    for claim in compiled.cluster.claims:
+        for _, one in claim.spec.devices.alternatives:
+            found += [
+                selector.cel.expression
+                for selector in one.selectors
+                if selector.cel is not None
+            ]
+    for device_class in compiled.cluster.classes.values():
+        found += [
+            selector.cel.expression
+            for selector in device_class.spec.selectors
+            if selector.cel is not None
+        ]
+    return found
+
+
+def _derived(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """Every attribute that a claim derives, with its expression."""
+    for claim in cluster.claims:
+        for _, one in claim.spec.devices.alternatives:
+            yield from ((each.name, each.expression) for each in one.derived_attributes)
+
+
+def _class_of(
+    device_class: DeviceClass | None, kept: list[Clause]
+) -> DeviceClass | None:
+    """The class with these of its clauses only; the table tells classes apart by name, so it gets one of its own."""
+    if device_class is None:
+        return None
+    expressions = _joined(kept, device_class.metadata.name)
+    given = tuple(
+        one.cel.expression for one in device_class.spec.selectors if one.cel is not None
+    )
+    if expressions == given:
+        return device_class
+    selectors = tuple(
+        DeviceSelector(cel=CELDeviceSelector(expression=text)) for text in expressions
+    )
+    metadata = changed(
+        device_class.metadata, name=f"{device_class.metadata.name} {expressions}"
+    )
+    return changed(
+        device_class,
+        metadata=metadata,
+        spec=changed(device_class.spec, selectors=selectors),
+    )
+
+
+def _joined(kept: list[Clause], of_class: str) -> tuple[str, ...]:
+    selectors: dict[int, list[str]] = {}
+    for clause in kept:
+        if clause.of_class == of_class:
+            selectors.setdefault(clause.selector, []).append(clause.text)
+    # A clause may end in a comment, which goes to the end of its line.
+    return tuple(
+        "\n&& ".join(parts) if "//" in "".join(parts) else " && ".join(parts)
+        for parts in selectors.values()
+    )
+
+
+def _toleration(taint: DeviceTaint) -> DeviceToleration:
+    return DeviceToleration(
+        key=taint.key, operator="Equal", value=taint.value, effect=taint.effect
+    )

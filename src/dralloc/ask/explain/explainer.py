@@ -1,0 +1,307 @@
+"""From a cluster and the name of a claim or pod to the explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Unpack
+
+from dralloc.ask.allocate import allocate
+from dralloc.ask.explain.competition import compete
+from dralloc.ask.explain.conflict import find_conflict
+from dralloc.ask.explain.explanation import Explanation
+from dralloc.ask.explain.gang import gather
+from dralloc.ask.explain.members import members_of
+from dralloc.ask.explain.nodes import Diagnosis
+from dralloc.ask.explain.oracle import FeasibilityOracle
+from dralloc.ask.explain.reasons import NodeReason
+from dralloc.ask.explain.snapshot import (
+    DemandSnapshot,
+    failing_gangs,
+    gang_blocker,
+    is_tree_admitted,
+    placed_before,
+    snapshot_of,
+)
+from dralloc.ask.explain.subject import find_demand
+from dralloc.ask.explain.suggestions import find_suggestions
+from dralloc.ask.explain.wording import Wording
+from dralloc.compile.compiler import CompiledCluster, compile_cluster
+from dralloc.objects.choices import (
+    Choices,
+    Mode,
+    ModeName,
+    NodelessWords,
+    Options,
+    chosen,
+)
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.errors import DrallocError
+from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.names import ClaimKey
+from dralloc.problem.inter_pod import OneDomain
+from dralloc.problem.solution import Placement, Solution, devices_only, with_node_grants
+from dralloc.solve.timing import phase
+
+__all__ = ["explain"]
+
+_DISREGARDED: Final = "First fit looks neither at caps nor at fairness: mode optimal explains the answer that does."
+
+
+@without_garbage_collection()
+def explain(  # noqa: PLR0913 - the demand, and what is shown about it
+    cluster: Cluster,
+    claim: ClaimKey | str | None = None,
+    pod: ClaimKey | str | None = None,
+    *,
+    mode: Mode | ModeName = Mode.FIRST_FIT,
+    nodes: Sequence[str] = (),
+    suggest: bool = True,
+    choices: Choices | None = None,
+    **words: Unpack[NodelessWords],
+) -> Explanation:
+    """Explain why a claim or pod is pending.
+
+    Parameters
+    ----------
+    cluster
+        What was read with `dralloc.load`.
+    claim, pod
+        What to explain, as ``namespace/name``; one of the two. A claim that a pod uses is explained with the pod.
+    mode
+        ``"first-fit"``: node by node, when first fit comes to the demand in the batch. ``"optimal"``: why the
+        optimum leaves it out. ``"scheduler"``: in kube-scheduler's words, how many nodes each of its plugins rules out;
+        nothing else is shown then.
+    nodes
+        Names of the only nodes to show reasons for; all if there are none. They change nothing about who is placed:
+        the nodes of ``choices`` do.
+    suggest
+        Whether to look for a conflict and for changes that would admit the demand.
+    choices, words
+        As in `dralloc.allocate`. First fit does not look at caps and fairness: only ``"optimal"`` explains them.
+
+    Raises
+    ------
+    DrallocError
+        There is no such claim or pod, nothing of it is pending, a named node does not exist, or nothing has the name
+        that a cap or fairness is about.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.explain(dralloc.example(), claim="default/large")
+    <Explanation: first-fit: default/large is not placed>
+    >>> dralloc.explain(dralloc.example(), claim="default/large", mode="optimal").node
+    'node-0'
+    """
+    timings: dict[str, float] = {}
+    mode, choices = chosen(Mode, "mode", mode), Choices.of(choices, words)
+    asked = [
+        ClaimKey.parse(name) if isinstance(name, str) else name for name in (claim, pod)
+    ]
+    if mode is not Mode.FIRST_FIT:
+        plan = allocate(cluster, mode, choices=choices)
+        timings.update(plan.timings)
+        question = _Explainer(
+            plan.compiled, find_demand(plan.compiled, *asked), mode, choices
+        )
+        if mode is Mode.SCHEDULER:
+            return question.of_scheduler(plan.solution, timings)
+        return question.of_optimum(plan.solution, timings, suggest=suggest)
+    with phase(timings, "compile"):
+        compiled = compile_cluster(cluster, choices, modes={mode})
+        disregarded = compiled.problem.budgets
+        compiled = replace(compiled, problem=replace(compiled.problem, budgets=()))
+        question = _Explainer(
+            compiled, find_demand(compiled, *asked), mode, choices, bool(disregarded)
+        )
+    return question.of_first_fit(nodes, timings, suggest=suggest)
+
+
+@dataclass(frozen=True)
+class _Explainer:
+    """One demand, one mode. ``disregarded``: whether the mode disregards caps or fairness that there are."""
+
+    compiled: CompiledCluster
+    number: int
+    mode: Mode
+    options: Options
+    disregarded: bool = False
+
+    def of_first_fit(
+        self, nodes: Sequence[str], timings: dict[str, float], *, suggest: bool
+    ) -> Explanation:
+        """Node by node."""
+        with phase(timings, "first fit"):
+            whole = self.compiled.whole
+            snapshot = self._snapshot(
+                tuple(devices_only(whole, placed_before(whole, self.number)))
+            )
+        with phase(timings, "reasons"):
+            diagnosis = Diagnosis(snapshot, Wording(snapshot.placed, self.compiled))
+            reasons = tuple(map(diagnosis.reason, self.compiled.problem.all_nodes))
+        base = replace(self._base(timings), reasons=_chosen(reasons, nodes))
+        home = _first_fitting(snapshot, reasons)
+        if home:
+            blocker = self._blocker()
+            return (
+                replace(base, remarks=(*base.remarks, blocker))
+                if blocker
+                else replace(base, node=home)
+            )
+        return self._with_changes(base, snapshot, timings) if suggest else base
+
+    def _blocker(self) -> str:
+        """Which other member of its gang keeps the demand from being placed, or that it is another gang."""
+        problem = self.compiled.whole
+        demand = problem.demands[self.number]
+        if not demand.gang:
+            return ""
+        if demand.parent and not is_tree_admitted(problem, self.number):
+            failing = failing_gangs(problem, self.number)
+            if demand.gang not in failing:
+                keys = {
+                    gang: problem.demands[index].key for gang, index in failing.items()
+                }
+                named = ", ".join(
+                    f"gang {gang} does not (explain {key})"
+                    for gang, key in keys.items()
+                )
+                said = (
+                    f"too few of the groups of {demand.parent.root.name} fit together"
+                )
+                return f"It fits alone: {said}{f': {named}' if named else ''}."
+        blocker = gang_blocker(problem, self.number)
+        return (
+            ""
+            if blocker is None
+            else f"{problem.demands[blocker].key} of the gang fits on no node at its turn: explain that one."
+        )
+
+    def of_scheduler(
+        self, solution: Solution, timings: dict[str, float]
+    ) -> Explanation:
+        """As the scheduler's event says it."""
+        base = self._placed(solution, timings)
+        return (
+            base
+            if base.placed
+            else replace(
+                base, remarks=(*base.remarks, str(solution.errors[self.number]))
+            )
+        )
+
+    def _placed(self, solution: Solution, timings: dict[str, float]) -> Explanation:
+        """Where an answer places the demand, if it does."""
+        homes = (one.node for one in solution.placements if one.demand == self.number)
+        node = next((self.compiled.problem.nodes[home].name for home in homes), "")
+        return replace(self._base(timings), node=node)
+
+    def of_optimum(
+        self, solution: Solution, timings: dict[str, float], *, suggest: bool
+    ) -> Explanation:
+        """As a whole."""
+        problem = self.compiled.problem
+        base = self._placed(solution, timings)
+        if base.placed:
+            return base
+        snapshot = self._snapshot(solution.placements)
+        if len(problem.demands) > 1:
+            with phase(timings, "competition"):
+                whole = self.compiled.whole
+                complete = replace(
+                    solution,
+                    placements=tuple(with_node_grants(whole, solution.placements)),
+                )
+                base = replace(
+                    base,
+                    competition=compete(whole, self.number, complete, self.options),
+                )
+        return self._with_changes(base, snapshot, timings) if suggest else base
+
+    def _snapshot(self, placements: Sequence[Placement]) -> DemandSnapshot:
+        return snapshot_of(
+            self.compiled, self.number, placements, exact=self.mode is Mode.OPTIMAL
+        )
+
+    def _base(self, timings: dict[str, float]) -> Explanation:
+        demand = self.compiled.problem.demands[self.number]
+        others = "all" if demand.quorum is None else f"at least {demand.quorum} members"
+        gang = (
+            (f"It is placed only together with {others} of gang {demand.gang}.",)
+            if demand.gang
+            else ()
+        )
+        if any(isinstance(role.rule, OneDomain) for role in demand.roles):
+            gang = (
+                *gang,
+                "All of its group are in one domain of the group's topology constraint.",
+            )
+        remarks = (*gang, _DISREGARDED) if self.disregarded else gang
+        keys = tuple(claim.key for claim in demand.claims)
+        unmodelled = self.compiled.unmodelled({self.mode})
+        return Explanation(
+            self.mode,
+            demand.key,
+            keys,
+            remarks=remarks,
+            unmodelled=unmodelled,
+            timings=timings,
+        )
+
+    def _with_changes(
+        self, base: Explanation, snapshot: DemandSnapshot, timings: dict[str, float]
+    ) -> Explanation:
+        exact = FeasibilityOracle(snapshot, self.compiled, Mode.OPTIMAL)
+        with phase(timings, "conflict"):
+            members = members_of(exact)
+            conflict = find_conflict(exact, members)
+        if conflict is None and self.mode is Mode.OPTIMAL and snapshot.whole.gang:
+            with phase(timings, "gang"):
+                return self._with_gang(base, snapshot)
+        if conflict is None:
+            remark = "Only an error is in its way: the optimal mode, which leaves failing devices out, would place it."
+            base = replace(base, remarks=(*base.remarks, remark))
+        oracle = (
+            exact
+            if self.mode is Mode.OPTIMAL
+            else FeasibilityOracle(snapshot, self.compiled, Mode.FIRST_FIT)
+        )
+        with phase(timings, "suggestions"):
+            suggestions = find_suggestions(
+                oracle, members if conflict is None else conflict.members
+            )
+        return replace(base, conflict=conflict, suggestions=suggestions)
+
+    def _with_gang(self, base: Explanation, snapshot: DemandSnapshot) -> Explanation:
+        """It would fit: its gang does not."""
+        found = gather(snapshot, self.options)
+        if found is None:
+            remark = "It would fit alone: its gang is in its way. Explain the other members of the gang."
+            return replace(base, remarks=(*base.remarks, remark))
+        gathering, suggestions = found
+        return replace(base, gathering=gathering, suggestions=suggestions)
+
+
+def _first_fitting(snapshot: DemandSnapshot, reasons: Sequence[NodeReason]) -> str:
+    """The node that first fit takes: the first that fits, unless an error ends the attempt before."""
+    order = (reasons[node] for node in snapshot.nodes)
+    last = next(
+        (one for one in order if one.fits or any(cause.fatal for cause in one.causes)),
+        None,
+    )
+    return last.node if last and last.fits else ""
+
+
+def _chosen(
+    reasons: tuple[NodeReason, ...], names: Sequence[str]
+) -> tuple[NodeReason, ...]:
+    if not names:
+        return reasons
+    by_name = {reason.node: reason for reason in reasons}
+    for name in names:
+        if name not in by_name:
+            raise DrallocError(
+                f'node "{name}" does not exist: neither a Node object nor a slice names it'
+            )
+    return tuple(by_name[name] for name in names)

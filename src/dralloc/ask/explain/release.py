@@ -1,0 +1,285 @@
+"""Suggestions to release or move claims: who would have to give back what they hold for the demand to fit."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+from itertools import chain, combinations, islice, takewhile
+from math import comb
+from typing import NamedTuple
+
+from dralloc.ask.explain.change import Change, Cost, Suggestion
+from dralloc.ask.explain.move import Mover
+from dralloc.ask.explain.oracle import FeasibilityOracle
+from dralloc.objects.budget import Budget
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.report import listed
+from dralloc.problem import Alternative, Charge
+from dralloc.problem.spending import amount_used
+
+__all__ = ["releases"]
+
+_NODES_TRIED = 8
+_NAMED = 6
+_COMBINATIONS = 64
+_MOST_MOVES = 2
+
+
+class _Candidate(NamedTuple):
+    """Claims of which none can stay if the demand is to fit on a node, and the highest priority of their pods."""
+
+    node: int
+    claims: tuple[ClaimKey, ...]
+    priority: int
+
+    @property
+    def change(self) -> Change:
+        return Change(released=frozenset(self.claims))
+
+    def __str__(self) -> str:
+        named = listed([*map(str, self.claims)], _NAMED)
+        return (
+            f"claim {named}"
+            if len(self.claims) == 1
+            else f"{len(self.claims)} claims: {named}"
+        )
+
+
+def releases(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
+    """The cheapest move, the release of the fewest claims, and the release that costs the least priority."""
+    candidates = list(_candidates(oracle))
+    if not candidates:
+        return
+    yield from _moved(oracle, sorted(candidates, key=lambda one: len(one.claims)))
+    fewest = min(candidates, key=lambda one: (len(one.claims), one.priority))
+    lowest = min(candidates, key=lambda one: (one.priority, len(one.claims)))
+    for rank, one in enumerate(
+        [fewest] if lowest.priority == fewest.priority else [fewest, lowest]
+    ):
+        highest = "highest " if len(one.claims) > 1 else ""
+        text = f"release {one} ({highest}priority {one.priority})"
+        yield Suggestion(
+            text,
+            oracle.fits_on(one.node),
+            Cost.RELEASE,
+            len(one.claims) + rank,
+            one.change,
+        )
+
+
+def _candidates(oracle: FeasibilityOracle) -> Iterator[_Candidate]:
+    """For the nodes where the least seems to be in the way, claims of which none can stay."""
+    blockers = _Blockers(oracle)
+    for node, cheapest in islice(blockers.cheapest.items(), _NODES_TRIED):
+        tries = chain(
+            [cheapest],
+            (claims_of(node) for claims_of in (blockers.every, blockers.users)),
+        )
+        tried = next(
+            (claims for claims in tries if claims and _admits(oracle, node, claims)),
+            None,
+        )
+        if tried is None:
+            continue
+        kept = _needed(
+            oracle,
+            node,
+            sorted(tried, key=lambda claim: (-blockers.priority(claim), claim)),
+        )
+        kept = _fewer(oracle, node, blockers.every(node), kept) or kept
+        # First fit may stop at an error on another node, or find a place on an earlier one.
+        certificate = oracle.admit(Change(released=frozenset(kept)))
+        if certificate is not None:
+            yield _Candidate(
+                certificate.node, tuple(kept), max(map(blockers.priority, kept))
+            )
+
+
+def _admits(oracle: FeasibilityOracle, node: int, claims: Collection[ClaimKey]) -> bool:
+    return oracle.admit(Change(released=frozenset(claims)), nodes=[node]) is not None
+
+
+def _needed(
+    oracle: FeasibilityOracle, node: int, claims: list[ClaimKey]
+) -> list[ClaimKey]:
+    """Let each claim stay if the others are enough, in this order."""
+    needed = set(claims)
+    for claim in claims:
+        if len(needed) > 1 and _admits(oracle, node, needed - {claim}):
+            needed.discard(claim)
+    return sorted(needed)
+
+
+def _fewer(
+    oracle: FeasibilityOracle, node: int, claims: set[ClaimKey], than: list[ClaimKey]
+) -> list[ClaimKey] | None:
+    """One or two claims that are enough, if that is fewer, and there are not too many to try."""
+    sizes = takewhile(
+        lambda size: comb(len(claims), size) <= _COMBINATIONS,
+        range(1, min(len(than), 3)),
+    )
+    tries = (some for size in sizes for some in combinations(sorted(claims), size))
+    return next((list(some) for some in tries if _admits(oracle, node, some)), None)
+
+
+def _moved(
+    oracle: FeasibilityOracle, candidates: list[_Candidate]
+) -> Iterator[Suggestion]:
+    """The first candidate whose claims all find a place elsewhere."""
+    for one in candidates:
+        homes = (
+            Mover(oracle).homes(one.node, one.claims)
+            if len(one.claims) <= _MOST_MOVES
+            else None
+        )
+        if homes is not None:
+            names = oracle.snapshot.problem.nodes
+            goes = ", ".join(
+                f"{claim} goes to {names[node].name}" for claim, node in homes.items()
+            )
+            outcome = f"{oracle.fits_on(one.node)}; {goes}"
+            yield Suggestion(
+                f"move {one}", outcome, Cost.MOVE, len(one.claims), one.change
+            )
+            return
+
+
+class _Blockers:
+    """Finds the claims that hold what the demand could use."""
+
+    def __init__(self, oracle: FeasibilityOracle) -> None:
+        self._oracle = oracle
+        self._snapshot = oracle.snapshot
+        self._context = oracle.snapshot.context
+        self._requests = [
+            request
+            for claim in oracle.snapshot.demand.claims
+            for request in claim.requests
+        ]
+
+    @cached_property
+    def cheapest(self) -> Mapping[int, set[ClaimKey]]:
+        """The claims in the way of the devices that the fewest claims hold, by node; the cheapest nodes first."""
+        found = {node: self._cheapest(node) for node in self._oracle.allowed(Change())}
+        for node, users in self._barred.items():
+            claims = self._cheapest(node)
+            found[node] = None if claims is None else claims | users
+        known = {node: claims for node, claims in found.items() if claims is not None}
+        return dict(sorted(known.items(), key=lambda item: (len(item[1]), item[0])))
+
+    @cached_property
+    def _barred(self) -> Mapping[int, set[ClaimKey]]:
+        """The nodes that would do beside devices if nobody were there who uses claims, each with these claims."""
+        bars, snapshot = self._snapshot.bars, self._snapshot
+        usable = frozenset(snapshot.nodes)
+        everywhere = (node for node in snapshot.problem.all_nodes if node not in usable)
+        users = (
+            {node: bars.claims_on(node) - snapshot.own for node in everywhere}
+            if bars
+            else {}
+        )
+        return {
+            node: claims
+            for node, claims in users.items()
+            if claims and not snapshot.rules(node, claims)
+        }
+
+    def _cheapest(self, node: int) -> set[ClaimKey] | None:
+        total: set[ClaimKey] = set()
+        for request in self._requests:
+            options = (
+                self._of_alternative(each, node) for each in request.alternatives
+            )
+            usable = [option for option in options if option is not None]
+            if not usable:
+                return None
+            total |= min(usable, key=len)
+        return total
+
+    def _of_alternative(
+        self, alternative: Alternative, node: int
+    ) -> set[ClaimKey] | None:
+        held = [
+            self._of_device(alternative, device)
+            for device in self._devices(alternative, node)
+        ]
+        if len(held) < (alternative.count or 1):
+            return None
+        return set().union(*sorted(held, key=len)[: alternative.count])
+
+    def every(self, node: int) -> set[ClaimKey]:
+        """The claims in the way of any device that the demand could use."""
+        return self._under_caps.union(
+            *(self._of_device(each, device) for each, device in self._options(node))
+        )
+
+    def users(self, node: int) -> set[ClaimKey]:
+        """The claims that use anything of what the demand could use, even if enough of it is left for one device."""
+        devices, ledger = self._context.problem.devices, self._context.ledger
+        neighbours = (
+            ledger.neighbours(devices[device], self._charge(each, device))
+            for each, device in self._options(node)
+        )
+        return self.every(node).union(*neighbours) - self._snapshot.own
+
+    def _options(self, node: int) -> Iterator[tuple[Alternative, int]]:
+        for request in self._requests:
+            for each in request.alternatives:
+                for device in self._devices(each, node):
+                    yield each, device
+
+    def _devices(self, alternative: Alternative, node: int) -> list[int]:
+        offers, problem = self._context.offers, self._context.problem
+        return [
+            device
+            for device in problem.nodes[node].devices()
+            if offers.could_serve(alternative.index, device)
+            and problem.on_node(device, node)
+        ]
+
+    def _charge(self, alternative: Alternative, device: int) -> Charge:
+        return self._context.offers.charge(alternative.index, device) or Charge()
+
+    def _of_device(self, alternative: Alternative, number: int) -> set[ClaimKey]:
+        device, ledger = self._context.problem.devices[number], self._context.ledger
+        charge = self._charge(alternative, number)
+        shortages = ledger.shortages(device, charge, admin=alternative.admin)
+        found = {
+            claim
+            for shortage in shortages
+            for claim in ledger.holders(device, shortage)
+        }
+        # Who uses what is capped, if the device alone would take more than the cap leaves.
+        counters = self._context.problem.counters
+        short = (
+            one
+            for one in self._caps
+            if amount_used(one.resource, device, charge, counters) > (one.left or 0)
+        )
+        return found.union(*map(self._snapshot.caps.users, short)) - self._snapshot.own
+
+    @cached_property
+    def _caps(self) -> tuple[Budget, ...]:
+        return self._snapshot.caps.of(self._snapshot.demand)
+
+    @cached_property
+    def _under_caps(self) -> set[ClaimKey]:
+        """Who uses what is capped for the demand."""
+        return (
+            set().union(*map(self._snapshot.caps.users, self._caps))
+            - self._snapshot.own
+        )
+
+    def priority(self, claim: ClaimKey) -> int:
+        """The highest priority of the pods that use a claim; 0 if nobody does."""
+        return max(self._priorities.get(claim, (0,)))
+
+    @cached_property
+    def _priorities(self) -> Mapping[ClaimKey, list[int]]:
+        cluster = self._oracle.compiled.cluster
+        found: dict[ClaimKey, list[int]] = defaultdict(list)
+        for pod in cluster.pods:
+            for key in cluster.pod_claims(pod):
+                found[key].append(pod.spec.priority or 0)
+        return found

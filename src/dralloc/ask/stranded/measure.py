@@ -1,0 +1,219 @@
+"""From a cluster to the report on its stranded capacity."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Unpack
+
+from dralloc.ask.context.node_bars import NodeBars
+from dralloc.ask.scenario import Scenario
+from dralloc.ask.stranded.grants import Found
+from dralloc.ask.stranded.node_types import node_type_of
+from dralloc.ask.stranded.quantities import Key, Quantities
+from dralloc.ask.stranded.split import Splitter
+from dralloc.ask.stranded.stranding import Row, Stranding, summed
+from dralloc.ask.whatif.mix_entries import CompiledMix, MixEntry, Source, compile_mix
+from dralloc.compile.compiler import CompiledCluster, compile_cluster
+from dralloc.objects.api import ResourceClaim
+from dralloc.objects.choices import Choices, Mode, NodelessWords
+from dralloc.objects.cluster import Cluster, cluster_of
+from dralloc.objects.errors import DrallocError
+from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.names import ClaimKey
+from dralloc.problem import PoolState
+from dralloc.problem.holdings import ClaimLedger
+from dralloc.solve.timing import phase
+
+__all__ = ["stranded"]
+
+
+@without_garbage_collection()
+def stranded(
+    cluster: Cluster,
+    wishes: Sequence[MixEntry | str] = (),
+    *,
+    choices: Choices | None = None,
+    **words: Unpack[NodelessWords],
+) -> Stranding:
+    """Find out which free capacity is of no use to a mix of claims, and why.
+
+    A device can be granted if some claim of the mix, alone and beside everything that is allocated, can be placed with
+    it. Of each quantity (a counter; a capacity of a shareable device; any other device) the usable part is the largest
+    sum, within what is free, of what such grants take of it: each device once, shares of a device any number of
+    times. The rest is stranded. Quantities are looked at one by one, so what is stranded is out of reach in any case,
+    and what is usable need not be usable all at once.
+
+    What strands it is found by lifting rules one after the other, in the order of `Cause`: a rule is charged with what
+    is usable only since it does not count, too. So free = usable + the stranded parts, exactly, and another claim in
+    the mix never makes more of anything stranded.
+
+    Parameters
+    ----------
+    wishes
+        The mix: claims or templates, as ``namespace/name`` or ``namespace/name=number``. By default the claims that
+        `dralloc.allocate` would place; without any, the templates; without these, the allocated claims.
+    choices, words
+        As in `dralloc.allocate`, without nodes, gangs, caps and fairness.
+
+    Returns
+    -------
+    Stranding
+        Rows by pool and by kind of node, in exact integers, with the fragmentation measure of Weng et al. (USENIX ATC
+        2023) beside them.
+
+    Raises
+    ------
+    DrallocError
+        A named claim or template does not exist, or there is nothing to make a mix of.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.stranded(dralloc.example(), ["default/large"])
+    <Stranding: 1 of 2 pools have free capacity that no claim of the mix can use>
+    """
+    options = Choices.of(
+        choices, words, unused=("nodes", "gang", "caps", "fair", "keep")
+    )
+    cluster = cluster_of(cluster).including(options.include)
+    timings: dict[str, float] = {}
+    mix = list(map(MixEntry.of, wishes))
+    if not mix:
+        cluster, mix = _usual(cluster, options)
+    with phase(timings, "compile"):
+        staged = compile_mix(cluster, mix, options)
+        ledger = ClaimLedger(staged.compiled.problem, staged.compiled.holdings)
+    counts = [wish.number or 1 for wish in mix]
+    splitter = Splitter(staged.compiled, ledger, staged.of_devices, _room(staged))
+    with phase(timings, "grants"):
+        found = splitter.found()
+    with phase(timings, "causes"):
+        causes = splitter.causes(found)
+    fragments = _fragmented(splitter.quantities, found, counts)
+    node_type = node_type_of(staged.compiled)
+    rows = (
+        Row(
+            *one.pool,
+            node_type(one.pool),
+            one.name,
+            one.total,
+            one.free,
+            {cause: nanos for cause, nanos in causes[key].items() if nanos},
+            fragments[key],
+        )
+        for key, one in splitter.quantities.by_key.items()
+        if one.total
+    )
+    named = {wish.title: count for wish, count in zip(mix, counts, strict=True)}
+    pools = tuple(row for _, row in sorted(summed(rows).items()))
+    remarks = tuple(_remarks(staged.compiled))
+    unmodelled = staged.compiled.unmodelled({Mode.OPTIMAL})
+    return Stranding(named, pools, remarks, unmodelled=unmodelled, timings=timings)
+
+
+def _fragmented(
+    quantities: Quantities, found: Mapping[int, Sequence[Found]], counts: Sequence[int]
+) -> Mapping[Key, int]:
+    """The fragmented amount of each quantity in nanos, times the number of claims in the mix: an exact integer.
+
+    Source: Q. Weng and others, "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
+    Descent" (USENIX ATC 2023), section 3. For a node and a kind of task, all free GPU capacity counts as fragmented if
+    the task cannot run on the node, and otherwise the free capacity of those GPUs that cannot serve it; the measure is
+    the mean over the mix of tasks. Here a GPU is a unit of a pool (a counter set, or a device), and a task is a claim,
+    each as if it came alone.
+    """
+    units = {
+        key: (one.pool, one.unit, key[0] == "counter")
+        for key, one in quantities.by_key.items()
+    }
+    total: Tally[Key] = Tally()
+    for demand, findings in found.items():
+        devices = {device for each in findings for device in each.serving}
+        served = {units[key] for device in devices for key in quantities.keys(device)}
+        for key, one in quantities.by_key.items():
+            if units[key] not in served:
+                total[key] += counts[demand] * one.free
+    return total
+
+
+def _usual(cluster: Cluster, choices: Choices) -> tuple[Cluster, list[MixEntry]]:
+    """The kinds of claims that are to be placed, or what else there is to go by, in a cluster that has them all."""
+    compiled = compile_cluster(Scenario(cluster).without_slices().cluster, choices)
+    users = {
+        claim.key: None if compiled.is_claim(demand) else demand.key
+        for demand in reversed(compiled.problem.demands)
+        for claim in demand.claims
+        if not claim.defect
+    }
+    pending = [claim for claim in compiled.cluster.claims if claim.key in users]
+    templates = [
+        MixEntry(template.key, Source.TEMPLATE) for template in cluster.templates
+    ]
+    pods = {claim: user for claim, user in users.items() if user is not None}
+    found = (
+        _kinds(pending, compiled, pods)
+        or templates
+        or _kinds(cluster.claims, compiled, {})
+    )
+    if not found:
+        raise DrallocError(
+            "there is no claim and no template to make a mix of: name some, or add them to the input"
+        )
+    return replace(compiled.cluster, slices=cluster.slices), found
+
+
+def _kinds(
+    claims: Sequence[ResourceClaim],
+    compiled: CompiledCluster,
+    users: Mapping[ClaimKey, ClaimKey],
+) -> list[MixEntry]:
+    """Claims that ask for the same for equal pods, under the name of the first; configuration does not matter.
+
+    Parameters
+    ----------
+    users
+        By claim, the pod that it is for, if it is for any.
+    """
+    kinds: dict[Hashable, list[ClaimKey]] = defaultdict(list)
+    texts: dict[int, str] = {}
+    for claim in claims:
+        # Claims of one template share their specification.
+        text = texts.get(id(claim.spec))
+        if text is None:
+            text = texts[id(claim.spec)] = repr(
+                (claim.spec.devices.requests, claim.spec.devices.constraints)
+            )
+        user = users.get(claim.key)
+        kinds[text, user and compiled.pods.infos[user].kind].append(claim.key)
+    return [
+        MixEntry(keys[0], number=len(keys), user=users.get(keys[0]))
+        for keys in kinds.values()
+    ]
+
+
+def _room(mix: CompiledMix) -> Sequence[NodeBars | None]:
+    """For each entry what bars its pod from nodes beside devices, if anything may."""
+    compiled = mix.compiled
+    if not compiled.may_bind:
+        return [None] * len(mix.demands)
+    numbers = {
+        demand.key: number for number, demand in enumerate(compiled.problem.demands)
+    }
+    return [
+        NodeBars(compiled, numbers[demand.key], (), exact=True)
+        for demand in mix.demands
+    ]
+
+
+def _remarks(compiled: CompiledCluster) -> Iterator[str]:
+    unusable = {
+        pool.id: pool.state
+        for node in compiled.problem.nodes
+        for pool in node.pools
+        if pool.state is not PoolState.USABLE
+    }
+    for pool, state in unusable.items():
+        yield f"Pool {pool} is {state.value} and gives no devices: what it has is not counted."

@@ -1,0 +1,194 @@
+"""What capacity is counted in: counters of pools, capacities of shareable devices, and devices."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter as Tally
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from dralloc.compile.compiler import CompiledCluster
+from dralloc.objects.names import PoolID
+from dralloc.objects.quantity import NANOS
+from dralloc.problem import Charge
+from dralloc.problem.holdings import ClaimLedger
+
+__all__ = ["Key", "MeasuredQuantity", "Quantities"]
+
+Key = tuple[str, int, str]
+"""``counter`` with its index, ``capacity`` with the device's slot and the name, or ``device`` with its slot."""
+
+_NUMBERED: Final = re.compile(r"(.*?[^0-9])[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredQuantity:
+    """One amount that can be used up; in nanos.
+
+    Parameters
+    ----------
+    pool, unit
+        The pool, and in it the counter set or device that it belongs to.
+    name
+        What is counted, as reports show it. ``counter slice-*`` stands for the counters ``slice-0``, ``slice-1``, ...
+        of one set.
+    total, free
+        What is published, and what nobody holds.
+    positional
+        Whether it stands for a place: a numbered counter of which every device takes all or nothing, like the memory
+        slices of a GPU with MIG.
+    """
+
+    pool: PoolID
+    unit: str
+    name: str
+    total: int
+    free: int
+    positional: bool = False
+
+
+class Quantities:
+    """Finds what there is to be used up.
+
+    A device that draws on counters is counted by these, another shareable one by its capacities, and any other one as
+    one device.
+    """
+
+    def __init__(self, compiled: CompiledCluster, ledger: ClaimLedger) -> None:
+        self._problem = compiled.problem
+        self._sources = compiled.inventory.sources
+        self._ledger = ledger
+
+    @cached_property
+    def by_key(self) -> Mapping[Key, MeasuredQuantity]:
+        """All of them."""
+        return dict((*self._counters(), *self._of_devices()))
+
+    def keys(self, device: int) -> Iterator[Key]:
+        """What a device can take of."""
+        known = self._problem.devices[device]
+        for counter in (
+            *(each for each, _ in known.consumes),
+            *(each for each, _ in self._by_request(device)),
+        ):
+            yield "counter", counter, ""
+        if known.shareable:
+            yield from (
+                ("capacity", known.slot, name)
+                for name, each in known.capacity.items()
+                if each.consumable
+            )
+        elif self._is_plain(device):
+            yield "device", known.slot, ""
+
+    def once(self, device: int) -> Iterator[tuple[Key, int]]:
+        """What a device takes when it comes into use, whoever gets it."""
+        known = self._problem.devices[device]
+        if known.slot not in self._ledger.shares:
+            yield from (
+                (("counter", counter, ""), amount) for counter, amount in known.consumes
+            )
+        if self._is_plain(device):
+            yield ("device", known.slot, ""), NANOS
+
+    def each_time(self, device: int, charge: Charge) -> Iterator[tuple[Key, int]]:
+        """What an allocation takes beside that."""
+        slot = self._problem.devices[device].slot
+        yield from (
+            (("counter", counter, ""), amount) for counter, amount in charge.counters
+        )
+        yield from (
+            (("capacity", slot, name), amount) for name, amount in charge.capacity
+        )
+
+    def _is_plain(self, device: int) -> bool:
+        known = self._problem.devices[device]
+        return not (known.shareable or known.consumes or self._by_request(device))
+
+    def _by_request(self, device: int) -> tuple[tuple[int, str], ...]:
+        return self._sources[device].requested_counters
+
+    def _counters(self) -> Iterator[tuple[Key, MeasuredQuantity]]:
+        for number, counter in enumerate(self._problem.counters):
+            id_, family = counter.id, self._family(number)
+            pool = PoolID(id_.driver, id_.pool)
+            free = max(0, self._ledger.free[number])
+            name = f"counter {family or id_.counter}"
+            yield (
+                ("counter", number, ""),
+                MeasuredQuantity(
+                    pool, id_.counter_set, name, counter.total, free, bool(family)
+                ),
+            )
+
+    def _family(self, number: int) -> str:
+        """The name of a counter without its number if it stands for a place; empty if not."""
+        counter = self._problem.counters[number]
+        stem = _stem(counter.id.counter)
+        siblings = self._siblings[counter.group, counter.id.counter_set, stem]
+        return (
+            f"{stem}*" if stem and siblings > 1 and number not in self._divided else ""
+        )
+
+    @cached_property
+    def _siblings(self) -> Tally[tuple[int, str, str]]:
+        """How many undivided counters of a set are called alike but for their number."""
+        return Tally(
+            (counter.group, counter.id.counter_set, _stem(counter.id.counter))
+            for number, counter in enumerate(self._problem.counters)
+            if number not in self._divided
+        )
+
+    @cached_property
+    def _divided(self) -> set[int]:
+        """The counters of which some device takes a part, or takes what a claim asks for."""
+        counters = self._problem.counters
+        found = {
+            number
+            for source in self._sources
+            for number, _ in source.requested_counters
+        }
+        for device in self._problem.devices:
+            found.update(
+                number
+                for number, amount in device.consumes
+                if amount != counters[number].total
+            )
+        return found
+
+    def _of_devices(self) -> Iterator[tuple[Key, MeasuredQuantity]]:
+        for slot, versions in self._problem.versions.items():
+            device = self._problem.devices[versions[-1]]
+            pool, name, held = (
+                device.id.pool_id,
+                device.id.device,
+                slot in self._ledger.held,
+            )
+            if device.shareable:
+                for each in device.capacity.values():
+                    if each.consumable:
+                        left = (
+                            0
+                            if held
+                            else max(0, self._ledger.capacity_left(device, each.name))
+                        )
+                        yield (
+                            ("capacity", slot, each.name),
+                            MeasuredQuantity(
+                                pool, name, f"capacity {each.name}", each.total, left
+                            ),
+                        )
+            elif self._is_plain(versions[-1]):
+                free = 0 if held or slot in self._ledger.shares else NANOS
+                yield (
+                    ("device", slot, ""),
+                    MeasuredQuantity(pool, name, "devices", NANOS, free),
+                )
+
+
+def _stem(name: str) -> str:
+    """A counter's name without its number; empty if it has none."""
+    match = _NUMBERED.fullmatch(name)
+    return match[1] if match else ""

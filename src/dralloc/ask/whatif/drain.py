@@ -1,0 +1,234 @@
+"""Where the claims of some nodes can go, or why they cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Unpack
+
+from dralloc.ask.explain.conflict import Conflict
+from dralloc.ask.whatif.document import DrainDocument
+from dralloc.ask.whatif.moves import rearrange
+from dralloc.ask.whatif.moves.claim_users import ClaimGroup, ClaimUsers
+from dralloc.ask.whatif.moves.cluster_migration import ClusterMigration
+from dralloc.ask.whatif.moves.itinerary import Itinerary
+from dralloc.ask.whatif.moves.obstacle import Obstacle
+from dralloc.objects.choices import Choices, NodelessWords
+from dralloc.objects.cluster import Cluster, cluster_of
+from dralloc.objects.errors import DrallocError
+from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.report import Line, Part, Table
+from dralloc.show.provisional import Provisional
+from dralloc.solve.timing import phase
+
+__all__ = ["Drain", "drain"]
+
+
+@dataclass(frozen=True, repr=False)
+class Drain(Provisional):
+    """Where claims go. ``print(drain)`` is a readable report.
+
+    Parameters
+    ----------
+    nodes
+        The nodes that are drained.
+    claims
+        The claims that depend on them.
+    itinerary
+        The ordered plan: everybody who can go if all can, else as many as possible.
+    most
+        Proven limit of how many can go.
+    stuck
+        Claims that stay in this plan.
+    together
+        Claims that cannot all go, though any but one of them could; empty if all can go.
+    conflict
+        If a single pod or claim is the reason: the rules that are in its option.
+    left_out
+        Claims of a DaemonSet's pods, which end with the node, and of pods that are not settled.
+    """
+
+    document = DrainDocument
+
+    nodes: tuple[str, ...]
+    claims: tuple[ClaimKey, ...]
+    itinerary: Itinerary
+    most: int
+    stuck: tuple[ClaimKey, ...] = ()
+    together: tuple[ClaimKey, ...] = ()
+    conflict: Conflict | None = None
+    left_out: tuple[ClaimKey, ...] = ()
+
+    @property
+    def possible(self) -> bool:
+        """Whether all of the claims can go."""
+        return not self.stuck
+
+    @property
+    def gone(self) -> int:
+        """How many of them go."""
+        return len(self.claims) - len(self.stuck)
+
+    @property
+    def conclusion(self) -> str:
+        """How many of the claims can go."""
+        return f"{', '.join(self.nodes)}: {self._verdict()}"
+
+    def body(self) -> list[Part]:
+        """The answer as tables and lines."""
+        found: list[Part] = [Line(self.headline, "bold"), self.itinerary.table()]
+        found += self.itinerary.remarks()
+        found += self._reason()
+        if self.left_out:
+            listed = ", ".join(map(str, self.left_out))
+            found.append(
+                Line(
+                    f"\nNot counted, because a DaemonSet's pod or one that is not settled uses it: {listed}."
+                )
+            )
+        return found
+
+    def _verdict(self) -> str:
+        number = len(self.claims)
+        if not number:
+            return (
+                "no claim depends on it"
+                if len(self.nodes) == 1
+                else "no claim depends on them"
+            )
+        if self.possible:
+            return (
+                f"all {number} claims fit on other nodes"
+                if number > 1
+                else "the claim fits on another node"
+            )
+        proof = "no more do" if self.gone == self.most else f"at most {self.most} do"
+        return f"{self.gone} of {number} claims fit on other nodes, {proof}"
+
+    def _reason(self) -> Iterator[Part]:
+        rows = [(str(key), "\n".join(self.itinerary.held(key))) for key in self.stuck]
+        yield Table("Stay in this plan", ("claim", "devices"), rows)
+        if len(self.together) > 1:
+            rows = [
+                (str(key), "\n".join(self.itinerary.held(key))) for key in self.together
+            ]
+            yield Table(
+                "Minimal conflict: they do not all fit, any one less would",
+                ("claim", "devices"),
+                rows,
+            )
+        elif self.together and self.conflict is None:
+            yield Line(f"\nClaim {self.together[0]} fits on no other node.")
+        if self.conflict is not None:
+            yield Line(
+                f"\nClaim {', '.join(map(str, self.together))} fits on no other node:"
+            )
+            yield from self.conflict.parts()
+
+
+@without_garbage_collection()
+def drain(
+    cluster: Cluster,
+    *nodes: str,
+    choices: Choices | None = None,
+    **words: Unpack[NodelessWords],
+) -> Drain:
+    """Find out where the claims that depend on some nodes can go.
+
+    The nodes are cordoned; pods on them start anew elsewhere, with new allocations of their claims. What pods on other
+    nodes use stays. A claim that can be used from elsewhere, too, stays if it can. Claims that pods share move
+    together.
+
+    Parameters
+    ----------
+    nodes
+        Names of the nodes that nobody is to use any more.
+    choices, words
+        As in `dralloc.allocate`, without nodes, gangs, caps and fairness.
+
+    Raises
+    ------
+    DrallocError
+        There is no such node, or no node is given.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.drain(dralloc.example(), "node-1")
+    <Drain: node-1: the claim fits on another node>
+    """
+    nodes = tuple(dict.fromkeys(nodes))
+    options = Choices.of(
+        choices, words, unused=("nodes", "gang", "caps", "fair", "keep")
+    )
+    timings: dict[str, float] = {}
+    with phase(timings, "compile"):
+        users = ClaimUsers(cluster_of(cluster).including(options.include))
+        _check_names(users, nodes)
+        drained = frozenset(users.by_name[name] for name in nodes)
+        # The claims of each group that can be used from these nodes only.
+        tied = [
+            (one, [key for key in one.claims if drained.issuperset(users.reach(key))])
+            for one in users.groups()
+        ]
+        free = [
+            (group, keys)
+            for group, keys in tied
+            if keys and users.is_settled(group) and not _has_daemon(group)
+        ]
+        claims = tuple(key for _, keys in free for key in keys)
+        groups = tuple(group for group, _ in free)
+        movable = ClusterMigration(
+            users,
+            groups,
+            frozenset(claims),
+            frozenset(nodes),
+            pending=False,
+            choices=options,
+        )
+        migration = movable.migration
+    with phase(timings, "drain"):
+        outcome = rearrange(migration, None, options)
+    moved = {migration.movers[number].key for number in outcome.moved}
+    stuck = tuple(key for key in claims if key not in moved)
+    together: tuple[ClaimKey, ...] = ()
+    conflict = None
+    if stuck:
+        with phase(timings, "conflict"):
+            together, conflict = Obstacle(movable, options).find(
+                proven=outcome.tiers[0].proven
+            )
+    return Drain(
+        nodes=nodes,
+        claims=claims,
+        itinerary=Itinerary(movable, outcome),
+        most=outcome.tiers[0].bound,
+        stuck=stuck,
+        together=together,
+        conflict=conflict,
+        left_out=tuple(
+            key for _, keys in tied for key in keys if key not in movable.must
+        ),
+        unmodelled=movable.unmodelled,
+        timings=timings,
+    )
+
+
+def _check_names(users: ClaimUsers, nodes: Sequence[str]) -> None:
+    if not nodes:
+        raise DrallocError("drain needs the name of a node")
+    for name in nodes:
+        if name not in users.by_name:
+            raise DrallocError(
+                f'node "{name}" does not exist: neither a Node object nor a slice names it'
+            )
+
+
+def _has_daemon(group: ClaimGroup) -> bool:
+    """Whether a DaemonSet ties a pod of the group to its node."""
+    return any(
+        owner.kind == "DaemonSet"
+        for pod in group.pods
+        for owner in pod.metadata.owner_references
+    )

@@ -1,0 +1,214 @@
+"""The problem in which pods that run ask for just what they have: whoever is not placed in its answer is evicted.
+
+So the fewest victims are the most placed, and what holds between pods and devices in `dralloc.problem.Problem` holds
+between those who stay and those who come. What pods asked of others when they came does not bind them any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from dralloc.ask.scenario import Scenario
+from dralloc.ask.whatif.evictions.victims import EvictionUnit
+from dralloc.ask.whatif.moves.claim_users import ClaimUsers, devices_seen
+from dralloc.ask.whatif.moves.stay_options import StayEligibility, stay_grants
+from dralloc.check import violations
+from dralloc.compile.compiler import CompiledCluster, compile_cluster
+from dralloc.objects.api import Pod
+from dralloc.objects.api.objects import changed
+from dralloc.objects.choices import Choices
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.names import ClaimKey
+from dralloc.problem import Claim, Demand, Problem
+from dralloc.problem.holdings import Holding
+from dralloc.problem.solution import Placement, Solution, with_node_grants
+
+__all__ = ["Incumbents"]
+
+
+@dataclass(frozen=True)
+class Incumbents:
+    """Units of running pods as demands beside others.
+
+    Parameters
+    ----------
+    units
+        Those that may be evicted; their pods run on nodes that count.
+    """
+
+    users: ClaimUsers
+    units: tuple[EvictionUnit, ...]
+    choices: Choices
+
+    @cached_property
+    def pods(self) -> Mapping[ClaimKey, Pod]:
+        """The pods of all units."""
+        return {pod.key: pod for unit in self.units for pod in unit.pods}
+
+    @cached_property
+    def freed(self) -> frozenset[ClaimKey]:
+        """The claims that nobody uses any more once all units are evicted."""
+        return frozenset(
+            key
+            for pod in self.pods
+            for key in self.users.claims_of[pod]
+            if self._is_theirs(key)
+        )
+
+    def _is_theirs(self, key: ClaimKey) -> bool:
+        claim = self.users.cluster.claim(key)
+        if claim is None or not claim.is_allocated:
+            return False
+        consumers = (
+            ClaimKey(key.namespace, one.name)
+            for one in claim.status.reserved_for
+            if one.resource == "pods"
+        )
+        strangers = any(one.resource != "pods" for one in claim.status.reserved_for)
+        return not strangers and self.pods.keys() >= {
+            *consumers,
+            *(pod.key for pod in self.users.users[key]),
+        }
+
+    @cached_property
+    def compiled(self) -> CompiledCluster:
+        """The cluster without the units."""
+        scenario = (
+            Scenario(self.users.cluster).release(self.freed).without_pods(self.pods)
+        )
+        return compile_cluster(scenario.cluster, self.choices)
+
+    def beside(self, demands: Sequence[Demand], weights: Sequence[int]) -> Problem:
+        """The whole problem: some demands of the compiled cluster, and then those of all pods, unit by unit."""
+        compiled = self.compiled
+        staying = StayEligibility(compiled.problem.eligibility)
+        claims = {
+            key: staying.claim(
+                compiled.problem, key, self._holdings.get(key, ()), self._devices(key)
+            )
+            for key in self.freed
+        }
+        pods = [
+            self._demand(pod, unit, weight, claims)
+            for unit, weight in zip(self.units, weights, strict=True)
+            for pod in unit.pods
+        ]
+        problem = replace(
+            compiled.problem, demands=(*demands, *pods), eligibility=staying, budgets=()
+        )
+        bound = compiled.pods.of(self._unbound()).applied(problem)
+        first = len(demands)
+        running = (demand.running for demand in bound.demands[first:])
+        return replace(bound, demands=(*bound.demands[:first], *running))
+
+    def _demand(
+        self,
+        pod: Pod,
+        unit: EvictionUnit,
+        weight: int,
+        claims: Mapping[ClaimKey, Claim],
+    ) -> Demand:
+        mine = tuple(
+            claims[key]
+            for key in self.users.claims_of[pod.key]
+            if key in claims and claims[key].requests
+        )
+        first = pod is unit.pods[0]
+        return Demand(
+            pod.key,
+            mine,
+            unit.priority,
+            weight if first else 0,
+            nodes=(self._home(pod),),
+            gang="" if unit.group is None else f"evicted together: {unit.group}",
+        )
+
+    def _home(self, pod: Pod) -> int:
+        return self._nodes[pod.spec.node_name or ""]
+
+    @cached_property
+    def _nodes(self) -> Mapping[str, int]:
+        return {
+            node.name: number for number, node in enumerate(self.compiled.problem.nodes)
+        }
+
+    @cached_property
+    def _holdings(self) -> Mapping[ClaimKey, Sequence[Holding]]:
+        return self.users.holdings(self.compiled)
+
+    def _devices(self, key: ClaimKey) -> tuple[int, ...]:
+        """What a claim holds, as a node of its users sees it if it does."""
+        home = self._home(self.users.users[key][0])
+        return devices_seen(self.compiled.problem, home, self._holdings.get(key, ()))
+
+    def staying(self, problem: Problem, first: int, units: Collection[int]) -> Solution:
+        """The answer in which some units, by index, stay, and nobody else is placed.
+
+        Parameters
+        ----------
+        problem, first
+            The whole problem (see `beside`), and where its demands of pods begin.
+        """
+        granted: set[ClaimKey] = set()
+        placements: list[Placement] = []
+        number = first
+        for place, unit in enumerate(self.units):
+            for pod in unit.pods:
+                if place in units:
+                    claims = [
+                        one.key
+                        for one in problem.demands[number].claims
+                        if not one.is_synthetic
+                    ]
+                    grants = tuple(
+                        () if key in granted else stay_grants(self._devices(key))
+                        for key in claims
+                    )
+                    placements.append(Placement(number, self._home(pod), grants))
+                    granted.update(claims)
+                number += 1
+        return Solution(tuple(with_node_grants(problem, placements)))
+
+    def irregular(self, problem: Problem, first: int) -> frozenset[int]:
+        """Units, by index, without which the others could be allocated and placed again as they are."""
+        kept: set[int] = set()
+
+        def keep(units: Sequence[int]) -> None:
+            """Keep those of the units that break no rule beside those that are kept, halving where some do."""
+            if not violations(problem, self.staying(problem, first, kept.union(units))):
+                kept.update(units)
+            elif len(units) > 1:
+                keep(units[: len(units) // 2])
+                keep(units[len(units) // 2 :])
+
+        every = range(len(self.units))
+        keep(every)
+        return frozenset(every) - kept
+
+    def _unbound(self) -> Cluster:
+        """The cluster in which the pods are about to be placed, for what they take of nodes and mean for others."""
+        # The compiled cluster knows the claims for extended resources of who comes; those who run have theirs.
+        staged, whole = self.compiled.cluster, self.users.cluster
+        mine = {pod: self.users.claims_of[pod] for pod in self.pods}
+        return replace(
+            staged,
+            pods=(*staged.pods, *map(_anew, self.pods.values())),
+            claims=tuple(whole.claim(claim.key) or claim for claim in staged.claims),
+            claims_of_pods={**staged.claims_of_pods, **mine},
+        )
+
+
+def _anew(pod: Pod) -> Pod:
+    """The pod as if it were about to be placed: others must keep its distance, but nothing else binds it any more."""
+    affinity = pod.spec.affinity
+    kept = affinity and changed(affinity, pod_affinity=None)
+    free = changed(
+        pod.spec,
+        node_name=None,
+        scheduling_gates=(),
+        affinity=kept,
+        topology_spread_constraints=(),
+    )
+    return changed(pod, spec=free)

@@ -1,0 +1,306 @@
+"""From a cluster to the claims that may move: who uses them, where they are, and what they may ask for anew.
+
+Claims that pods share, and claims of one pod, are a *group*: whoever moves takes the pods along, and the claims of
+these pods that stay must be usable from where the pods go. A pod that moves is a pod that is scheduled anew: whatever
+it says about nodes, and what it takes of them, is asked again where it goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import combinations
+from typing import Final
+
+from dralloc.ask.scenario import Scenario
+from dralloc.ask.whatif.moves.claim_users import ClaimGroup, ClaimUsers, devices_seen
+from dralloc.ask.whatif.moves.migration import Migration, MovableClaim, MoveOption
+from dralloc.ask.whatif.moves.pods_there import (
+    irregular_rules,
+    rules_counting,
+    with_rules,
+)
+from dralloc.compile.compiler import CompiledCluster, compile_cluster
+from dralloc.objects.api import Pod
+from dralloc.objects.choices import Choices, Mode
+from dralloc.objects.errors import Finding
+from dralloc.objects.names import ClaimKey
+from dralloc.problem import Charge, Claim, Demand, Problem
+from dralloc.problem.holdings import Holding
+
+__all__ = ["ClusterMigration"]
+
+_MOST: Final = 3
+"""Of so many claims of a group any may stay while the others move; of more, those tied to a node move together."""
+
+
+@dataclass(frozen=True)
+class ClusterMigration:
+    """Some groups of a cluster as a migration.
+
+    Parameters
+    ----------
+    users
+        The cluster as it is.
+    groups
+        Those that may move.
+    must
+        Claims that every move of their group has to take along; their number is what the move is worth.
+    cordoned
+        Names of nodes that are no target.
+    pending
+        Whether what is pending counts.
+    """
+
+    users: ClaimUsers
+    groups: tuple[ClaimGroup, ...]
+    must: frozenset[ClaimKey] = frozenset()
+    cordoned: Collection[str] = ()
+    pending: bool = True
+    choices: Choices = field(default_factory=Choices)
+
+    @cached_property
+    def compiled(self) -> CompiledCluster:
+        """The cluster in which the groups are pending: their claims hold nothing, and their pods have no nodes."""
+        scenario = (
+            Scenario(self.users.cluster)
+            .release(self._moving)
+            .unbind(self._pods)
+            .cordon(self.cordoned)
+        )
+        names = [node.metadata.name for node in self.users.nodes]
+        compiled = compile_cluster(scenario.cluster, self.choices, nodes=names)
+        outside = {
+            number
+            for number, node in enumerate(compiled.problem.nodes)
+            if node.name in self.cordoned
+        }
+        demands = (
+            _leaving_out(outside, demand, compiled.problem)
+            for demand in compiled.problem.demands
+        )
+        return replace(
+            compiled, problem=replace(compiled.problem, demands=tuple(demands))
+        )
+
+    @cached_property
+    def unmodelled(self) -> tuple[Finding, ...]:
+        """What the answer leaves out."""
+        return self.compiled.unmodelled({Mode.OPTIMAL})
+
+    @cached_property
+    def migration(self) -> Migration:
+        """Who may move, and how."""
+        movers, running = tuple(self._movers()), list(self._running())
+        names = self.compiled.problem.nodes
+        there = [(pod.roles, names[pod.home].name) for pod in running]
+        # Rules that are broken as things are go on to count all that are there, wherever these move.
+        broken = irregular_rules(there)
+        known = rules_counting(
+            [
+                ([role for role in roles if role.rule in broken], node)
+                for roles, node in there
+            ]
+        )
+        pods = tuple(
+            replace(
+                pod,
+                roles=tuple(
+                    role.running for role in pod.roles if role.rule not in broken
+                ),
+            )
+            for pod in running
+        )
+        pending = (with_rules(demand, known) for demand in self._pending())
+        move_options = (
+            replace(
+                option,
+                demands=tuple(with_rules(demand, known) for demand in option.demands),
+            )
+            for option in self._move_options(movers, pods)
+        )
+        return Migration(
+            replace(self.compiled.whole, demands=tuple(pending)),
+            movers,
+            tuple(move_options),
+            pods,
+        )
+
+    @property
+    def unknown(self) -> int:
+        """How many of the claims are reserved for somebody who was not given."""
+        lone = (key for group in self.groups if not group.pods for key in group.claims)
+        return sum(bool(self.users.claim(key).status.reserved_for) for key in lone)
+
+    @cached_property
+    def _moving(self) -> Mapping[ClaimKey, None]:
+        return dict.fromkeys(key for group in self.groups for key in group.claims)
+
+    @cached_property
+    def _pods(self) -> Mapping[ClaimKey, Pod]:
+        return {pod.key: pod for group in self.groups for pod in group.pods}
+
+    @cached_property
+    def _anew(self) -> Mapping[tuple[ClaimKey, bool], Demand]:
+        """What everybody asks for, also who runs, by name, and whether it is a claim that no pod uses."""
+        compiled = self.compiled
+        pairs = zip(compiled.problem.demands, compiled.whole.demands, strict=True)
+        return {
+            (demand.key, compiled.is_claim(demand)): whole for demand, whole in pairs
+        }
+
+    def _pending(self) -> Iterator[Demand]:
+        """What is pending as things are, for the gangs that pods are in beside those that run."""
+        asking = {
+            name: demand
+            for name, demand in self._anew.items()
+            if self.pending
+            and self._moving.keys().isdisjoint(claim.key for claim in demand.claims)
+        }
+        if not any(demand.gang for demand in asking.values()):
+            yield from asking.values()
+            return
+        bare = Scenario(self.users.cluster).without_slices().cluster
+        now = compile_cluster(
+            bare, self.choices, nodes=[node.metadata.name for node in self.users.nodes]
+        )
+        given = {
+            (demand.key, now.is_claim(demand)): demand for demand in now.problem.demands
+        }
+        for name, demand in asking.items():
+            known = given[name]
+            yield replace(
+                demand, gang=known.gang, quorum=known.quorum, parent=known.parent
+            )
+
+    def _movers(self) -> Iterator[MovableClaim]:
+        """Each claim at a node where it is used, if possible one that offers all that it holds."""
+        held, problem = self.users.holdings(self.compiled), self.compiled.problem
+        for key in self._moving:
+            holdings, homes = held.get(key, ()), self.users.home(key) or (0,)
+            seen = ((home, devices_seen(problem, home, holdings)) for home in homes)
+            whole = (
+                each
+                for each in seen
+                if set(problem.nodes[each[0]].devices()).issuperset(each[1])
+            )
+            home, devices = next(whole, None) or (
+                homes[0],
+                devices_seen(problem, homes[0], holdings),
+            )
+            yield MovableClaim(key, home, tuple(holdings), devices)
+
+    def _running(self) -> Iterator[MovableClaim]:
+        """What each pod takes of the node that it is on, and is to rules between pods."""
+        whole = self.compiled.whole
+        for key, pod in self._pods.items():
+            home, demand = (
+                self.users.by_name.get(pod.spec.node_name or ""),
+                self._anew[key, False],
+            )
+            if home is not None:
+                claim = next((one for one in demand.claims if one.is_synthetic), None)
+                taken = () if claim is None else (self._taken(claim, home),)
+                devices = tuple(whole.nodes[home].pools[-1].devices[0] for _ in taken)
+                yield MovableClaim(_node_key(key), home, taken, devices, demand.roles)
+
+    def _taken(self, claim: Claim, node: int) -> Holding:
+        """What the synthetic claim of a pod holds on a node."""
+        whole = self.compiled.whole
+        [alternative] = claim.alternatives()
+        device = whole.nodes[node].pools[-1].devices[0]
+        charge = whole.eligibility.charge(alternative.index, device) or Charge()
+        return Holding(claim.key, whole.devices[device].slot, share=True, charge=charge)
+
+    def _move_options(
+        self, movers: Sequence[MovableClaim], pods: Sequence[MovableClaim]
+    ) -> Iterator[MoveOption]:
+        numbers = {mover.key: number for number, mover in enumerate(movers)}
+        places = {pod.key: number for number, pod in enumerate(pods)}
+        for number, group in enumerate(self.groups):
+            must = tuple(key for key in group.claims if key in self.must)
+            for chosen in self._choices(group, must):
+                demands = tuple(self._demands(group, frozenset(chosen)))
+                users = [
+                    pod.key
+                    for pod in group.pods
+                    if not set(chosen).isdisjoint(self.users.claims_of[pod.key])
+                ]
+                going = tuple(
+                    places[_node_key(key)] for key in users if _node_key(key) in places
+                )
+                yield MoveOption(
+                    tuple(numbers[key] for key in chosen),
+                    demands,
+                    number,
+                    len(must),
+                    going,
+                )
+
+    def _choices(
+        self, group: ClaimGroup, must: tuple[ClaimKey, ...]
+    ) -> Iterator[tuple[ClaimKey, ...]]:
+        """Which claims of a group can move at once."""
+        free = [key for key in group.claims if key not in must]
+        if len(free) <= _MOST:
+            extras = [
+                extra
+                for size in range(len(free) + 1)
+                for extra in combinations(free, size)
+            ]
+        else:
+            tied = tuple(key for key in free if len(self.users.reach(key)) == 1)
+            extras = list(dict.fromkeys([(), tied, tuple(free)]))
+        for extra in extras:
+            chosen = tuple(key for key in group.claims if key in must or key in extra)
+            if chosen:
+                yield chosen
+
+    def _demands(
+        self, group: ClaimGroup, moving: frozenset[ClaimKey]
+    ) -> Iterator[Demand]:
+        """What the users of these claims ask for, on the nodes from which they can use the rest of theirs."""
+        for pod in group.pods:
+            if moving.intersection(self.users.claims_of[pod.key]):
+                demand = self._anew[pod.key, False]
+                staying = [
+                    key for key in self.users.claims_of[pod.key] if key not in moving
+                ]
+                nodes = demand.nodes
+                for key in staying:
+                    nodes = _common(nodes, self.users.reach(key))
+                claims = tuple(
+                    claim for claim in demand.claims if claim.key not in staying
+                )
+                yield demand.by_itself(claims=claims, nodes=nodes)
+        for key in group.claims:
+            if key in moving and not self.users.users[key]:
+                yield self._anew[key, True]
+
+
+def _node_key(pod: ClaimKey) -> ClaimKey:
+    """Under which name a pod holds what it takes of its node: that of its synthetic claim."""
+    return ClaimKey(pod.namespace, f"{pod.name}/node")
+
+
+def _leaving_out(nodes: Collection[int], demand: Demand, problem: Problem) -> Demand:
+    """The demand, but not for some nodes, even if its pod tolerates that they are cordoned."""
+    if not nodes:
+        return demand
+    return replace(
+        demand,
+        nodes=tuple(
+            node for node in problem.candidate_nodes(demand) if node not in nodes
+        ),
+    )
+
+
+def _common(
+    nodes: tuple[int, ...] | None, others: tuple[int, ...] | None
+) -> tuple[int, ...] | None:
+    """The nodes that are in both, in the order of the first; None stands for all."""
+    if nodes is None or others is None:
+        return others if nodes is None else nodes
+    among = frozenset(others)
+    return tuple(node for node in nodes if node in among)

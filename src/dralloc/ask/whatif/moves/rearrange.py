@@ -1,0 +1,210 @@
+"""The best exchange: who stays, who moves where, in which order, and what is admitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dralloc.ask.whatif.models.relocation import Relocation
+from dralloc.ask.whatif.moves.migration import Migration, MoveOption
+from dralloc.ask.whatif.moves.migration_problem import MigrationProblem
+from dralloc.ask.whatif.moves.order import Order, all_at_once
+from dralloc.ask.whatif.moves.pods_there import counting
+from dralloc.ask.whatif.moves.steps import (
+    MigrationStep,
+    Move,
+    can_follow,
+    find_order,
+    replay,
+    steps_of,
+)
+from dralloc.check import check, violations
+from dralloc.problem.solution import Placement, Solution, Status, Tier, grants_of
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.optimum import Options
+
+__all__ = ["MigrationPlan", "rearrange"]
+
+_EFFORT: Final = 400_000
+"""Of answers of the same worth so many are tried for fewer restarts that their candidates add up to this."""
+
+_MOST_ORDERS: Final = 200
+
+
+@dataclass(frozen=True)
+class MigrationPlan:
+    """Who moves, in which order, and what that admits.
+
+    Parameters
+    ----------
+    steps
+        The ordered plan; the checker has accepted every step.
+    moves
+        The moves, in order.
+    admitted
+        The pending demands that are placed, by index.
+    restarts
+        How many of the moves stop before they start.
+    fewest
+        Whether no answer of the same worth needs fewer restarts.
+    tiers
+        ``weight``, ``moves`` and ``alternatives``, with bounds.
+    """
+
+    steps: tuple[MigrationStep, ...]
+    moves: tuple[Move, ...]
+    admitted: tuple[int, ...]
+    restarts: int
+    fewest: bool
+    status: Status
+    tiers: tuple[Tier, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def moved(self) -> tuple[int, ...]:
+        """The movable claims that move, by index, in order."""
+        return tuple(mover for move in self.moves for mover in move.option.movers)
+
+
+def rearrange(
+    migration: Migration,
+    most: int | None = None,
+    options: Options | None = None,
+    admitted: Sequence[Placement] = (),
+) -> MigrationPlan:
+    """Find the exchange of most weight, then with the fewest moves, then with the fewest restarts.
+
+    Parameters
+    ----------
+    most
+        How many claims may move; None for any number.
+    admitted
+        Placements of pending demands that are possible without any move, to start from.
+
+    Raises
+    ------
+    CheckError
+        The answer or a step of the plan breaks a rule: a defect of dralloc.
+    """
+    whole, chosen = MigrationProblem(migration, most), options or Options()
+    greedy = _greedy(whole)
+    if greedy is not None and greedy.status is Status.OPTIMAL:
+        order = find_order(migration, whole.moves(greedy))
+        if not order.restarts:
+            return _plan(whole, greedy, order, fewest=True)
+    pending = (
+        replace(one, demand=one.demand + whole.first_pending) for one in admitted
+    )
+    start = greedy.placements if greedy else (*whole.staying(), *pending)
+    relocation = Relocation(whole.problem, whole.exchange, chosen, start)
+    best = relocation.solve()
+    order = _ordered(whole, best)
+    if order.restarts and best.status is Status.OPTIMAL:
+        return _with_fewest_restarts(whole, relocation, best, order)
+    return _plan(whole, best, order, fewest=not order.restarts)
+
+
+def _with_fewest_restarts(
+    whole: MigrationProblem, relocation: Relocation, best: Solution, order: Order
+) -> MigrationPlan:
+    """Go through the answers of the same worth, until one needs no restart or there are no more."""
+    fewest, last = order.proven, best
+    for _ in range(min(_MOST_ORDERS, _EFFORT // (relocation.component.size + 1))):
+        found = relocation.another(last)
+        if found is None:
+            return _plan(whole, best, order, fewest=fewest and relocation.exhausted)
+        shorter = _ordered(whole, found)
+        fewest, last = fewest and shorter.proven, found
+        if shorter.restarts < order.restarts:
+            best, order = found, shorter
+        if not order.restarts:
+            return _plan(whole, best, order, fewest=True)
+    return _plan(whole, best, order, fewest=False)
+
+
+def _ordered(whole: MigrationProblem, solution: Solution) -> Order:
+    check(whole.problem, solution)
+    return find_order(whole.migration, whole.moves(solution))
+
+
+def _plan(
+    whole: MigrationProblem, best: Solution, order: Order, *, fewest: bool
+) -> MigrationPlan:
+    late = [one for one in best.placements if one.demand >= whole.first_pending]
+    moves, admitted = (
+        whole.moves(best),
+        [(whole.demands[one.demand], one) for one in late],
+    )
+    steps = steps_of(order, moves, admitted)
+    if moves and not can_follow(whole.migration, steps):
+        # Pods that move and pods that are admitted can depend on each other.
+        order = all_at_once(len(moves))
+        steps, fewest = steps_of(order, moves, admitted), False
+    replay(whole.migration, steps)
+    return MigrationPlan(
+        steps=steps,
+        moves=tuple(move for step in steps if step.placements for move in step.moves),
+        admitted=tuple(one.demand - whole.first_pending for one in late),
+        restarts=order.restarts,
+        fewest=fewest,
+        status=best.status,
+        tiers=best.tiers,
+        warnings=best.warnings,
+    )
+
+
+def _greedy(whole: MigrationProblem) -> Solution | None:
+    """An answer in which whoever is worth it moves in the cheapest way, as far as first fit finds room.
+
+    Everybody holds what they have meanwhile. Often that is the best already: it is optimal if all of them move with
+    their first alternatives, and nothing is pending. None if no move is of worth, if moves are limited, or if the
+    answer breaks a rule once everybody has left.
+    """
+    migration, chosen = whole.migration, _cheapest(whole.migration)
+    if not chosen or migration.problem.demands or whole.exchange.most is not None:
+        return None
+    demands = tuple(demand for number in chosen for demand in whole.demands_of(number))
+    numbers = [
+        whole.leads[number] + place
+        for number in chosen
+        for place in range(len(whole.demands_of(number)))
+    ]
+    before = replace(
+        migration.ledger.applied(), demands=counting(demands, migration.there())
+    )
+    placed = [
+        replace(one, demand=numbers[one.demand]) for one in first_fit(before).placements
+    ]
+    taken = {one.demand for one in placed}
+    moving = [
+        option for number, option in chosen.items() if whole.leads[number] in taken
+    ]
+    stays = whole.staying(
+        holder for option in moving for holder in migration.holders_of(option)
+    )
+    answer = Solution(tuple(sorted((*stays, *placed), key=lambda one: one.demand)))
+    if violations(whole.problem, answer):
+        return None
+    if len(moving) < len(chosen) or any(
+        each.rank for _, each, _ in grants_of(whole.problem, placed)
+    ):
+        return answer
+    weight = sum(option.weight for option in moving)
+    moves = sum(len(option.movers) for option in moving)
+    tiers = (
+        Tier("weight", weight, weight),
+        Tier("moves", moves, moves, -1),
+        Tier("alternatives", 0, 0, -1),
+    )
+    return replace(answer, status=Status.OPTIMAL, tiers=tiers)
+
+
+def _cheapest(migration: Migration) -> dict[int, MoveOption]:
+    """For each group that is worth moving the option, by index, that moves the fewest claims."""
+    best: dict[int, tuple[int, MoveOption]] = {}
+    for number, option in enumerate(migration.move_options):
+        known = best.setdefault(option.group, (number, option))
+        if len(option.movers) < len(known[1].movers):
+            best[option.group] = number, option
+    return {number: option for number, option in best.values() if option.weight}

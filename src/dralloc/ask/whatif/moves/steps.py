@@ -1,0 +1,227 @@
+"""An ordered plan: every step with what it needs, checked against what is held at that moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from dralloc.ask.context.context import Context
+from dralloc.ask.context.offers import Offers
+from dralloc.ask.whatif.moves.migration import Migration, MoveOption
+from dralloc.ask.whatif.moves.order import Order, Phase, shortest_order
+from dralloc.ask.whatif.moves.pods_there import PodThere, counting
+from dralloc.ask.whatif.moves.stay_options import broken
+from dralloc.check import check, violations
+from dralloc.objects.names import ClaimKey
+from dralloc.problem import Demand, Problem
+from dralloc.problem.holdings import Holding
+from dralloc.problem.solution import Placement, Solution, holdings_of
+
+__all__ = [
+    "Action",
+    "MigrationStep",
+    "Move",
+    "can_follow",
+    "find_order",
+    "gains",
+    "replay",
+    "steps_of",
+]
+
+
+class Action(StrEnum):
+    """What a step does.
+
+    ``MOVE``: holds the new devices, then gives the old ones back. ``STOP``: gives the old ones back. ``START``: takes
+    the new ones after a stop. ``RESTART``: a stop and the start at once. ``ADMIT``: what was pending is placed.
+    """
+
+    MOVE = "move"
+    STOP = "stop"
+    START = "start"
+    RESTART = "restart"
+    ADMIT = "admit"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A option that is taken, with where its demands go: one placement for each, by its place in the option.
+
+    ``demands``: those of the option under names of their own, so that old and new are told apart.
+    """
+
+    option: MoveOption
+    demands: tuple[Demand, ...]
+    placements: tuple[Placement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationStep:
+    """A step of a plan.
+
+    Parameters
+    ----------
+    moves
+        Who moves; more than one if they can only start together.
+    demands, placements
+        What is placed with the step, and where.
+    """
+
+    action: Action
+    moves: tuple[Move, ...] = ()
+    demands: tuple[Demand, ...] = ()
+    placements: tuple[Placement, ...] = ()
+
+
+def gains(
+    demands: Iterable[Demand], placements: Iterable[Placement]
+) -> Iterator[tuple[ClaimKey, int, tuple[int, ...]]]:
+    """What each claim of some demands gets, in order: its key, the node and the devices by index."""
+    for demand, placement in zip(demands, placements, strict=True):
+        for claim, grants in zip(demand.claims, placement.grants, strict=True):
+            if not claim.is_synthetic and (grants or not claim.requests):
+                yield claim.key, placement.node, tuple(grant.device for grant in grants)
+
+
+def find_order(migration: Migration, moves: Sequence[Move]) -> Order:
+    """The order of the moves with the fewest restarts."""
+    offers = Offers(migration.problem.eligibility)
+
+    def fits(done: frozenset[int], stopped: frozenset[int], number: int) -> bool:
+        gone = [
+            holder
+            for other in done | stopped
+            for holder in migration.holders_of(moves[other].option)
+        ]
+        ledger, there = migration.without(gone), migration.there(gone)
+        for other in sorted(done):
+            ledger.hold(
+                _taken(migration.problem, moves[other].demands, moves[other].placements)
+            )
+            there += _come(
+                migration.problem, moves[other].demands, moves[other].placements
+            )
+        context = Context(migration.problem, offers, ledger)
+        return not broken(
+            context, counting(moves[number].demands, there), moves[number].placements
+        )
+
+    return shortest_order(len(moves), fits)
+
+
+def _come(
+    problem: Problem, demands: Sequence[Demand], placements: Sequence[Placement]
+) -> list[PodThere]:
+    """The pods that are there with some placements."""
+    return [
+        (demands[one.demand].roles, problem.nodes[one.node].name) for one in placements
+    ]
+
+
+def _taken(
+    problem: Problem, demands: Sequence[Demand], placements: Sequence[Placement]
+) -> Iterator[Holding]:
+    whole = replace(problem, demands=tuple(demands))
+    for placement in placements:
+        yield from holdings_of(whole, placement)
+
+
+def steps_of(
+    order: Order, moves: Sequence[Move], admitted: Sequence[tuple[Demand, Placement]]
+) -> tuple[MigrationStep, ...]:
+    """The plan: the moves in order, then whatever is admitted, in one step."""
+    steps = []
+    stopped: set[int] = set()
+    for phase in order.phases:
+        chosen = tuple(moves[number] for number in phase.moves)
+        demands = tuple(demand for move in chosen for demand in move.demands)
+        placements = _numbered(
+            placement for move in chosen for placement in move.placements
+        )
+        action = _action(phase, stopped)
+        steps.append(
+            MigrationStep(
+                action, chosen, *((demands, placements) if phase.starts else ())
+            )
+        )
+        stopped.update(phase.moves if phase.stops else ())
+    return _with_admitted(
+        steps, admitted, as_one=any(phase.as_one for phase in order.phases)
+    )
+
+
+def _with_admitted(
+    steps: list[MigrationStep],
+    admitted: Sequence[tuple[Demand, Placement]],
+    *,
+    as_one: bool,
+) -> tuple[MigrationStep, ...]:
+    if not admitted:
+        return tuple(steps)
+    demands, placed = zip(*admitted, strict=True)
+    if not as_one:
+        return (*steps, MigrationStep(Action.ADMIT, (), demands, _numbered(placed)))
+    last = steps[-1]
+    every = _numbered((*last.placements, *placed))
+    return (
+        *steps[:-1],
+        replace(last, demands=(*last.demands, *demands), placements=every),
+    )
+
+
+def _action(phase: Phase, stopped: set[int]) -> Action:
+    if phase.stops:
+        return Action.RESTART if phase.starts else Action.STOP
+    return Action.START if stopped.issuperset(phase.moves) else Action.MOVE
+
+
+def _numbered(placements: Iterable[Placement]) -> tuple[Placement, ...]:
+    return tuple(
+        replace(placement, demand=number) for number, placement in enumerate(placements)
+    )
+
+
+def replay(migration: Migration, steps: Sequence[MigrationStep]) -> None:
+    """Go through the steps, and let the checker look at each beside everything that is held at that moment.
+
+    Raises
+    ------
+    CheckError
+        A step breaks a rule.
+    """
+    for problem, step in _moments(migration, steps):
+        check(problem, Solution(step.placements))
+
+
+def can_follow(migration: Migration, steps: Sequence[MigrationStep]) -> bool:
+    """Whether no step breaks a rule beside everything that is held at that moment."""
+    return not any(
+        violations(problem, Solution(step.placements))
+        for problem, step in _moments(migration, steps)
+    )
+
+
+def _moments(
+    migration: Migration, steps: Sequence[MigrationStep]
+) -> Iterator[tuple[Problem, MigrationStep]]:
+    """Each step in which something is placed, with what it finds."""
+    ledger, gone = migration.ledger.copy(), set[int]()
+    come: list[PodThere] = []
+    for step in steps:
+        leaving = migration.leaving(move.option for move in step.moves)
+        holders = {
+            number
+            for move in step.moves
+            for number in migration.holders_of(move.option)
+        }
+        if step.action in {Action.STOP, Action.RESTART}:
+            ledger.release(leaving)
+            gone |= holders
+        if step.placements:
+            demands = counting(step.demands, (*migration.there(gone), *come))
+            yield replace(ledger.applied(), demands=demands), step
+            ledger.hold(_taken(migration.problem, step.demands, step.placements))
+            come += _come(migration.problem, step.demands, step.placements)
+        ledger.release(leaving)
+        gone |= holders

@@ -1,0 +1,233 @@
+"""Partitionable devices: which of their partitions can exist together, and whom these serve.
+
+A unit is what shares counters: a GPU as a whole and in all its parts (KEP-4815), or a device that shares none. A layout
+is a set of partitions of a unit that its counters allow all at once, to which none can be added. Partitions that serve
+the same demands are of one type, and layouts with as many of each type are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dralloc.objects.errors import DrallocError
+from dralloc.problem import Alternative, Charge, Demand, Problem
+from dralloc.problem.eligibility import EligibilityTable
+from dralloc.problem.equivalence import inventory_key
+from dralloc.problem.ledger import Ledger
+from dralloc.problem.subproblem import cut, separated
+
+__all__ = ["Layout", "PartitionCatalog", "SingleRequest", "Unit", "read_single"]
+
+_MOST_STATES: Final = 200_000
+"""More combinations of partitions are not listed."""
+
+_NOTHING: Final = Charge()
+
+Numbers = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SingleRequest:
+    """The only request of a demand: where it stands, and its alternatives, each for one device."""
+
+    claim: int
+    request: int
+    alternatives: tuple[Alternative, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Partitions that can exist together: how many of each type, and an example by places in the unit."""
+
+    numbers: Numbers
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Devices that share counters, of which somebody has use, with their types; ``key`` is equal for equal units."""
+
+    devices: tuple[int, ...]
+    types: tuple[int, ...]
+    key: Hashable
+
+
+def read_single(demand: Demand) -> SingleRequest | None:
+    """The request of a demand for one device; None if it asks for something else."""
+    found = [
+        SingleRequest(claim, place, request.alternatives)
+        for claim, each in enumerate(demand.claims)
+        for place, request in enumerate(each.requests)
+    ]
+    if len(found) != 1 or any(
+        one.count != 1 or one.admin for one in found[0].alternatives
+    ):
+        return None
+    return found[0]
+
+
+class PartitionCatalog:
+    """The units of a problem, and their layouts.
+
+    Parameters
+    ----------
+    problem
+        Nothing of it is in use.
+    demands
+        Who is to be served; each asks for one device.
+
+    Raises
+    ------
+    DrallocError
+        Some partition can be shared, or what it takes depends on who asks.
+    """
+
+    def __init__(self, problem: Problem, demands: Sequence[Demand]) -> None:
+        self.problem = problem
+        self.demands = demands
+        self.singles = [one for demand in demands if (one := read_single(demand))]
+        self.homes: dict[int, list[int]] = {}
+        """By device the nodes that reach it."""
+        for number, node in enumerate(problem.nodes):
+            for device in node.devices():
+                if problem.on_node(device, number):
+                    self.homes.setdefault(device, []).append(number)
+        self.types: dict[frozenset[int], int] = {}
+        self.units = tuple(self._units())
+
+    def pick(self, demand: int, device: int) -> tuple[int, int] | None:
+        """The node and the first alternative with which a demand can have a device; None if it cannot."""
+        offers, allowed = self.problem.eligibility, self.demands[demand].nodes
+        home = next(
+            (node for node in self.homes[device] if allowed is None or node in allowed),
+            None,
+        )
+        if home is None or self.demands[demand].is_defective:
+            return None
+        for rank, one in enumerate(self.singles[demand].alternatives):
+            if offers.selects(one.index, device) is True and offers.admits(
+                one.index, device
+            ):
+                charge = offers.charge(one.index, device)
+                if charge is not None and self._has_compared(demand, one, device):
+                    self._refuse_sharing(
+                        device, shared=bool(charge.capacity or charge.counters)
+                    )
+                    return home, rank
+        return None
+
+    def _has_compared(self, demand: int, alternative: Alternative, device: int) -> bool:
+        """Whether the device has the attributes that constraints compare."""
+        constraints = (
+            self.demands[demand].claims[self.singles[demand].claim].constraints
+        )
+        known = self.problem.devices[device].attributes
+        return all(
+            one.compared(alternative.name) in known
+            for one in constraints
+            if one.covers(alternative.name)
+        )
+
+    def _refuse_sharing(self, index: int, *, shared: bool) -> None:
+        device = self.problem.devices[index]
+        if device.shareable or shared:
+            raise DrallocError(
+                f"device {device.id}: can be shared; layouts are for devices that one claim has for itself"
+            )
+
+    def _units(self) -> Iterator[Unit]:
+        types = {
+            device: found
+            for device in self.homes
+            if (found := self._type(device)) is not None
+        }
+        for members in separated(self.problem, types):
+            devices = tuple(sorted(members))
+            own = tuple(types[device] for device in devices)
+            yield Unit(devices, own, (own, inventory_key(self._part(devices))))
+
+    def _type(self, device: int) -> int | None:
+        serves = frozenset(
+            demand for demand in range(len(self.demands)) if self.pick(demand, device)
+        )
+        return self.types.setdefault(serves, len(self.types)) if serves else None
+
+    def _part(self, devices: Sequence[int]) -> Problem:
+        """The devices of a unit as an inventory of their own."""
+        drawn = dict.fromkeys(
+            counter
+            for device in devices
+            for counter, _ in self.problem.devices[device].consumes
+        )
+        return cut(
+            self.problem,
+            (),
+            devices=devices,
+            counters=drawn,
+            eligibility=EligibilityTable({}),
+        ).problem
+
+    def layouts(self, unit: Unit) -> tuple[Layout, ...]:
+        """All layouts of a unit.
+
+        Raises
+        ------
+        DrallocError
+            They are too many.
+        """
+        ledger = Ledger(self._part(unit.devices))
+        nothing = (0,) * len(self.types)
+        found: dict[tuple[Numbers, Hashable], tuple[int, ...]] = {
+            (nothing, _state_with(ledger, ())): ()
+        }
+        for place, own in enumerate(unit.types):
+            for (numbers, _), places in list(found.items()):
+                after = _state_with(ledger, (*places, place))
+                if after is not None:
+                    more = (*numbers[:own], numbers[own] + 1, *numbers[own + 1 :])
+                    found.setdefault((more, after), (*places, place))
+            if len(found) > _MOST_STATES:
+                name = self.problem.devices[unit.devices[0]].id
+                raise DrallocError(
+                    f"device {name}: more than {_MOST_STATES} sets of its partitions can exist together"
+                )
+        examples: dict[Numbers, tuple[int, ...]] = {}
+        for (numbers, _), places in found.items():
+            examples.setdefault(numbers, places)
+        return tuple(
+            Layout(numbers, examples[numbers]) for numbers in _largest(list(examples))
+        )
+
+
+def _state_with(ledger: Ledger, places: Sequence[int]) -> Hashable | None:
+    """All that matters for others once these devices are in use, all but the last of which fit; None if that does not.
+
+    Afterwards the ledger is as before.
+    """
+    devices = [ledger.problem.devices[place] for place in places]
+    entered = []
+    state = None
+    for device in devices:
+        if device is devices[-1] and not ledger.fits(device, _NOTHING):
+            break
+        ledger.enter(device, _NOTHING, share=False)
+        entered.append(device)
+    else:
+        several = frozenset(ledger.held & ledger.problem.several_versions)
+        state = tuple(ledger.free), several, frozenset(ledger.common_groups().items())
+    for device in entered:
+        ledger.revoke(device, _NOTHING, share=False)
+    return state
+
+
+def _largest(vectors: Sequence[Numbers]) -> list[Numbers]:
+    """Those that no other exceeds."""
+    kept: list[Numbers] = []
+    for one in sorted(vectors, key=sum, reverse=True):
+        if not any(
+            all(a >= b for a, b in zip(other, one, strict=True)) for other in kept
+        ):
+            kept.append(one)
+    return kept

@@ -1,0 +1,256 @@
+"""The cheapest victims whose eviction admits a pod, a claim or a gang, beside those that upstream would choose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Unpack
+
+from dralloc.ask.whatif.document import PreemptionDocument
+from dralloc.ask.whatif.evictions.staging import Admission, Newcomer, Preemptor, Staging
+from dralloc.ask.whatif.evictions.upstream import (
+    UpstreamPreemption,
+    upstream_preemption,
+)
+from dralloc.ask.whatif.evictions.victims import EvictionCost, EvictionUnit
+from dralloc.ask.whatif.moves.claim_users import ClaimUsers
+from dralloc.check import check
+from dralloc.compile.compiler import compile_cluster
+from dralloc.objects.choices import Choices, ChoiceWords, Mode
+from dralloc.objects.cluster import Cluster, cluster_of
+from dralloc.objects.errors import DrallocError
+from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.report import Line, Part, Table, counted
+from dralloc.problem.solution import Solution, Tier
+from dralloc.show.provisional import Provisional
+from dralloc.solve.optimum import solve
+from dralloc.solve.timing import phase
+
+__all__ = ["Preemption", "preempt"]
+
+
+@dataclass(frozen=True, repr=False)
+class Preemption(Provisional):
+    """Who is evicted for whom. ``print(preemption)`` is a readable report.
+
+    Parameters
+    ----------
+    asked
+        Who is to be admitted: a pod, a claim that no pod uses, or so many of its gang, or tree of gangs, as it needs.
+    priority
+        Theirs: only lower ones are evicted.
+    candidates
+        How many pods could be evicted.
+    victims
+        Who is; empty if nobody has to be, or if nothing helps.
+    admitted
+        Where those who are asked for go; empty if they are not admitted.
+    tiers
+        What the victims cost, most important first, with what is proven.
+    hopeless
+        Whether it is proven that they are not admitted, whoever is evicted.
+    upstream
+        Whom kube-scheduler would evict.
+    left_out
+        Pods of lower priority that are not looked at, because their devices, nodes or neighbours break a rule as
+        things are.
+    """
+
+    document = PreemptionDocument
+
+    asked: tuple[ClaimKey, ...]
+    priority: int
+    candidates: int
+    victims: tuple[EvictionUnit, ...]
+    admitted: tuple[Admission, ...]
+    tiers: tuple[Tier, ...]
+    hopeless: bool
+    upstream: UpstreamPreemption
+    freed: Mapping[ClaimKey, tuple[ClaimKey, ...]] = field(default_factory=dict)
+    left_out: tuple[ClaimKey, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def possible(self) -> bool:
+        """Whether those who are asked for are admitted."""
+        return bool(self.admitted)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the cost is proven to be the lowest, or that nothing helps."""
+        return (
+            all(tier.proven for tier in self.tiers) if self.possible else self.hopeless
+        )
+
+    @property
+    def evicted(self) -> tuple[ClaimKey, ...]:
+        """The pods that are evicted."""
+        return tuple(pod.key for unit in self.victims for pod in unit.pods)
+
+    @property
+    def conclusion(self) -> str:
+        """How many pods are evicted for whom, and what is proven."""
+        who = ", ".join(map(str, self.asked))
+        if not self.possible:
+            below = (
+                f"evicting any of {self.candidates} pods below priority {self.priority}"
+            )
+            return f"{who}: {below} does not help{', proven' if self.exact else ', as far as time allowed'}"
+        number = len(self.evicted)
+        if not number:
+            return f"{who}: fits without evicting anybody"
+        proof = (
+            "proven to be the cheapest" if self.exact else "perhaps others are cheaper"
+        )
+        return f"{who}: admitted by evicting {counted(number, 'pod')}, {proof}"
+
+    def body(self) -> list[Part]:
+        """The answer as tables and lines."""
+        return [
+            Line(self.headline, "bold"),
+            Table(
+                "Evicted",
+                ("pod", "node", ">priority", "together with", "claims freed"),
+                list(self._victim_rows()),
+            ),
+            Table("What it costs", ("", ">value", ">bound"), self._tier_rows()),
+            Table(
+                "Admitted",
+                ("pod", "claim", "node", "devices"),
+                list(self._admitted_rows()),
+            ),
+            *self.upstream.parts(len(self.evicted) if self.possible else None),
+            *self._remarks(),
+        ]
+
+    def _victim_rows(self) -> Iterator[tuple[str, ...]]:
+        for unit in self.victims:
+            for pod in unit.pods:
+                group = f"PodGroup {unit.group}" if unit.group else ""
+                freed = "\n".join(map(str, self.freed.get(pod.key, ())))
+                yield (
+                    str(pod.key),
+                    pod.spec.node_name or "",
+                    str(unit.priority),
+                    group,
+                    freed,
+                )
+
+    def _tier_rows(self) -> list[tuple[str, ...]]:
+        return [
+            (tier.name, str(tier.value), str(tier.bound))
+            for tier in self.tiers
+            if tier.value
+        ]
+
+    def _admitted_rows(self) -> Iterator[tuple[str, ...]]:
+        for one in self.admitted:
+            yield (
+                str(one.pod or ""),
+                str(one.claim),
+                one.node,
+                "\n".join(map(str, one.devices)),
+            )
+
+    def _remarks(self) -> Iterator[Line]:
+        if self.left_out:
+            listed = ", ".join(map(str, self.left_out))
+            yield Line(
+                f"\nNot evicted, because what they have breaks a rule as things are: {listed}.",
+                "yellow",
+            )
+        yield from (Line(f"warning: {warning}", "yellow") for warning in self.warnings)
+
+
+@without_garbage_collection()
+def preempt(
+    cluster: Cluster,
+    claim: str | None = None,
+    pod: str | None = None,
+    *,
+    cost: str = EvictionCost.PODS,
+    choices: Choices | None = None,
+    **words: Unpack[ChoiceWords],
+) -> Preemption:
+    """Find the cheapest victims whose eviction admits a pending claim or pod, with its gang or tree of gangs.
+
+    Victims have a lower priority and a node. Their claims are free once all pods that use them are evicted, and with
+    them devices, CPU, memory and ports. Who runs and stays was there before who comes: what the newcomers ask of other
+    pods must hold beside it. PodGroups whose ``disruptionMode`` says so are evicted as a whole; a priority of their own
+    counts for them, and that of the group that is to be admitted (KEP-5710). Of that group, or its tree of groups,
+    nobody is evicted. Other pending pods, and PodDisruptionBudgets, are not looked at.
+
+    Parameters
+    ----------
+    claim, pod
+        Who is to be admitted, as ``namespace/name``: one of the two.
+    cost
+        ``"pods"``: the fewest pods, of equally many those of lower priority. ``"priority"``: the fewest pods of the
+        highest priority, then of the next, and so on. Anything else is an annotation of pods with an integer from 0,
+        such as ``controller.kubernetes.io/pod-deletion-cost``: the smallest sum.
+    choices, words
+        As in `dralloc.allocate`, without goals, caps, fairness and objectives.
+
+    Raises
+    ------
+    DrallocError
+        Not exactly one of the two is given, or it is not pending; nobody has the annotation, or it is no integer.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.preempt(dralloc.example(), claim="default/large")
+    <Preemption: default/large: fits without evicting anybody>
+    """
+    unused = ("goal", "caps", "fair", "keep", "objective", "priorities")
+    options = Choices.of(choices, words, unused=unused)
+    if (claim is None) == (pod is None):
+        raise DrallocError(
+            "preempt needs the name of a claim or of a pod, and not both"
+        )
+    newcomer = Newcomer(
+        *(None if text is None else ClaimKey.parse(text) for text in (claim, pod))
+    )
+    timings: dict[str, float] = {}
+    with phase(timings, "compile"):
+        whole = cluster_of(cluster).including(options.include)
+        compiled = compile_cluster(whole, options)
+        preemptor = Preemptor.of(compiled, newcomer)
+        users = ClaimUsers(whole, [node.name for node in compiled.problem.nodes])
+        staging = Staging.of(users, preemptor, cost, options)
+    with phase(timings, "upstream"):
+        upstream = upstream_preemption(compiled, preemptor.wanted, options)
+    with phase(timings, "victims"):
+        solution = solve(staging.problem, options, hint=staging.start)
+    with phase(timings, "check"):
+        check(staging.problem, solution)
+    answer = _answer(staging, preemptor.priority, solution, upstream)
+    return replace(
+        answer, unmodelled=compiled.unmodelled({Mode.OPTIMAL}), timings=timings
+    )
+
+
+def _answer(
+    staging: Staging, priority: int, solution: Solution, upstream: UpstreamPreemption
+) -> Preemption:
+    admitted, *stayed = staging.worth.tiers(solution.tiers)
+    victims = tuple(staging.victims(solution)) if admitted.value else ()
+    pairs = zip(staging.worth.levels[1:], stayed, strict=False)
+    return Preemption(
+        asked=staging.placed(solution)
+        or tuple(demand.key for demand in staging.wanted),
+        priority=priority,
+        candidates=len(staging.incumbents.pods),
+        victims=victims,
+        admitted=tuple(staging.admissions(solution)),
+        tiers=tuple(
+            Tier(tier.name, level.total - tier.value, level.total - tier.bound, -1)
+            for level, tier in pairs
+        ),
+        hopeless=not admitted.bound,
+        upstream=upstream,
+        freed=staging.freed({pod.key for unit in victims for pod in unit.pods}),
+        left_out=tuple(sorted(staging.left_out)),
+        warnings=solution.warnings,
+    )

@@ -1,0 +1,309 @@
+"""Extended resources that are backed by classes of devices (KEP-5004).
+
+A pod whose containers ask for ``vendor.com/gpu: 2`` gets one claim for everything that a DeviceClass stands for, by its
+``extendedResourceName`` or as ``deviceclass.resource.kubernetes.io/<class>``. Source: upstream's scheduler plugin,
+``extendeddynamicresources.go``.
+
+Upstream asks each node first: one whose device plugin offers the resource serves it that way. What device plugins have
+left is not known here. Nodes that offer such a resource are left out for the pod, and a pod for which there is no other
+node asks for nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
+
+from dralloc.objects.api import (
+    Container,
+    DeviceClaim,
+    DeviceClass,
+    DeviceRequest,
+    ExactDeviceRequest,
+    Node,
+    ObjectMeta,
+    OwnerReference,
+    Pod,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+from dralloc.objects.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
+from dralloc.objects.api.expansion import generated_name
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.errors import Finding, InputError
+from dralloc.objects.features import Features
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.quantity import NANOS
+
+__all__ = [
+    "DevicePlugins",
+    "Extended",
+    "classes_by_resource",
+    "extended_claims",
+    "is_extended",
+    "with_extended_resources",
+]
+
+_IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
+"""Prefix of the resources that are there for every class by its name."""
+_NATIVE: Final = "kubernetes.io/"
+_QUOTA: Final = "requests."
+
+
+@dataclass(frozen=True)
+class Extended:
+    """The cluster with the claims for extended resources.
+
+    ``elsewhere``: for each pod with such a claim, the names of the nodes that serve it by a device plugin.
+    """
+
+    cluster: Cluster
+    elsewhere: Mapping[ClaimKey, frozenset[str]] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+
+def with_extended_resources(
+    cluster: Cluster, nodes: Sequence[Node], features: Features
+) -> Extended:
+    """Add a claim for every pod that asks for extended resources which classes back.
+
+    A claim that upstream's scheduler made before is used if it is allocated. If it is not, upstream deletes it and
+    starts anew, and so do we. A pod that runs already has what it asked for.
+    """
+    if not features.ExtendedResource:
+        return Extended(cluster)
+    classes, given = (
+        classes_by_resource(cluster.classes.values()),
+        dict(extended_claims(cluster.claims)),
+    )
+    plugins = _plugins(nodes, classes)
+    used = {pod: claim for pod, claim in given.items() if claim.is_allocated}
+    made: dict[ClaimKey, ResourceClaim] = {}
+    elsewhere: dict[ClaimKey, frozenset[str]] = {}
+    met: set[str] = set()
+    for pod in cluster.pods if classes else ():
+        resources = (
+            ()
+            if pod.spec.node_name or pod.key in used
+            else sorted(pod.requested & classes.keys())
+        )
+        served = frozenset[str]().union(
+            *(plugins.get(resource, ()) for resource in resources)
+        )
+        if resources and (not served or len(served) < len(nodes)):
+            made[pod.key] = _claim_for(
+                pod, {resource: classes[resource].name for resource in resources}
+            )
+            elsewhere[pod.key] = served
+            met.update(resources)
+    if not given and not made:
+        return Extended(cluster)
+    claims, anew = {**used, **made}, frozenset(claim.key for claim in made.values())
+    own = {
+        pod: tuple(dict.fromkeys((*keys, claims[pod].key))) if pod in claims else keys
+        for pod, keys in cluster.claims_of_pods.items()
+    }
+    stale = frozenset(claim.key for claim in given.values() if not claim.is_allocated)
+    extended = replace(
+        cluster,
+        # What was made for an answer before has the same name.
+        claims=(
+            *(claim for claim in cluster.claims if claim.key not in anew),
+            *made.values(),
+        ),
+        claims_of_pods=own,
+        made=cluster.made | anew,
+        abandoned=cluster.abandoned | (stale - anew),
+    )
+    return Extended(
+        extended, elsewhere, tuple(_remarks(cluster, classes, plugins, met))
+    )
+
+
+def _plugins(
+    nodes: Iterable[Node], classes: Mapping[str, DeviceClass]
+) -> Mapping[str, frozenset[str]]:
+    """The nodes that offer a resource by a device plugin, by resource, for those that classes back."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for node in nodes:
+        for resource in node.status.allocatable.keys() & classes.keys():
+            if node.status.allocatable[resource].nanos:
+                found[resource].add(node.name)
+    return {resource: frozenset(names) for resource, names in found.items()}
+
+
+def _remarks(
+    cluster: Cluster,
+    classes: Mapping[str, DeviceClass],
+    plugins: Mapping[str, Set[str]],
+    asked: Set[str],
+) -> Iterator[Finding]:
+    for resource in sorted(asked & plugins.keys()):
+        own = classes[resource]
+        path = (
+            "spec.extendedResourceName"
+            if own.spec.extended_resource_name == resource
+            else ""
+        )
+        where = f"a device plugin offers {resource} on {', '.join(sorted(plugins[resource]))}"
+        yield cluster.remark(
+            own, path, f"{where}: pods that ask for it are placed on other nodes only"
+        )
+
+
+def classes_by_resource(classes: Iterable[DeviceClass]) -> Mapping[str, DeviceClass]:
+    """The class for each resource name: of several the newest, then the first by name (upstream's resolver)."""
+    found: dict[str, DeviceClass] = {}
+    by_name = sorted(classes, key=lambda one: one.name, reverse=True)
+    for one in sorted(by_name, key=lambda one: one.metadata.creation_timestamp or ""):
+        found[f"{_IMPLICIT}{one.name}"] = one
+        if one.spec.extended_resource_name is not None:
+            found[one.spec.extended_resource_name] = one
+    return found
+
+
+def extended_claims(
+    claims: Sequence[ResourceClaim],
+) -> Iterator[tuple[ClaimKey, ResourceClaim]]:
+    """The claims that a scheduler made for extended resources, by their pods."""
+    for claim in claims:
+        if claim.is_extended:
+            for owner in claim.metadata.owner_references:
+                if owner.kind == Pod.kind and owner.controller:
+                    yield ClaimKey(claim.key.namespace, owner.name), claim
+
+
+def _amount(pod: Pod, container: Container, resource: str) -> int:
+    """How many of a resource a container asks for.
+
+    Raises
+    ------
+    InputError
+        It asks for less than none, which the API server refuses.
+    """
+    amount = container.resources.requested.get(resource)
+    if amount is None:
+        return 0
+    if amount.nanos < 0:
+        path = f'spec.containers["{container.name}"].resources.requests["{resource}"]'
+        raise InputError(
+            [Finding("", pod.title, path, f"must not be negative, but is {amount}")]
+        )
+    return amount.nanos // NANOS
+
+
+def _requests_for(pod: Pod, resource: str, class_name: str) -> Iterator[DeviceRequest]:
+    """What containers need of one resource.
+
+    Init containers run one after the other, before the containers behind them: they share the devices of those, and
+    one request covers what the most demanding of them needs beyond that.
+    """
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    amounts = [_amount(pod, one, resource) for one in containers]
+    short_lived = [
+        index
+        for index, one in enumerate(pod.spec.init_containers)
+        if one.restart_policy != "Always"
+    ]
+    lasting = {
+        index: amount
+        for index, amount in enumerate(amounts)
+        if amount and index not in short_lived
+    }
+    extra = {
+        index: amounts[index]
+        - sum(amount for later, amount in lasting.items() if later >= index)
+        for index in short_lived
+    }
+    most = max(extra, key=lambda index: extra[index], default=None)
+    if most is not None and extra[most] > 0:
+        lasting[most] = extra[most]
+    for index, count in lasting.items():
+        number = sorted(containers[index].resources.requested).index(resource)
+        exactly = ExactDeviceRequest(device_class_name=class_name, count=count)
+        yield DeviceRequest(name=f"container-{index}-request-{number}", exactly=exactly)
+
+
+def _claim_for(pod: Pod, classes: Mapping[str, str]) -> ResourceClaim:
+    """The claim of a pod: a request for each container and resource, as upstream names and shares them, by name."""
+    requests = (
+        one
+        for resource, name in classes.items()
+        for one in _requests_for(pod, resource, name)
+    )
+    base = f"{pod.name}-extended-resources-"
+    owner = OwnerReference(
+        api_version="v1",
+        kind="Pod",
+        name=pod.name,
+        uid=pod.metadata.uid,
+        controller=True,
+    )
+    return ResourceClaim(
+        metadata=ObjectMeta(
+            name=generated_name(base, pod.key.namespace),
+            generate_name=base,
+            namespace=pod.metadata.namespace,
+            annotations={EXTENDED_RESOURCE_ANNOTATION: "true"},
+            creation_timestamp=pod.metadata.creation_timestamp,
+            owner_references=(owner,),
+        ),
+        spec=ResourceClaimSpec(
+            devices=DeviceClaim(
+                requests=tuple(sorted(requests, key=lambda one: one.name))
+            )
+        ),
+    )
+
+
+class DevicePlugins:
+    """What pods ask device plugins for, and what of it there can be on no node.
+
+    What of it is left on a node is not looked at. But where no node has any, a pod that asks for it cannot be placed.
+
+    Parameters
+    ----------
+    backed
+        The extended resources that classes offer.
+    """
+
+    def __init__(
+        self, cluster: Cluster, nodes: Sequence[Node], features: Features
+    ) -> None:
+        self._nodes = nodes
+        self.backed = frozenset(
+            classes_by_resource(cluster.classes.values())
+            if features.ExtendedResource
+            else ()
+        )
+
+    def asked(self, pod: Pod) -> frozenset[str]:
+        """The extended resources that a pod asks for, whoever offers them (upstream's ``IsExtendedResourceName``)."""
+        return frozenset(name for name in pod.requested if is_extended(name))
+
+    def missing(self, pod: Pod) -> list[str]:
+        """Those that neither a class nor a node has, by name. A node that says nothing may have everything."""
+        return (
+            []
+            if self._on_nodes is None
+            else sorted(self.asked(pod) - self.backed - self._on_nodes)
+        )
+
+    @cached_property
+    def _on_nodes(self) -> frozenset[str] | None:
+        """The resources that some node has; None if they may be any."""
+        if not all(node.status.allocatable for node in self._nodes):
+            return None
+        stocks = (node.status.allocatable.items() for node in self._nodes)
+        return frozenset(
+            name for stock in stocks for name, amount in stock if amount.nanos
+        )
+
+
+def is_extended(name: str) -> bool:
+    """Whether a resource is an extended one: of no domain of Kubernetes, and no quota."""
+    native = "/" not in name or _NATIVE in name
+    return name.startswith(_IMPLICIT) or not (native or name.startswith(_QUOTA))

@@ -1,0 +1,300 @@
+"""What binds pods to nodes beside devices: what they take of their nodes, in the terms of the problem.
+
+- `dralloc.compile.compiler.node_amounts`: resources, ports, and anti-affinity by node;
+- `dralloc.compile.compiler.inter_pod`: other rules between pods.
+
+Pods that are on nodes count as what is used there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, reduce
+from operator import or_
+
+from dralloc.compile.compiler.footprints import Footprints
+from dralloc.compile.compiler.inter_pod import bound_to_pods, inter_pod_roles
+from dralloc.compile.compiler.node_amounts import (
+    HostExclusion,
+    HostPorts,
+    NodeAmounts,
+    NodeResources,
+)
+from dralloc.compile.pods.kinds import PodInfo, PodKind, PodKinds
+from dralloc.compile.pods.selectors import Term
+from dralloc.objects.api import Node, Pod
+from dralloc.objects.api.disclosure import HOSTNAME_LABEL
+from dralloc.objects.choices import Ignored
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.names import ClaimKey
+from dralloc.problem import Demand, Problem
+from dralloc.problem.node_claims import NodeStock, resource_of, with_node_claims
+from dralloc.problem.node_footprint import with_footprints
+
+__all__ = ["PodRules", "has_rules_between"]
+
+
+class PodRules:
+    """What the pods of a cluster take of its nodes.
+
+    Parameters
+    ----------
+    nodes
+        In the order of the problem.
+    backed
+        The extended resources that classes of devices stand for.
+    ignored
+        What does not count.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        nodes: Sequence[Node],
+        backed: frozenset[str],
+        ignored: frozenset[Ignored],
+    ) -> None:
+        self._cluster = cluster
+        self._nodes = nodes
+        self._backed = backed
+        self.ignored = ignored
+
+    def of(self, cluster: Cluster) -> PodRules:
+        """The same rules for the pods of another cluster with these nodes."""
+        return PodRules(cluster, self._nodes, self._backed, self.ignored)
+
+    @cached_property
+    def may_bind(self) -> bool:
+        """Whether nodes list resources, or pods say anything beside devices that may bind them or others."""
+        return any(node.status.allocatable for node in self._nodes) or any(
+            map(_has_rules, self._cluster.pods)
+        )
+
+    @cached_property
+    def infos(self) -> Mapping[ClaimKey, PodInfo]:
+        """The pods by key."""
+        return {
+            info.key: info
+            for info in PodKinds(self._cluster.namespaces).infos(self._cluster.pods)
+        }
+
+    @cached_property
+    def running(self) -> Mapping[str, Sequence[PodInfo]]:
+        """The pods that have a node, by its name."""
+        found: dict[str, list[PodInfo]] = defaultdict(list)
+        for pod in self._cluster.pods:
+            if pod.spec.node_name:
+                found[pod.spec.node_name].append(self.infos[pod.key])
+        return found
+
+    def bound(self, pods: Collection[Pod]) -> Iterator[Pod]:
+        """Those of some pods that ask for more of nodes, or of other pods, than devices."""
+        listed = any(node.status.allocatable for node in self._nodes)
+        infos = PodKinds(self._cluster.namespaces).infos(pods)
+        said = {info.key: self._said(info.kind, listed=listed) for info in infos}
+        return (pod for pod in pods if not said[pod.key] <= self.ignored)
+
+    def bound_to_others(
+        self, pods: Collection[Pod]
+    ) -> Mapping[ClaimKey, Collection[Ignored]]:
+        """Which rules of some pods for other pods are more than an amount of their node, by pod; no others.
+
+        Anti-affinity by node is such an amount (`dralloc.compile.compiler.node_amounts.HostExclusion`).
+        """
+        kinds = {pod.key: self.infos[pod.key].kind for pod in pods}
+        by_host = self._by_host(set(kinds.values()), ())
+        said = {
+            key: self._said_of_others(kind, by_host) - self.ignored
+            for key, kind in kinds.items()
+        }
+        return {key: rules for key, rules in said.items() if rules}
+
+    def _said(self, kind: PodKind, *, listed: bool) -> set[Ignored]:
+        """What binds such pods; their requests do if nodes list what they have."""
+        asked = (
+            name
+            for name, amount in kind.requests.items()
+            if amount and listed and name not in self._backed
+        )
+        said = {Ignored.of_resource(name) for name in asked}
+        said |= {Ignored.PORTS for _ in kind.host_ports}
+        return said | self._said_of_others(kind)
+
+    def _said_of_others(
+        self, kind: PodKind, but: Collection[Term] = ()
+    ) -> set[Ignored]:
+        """What such pods say about other pods, but for some terms of anti-affinity."""
+        apart = (term for term in kind.required_anti_affinity if term not in but)
+        said = {Ignored.AFFINITY for _ in (*kind.required_affinity, *apart)}
+        return said | {Ignored.SPREAD for _ in kind.hard_spread}
+
+    def applied(
+        self, problem: Problem, *, complete: bool = False, copies: int = 1
+    ) -> Problem:
+        """A problem of devices with all that binds its pods to nodes and to each other.
+
+        Parameters
+        ----------
+        complete
+            Whether also that counts which cannot run short before something else does.
+        copies
+            How many there may be of each demand at once.
+        """
+        footprints = Footprints(self._cluster, problem.devices)
+        if not (self.may_bind or footprints):
+            return problem
+        wanting = dict(self._wanting(problem.demands))
+        kinds = Counter(
+            {
+                kind: copies * times
+                for kind, times in Counter(one.kind for one in wanting.values()).items()
+            }
+        )
+        running = [
+            (node, pod.kind) for node, pods in self.running.items() for pod in pods
+        ]
+        apart = (
+            ()
+            if Ignored.AFFINITY in self.ignored
+            else self._by_host(kinds, {kind for _, kind in running})
+        )
+        roles = inter_pod_roles(kinds, running, self._nodes, self.ignored, apart)
+        if roles:
+            of_demands = {
+                number: roles.get(info.kind, ()) for number, info in wanting.items()
+            }
+            bound = bound_to_pods(problem, of_demands, alone=copies == 1)
+            problem = replace(problem, demands=bound)
+        resources = NodeResources(kinds, footprints.resources, self.ignored)
+        sorts = (resources, *self._sorts(kinds, {kind for _, kind in running}, apart))
+        every = {*kinds, *(kind for _, kind in running)}
+        asked = {
+            kind: reduce(or_, (sort.asked(kind) for sort in sorts)) for kind in every
+        }
+        stocks = [
+            NodeStock(
+                reduce(or_, (sort.there(node) for sort in sorts)),
+                {
+                    pod.key: asked[pod.kind]
+                    | (resources.asked(pod) if pod.of_devices else {})
+                    for pod in self.running.get(node.name, ())
+                },
+            )
+            for node in self._nodes
+        ]
+        taken = {
+            number: self._beside_devices(info, asked[info.kind])
+            for number, info in wanting.items()
+        }
+        kept = (
+            frozenset(name for amounts in taken.values() for name in amounts)
+            if complete
+            else frozenset[str]()
+        )
+        if not footprints:
+            return with_node_claims(problem, stocks, taken, kept, copies)
+        pods = self._cluster.pods_by_key
+        for number, info in wanting.items():
+            held = resources.of_devices(footprints.held(pods[info.key]))
+            taken[number] = {
+                **taken[number],
+                **{name: taken[number].get(name, 0) + held[name] for name in held},
+            }
+        whole = with_node_claims(problem, stocks, taken, resources.kept | kept, copies)
+        uses = {
+            number: footprints.use(pods[demand.key])
+            for number, demand in enumerate(whole.demands)
+            if demand.key in pods and not self._is_claim(demand)
+        }
+        return with_footprints(whole, uses)
+
+    def _wanting(self, demands: Sequence[Demand]) -> Iterator[tuple[int, PodInfo]]:
+        """The pods to be placed that have no node yet, by the number of their demand."""
+        settled = {pod.key for pods in self.running.values() for pod in pods}
+        for number, demand in enumerate(demands):
+            if (
+                demand.key in self.infos
+                and demand.key not in settled
+                and not self._is_claim(demand)
+            ):
+                yield number, self.infos[demand.key]
+
+    def _sorts(
+        self,
+        wanting: Counter[PodKind],
+        running: Collection[PodKind],
+        apart: Collection[Term],
+    ) -> Iterator[NodeAmounts]:
+        if Ignored.PORTS not in self.ignored and any(
+            kind.host_ports for kind in wanting
+        ):
+            yield HostPorts((*wanting, *running))
+        if apart:
+            most_running = max(map(len, self.running.values()), default=0)
+            yield HostExclusion(apart, wanting.total() + most_running)
+
+    def _by_host(
+        self, wanting: Collection[PodKind], running: Collection[PodKind]
+    ) -> Collection[Term]:
+        """The terms of anti-affinity for which a node is a place of its own, and whom they mean among who has them."""
+        names = [
+            node.metadata.labels[HOSTNAME_LABEL]
+            for node in self._nodes
+            if HOSTNAME_LABEL in node.metadata.labels
+        ]
+        if len(set(names)) < len(names):
+            return ()
+        having = [
+            (term, kind) for kind in wanting for term in kind.required_anti_affinity
+        ]
+        strict = {term for term, kind in having if not kind.is_meant_by(term)}
+        every = (
+            term
+            for kind in (*wanting, *running)
+            for term in kind.required_anti_affinity
+        )
+        return dict.fromkeys(
+            term
+            for term in every
+            if term.topology_key == HOSTNAME_LABEL and term not in strict
+        )
+
+    def _is_claim(self, demand: Demand) -> bool:
+        return self._cluster.is_lone(demand.key, (claim.key for claim in demand.claims))
+
+    def _beside_devices(
+        self, pod: PodInfo, asked: Mapping[str, int]
+    ) -> Mapping[str, int]:
+        """What a pod takes of its node itself: extended resources may be claimed as devices (KEP-5004)."""
+        if self._backed.isdisjoint(map(resource_of, asked)):
+            return asked
+        claims = (
+            self._cluster.claim(key) for key in self._cluster.claims_of_pods[pod.key]
+        )
+        claimed = any(one and one.is_extended for one in claims)
+        return {
+            name: amount
+            for name, amount in asked.items()
+            if not (claimed and resource_of(name) in self._backed)
+        }
+
+
+def has_rules_between(pods: Iterable[Pod]) -> bool:
+    """Whether any of the pods may say something about others."""
+    return any(
+        pod.spec.topology_spread_constraints
+        or (
+            pod.spec.affinity
+            and (pod.spec.affinity.pod_affinity or pod.spec.affinity.pod_anti_affinity)
+        )
+        for pod in pods
+    )
+
+
+def _has_rules(pod: Pod) -> bool:
+    """Whether anything in a pod may bind it, or others, to nodes even if these list no resources."""
+    spec = pod.spec
+    ports = any(one.ports for one in (*spec.init_containers, *spec.containers))
+    return bool(spec.affinity or spec.topology_spread_constraints or ports)

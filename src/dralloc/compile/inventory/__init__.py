@@ -1,0 +1,27 @@
+"""What there is to allocate: newest complete pools, devices in search order, what allocated claims leave of them."""
+
+from __future__ import annotations
+
+from dralloc.compile.inventory.catalog import PublishedDevice
+from dralloc.compile.inventory.drift import Drift, find_drift
+from dralloc.compile.inventory.inventory import (
+    Inventory,
+    list_published,
+    take_inventory,
+)
+from dralloc.compile.inventory.reach import NodeIndex, find_reach
+from dralloc.compile.inventory.usage import held_results
+from dralloc.compile.inventory.values import compared_values
+
+__all__ = [
+    "Drift",
+    "Inventory",
+    "NodeIndex",
+    "PublishedDevice",
+    "compared_values",
+    "find_drift",
+    "find_reach",
+    "held_results",
+    "list_published",
+    "take_inventory",
+]

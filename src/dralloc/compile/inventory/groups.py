@@ -1,0 +1,113 @@
+"""Compatibility groups (KEP-5963): what may be in use together on one counter set.
+
+A device can declare groups for each counter set that it consumes counters of. Whatever is in use on a counter set must
+have a group in common; devices that declare none are compatible among themselves and with nobody else. Allocated
+devices count with the groups that the slices say now.
+
+With the gate ``DRADeviceCompatibilityGroups`` off (it is alpha in Kubernetes 1.37), upstream skips a device that
+declares groups, and one that consumes counters of a set on which an allocated device declares groups, so that nothing
+incompatible is ever in use together. Source of both: upstream's ``compatibility_groups.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+from dralloc.objects.api import Device, ResourceSlice
+from dralloc.objects.names import DeviceID
+from dralloc.problem import NO_GROUPS
+from dralloc.problem import Device as KnownDevice
+
+__all__ = [
+    "LEFT_ALONE",
+    "Skipped",
+    "declares_groups",
+    "grouped_sets",
+    "groups_of",
+    "set_name",
+]
+
+
+LEFT_ALONE: Final = "DRADeviceCompatibilityGroups is off: devices with compatibility groups are not allocated"
+"""The remark about devices that nobody can get."""
+
+
+def declares_groups(device: Device) -> bool:
+    """Whether the device declares groups anywhere."""
+    return any(one.compatibility_groups for one in device.consumes_counters)
+
+
+def grouped_sets(devices: Iterable[Device], first: int) -> Mapping[str, int]:
+    """The counter sets on which some device declares groups, numbered from ``first``."""
+    every = chain.from_iterable(device.consumes_counters for device in devices)
+    names = dict.fromkeys(one.counter_set for one in every if one.compatibility_groups)
+    return {name: number for number, name in enumerate(names, first)}
+
+
+def groups_of(
+    device: Device, sets: Mapping[str, int]
+) -> tuple[tuple[int, frozenset[str]], ...]:
+    """A device's groups on each of the numbered counter sets of which it consumes."""
+    return tuple(
+        (sets[one.counter_set], frozenset(one.compatibility_groups or (NO_GROUPS,)))
+        for one in device.consumes_counters
+        if one.counter_set in sets
+    )
+
+
+def set_name(
+    number: int, known: KnownDevice, device: Device, pool: Iterable[Device]
+) -> str:
+    """The name of a counter set that the problem numbers, for a device as the problem knows it and as it is published.
+
+    Parameters
+    ----------
+    pool
+        The devices that share counter sets with it, as they are published.
+    """
+    grouped = grouped_sets(pool, 0)
+    names = (
+        one.counter_set
+        for one in device.consumes_counters
+        if one.counter_set in grouped
+    )
+    numbers = (each for each, _ in known.compatibility)
+    return dict(zip(numbers, names, strict=True))[number]
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """What is left alone in a pool with the gate off.
+
+    ``any``: whether some device declares groups. ``taken``: the counter sets on which an allocated one does.
+    """
+
+    any: bool
+    taken: frozenset[str]
+
+    @classmethod
+    def of(cls, slices: Iterable[ResourceSlice], allocated: Set[DeviceID]) -> Skipped:
+        """Collect them from the slices that a pool consists of."""
+        grouped = [
+            (DeviceID(*one.pool_id, device.name), consumption.counter_set)
+            for one in slices
+            for device in one.spec.devices
+            for consumption in device.consumes_counters
+            if consumption.compatibility_groups
+        ]
+        return cls(
+            bool(grouped),
+            frozenset(
+                counter_set for device, counter_set in grouped if device in allocated
+            ),
+        )
+
+    def concern(self, device: Device) -> bool:
+        """Whether the device must be left alone because of groups."""
+        return self.any and any(
+            one.compatibility_groups or one.counter_set in self.taken
+            for one in device.consumes_counters
+        )

@@ -1,0 +1,424 @@
+"""The match table: which device may serve which alternative. Lazy and memoised.
+
+A selector is evaluated for a device when somebody asks, and never twice: requests with equal class, selectors or
+amounts share their answers. A failing selector is an answer too; who asks decides what it means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+
+from dralloc.compile.inventory import Inventory
+from dralloc.compile.inventory.charges import charge_for
+from dralloc.compile.match.derived import DerivedAttributes, cel_device, in_words
+from dralloc.compile.match.device_keys import DeviceKeys
+from dralloc.compile.match.taint_rules import TaintRules
+from dralloc.objects.api import (
+    Device,
+    DeviceClass,
+    DeviceTaint,
+    DeviceTaintRule,
+    DeviceToleration,
+    ResourceSlice,
+)
+from dralloc.objects.api.device_template import DeviceTemplate, common
+from dralloc.objects.api.tolerating import all_tolerated
+from dralloc.objects.brief import Brief
+from dralloc.objects.errors import AllocationError, ExpressionFailure, FatalError
+from dralloc.objects.features import Features
+from dralloc.objects.names import ClaimKey, DeviceID
+from dralloc.objects.quantity import Quantity
+from dralloc.problem import Charge
+from dralloc.problem import Device as ProblemDevice
+from dralloc.problem.record import record
+from kubecel import CelCompileError, CelDevice, CelRuntimeError, compile_selector
+
+__all__ = ["Criteria", "DerivationFailure", "MatchTable", "SelectorFailure"]
+
+Amounts = tuple[tuple[str, Quantity], ...]
+
+
+@record
+class Criteria:
+    """What an alternative demands of a device.
+
+    ``claim`` only appears in messages. ``device_class`` is None where the class does not exist. ``derived``: the
+    expressions that have to give an attribute once the selectors accept the device (KEP-6080), by its name.
+    """
+
+    claim: ClaimKey
+    device_class: DeviceClass | None
+    selectors: tuple[str, ...]
+    tolerations: tuple[DeviceToleration, ...]
+    amounts: Amounts
+    derived: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DerivationFailure:
+    """A derived attribute, by its name, that cannot be had from a device, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorFailure:
+    """A selector that cannot be compiled, or failed on a device: of the class or of the request, which one, and how."""
+
+    of_class: bool
+    selector: int
+    error: CelCompileError | CelRuntimeError
+
+
+Verdict = bool | SelectorFailure | DerivationFailure
+
+_Verdicts = dict[Hashable, Verdict]
+"""By the key of a device."""
+
+_Charges = dict[Hashable, "Charge | None"]
+
+
+@dataclass(repr=False)
+class MatchTable(Brief):
+    """Answers of `dralloc.problem.Eligibility` for the alternatives of a problem, by their index."""
+
+    inventory: Inventory
+    features: Features
+    taint_rules: TaintRules = field(default_factory=TaintRules)
+    criteria: list[Criteria] = field(default_factory=list)
+    _selected: list[_Verdicts] = field(default_factory=list)
+    _charged: list[_Charges] = field(default_factory=list)
+    _shared_verdicts: dict[object, _Verdicts] = field(default_factory=dict)
+    _shared_charges: dict[object, _Charges] = field(default_factory=dict)
+    _devices: dict[int, CelDevice] = field(default_factory=dict)
+    _taints: dict[int, tuple[DeviceTaint, ...]] = field(default_factory=dict)
+    _kinds: dict[Hashable, int] = field(default_factory=dict)
+    _kind_of: list[int] = field(default_factory=list)
+
+    def add(self, criteria: Criteria) -> int:
+        """Enter an alternative; returns its index."""
+        class_name = (
+            criteria.device_class.metadata.name if criteria.device_class else ""
+        )
+        self._selected.append(
+            self._shared_verdicts.setdefault(
+                (class_name, criteria.selectors, criteria.derived), {}
+            )
+        )
+        # Amounts are recorded the way they were written, so equal amounts in other units are not the same request.
+        written = tuple((name, str(amount)) for name, amount in criteria.amounts)
+        self._charged.append(self._shared_charges.setdefault(written, {}))
+        kind = (
+            class_name,
+            criteria.selectors,
+            criteria.tolerations,
+            written,
+            criteria.derived,
+        )
+        self._kind_of.append(self._kinds.setdefault(kind, len(self._kinds)))
+        self.criteria.append(criteria)
+        return len(self.criteria) - 1
+
+    def add_again(self, alternative: int, claim: ClaimKey) -> int:
+        """Enter what another claim asks for in the words of a known alternative; returns its index."""
+        known = self.criteria[alternative]
+        self._selected.append(self._selected[alternative])
+        self._charged.append(self._charged[alternative])
+        self._kind_of.append(self._kind_of[alternative])
+        self.criteria.append(
+            Criteria(
+                claim,
+                known.device_class,
+                known.selectors,
+                known.tolerations,
+                known.amounts,
+                known.derived,
+            )
+        )
+        return len(self.criteria) - 1
+
+    def request_key(self, alternative: int) -> Hashable:
+        """A number for class, selectors, derived attributes, tolerations and amounts."""
+        return self._kind_of[alternative]
+
+    def device_key(self, device: int) -> Hashable:
+        """A number for all that some class or request can tell about a device (see `DeviceKeys`)."""
+        known = self._key_of[device]
+        if known is None:
+            self._find_keys(device)
+            known = self._key_of[device]
+        return known
+
+    def _find_keys(self, device: int) -> None:
+        """Find the key of a device, and with it those of its slice where they are known from others of one template."""
+        slice_ = self.inventory.sources[device].slice
+        keys = self.keys_of_template(slice_)
+        if keys is None:
+            self._key_of[device] = self._find_key(device)
+            return
+        first = device
+        while first and self.inventory.sources[first - 1].slice is slice_:
+            first -= 1
+        # A slice that counts in two views of its pool is there twice.
+        first = device - (device - first) % len(keys)
+        self._key_of[first : first + len(keys)] = keys
+
+    def keys_of_template(self, slice_: ResourceSlice) -> Sequence[Hashable] | None:
+        """The keys of a slice's devices, which all slices of the driver with its template have; None if they have not.
+
+        Then the devices differ in what somebody reads, or what they give depends on counters of their own.
+        """
+        driver, devices, template = (
+            slice_.spec.driver,
+            slice_.spec.devices,
+            common(slice_.spec.devices),
+        )
+        by_request, tainted = (
+            self.features.SharedConsumableCapacity,
+            self.features.DeviceTaints,
+        )
+        if (
+            not isinstance(template, DeviceTemplate)
+            or self.taint_rules.rules
+            or self.derived
+        ):
+            return None
+        if (by_request and template.by_request) or not self.device_keys.equal(
+            driver, template
+        ):
+            return None
+        name = driver, id(template)
+        if name not in self._keys_of:
+            keys = [
+                self.key_of(driver, device, device.taints if tainted else ())
+                for device in devices
+            ]
+            self._keys_of[name] = tuple(keys)
+        return self._keys_of[name]
+
+    def _find_key(self, device: int) -> Hashable:
+        source = self.inventory.sources[device]
+        if source.requested_counters:
+            # What such a device gives depends on its counters, which are its own.
+            return id(source)
+        return self.key_of(
+            source.slice.spec.driver, source.device, self._taints_on(device)
+        )
+
+    def key_of(
+        self, driver: str, device: Device, taints: tuple[DeviceTaint, ...]
+    ) -> Hashable:
+        """As `device_key`, for a device that a driver publishes, with the taints that count."""
+        key = self.device_keys.of(driver, device, taints)
+        failing = tuple(self.derived.failures(driver, device)) if self.derived else ()
+        return (key, failing) if failing else key
+
+    @cached_property
+    def _key_of(self) -> list[Hashable]:
+        return [None] * len(self.inventory.devices)
+
+    @cached_property
+    def _keys_of(self) -> dict[tuple[str, int], Sequence[Hashable]]:
+        """The keys of the devices of a template, which are the same for all slices of a driver."""
+        return {}
+
+    @cached_property
+    def device_keys(self) -> DeviceKeys:
+        """What the alternatives can tell apart."""
+        expressions = (
+            each
+            for one in self.criteria
+            for each in (*one.selectors, *_of_class(one.device_class))
+        )
+        return DeviceKeys(dict.fromkeys(expressions), self.features)
+
+    @cached_property
+    def derived(self) -> DerivedAttributes:
+        """The attributes that the alternatives derive."""
+        expressions = (
+            expression
+            for criteria in self.criteria
+            for _, expression in criteria.derived
+        )
+        return DerivedAttributes(expressions, self.features)
+
+    @property
+    def devices(self) -> tuple[ProblemDevice, ...]:
+        """The devices of the inventory, with what the alternatives derive from them."""
+        if not self.derived:
+            return self.inventory.devices
+        return tuple(
+            replace(
+                one,
+                attributes={
+                    **one.attributes,
+                    **self.derived.of(source.slice.spec.driver, source.device),
+                },
+            )
+            for one, source in zip(
+                self.inventory.devices, self.inventory.sources, strict=True
+            )
+        )
+
+    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+        """Whether class and request selectors accept the device, or the fatal error that upstream raises.
+
+        That is also an error if an attribute cannot be derived from a device that they accept.
+        """
+        verdict = self.verdict(alternative, device)
+        return (
+            verdict
+            if isinstance(verdict, bool)
+            else self._error(self.criteria[alternative], device, verdict)
+        )
+
+    def verdict(self, alternative: int, device: int) -> Verdict:
+        """Whether class and request selectors accept the device, or the first of all expressions that fails on it."""
+        verdicts = self._selected[alternative]
+        key = self.device_key(device)
+        verdict = verdicts.get(key)
+        if verdict is None:
+            verdict = verdicts[key] = self._evaluate(self.criteria[alternative], device)
+        return verdict
+
+    def admits(self, alternative: int, device: int) -> bool:
+        """Whether the device's taints are tolerated, and it does not need a feature that is off."""
+        published = self.inventory.sources[device].device
+        if published.consumes_counters and not self.features.PartitionableDevices:
+            return False
+        taints = self._taints_on(device)
+        return not taints or all_tolerated(
+            taints, self.criteria[alternative].tolerations
+        )
+
+    def _taints_on(self, device: int) -> tuple[DeviceTaint, ...]:
+        """The taints that count."""
+        if not self.features.DeviceTaints:
+            return ()
+        return (
+            self.taints(device)
+            if self.taint_rules.rules
+            else self.inventory.sources[device].device.taints
+        )
+
+    def taints(self, device: int) -> tuple[DeviceTaint, ...]:
+        """The taints of a device: those that its slice publishes, then those of rules."""
+        if device not in self._taints:
+            id_ = self.inventory.devices[device].id
+            by_rules = self.taint_rules.taints(id_, partial(self._cel_device, device))
+            self._taints[device] = (
+                *self.inventory.sources[device].device.taints,
+                *by_rules,
+            )
+        return self._taints[device]
+
+    def rules_for(self, id_: DeviceID) -> tuple[DeviceTaintRule, ...]:
+        """The rules that put a taint on a device, which need not be published (any more)."""
+        device = self.inventory.newest(id_)
+        published = None if device is None else partial(self._cel_device, device)
+        return tuple(self.taint_rules.selecting(id_, published))
+
+    def charge(self, alternative: int, device: int) -> Charge | None:
+        """What an allocation takes; None if the device cannot give what the alternative asks for."""
+        charges = self._charged[alternative]
+        key = self.device_key(device)
+        if key not in charges:
+            amounts, source = (
+                dict(self.criteria[alternative].amounts),
+                self.inventory.sources[device],
+            )
+            shareable = self.inventory.devices[device].shareable
+            charges[key] = (
+                charge_for(
+                    amounts, source, self.inventory.published, shareable=shareable
+                )
+                if self.features.ConsumableCapacity
+                else Charge()
+            )
+        return charges[key]
+
+    def _evaluate(self, criteria: Criteria, device: int) -> Verdict:
+        published = self.inventory.sources[device].device
+        if published.binding_conditions and not self.features.DeviceBindingAndStatus:
+            return False
+        verdict = self._all_match(
+            _of_class(criteria.device_class), device, of_class=True
+        )
+        if verdict is True:
+            verdict = self._all_match(criteria.selectors, device, of_class=False)
+        if verdict is not True or not criteria.derived:
+            return verdict
+        failures = self.derived.failures(
+            self.inventory.sources[device].slice.spec.driver, published
+        )
+        failing = (
+            DerivationFailure(name, failures[each])
+            for name, each in criteria.derived
+            if each in failures
+        )
+        return next(failing, True)
+
+    def _all_match(
+        self, expressions: Sequence[str], device: int, *, of_class: bool
+    ) -> bool | SelectorFailure:
+        for number, expression in enumerate(expressions):
+            try:
+                if not compile_selector(expression).matches(self._cel_device(device)):
+                    return False
+            except (CelCompileError, CelRuntimeError) as error:
+                return SelectorFailure(of_class, number, error.with_traceback(None))
+        return True
+
+    def _cel_device(self, device: int) -> CelDevice:
+        if device not in self._devices:
+            source = self.inventory.sources[device]
+            self._devices[device] = cel_device(source.slice.spec.driver, source.device)
+        return self._devices[device]
+
+    def _error(
+        self,
+        criteria: Criteria,
+        device: int,
+        failure: SelectorFailure | DerivationFailure,
+    ) -> FatalError:
+        device_class, id_ = criteria.device_class, self.inventory.devices[device].id
+        claim = f"claim {criteria.claim}"
+        if isinstance(failure, DerivationFailure):
+            return ExpressionFailure(
+                f"{claim}: derived attribute {failure.name} on device {id_}: {failure.reason}",
+                what=f"derived attribute {failure.name}",
+                owner=claim,
+                driver=id_.driver,
+                device=str(id_),
+                reason=failure.reason,
+            )
+        of_class = device_class if failure.of_class else None
+        owner = f"class {of_class.metadata.name}" if of_class else claim
+        selector, words = (
+            f"{owner}: selector #{failure.selector}",
+            in_words(failure.error),
+        )
+        if not isinstance(failure.error, CelRuntimeError):
+            return FatalError(f"{selector}: {words}")
+        expressions = _of_class(of_class) if of_class else criteria.selectors
+        return ExpressionFailure(
+            f"{selector} on device {id_}: {words}",
+            what="selector",
+            owner=owner,
+            expression=expressions[failure.selector],
+            driver=id_.driver,
+            device=str(id_),
+            reason=str(failure.error),
+        )
+
+
+def _of_class(device_class: DeviceClass | None) -> list[str]:
+    """The selectors of a class, if there is one."""
+    return (
+        [one.cel.expression for one in device_class.spec.selectors if one.cel]
+        if device_class
+        else []
+    )

@@ -1,0 +1,419 @@
+"""Rules about counters, and about request policies.
+
+Counters are in the sets that slices share and in what devices consume of them (KEP-4815, KEP-5963). A policy says what
+may be asked of a capacity or a counter (KEP-5075, KEP-5941).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final
+
+from dralloc.lint.validate.checks import (
+    at_most,
+    distinct,
+    form,
+    keys,
+    limit,
+    required,
+    unique,
+)
+from dralloc.lint.validate.names import dns_label
+from dralloc.lint.validate.places import CONSUMPTIONS, COUNTER_SETS, DEVICES, SLICES
+from dralloc.lint.validate.rule import (
+    Check,
+    Issue,
+    Part,
+    ValidationContext,
+    errors,
+    nothing,
+)
+from dralloc.objects.api import (
+    CapacityRequestPolicy,
+    CapacityRequestPolicyRange,
+    Device,
+)
+from dralloc.objects.quantity import NANOS, Quantity
+
+__all__ = ["RULES"]
+
+MAX_COUNTERS: Final = 32
+MAX_VALUES: Final = 10
+_MILLI: Final = NANOS // 1000
+_INT64: Final = (2**63 - 1) * NANOS
+_ORIGIN: Final = "resource.k8s.io validation, validateRequestPolicy; KEP-5075"
+_GROUPS: Final = "compatibilityGroups"
+
+
+@dataclass(frozen=True, slots=True)
+class _Policy:
+    """A policy beside the whole amount that it is about."""
+
+    total: Quantity
+    policy: CapacityRequestPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """A range beside the whole amount and the default of its policy."""
+
+    total: Quantity
+    default: Quantity
+    range: CapacityRequestPolicyRange
+
+    @property
+    def bounds(self) -> dict[str, Quantity]:
+        """What is given, by field."""
+        given = {
+            "default": self.default,
+            "min": self.range.min,
+            "max": self.range.max,
+            "step": self.range.step,
+        }
+        return {field: value for field, value in given.items() if value is not None}
+
+    @property
+    def fractional(self) -> bool:
+        """Whether anything is not a whole number: then steps are counted in thousandths."""
+        return any(value.nanos % NANOS for value in self.bounds.values())
+
+
+def _policies(context: ValidationContext) -> Iterator[Part[_Policy]]:
+    """Those of counters, and of the capacities of devices that may have any."""
+    for places, field in ((DEVICES, "capacity"), (COUNTER_SETS, "counters")):
+        for owner, path, holder in places(context):
+            for name, amount in getattr(holder, field).items():
+                if amount.request_policy is not None and getattr(
+                    holder, "allow_multiple_allocations", True
+                ):
+                    policy = _Policy(amount.value, amount.request_policy)
+                    yield Part(owner, f"{path}.{field}[{name}].requestPolicy", policy)
+
+
+def _ranges(context: ValidationContext) -> Iterator[Part[_Range]]:
+    for owner, path, one in _policies(context):
+        policy = one.policy
+        if (
+            policy.valid_range is not None
+            and policy.default is not None
+            and not policy.valid_values
+        ):
+            yield Part(
+                owner,
+                f"{path}.validRange",
+                _Range(one.total, policy.default, policy.valid_range),
+            )
+
+
+def _shareable(device: Device, at: str) -> Iterator[Issue]:
+    for name, capacity in device.capacity.items():
+        if (
+            capacity.request_policy is not None
+            and not device.allow_multiple_allocations
+        ):
+            yield Issue(
+                f"{at}.capacity[{name}].requestPolicy",
+                "is only allowed with allowMultipleAllocations",
+            )
+
+
+def _one_of(one: _Policy, at: str) -> Iterator[Issue]:
+    if one.policy.valid_values and one.policy.valid_range is not None:
+        yield Issue(at, "only one of validValues and validRange is allowed")
+
+
+def _default(one: _Policy, at: str) -> Iterator[Issue]:
+    values, valid_range = one.policy.valid_values, one.policy.valid_range
+    if one.policy.default is None and bool(values) is not (valid_range is not None):
+        yield Issue(
+            f"{at}.default",
+            f"is required with {'validValues' if values else 'validRange'}",
+        )
+
+
+def _value_limit(one: _Policy, at: str) -> Iterator[Issue]:
+    yield from at_most(
+        MAX_VALUES, one.policy.valid_values, f"{at}.validValues", "values"
+    )
+
+
+def _value_order(one: _Policy, at: str) -> Iterator[Issue]:
+    values = one.policy.valid_values
+    for index in range(1, len(values)):
+        if values[index] < values[index - 1]:
+            yield Issue(
+                f"{at}.validValues[{index}]",
+                f"{values[index]} is less than {values[index - 1]} before it",
+            )
+
+
+def _value_unique(one: _Policy, at: str) -> Iterator[Issue]:
+    if len(one.policy.valid_values) <= MAX_VALUES:
+        yield from unique(one.policy.valid_values, f"{at}.validValues")
+
+
+def _value_size(one: _Policy, at: str) -> Iterator[Issue]:
+    for index, value in enumerate(one.policy.valid_values):
+        if value > one.total:
+            yield Issue(
+                f"{at}.validValues[{index}]",
+                f"{value} is more than the whole value {one.total}",
+            )
+
+
+def _value_default(one: _Policy, at: str) -> Iterator[Issue]:
+    policy = one.policy
+    if (
+        policy.valid_values
+        and policy.default is not None
+        and policy.default not in policy.valid_values
+    ):
+        yield Issue(f"{at}.validValues", f"does not have the default {policy.default}")
+
+
+def _ordered(small: str, large: str, field: str, words: str) -> Check:
+    """One amount is at most another; else there is an issue with a field, in words about both."""
+
+    def check(one: _Range, at: str) -> Iterator[Issue]:
+        amounts = {**one.bounds, "total": one.total}
+        if {small, large} <= amounts.keys() and amounts[small] > amounts[large]:
+            yield Issue(f"{at}.{field}", words.format(**amounts))
+
+    return check
+
+
+_MIN_MAX: Final = _ordered("min", "max", "max", "{max} is less than min {min}")
+
+
+def _default_inside(below: str, above: str) -> Check:
+    """The default is in the range; else the issue is with the fields of these names."""
+    low = _ordered(
+        "min", "default", below, "the default {default} is less than min {min}"
+    )
+    high = _ordered(
+        "default", "max", above, "the default {default} is more than max {max}"
+    )
+    return lambda one, at: (
+        () if any(_MIN_MAX(one, at)) else (*low(one, at), *high(one, at))
+    )
+
+
+def _precision(one: _Range, at: str) -> Iterator[Issue]:
+    for field, value in one.bounds.items():
+        if value.nanos % _MILLI:
+            yield Issue(f"{at}.{field}", f"{value} is finer than a thousandth")
+
+
+def _bounds(one: _Range, at: str) -> Iterator[Issue]:
+    if one.fractional or one.range.step is None:
+        return
+    for field, value in one.bounds.items():
+        if field != "step" and value.nanos < 0:
+            yield Issue(f"{at}.{field}", f"{value} is negative")
+        elif value.nanos > _INT64:
+            yield Issue(f"{at}.{field}", f"{value} is more than 9223372036854775807")
+
+
+def _step_positive(one: _Range, at: str) -> Iterator[Issue]:
+    if one.range.step is not None and one.range.step.nanos <= 0:
+        yield Issue(f"{at}.step", f"{one.range.step} is not greater than zero")
+
+
+def _step_zero(one: _Range, at: str) -> Iterator[Issue]:
+    if one.range.step is not None and not one.range.step.nanos:
+        yield Issue(
+            f"{at}.step",
+            "is zero, which makes API servers before Kubernetes 1.37 panic",
+        )
+
+
+def _step_size(one: _Range, at: str) -> Iterator[Issue]:
+    step = one.range.step
+    if step is not None and step.nanos > 0 and one.range.min + step > one.total:
+        yield Issue(
+            f"{at}.step",
+            f"min and one step, {one.range.min + step}, are more than the whole value {one.total}",
+        )
+
+
+def _step_multiple(amount: Callable[[Quantity], int]) -> Check:
+    """Default and maximum are whole steps from the minimum, in amounts that count so."""
+
+    def check(one: _Range, at: str) -> Iterator[Issue]:
+        step = one.range.step
+        if step is None or step.nanos <= 0:
+            return
+        for field in ("default", "max"):
+            value = one.bounds.get(field)
+            if value is not None and (amount(value) - amount(one.range.min)) % amount(
+                step
+            ):
+                yield Issue(
+                    f"{at}.step",
+                    f"{field} {value} is not min {one.range.min} and a multiple of step {step}",
+                )
+
+    return check
+
+
+def _whole(quantity: Quantity) -> int:
+    return -(-quantity.nanos // NANOS)
+
+
+RULES: Final = (
+    *errors(
+        SLICES,
+        (
+            "counter-set-limit",
+            limit(8, "sharedCounters", "counter sets"),
+            "A slice has at most 8 counter sets.",
+        ),
+        (
+            "counter-set-unique",
+            distinct("sharedCounters", "name"),
+            "The names of a slice's counter sets differ.",
+        ),
+    ),
+    *errors(
+        COUNTER_SETS,
+        (
+            "counter-set-name",
+            form("name", dns_label),
+            "A counter set's name is a DNS label.",
+        ),
+        ("counter-set-empty", required("counters"), "A counter set has counters."),
+        (
+            "counter-limit",
+            limit(MAX_COUNTERS, "counters", "counters"),
+            "A counter set has at most 32 counters.",
+        ),
+        (
+            "counter-name",
+            keys("counters", dns_label),
+            "A counter's name is a DNS label.",
+        ),
+    ),
+    *errors(
+        DEVICES,
+        (
+            "consumption-limit",
+            limit(2, "consumesCounters", "counter sets"),
+            "A device consumes counters of at most 2 sets.",
+        ),
+        (
+            "consumption-unique",
+            distinct("consumesCounters", "counter_set"),
+            "A device names each counter set once.",
+        ),
+    ),
+    *errors(
+        CONSUMPTIONS,
+        (
+            "consumption-set",
+            form("counterSet", dns_label),
+            "A counter set's name is a DNS label.",
+        ),
+        ("consumption-empty", required("counters"), "A consumption names counters."),
+        (
+            "consumption-counter-limit",
+            limit(MAX_COUNTERS, "counters", "counters"),
+            "A consumption names at most 32 counters.",
+        ),
+        (
+            "consumption-counter-name",
+            keys("counters", dns_label),
+            "A counter's name is a DNS label.",
+        ),
+        (
+            "compatibility-group-limit",
+            limit(2, _GROUPS, "groups"),
+            "A consumption has at most 2 groups.",
+        ),
+        (
+            "compatibility-group-unique",
+            distinct(_GROUPS),
+            "A consumption lists each group once.",
+        ),
+        (
+            "compatibility-group-name",
+            form(f"{_GROUPS}[]", dns_label),
+            "A group's name is a DNS label.",
+        ),
+    ),
+    *errors(
+        DEVICES,
+        (
+            "policy-shareable",
+            _shareable,
+            "Only a device with allowMultipleAllocations has policies.",
+        ),
+        origin=_ORIGIN,
+    ),
+    *errors(
+        _policies,
+        ("policy-one-of", _one_of, "A policy has validValues or validRange."),
+        ("policy-default", _default, "A policy with values or a range has a default."),
+        ("policy-value-limit", _value_limit, "A policy has at most 10 valid values."),
+        ("policy-value-order", _value_order, "Valid values ascend."),
+        ("policy-value-unique", _value_unique, "Valid values differ."),
+        ("policy-value-size", _value_size, "Valid values are at most the whole value."),
+        ("policy-value-default", _value_default, "The default is a valid value."),
+        origin=_ORIGIN,
+    ),
+    *errors(
+        _ranges,
+        (
+            "policy-min-size",
+            _ordered(
+                "min", "total", "min", "{min} is more than the whole value {total}"
+            ),
+            "The minimum is at most the whole value.",
+        ),
+        (
+            "policy-max-size",
+            _ordered(
+                "max", "total", "max", "{max} is more than the whole value {total}"
+            ),
+            "The maximum is at most the whole value.",
+        ),
+        ("policy-min-max", _MIN_MAX, "The minimum is at most the maximum."),
+        (
+            "policy-range-default",
+            _default_inside("default", "default"),
+            "The default is in the range.",
+            _default_inside("min", "max"),
+        ),
+        (
+            "policy-precision",
+            _precision,
+            "Amounts have at most three decimal places.",
+            nothing,
+        ),
+        (
+            "policy-bounds",
+            _bounds,
+            "With a step, amounts are from 0 to 2^63 - 1.",
+            nothing,
+        ),
+        (
+            "policy-step-positive",
+            _step_positive,
+            "The step is greater than zero; zero makes API servers before Kubernetes 1.37 panic.",
+            _step_zero,
+        ),
+        (
+            "policy-step-size",
+            _step_size,
+            "The minimum and one step are at most the whole value.",
+        ),
+        (
+            "policy-step-multiple",
+            _step_multiple(attrgetter("nanos")),
+            "Default and maximum are whole steps from min.",
+            _step_multiple(_whole),
+        ),
+        origin=_ORIGIN,
+    ),
+)

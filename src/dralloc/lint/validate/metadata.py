@@ -1,0 +1,203 @@
+"""Rules about object metadata, for every kind of ``resource.k8s.io``.
+
+Source: ``k8s.io/apimachinery/pkg/api/validation``, ValidateObjectMeta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from dralloc.lint.validate.checks import form, keys, named, not_negative
+from dralloc.lint.validate.names import (
+    annotation_key,
+    dns_label,
+    dns_subdomain,
+    generated_prefix,
+    label_name,
+    label_value,
+)
+from dralloc.lint.validate.places import (
+    CLAIMS,
+    METADATA,
+    OF_CLUSTER,
+    RESOURCES,
+    TEMPLATES,
+)
+from dralloc.lint.validate.rule import Issue, errors, warnings
+from dralloc.objects.api import ApiObject, ObjectMeta, ResourceClaimTemplate
+
+__all__ = ["RULES"]
+
+_ORIGIN: Final = "apimachinery validation, ValidateObjectMeta"
+_ANNOTATION_BYTES: Final = 256 * 1024
+
+
+def _namespace(one: ApiObject, _at: str) -> Iterator[Issue]:
+    if one.namespaced and one.metadata.namespace:
+        yield from named(one.metadata.namespace, "metadata.namespace", dns_label)
+
+
+def _generate_name(one: ApiObject, _at: str) -> Iterator[Issue]:
+    if one.metadata.generate_name:
+        yield from named(
+            one.metadata.generate_name, "metadata.generateName", generated_prefix
+        )
+
+
+def _no_namespace(one: ApiObject, _at: str) -> Iterator[Issue]:
+    if one.metadata.namespace:
+        yield Issue(
+            "metadata.namespace",
+            f"is dropped by the API server: a {one.kind} belongs to the whole cluster",
+        )
+
+
+def _labels(meta: ObjectMeta, at: str) -> Iterator[Issue]:
+    for key, value in meta.labels.items():
+        yield from named(key, f"{at}.labels", label_name)
+        if reason := label_value(value):
+            yield Issue(f"{at}.labels", f'the value "{value}" of "{key}" {reason}')
+
+
+def _annotation_size(meta: ObjectMeta, at: str) -> Iterator[Issue]:
+    size = sum(
+        len(key.encode()) + len(value.encode())
+        for key, value in meta.annotations.items()
+    )
+    if size > _ANNOTATION_BYTES:
+        yield Issue(
+            f"{at}.annotations",
+            f"are {size} bytes together, at most {_ANNOTATION_BYTES} are allowed",
+        )
+
+
+def _owners(meta: ObjectMeta, at: str) -> Iterator[Issue]:
+    for owner in meta.owner_references:
+        given = {
+            "apiVersion": owner.api_version.rpartition("/")[2],
+            "kind": owner.kind,
+            "name": owner.name,
+        }
+        for field in (field for field, value in given.items() if not value):
+            yield Issue(f"{at}.ownerReferences.{field}", "must not be empty")
+
+
+def _owner_uid(meta: ObjectMeta, at: str) -> Iterator[Issue]:
+    if not all(owner.uid for owner in meta.owner_references):
+        yield Issue(
+            f"{at}.ownerReferences.uid",
+            "is missing: a cluster would refuse this, a dump may have lost it",
+        )
+
+
+def _one_controller(meta: ObjectMeta, at: str) -> Iterator[Issue]:
+    controllers = [
+        f"{owner.kind}/{owner.name}"
+        for owner in meta.owner_references
+        if owner.controller
+    ]
+    if len(controllers) > 1:
+        yield Issue(
+            f"{at}.ownerReferences",
+            f"only one can be the controller, not {', '.join(controllers)}",
+        )
+
+
+def _template_fields(template: ResourceClaimTemplate, _at: str) -> Iterator[Issue]:
+    given = template.spec.metadata.model_dump(by_alias=True, exclude_defaults=True)
+    for field in given.keys() - {"labels", "annotations"}:
+        yield Issue(
+            f"spec.metadata.{field}",
+            "cannot be set: only labels and annotations are copied to the claims",
+        )
+
+
+_TEMPLATE: Final = "core validation, ValidateTemplateObjectMeta"
+
+_NAMESPACE: Final = "apiserver registry, EnsureObjectNamespaceMatchesRequestNamespace"
+_GENERATIONS: Final = (CLAIMS | TEMPLATES) / "metadata"
+
+RULES: Final = (
+    *errors(
+        RESOURCES,
+        (
+            "metadata-name",
+            form("metadata.name", dns_subdomain),
+            "An object's name is a DNS subdomain.",
+        ),
+        (
+            "metadata-generate-name",
+            _generate_name,
+            "What a name is generated from is a DNS subdomain, but for a dash at its end.",
+        ),
+        ("metadata-namespace", _namespace, "A namespace is a DNS label."),
+        origin=_ORIGIN,
+    ),
+    *warnings(
+        OF_CLUSTER,
+        (
+            "metadata-no-namespace",
+            _no_namespace,
+            "Slices and classes have no namespace; the API server drops it.",
+        ),
+        origin=_NAMESPACE,
+    ),
+    *errors(
+        _GENERATIONS,
+        (
+            "metadata-generation",
+            not_negative("generation"),
+            "A generation is not negative; of slices and classes the API server sets it.",
+        ),
+        origin=_ORIGIN,
+    ),
+    *errors(
+        METADATA,
+        (
+            "metadata-labels",
+            _labels,
+            "Labels have keys and values of the form that labels have.",
+        ),
+        (
+            "metadata-annotations",
+            keys("annotations", annotation_key),
+            "Keys of annotations have the form of label keys.",
+        ),
+        (
+            "metadata-annotation-size",
+            _annotation_size,
+            "Annotations have at most 256 KiB.",
+        ),
+        ("metadata-owner", _owners, "An owner has apiVersion, kind and name."),
+        (
+            "metadata-one-controller",
+            _one_controller,
+            "At most one owner is the controller.",
+        ),
+        (
+            "metadata-finalizers",
+            keys("finalizers", label_name),
+            "Finalizers have the form of label keys.",
+        ),
+        origin=_ORIGIN,
+    ),
+    *warnings(
+        METADATA,
+        (
+            "metadata-owner-uid",
+            _owner_uid,
+            "An owner has a UID, unless a dump was stripped.",
+        ),
+        origin=_ORIGIN,
+    ),
+    *errors(
+        TEMPLATES,
+        (
+            "template-metadata",
+            _template_fields,
+            "The metadata of a template's claims has only labels and annotations.",
+        ),
+        origin=_TEMPLATE,
+    ),
+)

@@ -1,0 +1,262 @@
+"""What the API server cannot see, as it looks at one slice at a time: pools that do not fit together.
+
+Source: KEP-4381 "Resource pools", KEP-4815 "Resource pool validation". An incomplete or invalid pool gives no device.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from dralloc.lint.validate.places import place_of, walk
+from dralloc.lint.validate.rule import (
+    Check,
+    Issue,
+    Part,
+    ValidationContext,
+    remarks,
+    said,
+    warnings,
+)
+from dralloc.objects.api import (
+    Counter,
+    CounterSet,
+    DeviceCounterConsumption,
+    ResourceSlice,
+)
+from dralloc.objects.api.slice_reader import LISTS
+from dralloc.objects.names import PoolID
+
+__all__ = ["RULES", "Pool", "find_pools"]
+
+_ORIGIN_POOL: Final = 'KEP-4381, "Resource pools"'
+_ORIGIN_COUNTERS: Final = 'KEP-4815, "Resource pool validation"'
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The slices of a pool's newest generation by name, and those that are older."""
+
+    id: PoolID
+    generation: int
+    slices: list[ResourceSlice] = field(default_factory=list)
+    older: list[ResourceSlice] = field(default_factory=list)
+
+    @cached_property
+    def named(self) -> Mapping[str, Mapping[str, tuple[ResourceSlice, Any]]]:
+        """For each list of slices: what is in it by name, with the slice; the first of the same name."""
+        return {
+            wire: {
+                item.name: (one, item)
+                for one in reversed(self.slices)
+                for item in reversed(getattr(one.spec, python))
+            }
+            for wire, python in LISTS.items()
+        }
+
+    @cached_property
+    def consumptions(self) -> list[tuple[ResourceSlice, str, DeviceCounterConsumption]]:
+        """What devices consume, with the slice and the path."""
+        return [
+            (slice_, f"spec.devices[{number}].consumesCounters[{index}]", one)
+            for slice_ in self.slices
+            for number, device in enumerate(slice_.spec.devices)
+            for index, one in enumerate(device.consumes_counters)
+        ]
+
+
+class _PoolSlice(NamedTuple):
+    slice: ResourceSlice
+    pool: Pool
+
+
+class _Consumption(NamedTuple):
+    """A consumption, and what its pool has of it. Equal mistakes are told once for a slice."""
+
+    consumption: DeviceCounterConsumption
+    published: CounterSet | None
+    pool: PoolID
+    others: str
+    """Words about the devices with the same mistake."""
+
+
+def find_pools(context: ValidationContext) -> list[Pool]:
+    """Every pool."""
+    found: dict[PoolID, list[ResourceSlice]] = defaultdict(list)
+    for one in context.cluster.slices:
+        found[one.pool_id].append(one)
+    return [_pool(id_, slices) for id_, slices in found.items()]
+
+
+def _pool(id_: PoolID, slices: list[ResourceSlice]) -> Pool:
+    pool = Pool(id_, max(one.spec.pool.generation for one in slices))
+    for one in sorted(slices, key=lambda one: one.name):
+        (
+            pool.slices if one.spec.pool.generation == pool.generation else pool.older
+        ).append(one)
+    return pool
+
+
+def _members(context: ValidationContext) -> Iterator[Part[_PoolSlice]]:
+    for pool in context.view(find_pools):
+        for one in (*pool.slices, *pool.older):
+            yield Part(one, "spec", _PoolSlice(one, pool))
+
+
+def _consumptions(context: ValidationContext) -> Iterator[Part[_Consumption]]:
+    """The first of equal consumptions of each slice."""
+    for pool in context.view(find_pools):
+        alike: dict[
+            tuple[str, str], list[tuple[ResourceSlice, str, DeviceCounterConsumption]]
+        ] = defaultdict(list)
+        for slice_, path, one in pool.consumptions:
+            alike[slice_.name, repr(one)].append((slice_, path, one))
+        for (slice_, path, one), *others in alike.values():
+            _, published = pool.named["sharedCounters"].get(
+                one.counter_set, (None, None)
+            )
+            more = f", here and for {len(others)} more devices" if others else ""
+            yield Part(slice_, path, _Consumption(one, published, pool.id, more))
+
+
+def _missing_slices(context: ValidationContext) -> Iterator[Part[str]]:
+    for pool in context.view(find_pools):
+        counts = {one.spec.pool.resource_slice_count for one in pool.slices}
+        if len(counts) == 1 and len(pool.slices) not in counts:
+            text = f"is {counts.pop()}, but generation {pool.generation} of pool {pool.id} has {len(pool.slices)}"
+            text = f"{text}: no device of it can be allocated"
+            yield Part(pool.slices[0], "spec.pool.resourceSliceCount", text)
+
+
+def _counts(one: _PoolSlice, at: str) -> Iterator[Issue]:
+    first = one.pool.slices[0]
+    count, expected = (
+        one.slice.spec.pool.resource_slice_count,
+        first.spec.pool.resource_slice_count,
+    )
+    if one.slice.spec.pool.generation == one.pool.generation and count != expected:
+        yield Issue(
+            f"{at}.pool.resourceSliceCount",
+            f"{count} differs from the {expected} of {first.title}",
+        )
+
+
+def _generation(one: _PoolSlice, at: str) -> Iterator[Issue]:
+    generation = one.slice.spec.pool.generation
+    if generation < one.pool.generation:
+        yield Issue(
+            f"{at}.pool.generation",
+            f"{generation} is older than {one.pool.generation}: the slice is ignored",
+        )
+
+
+def _unique(field: str) -> Check:
+    """No other slice of the newest generation has something of the same name in a list."""
+
+    def check(one: _PoolSlice, at: str) -> Iterator[Issue]:
+        newest = one.slice.spec.pool.generation == one.pool.generation
+        for path, item in (
+            walk(one.slice.spec, place_of(f"{field}[]"), at) if newest else ()
+        ):
+            other, _ = one.pool.named[field][item.name]
+            if other is not one.slice:
+                text = f'"{item.name}" is also in {other.title}: no device of the pool can be allocated'
+                yield Issue(f"{path}.name", text)
+
+    return check
+
+
+def _set_exists(one: _Consumption, at: str) -> Iterator[Issue]:
+    if one.published is None:
+        text = f'"{one.consumption.counter_set}" is not published in pool {one.pool}{one.others}'
+        yield Issue(
+            f"{at}.counterSet", f"{text}: no device of the pool can be allocated"
+        )
+
+
+def _counter_exists(one: _Consumption, at: str) -> Iterator[Issue]:
+    for name in one.consumption.counters if one.published else ():
+        if one.published and name not in one.published.counters:
+            text = f'"{name}" is not in counter set "{one.published.name}" of pool {one.pool}{one.others}'
+            yield Issue(
+                f"{at}.counters[{name}]",
+                f"{text}: no device of the pool can be allocated",
+            )
+
+
+def _fits(one: _Consumption, at: str) -> Iterator[Issue]:
+    published: Mapping[str, Counter] = one.published.counters if one.published else {}
+    for name, consumed in one.consumption.counters.items():
+        counter = published.get(name)
+        if (
+            counter is not None
+            and consumed.value is not None
+            and consumed.value > counter.value
+        ):
+            text = f"{consumed.value} is more than the whole counter, {counter.value}"
+            yield Issue(
+                f"{at}.counters[{name}]", f"{text}: the device can never be allocated"
+            )
+
+
+def _unused(one: _PoolSlice, at: str) -> Iterator[Issue]:
+    used = {consumption.counter_set for _, _, consumption in one.pool.consumptions}
+    complete = len(one.pool.slices) == one.slice.spec.pool.resource_slice_count
+    for index, found in enumerate(one.slice.spec.shared_counters if complete else ()):
+        if found.name not in used:
+            yield Issue(
+                f"{at}.sharedCounters[{index}]",
+                f'no device consumes counters of "{found.name}"',
+            )
+
+
+RULES: Final = (
+    *warnings(
+        _missing_slices,
+        ("pool-slices", said, "A pool has as many slices as they say."),
+        origin=_ORIGIN_POOL,
+    ),
+    *warnings(
+        _members,
+        ("pool-counts", _counts, "The slices of a pool agree on their number."),
+        (
+            "pool-device-unique",
+            _unique("devices"),
+            "The names of a pool's devices differ.",
+        ),
+        origin=_ORIGIN_POOL,
+    ),
+    *remarks(
+        _members,
+        ("pool-older", _generation, "Only the newest generation of a pool counts."),
+        origin=_ORIGIN_POOL,
+    ),
+    *warnings(
+        _members,
+        (
+            "pool-set-unique",
+            _unique("sharedCounters"),
+            "The names of its counter sets differ.",
+        ),
+        origin=_ORIGIN_COUNTERS,
+    ),
+    *warnings(
+        _consumptions,
+        ("pool-set", _set_exists, "Devices consume counters of sets in their pool."),
+        ("pool-counter", _counter_exists, "The sets have these counters."),
+        origin=_ORIGIN_COUNTERS,
+    ),
+    *warnings(
+        _consumptions,
+        ("pool-counter-size", _fits, "No device consumes more than there is."),
+        origin="KEP-4815",
+    ),
+    *remarks(
+        _members,
+        ("pool-set-unused", _unused, "Some device consumes each counter set."),
+        origin="KEP-4815",
+    ),
+)

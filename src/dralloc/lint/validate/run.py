@@ -1,0 +1,212 @@
+"""All rules, and what they say about a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from dralloc.lint.validate import (
+    allocatable,
+    claims,
+    classes,
+    counters,
+    devices,
+    metadata,
+    node_selectors,
+    offers,
+    pods,
+    pools,
+    slices,
+    status,
+    taints,
+    unsatisfiable,
+)
+from dralloc.lint.validate.rule import (
+    Issue,
+    Part,
+    Parts,
+    Rule,
+    ValidationContext,
+    errors,
+    nothing,
+    warnings,
+)
+from dralloc.lint.validate.stored import Stored
+from dralloc.lint.validate.violation import Validation, Violation
+from dralloc.objects.api import ApiObject
+from dralloc.objects.cluster import Cluster, cluster_of
+from dralloc.objects.errors import Finding
+from dralloc.objects.features import ALL_FEATURES, NEWEST_MINOR, Features, minor_version
+from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.load import Reading
+
+__all__ = ["RULES", "validate", "validate_reading"]
+
+
+def _nothing(_context: ValidationContext) -> Iterator[Part[Finding]]:
+    return iter(())
+
+
+# What the loader refuses, what it leaves out, what it takes the first of, and what the API server drops without a word.
+[SCHEMA] = errors(
+    _nothing,
+    ("schema", nothing, "The object has the fields and types of its kind."),
+    origin="the API's types",
+)
+[UNKNOWN_FIELD] = warnings(
+    _nothing,
+    (
+        "unknown-field",
+        nothing,
+        "Every field is one that the API knows; others are dropped, or refused if the client asks for that.",
+    ),
+    origin="the API's types; fieldValidation",
+)
+[REPEATED] = warnings(
+    _nothing,
+    (
+        "repeated-object",
+        nothing,
+        "An object is given once: a later one of its name would replace it on the server, and is not checked here.",
+    ),
+    origin="kubectl apply",
+)
+[DROPPED] = warnings(
+    _nothing,
+    (
+        "dropped-field",
+        nothing,
+        "Every field is one that the asked version has and keeps, by its feature gates.",
+    ),
+    origin="pkg/registry/resource, dropDisabledFields",
+)
+
+_TABLES: Final = (
+    *(
+        metadata,
+        slices,
+        devices,
+        counters,
+        taints,
+        node_selectors,
+        allocatable,
+        classes,
+        claims,
+        status,
+    ),
+    *(pools, offers, unsatisfiable, pods),
+)
+RULES: Final[tuple[Rule, ...]] = (
+    *(SCHEMA, UNKNOWN_FIELD, REPEATED, DROPPED),
+    *(rule for table in _TABLES for rule in table.RULES),
+)
+"""Every rule there is."""
+
+
+@without_garbage_collection()
+def validate(
+    cluster: Cluster, features: Features = ALL_FEATURES, kubernetes: str | None = None
+) -> Validation:
+    """What the API server would refuse in a cluster's objects, and what it accepts and will hurt.
+
+    Parameters
+    ----------
+    features
+        Which feature gates are on; fields of those that are off are dropped, and expressions cannot use them.
+    kubernetes
+        The version of the API server that is asked, ``1.34`` to ``1.37``; None for the newest, with all of its fields.
+
+    Returns
+    -------
+    Validation
+        A tuple of violations by object, in the order in which they were read, the worst first for each.
+
+    Raises
+    ------
+    DrallocError
+        The version is not known.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.validate(dralloc.example())
+    <Validation: 0 errors, 0 warnings, 0 remarks>
+    """
+    cluster = cluster_of(cluster)
+    stored = Stored(features, minor_version(kubernetes) if kubernetes else None)
+    context = ValidationContext(
+        stored.cluster(cluster), features, stored.minor or NEWEST_MINOR
+    )
+    position = {identity: number for number, identity in enumerate(cluster.sources)}
+    found = [
+        *((owner, DROPPED, issue) for owner, issue in stored.dropped),
+        *_broken(context),
+    ]
+    found.sort(
+        key=lambda one: (
+            position.get(_identity(one[0]), len(position)),
+            one[1].level.rank,
+        )
+    )
+    return Validation(
+        Violation(
+            rule.level,
+            rule.id,
+            Finding(cluster.sources.get(_identity(owner), ""), owner.title, *issue),
+        )
+        for owner, rule, issue in found
+    )
+
+
+def validate_reading(
+    reading: Reading, features: Features = ALL_FEATURES, kubernetes: str | None = None
+) -> Validation:
+    """As `validate`, with what the loader could not use or did not know."""
+    stored = Stored(features, minor_version(kubernetes) if kubernetes else None)
+    dropped = [one for one in reading.refused if stored.has_no(one.path)]
+    said = {
+        SCHEMA: [one for one in reading.refused if one not in dropped],
+        DROPPED: [
+            replace(
+                one,
+                rule=f"the API server drops it, as this version does not have it; here {one.rule}",
+            )
+            for one in dropped
+        ],
+        UNKNOWN_FIELD: reading.unknown,
+        REPEATED: [
+            replace(
+                one,
+                rule=f"{one.rule}: the API server would update it; only the first is checked",
+            )
+            for one in reading.repeated
+        ],
+    }
+    loaded = (
+        Violation(rule.level, rule.id, one)
+        for rule, findings in said.items()
+        for one in findings
+    )
+    return Validation((*loaded, *validate(reading.cluster, features, kubernetes)))
+
+
+def _identity(one: ApiObject) -> tuple[str, Any]:
+    return one.kind, one.key
+
+
+def _broken(context: ValidationContext) -> Iterator[tuple[ApiObject, Rule, Issue]]:
+    for parts, rules in _by_parts(RULES):
+        checks = [(rule, rule.check_of(context.minor)) for rule in rules]
+        for owner, path, value in parts(context):
+            for rule, check in checks:
+                for issue in check(value, path):
+                    yield owner, rule, issue
+
+
+def _by_parts(rules: Iterable[Rule]) -> Iterable[tuple[Parts, list[Rule]]]:
+    """Rules about the same parts together, so that these are visited once."""
+    together: dict[Parts, list[Rule]] = {}
+    for rule in rules:
+        together.setdefault(rule.parts, []).append(rule)
+    return together.items()

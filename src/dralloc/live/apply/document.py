@@ -1,0 +1,39 @@
+"""The JSON of what a run did."""
+
+from __future__ import annotations
+
+from dralloc.objects.schema import Document, Fields, Key
+from dralloc.show.plan_document import PlanFields
+
+__all__ = ["ApplyDocument"]
+
+
+class AsideFields(Fields):
+    """A pod or claim that was not written."""
+
+    key: Key
+    reason: str
+
+
+class ApplyDocument(Document):
+    """What ``dralloc apply --json`` prints."""
+
+    plan: PlanFields | None
+    """The last plan; null where none was made."""
+    placed: list[Key]
+    """Pods, and claims that no pod uses, whose claims were written."""
+    claims: list[Key]
+    """The claims that were written."""
+    released: list[Key]
+    """Pods whose scheduling gate was taken away."""
+    asides: list[AsideFields]
+    """What was left alone, and why."""
+    unplaced: list[AsideFields]
+    """What has no place, and why."""
+    taken_back: list[Key] | None
+    """Claims that a rollback took back; null if it was none."""
+    findings: list[str]
+    """Rules that are broken by what the API server holds now."""
+    fence: str
+    dry: bool
+    """Whether the server was only asked what it would do."""

@@ -1,0 +1,331 @@
+"""Writes units: claim by claim under conditions, each step in the journal before it is taken.
+
+A unit that cannot be written as a whole is taken back, as far as nobody has reserved what was written of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from dralloc.live.apply.journal import JournalStep, WriteJournal
+from dralloc.live.apply.marks import FINALIZER, GATE, RUN
+from dralloc.live.apply.units import (
+    WriteUnit,
+    WrittenClaim,
+    WrittenDemand,
+    same_allocation,
+)
+from dralloc.live.snapshot import (
+    LISTED_KINDS,
+    Json,
+    ListedKind,
+    LiveObjects,
+    Refused,
+    Unanswered,
+    condition,
+    version_of,
+)
+from dralloc.objects.names import ClaimKey
+
+__all__ = ["CLAIMS", "PODS", "Executor", "LeftAlone"]
+
+CLAIMS: Final = next(kind for kind in LISTED_KINDS if kind.kind == "ResourceClaim")
+PODS: Final = next(kind for kind in LISTED_KINDS if kind.kind == "Pod")
+_ATTEMPTS: Final = 3
+_GONE: Final = 404
+_WORDS: Final[Mapping[int, str]] = {
+    403: "denied",
+    _GONE: "is gone",
+    409: "was changed by somebody else",
+    429: "the API server is too busy",
+}
+_AFFINITY: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+class LeftAlone(Exception):  # noqa: N818 - somebody else was first, which is nobody's mistake
+    """Something could not be written, and is left as it is."""
+
+    def __init__(self, what: str, why: Exception | str) -> None:
+        words = (
+            f"{_WORDS[why.status]} ({why.reason})"
+            if isinstance(why, Refused) and why.status in _WORDS
+            else why
+        )
+        super().__init__(f"{what}: {words}")
+
+
+class Gone(LeftAlone):
+    """What it is about is not there any more."""
+
+
+@dataclass
+class Executor:
+    """Writes to one cluster.
+
+    Parameters
+    ----------
+    gate
+        The scheduling gate that is taken from pods whose claims are written.
+    may_go_on
+        Asked before each look at an object; once it says no, everything is left as it is.
+    """
+
+    objects: LiveObjects
+    journal: WriteJournal
+    gate: str = GATE
+    may_go_on: Callable[[], bool] = lambda: True
+    written: dict[ClaimKey, WrittenClaim] = field(default_factory=dict)
+    released: list[ClaimKey] = field(default_factory=list)
+    stuck: dict[ClaimKey, LeftAlone] = field(default_factory=dict)
+
+    def write(self, unit: WriteUnit) -> None:
+        """Write all claims of a unit.
+
+        Raises
+        ------
+        LeftAlone
+            Something of it cannot be written, or a pod waits no more; what was written is taken back.
+        """
+        done: list[WrittenClaim] = []
+        try:
+            for claim in unit.claims:
+                done.append(claim)
+                self.allocate(claim)
+            for demand in unit.demands:
+                self._check(demand)
+        except LeftAlone:
+            self._take_back(done)
+            raise
+
+    def release(self, unit: WriteUnit, toleration: Json | None) -> None:
+        """Release the pods of a unit that is written; all of them still wait, or some are released already.
+
+        Parameters
+        ----------
+        toleration
+            What lets them come to nodes that are fenced.
+
+        Raises
+        ------
+        LeftAlone
+            A pod is gone before any was released; what was written is taken back.
+        """
+        try:
+            for demand in unit.demands:
+                self._check(demand)
+        except LeftAlone:
+            if not any(self._is_released(demand) for demand in unit.demands):
+                self._take_back(unit.claims)
+                raise
+        for demand in unit.demands:
+            try:
+                self._release(demand, toleration)
+            except LeftAlone as why:
+                self.stuck[demand.key] = why
+
+    def _take_back(self, claims: Sequence[WrittenClaim]) -> None:
+        for claim in reversed(claims):
+            with suppress(LeftAlone):
+                self.retract(claim)
+
+    def allocate(self, claim: WrittenClaim) -> None:
+        """Write the finalizer, then the allocation, each on the claim as it was seen just before."""
+        for _ in range(_ATTEMPTS):
+            held = self._get(CLAIMS, claim.key, claim.uid)
+            status = held.get("status") or {}
+            if same_allocation(status.get("allocation"), claim.allocation):
+                self.written[claim.key] = claim
+                return
+            if status.get("allocation"):
+                raise LeftAlone(f"claim {claim.key}", "somebody else allocated it")
+            if held["metadata"].get("deletionTimestamp"):
+                raise LeftAlone(f"claim {claim.key}", "is being deleted")
+            try:
+                self._allocate(claim, self._protected(claim, held))
+            except Unanswered:
+                continue  # what was done shows
+            except Refused as refusal:
+                raise LeftAlone(f"claim {claim.key}", refusal) from None
+            self.written[claim.key] = claim
+            return
+        raise LeftAlone(f"claim {claim.key}", "the API server does not answer")
+
+    def _protected(self, claim: WrittenClaim, held: Json) -> Json:
+        """The claim with the finalizer without which an allocated claim could be deleted, and the run as annotation."""
+        finalizers = held["metadata"].get("finalizers", [])
+        if FINALIZER in finalizers:
+            return held
+        self._note(JournalStep.FINALIZER, claim, held)
+        marks = {
+            "finalizers": [*finalizers, FINALIZER],
+            "annotations": {RUN: self.journal.run},
+        }
+        return self.objects.patch(
+            CLAIMS, claim.key, {"metadata": {**condition(held), **marks}}
+        )
+
+    def _allocate(self, claim: WrittenClaim, held: Json) -> None:
+        self._note(JournalStep.ALLOCATION, claim, held)
+        change = {
+            "metadata": condition(held),
+            "status": {"allocation": claim.allocation},
+        }
+        self.objects.patch(CLAIMS, claim.key, change, "status")
+
+    def retract(self, claim: WrittenClaim) -> None:
+        """Take an allocation back, and the finalizer; that somebody deleted the claim is as good.
+
+        Raises
+        ------
+        LeftAlone
+            Somebody has reserved the claim, or allocated it otherwise, or the server does not let it be changed.
+        """
+        failure: Exception = LeftAlone(
+            f"claim {claim.key}", "the API server does not answer"
+        )
+        for _ in range(_ATTEMPTS):
+            try:
+                self._deallocate(claim, self._get(CLAIMS, claim.key, claim.uid))
+            except Gone:
+                return
+            except Unanswered:
+                continue  # what was done shows
+            except Refused as refusal:
+                failure = LeftAlone(f"claim {claim.key}", refusal)
+                continue
+            self.written.pop(claim.key, None)
+            return
+        raise failure
+
+    def _deallocate(self, claim: WrittenClaim, held: Json) -> None:
+        status = held.get("status") or {}
+        if status.get("reservedFor"):
+            raise LeftAlone(f"claim {claim.key}", "somebody has reserved it")
+        if not same_allocation(
+            status.get("allocation") or claim.allocation, claim.allocation
+        ):
+            raise LeftAlone(f"claim {claim.key}", "somebody else allocated it")
+        self._note(JournalStep.RETRACT, claim, held)
+        if status.get("allocation"):
+            change = {"metadata": condition(held), "status": {"allocation": None}}
+            held = self.objects.patch(CLAIMS, claim.key, change, "status")
+        finalizers = held["metadata"].get("finalizers", [])
+        if FINALIZER in finalizers:
+            marks = {
+                "finalizers": [one for one in finalizers if one != FINALIZER],
+                "annotations": {RUN: None},
+            }
+            self.objects.patch(
+                CLAIMS, claim.key, {"metadata": {**condition(held), **marks}}
+            )
+
+    def _check(self, demand: WrittenDemand) -> None:
+        """Make sure that a pod still waits, before any of its unit is released."""
+        if demand.pod:
+            pod = self._get(PODS, demand.key, demand.pod)
+            if pod["metadata"].get("deletionTimestamp"):
+                raise LeftAlone(f"pod {demand.key}", "is being deleted")
+
+    def _is_released(self, demand: WrittenDemand) -> bool:
+        """Whether a pod is there and has no gate any more."""
+        try:
+            pod = self._get(PODS, demand.key, demand.pod) if demand.pod else {}
+        except LeftAlone:
+            return False
+        return bool(pod) and all(
+            one["name"] != self.gate for one in pod["spec"].get("schedulingGates") or ()
+        )
+
+    def _release(self, demand: WrittenDemand, toleration: Json | None) -> None:
+        """Take the gate from a pod, and keep it on its node.
+
+        A scheduler that finds a pod's node closed looks at the others, where its allocations cannot be used, and takes
+        them back for that (``PostFilter`` of the plugin DynamicResources). With the node as its only choice it looks at
+        no other, and the plan stays.
+
+        Raises
+        ------
+        LeftAlone
+            It stays gated. That is no reason to take its claims back.
+        """
+        for attempt in range(1, _ATTEMPTS + 1) if demand.pod else ():
+            pod = self._get(PODS, demand.key, demand.pod)
+            gates = pod["spec"].get("schedulingGates") or []
+            left = [one for one in gates if one["name"] != self.gate]
+            if left == gates:
+                return
+            self.journal.add(
+                JournalStep.RELEASE,
+                pod=[*demand.key],
+                uid=demand.pod,
+                version=version_of(pod),
+            )
+            spec = {
+                "schedulingGates": left,
+                **_on_node(pod, demand.node),
+                **_tolerating(pod, toleration),
+            }
+            try:
+                self.objects.patch(
+                    PODS, demand.key, {"metadata": condition(pod), "spec": spec}
+                )
+            except (Unanswered, Refused) as error:
+                if attempt == _ATTEMPTS:
+                    raise LeftAlone(f"pod {demand.key}", error) from None
+                continue
+            self.released.append(demand.key)
+            return
+
+    def _get(self, kind: ListedKind, key: ClaimKey, uid: str) -> Json:
+        """The object with this UID."""
+        what = f"{'claim' if kind is CLAIMS else 'pod'} {key}"
+        if not self.may_go_on():
+            raise LeftAlone(what, "another replica has taken over")
+        try:
+            found = self.objects.get(kind, key)
+        except Refused as refusal:
+            raise (Gone if refusal.status == _GONE else LeftAlone)(
+                what, refusal
+            ) from None
+        if found["metadata"]["uid"] != uid:
+            raise Gone(what, "is gone, and another one has its name")
+        return found
+
+    def _note(self, step: JournalStep, claim: WrittenClaim, held: Json) -> None:
+        self.journal.add(
+            step,
+            claim=[*claim.key],
+            uid=claim.uid,
+            version=version_of(held),
+            allocation=claim.allocation,
+        )
+
+
+def _on_node(pod: Json, node: str) -> Json:
+    """A change of a gated pod's affinity: what it required already, and the node, if there is one."""
+    if not node:
+        return {}
+    only = {"key": "metadata.name", "operator": "In", "values": [node]}
+    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    terms = (affinity.get(_AFFINITY) or {}).get("nodeSelectorTerms") or [{}]
+    tighter = [
+        {**term, "matchFields": [*_other_fields(term, only), only]} for term in terms
+    ]
+    return {"affinity": {"nodeAffinity": {_AFFINITY: {"nodeSelectorTerms": tighter}}}}
+
+
+def _other_fields(term: Json, only: Json) -> list[Json]:
+    return [one for one in term.get("matchFields", ()) if one != only]
+
+
+def _tolerating(pod: Json, toleration: Json | None) -> Json:
+    """A change of a pod's tolerations: those that it has, and one more."""
+    there = pod["spec"].get("tolerations") or []
+    return (
+        {}
+        if toleration is None or toleration in there
+        else {"tolerations": [*there, toleration]}
+    )

@@ -1,0 +1,276 @@
+"""Keeps others from allocating what a run is about to write: a fence around pools, taken before, lifted after.
+
+Each part of a fence is one object of the API server, whose label says which run holds it; whoever comes
+second is refused, so two runs never write to the same pool at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from typing import Final
+
+from dralloc.live.apply.journal import JournalStep, WriteJournal
+from dralloc.live.apply.marks import FENCE
+from dralloc.live.snapshot import (
+    LISTED_KINDS,
+    Json,
+    ListedKind,
+    LiveObjects,
+    Refused,
+    condition,
+    is_current,
+)
+from dralloc.objects.api import DeviceTaint, ExactDeviceRequest
+from dralloc.objects.api.tolerating import all_tolerated
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.names import ClaimKey, PoolID
+
+__all__ = [
+    "RULES",
+    "Fence",
+    "NodeTaintFence",
+    "TaintRuleFence",
+    "fence_of",
+    "lift_all",
+    "run_of",
+    "unfenced",
+    "without_fence",
+]
+
+NODES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "Node")
+RULES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "DeviceTaintRule")
+_GONE: Final = 404
+_NO_SCHEDULE: Final = "NoSchedule"
+
+
+class Fence:
+    """A kind of fence; ``kind`` names it in the journal. This one is none: what others write is only noticed."""
+
+    kind: str = "none"
+
+    @property
+    def toleration(self) -> Json | None:
+        """What lets the pods of the run pass, where it is about pods."""
+        return None
+
+    def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:  # noqa: ARG002
+        """The names of what has to be taken so that nobody else allocates from the pools.
+
+        Parameters
+        ----------
+        look
+            Reads the cluster, for who has to know which nodes reach the pools.
+        """
+        return []
+
+    def take(self, part: str) -> bool:  # noqa: ARG002
+        """Take a part; false if another run holds it. To take it again is no mistake."""
+        return True
+
+    def lift(self, part: str) -> None:
+        """Let a part go, if it is there and this run's. To let it go again is no mistake."""
+
+
+@dataclass
+class TaintRuleFence(Fence):
+    """A DeviceTaintRule with NoSchedule for each pool (KEP-5055). Allocated devices are not affected."""
+
+    objects: LiveObjects
+    run: str
+    kind: str = "taint rules"
+
+    def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:  # noqa: ARG002
+        """The pools, as ``driver/pool``."""
+        return sorted(map(str, pools))
+
+    def take(self, part: str) -> bool:
+        """Make the rule of a pool, whose name follows from the pool."""
+        driver, _, pool = part.partition("/")
+        rule = {
+            "metadata": {"name": _name(part), "labels": {FENCE: self.run}},
+            "spec": {
+                "deviceSelector": {"driver": driver, "pool": pool},
+                "taint": {"key": FENCE, "effect": _NO_SCHEDULE},
+            },
+        }
+        if is_current(lambda: self.objects.create(RULES, rule)):
+            return True
+        there = [run_of(one) for one in _found(self.objects, RULES, _name(part))]
+        return self.run in there if there else self.take(part)
+
+    def lift(self, part: str) -> None:
+        """Delete the rule of a pool. Controllers write its status, so that it may have changed meanwhile."""
+        _lift_rule(self.objects, _name(part), self.run)
+
+
+@dataclass
+class NodeTaintFence(Fence):
+    """A taint with NoSchedule on each node that reaches the pools, which every kube-scheduler honours.
+
+    The pods of the run tolerate it from their release on, so that they are bound while nobody else comes. A cordon
+    would stop these, too, would let DaemonSets pass, and could not be told from one that an administrator orders.
+    """
+
+    objects: LiveObjects
+    run: str
+    kind: str = "node taints"
+
+    @property
+    def toleration(self) -> Json:
+        """What the run's own pods are given."""
+        return {
+            "key": FENCE,
+            "operator": "Equal",
+            "value": self.run,
+            "effect": _NO_SCHEDULE,
+        }
+
+    def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:
+        """The nodes that slices of the pools name; all nodes, where a slice is for several."""
+        wanted, cluster = frozenset(pools), look()
+        specs = [one.spec for one in cluster.slices if one.pool_id in wanted]
+        if any(spec.node_name is None for spec in specs):
+            return sorted(node.name for node in cluster.nodes)
+        return sorted({spec.node_name for spec in specs if spec.node_name is not None})
+
+    def take(self, part: str) -> bool:
+        """Taint a node in this run's name; one that is gone keeps nobody, and is none that anybody could come to."""
+        for node in _found(self.objects, NODES, part):
+            holder = run_of(node)
+            if holder:
+                return holder == self.run
+            taint = {
+                "key": FENCE,
+                "value": self.run,
+                "effect": _NO_SCHEDULE,
+                "timeAdded": _now(),
+            }
+            return self._write(node, [*_taints(node), taint]) or self.take(part)
+        return True
+
+    def lift(self, part: str) -> None:
+        """Take this run's taint from a node."""
+        for node in _found(self.objects, NODES, part):
+            if run_of(node) == self.run and not self._write(node, _other_taints(node)):
+                self.lift(part)
+
+    def _write(self, node: Json, taints: list[Json]) -> bool:
+        """Whether the node was still as it was seen: kubelets, and other runs, may write it at any time."""
+        change = {"metadata": condition(node), "spec": {"taints": taints or None}}
+        return is_current(
+            lambda: self.objects.patch(
+                NODES, ClaimKey("", node["metadata"]["name"]), change
+            )
+        )
+
+
+def unfenced(cluster: Cluster) -> list[ClaimKey]:
+    """The pending claims that the taint of `TaintRuleFence` keeps from nothing, because they tolerate it."""
+    taint = (DeviceTaint(key=FENCE, effect=_NO_SCHEDULE),)
+    alternatives = (
+        (claim, one)
+        for claim in cluster.claims
+        for _, one in claim.spec.devices.alternatives
+    )
+    found = (
+        claim.key
+        for claim, one in alternatives
+        if not (
+            claim.is_allocated
+            or (isinstance(one, ExactDeviceRequest) and one.admin_access)
+        )
+        and all_tolerated(taint, one.tolerations)
+    )
+    return list(dict.fromkeys(found))
+
+
+def _name(pool: str) -> str:
+    return f"dralloc-{sha256(pool.encode()).hexdigest()[:20]}"
+
+
+def _lift_rule(objects: LiveObjects, name: str, run: str) -> None:
+    for rule in _found(objects, RULES, name):
+        if run_of(rule) == run and not is_current(partial(objects.delete, RULES, rule)):
+            _lift_rule(objects, name, run)
+
+
+def _found(objects: LiveObjects, kind: ListedKind, name: str) -> Iterator[Json]:
+    try:
+        yield objects.get(kind, ClaimKey("", name))
+    except Refused as refusal:
+        if refusal.status != _GONE:
+            raise
+
+
+def run_of(one: Json) -> str:
+    """The run to whose fence a DeviceTaintRule or a node belongs; empty if to none."""
+    if one["kind"] == NODES.kind:
+        return next(
+            (
+                str(taint.get("value", ""))
+                for taint in _taints(one)
+                if taint.get("key") == FENCE
+            ),
+            "",
+        )
+    return str((one["metadata"].get("labels") or {}).get(FENCE, ""))
+
+
+def _taints(node: Json) -> list[Json]:
+    return list(node.get("spec", {}).get("taints") or ())
+
+
+def _other_taints(node: Json) -> list[Json]:
+    return [taint for taint in _taints(node) if taint.get("key") != FENCE]
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def without_fence(one: Json, runs: str) -> Json | None:
+    """An object of a snapshot as it would be without the fences of some runs; None for what is nothing else.
+
+    Parameters
+    ----------
+    runs
+        How the names of the runs start; if they start like nothing, all fences count.
+    """
+    if (
+        one["kind"] not in (RULES.kind, NODES.kind)
+        or not runs
+        or not run_of(one).startswith(runs)
+    ):
+        return one
+    if one["kind"] == RULES.kind:
+        return None
+    return {**one, "spec": {**one["spec"], "taints": _other_taints(one)}}
+
+
+def lift_all(objects: LiveObjects, prefix: str) -> int:
+    """Lift what is left of the fences of runs whose names start like this; returns how many parts there were."""
+    lifted = 0
+    for kind in (RULES, NODES):
+        for one in objects.listed(kind)["items"] if kind in objects.versions else ():
+            run = run_of({**one, "kind": kind.kind})
+            if run and run.startswith(prefix):
+                name = one["metadata"]["name"]
+                NodeTaintFence(objects, run).lift(
+                    name
+                ) if kind is NODES else _lift_rule(objects, name, run)
+                lifted += 1
+    return lifted
+
+
+def fence_of(journal: WriteJournal, objects: LiveObjects) -> Fence:
+    """The fence of the run that a journal is about."""
+    kind = next(journal.of(JournalStep.BEGIN))["fence"]
+    fences = (
+        TaintRuleFence(objects, journal.run),
+        NodeTaintFence(objects, journal.run),
+    )
+    return next((one for one in fences if one.kind == kind), Fence())

@@ -1,0 +1,132 @@
+"""What a run did, to be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from dralloc.live.apply.document import ApplyDocument
+from dralloc.live.apply.units import Aside, WriteUnit
+from dralloc.objects.answer import Documented
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.report import Line, Part, Table, counted
+from dralloc.show.plan import Plan
+
+__all__ = ["ApplyOutcome", "planned_parts"]
+
+
+@dataclass(frozen=True, repr=False)
+class ApplyOutcome(Documented):
+    """What a run wrote, what it left alone and why, and what the checker says about what the server holds.
+
+    Parameters
+    ----------
+    plan
+        The last plan; None if a run was resumed and nothing had to be planned.
+    units
+        What was written.
+    released
+        The pods whose gate was taken away.
+    asides
+        What was left alone.
+    taken_back
+        The claims that a rollback took back; None if the run was none.
+    findings
+        Rules that are broken by what the API server holds now.
+    fence
+        What kept others away.
+    dry
+        Whether the server was only asked what it would do.
+    """
+
+    document = ApplyDocument
+
+    plan: Plan | None = None
+    units: tuple[WriteUnit, ...] = ()
+    released: tuple[ClaimKey, ...] = ()
+    asides: tuple[Aside, ...] = ()
+    taken_back: tuple[ClaimKey, ...] | None = None
+    findings: tuple[str, ...] = ()
+    fence: str = ""
+    dry: bool = False
+
+    @property
+    def placed(self) -> list[ClaimKey]:
+        """The pods, and claims that no pod uses, whose claims were written."""
+        return [one.key for unit in self.units for one in unit.demands]
+
+    @property
+    def claims(self) -> list[ClaimKey]:
+        """The claims that were written."""
+        return [claim.key for unit in self.units for claim in unit.claims]
+
+    @property
+    def unplaced(self) -> list[Aside]:
+        """What the plan found no place for."""
+        aside = {one.key for one in self.asides}
+        return (
+            [
+                Aside(key, why)
+                for key, why in self.plan.reasons.items()
+                if key not in aside
+            ]
+            if self.plan
+            else []
+        )
+
+    @property
+    def failed(self) -> bool:
+        """Whether something was left alone or is wrong."""
+        return bool(self.asides or self.findings)
+
+    @property
+    def headline(self) -> str:
+        """How much was written, in one line."""
+        if self.taken_back is not None:
+            return f"taken back: {counted(len(self.taken_back), 'claim')}"
+        done = (
+            "would be written (asked the server)"
+            if self.dry
+            else "written and read back"
+        )
+        placed = counted(len(self.placed), "pod or claim", "pods and claims")
+        more = [f"{len(self.released)} released"] if self.released else []
+        more += [f"{len(self.asides)} left alone"] if self.asides else []
+        more += [f"{len(self.unplaced)} without a place"] if self.unplaced else []
+        return ", ".join(
+            [f"{counted(len(self.claims), 'claim')} of {placed} {done}", *more]
+        )
+
+    def parts(self) -> list[Part]:
+        """The outcome as tables and lines."""
+        broken = (
+            Line(f"the API server now holds what breaks a rule: {one}", "red")
+            for one in self.findings
+        )
+        tables = (
+            _reasons("Left alone", self.asides),
+            _reasons("Not placed", self.unplaced),
+        )
+        return [Line(self.headline, "bold"), *tables, *broken]
+
+
+def planned_parts(
+    plan: Plan, units: list[WriteUnit], asides: list[Aside]
+) -> Iterator[Part]:
+    """A plan, and what of it is to be written."""
+    yield from plan.parts()
+    claims, pods = (
+        sum(len(unit.claims) for unit in units),
+        sum(len(unit.demands) for unit in units),
+    )
+    yield Line(
+        f"\nto write: {claims} claims for {pods} pods and claims that no pod uses",
+        "bold",
+    )
+    yield _reasons("Not to write", asides)
+
+
+def _reasons(title: str, asides: Iterable[Aside]) -> Table:
+    return Table(
+        title, ("pod or claim", "why"), [(str(one.key), one.reason) for one in asides]
+    )

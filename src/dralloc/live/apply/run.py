@@ -1,0 +1,363 @@
+"""A run: look, plan, fence, look again, write, and plan the rest anew where others were first; then lift and check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from time import sleep
+from typing import Final
+
+from dralloc.live.apply.audit import Question
+from dralloc.live.apply.binding import BindingWatch
+from dralloc.live.apply.executor import PODS, Executor, LeftAlone
+from dralloc.live.apply.fence import Fence
+from dralloc.live.apply.journal import JournalStep, WriteJournal
+from dralloc.live.apply.outcome import ApplyOutcome
+from dralloc.live.apply.selection import LiveView, Selection, Source
+from dralloc.live.apply.units import Aside, WriteUnit, units_of
+from dralloc.live.snapshot import Json, LiveObjects, Refused
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.errors import ApplyError, SnapshotError
+from dralloc.objects.names import ClaimKey, PoolID
+from dralloc.show.plan import Plan
+
+__all__ = ["PATIENCE", "ApplyRun", "Progress"]
+
+ROUNDS: Final = 5
+"""How often what is left is planned anew."""
+SETTLE: Final = 1.0
+"""Seconds after which a scheduler has heard of a fence, or of an allocation, and what it had begun is written."""
+PATIENCE: Final = 10.0
+"""Seconds without news of released pods that a scheduler gets: its longest pause before it tries a pod again."""
+_PATIENCE: Final = 0.5
+"""Seconds between two looks for claims that are about to be made."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is going on, how much of it is done, and how much there is."""
+
+
+@dataclass
+class ApplyRun:
+    """Brings answers into a cluster.
+
+    Parameters
+    ----------
+    objects
+        The cluster, to write to.
+    source
+        Reads it.
+    question
+        How it is planned for.
+    selection
+        Which pods and claims the run is about.
+    fence
+        What keeps others away from the pools that are written to.
+    journal
+        Where every step is noted before it is taken.
+    name
+        The run, as fences and the journal name it.
+    queue
+        How the names of the runs start of which one is at work at a time: what another one fenced is about to be free.
+    wait
+        Seconds to wait for claims that a controller makes of templates.
+    settle
+        Seconds to wait after a fence is taken and before it is lifted.
+    watch
+        Seconds without a newly bound pod after which released pods are waited for no more; 0 waits for none.
+    pods
+        All pods as they are now, for who has them at hand; by default they are listed.
+    may_go_on
+        Asked before each write; once it says no, the rest is left as it is.
+    """
+
+    objects: LiveObjects
+    source: Source
+    question: Question
+    selection: Selection
+    fence: Fence
+    name: str
+    journal: WriteJournal = field(default_factory=WriteJournal)
+    progress: Progress = lambda *_: None
+    wait: float = 10
+    settle: float = SETTLE
+    watch: float = PATIENCE
+    pods: Callable[[], Iterable[Json]] | None = None
+    pause: Callable[[float], None] = sleep
+    may_go_on: Callable[[], bool] = lambda: True
+    queue: str = ""
+    _reasons: dict[ClaimKey, str] = field(default_factory=dict, init=False)
+    _held: set[str] = field(default_factory=set, init=False)
+    _done: list[WriteUnit] = field(default_factory=list, init=False)
+    _asides: list[Aside] = field(default_factory=list, init=False)
+    _plan: Plan | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._executor = Executor(
+            self.objects, self.journal, self.selection.gate, self.may_go_on
+        )
+
+    def plan(self) -> tuple[Plan, list[WriteUnit], list[Aside]]:
+        """What would be written now; claims that a controller is about to make are waited for."""
+        view = self._view(self.selection)
+        waited = 0.0
+        while waited < self.wait and view.awaited:
+            self.pause(_PATIENCE)
+            waited += _PATIENCE
+            view = self._view(self.selection)
+        self._plan = plan = self.question.plan(view.cluster)
+        units, asides = units_of(plan)
+        ready = [
+            unit
+            for unit in view.ready(self.selection.gate)
+            if unit.keys.isdisjoint(plan.reasons)
+        ]
+        return plan, [*units, *self._new(ready)], asides
+
+    def _new(self, ready: Iterable[WriteUnit]) -> list[WriteUnit]:
+        """Units that only wait for their release, but for those that this run has written itself."""
+        written = frozenset[ClaimKey]().union(*(unit.keys for unit in self._done))
+        return [unit for unit in ready if unit.keys.isdisjoint(written)]
+
+    def write(self, units: Sequence[WriteUnit]) -> ApplyOutcome:
+        """Write units, and what is planned in their place where they no longer fit.
+
+        Raises
+        ------
+        ApplyError
+            The fence cannot be taken or lifted.
+        """
+        plan = [unit.to_dict() for unit in units]
+        self.journal.add(
+            JournalStep.BEGIN,
+            run=self.name,
+            fence=self.fence.kind,
+            gate=self.selection.gate,
+            units=plan,
+        )
+        return self.resume()
+
+    def resume(self) -> ApplyOutcome:
+        """Write what the journal's last plan wants, as far as it is not written yet; otherwise as `write`."""
+        with self._fence_lifted():
+            left = self._rounds(self.journal.units)
+            self._release(late=False)
+        self._release(late=True)
+        self.journal.add(JournalStep.END)
+        self._reasons |= {
+            one.key: "the cluster changed too often"
+            for unit in left
+            for one in unit.demands
+        }
+        return ApplyOutcome(
+            plan=self._plan,
+            units=tuple(self._done),
+            released=tuple(self._executor.released),
+            asides=(
+                *self._asides,
+                *(Aside(key, why) for key, why in self._reasons.items()),
+            ),
+            findings=() if self.objects.dry else tuple(self._read_back()),
+            fence=self.fence.kind,
+            dry=self.objects.dry,
+        )
+
+    def _release(self, *, late: bool) -> None:
+        """Release the pods whose claims are written, and wait until they are bound.
+
+        Those for which the scheduler allocates something itself come late, when nothing is fenced any more; so do those
+        that had no gate, and are not waited for under the fence.
+        """
+        units = [
+            unit for unit in self._done if any(one.late for one in unit.demands) is late
+        ]
+        for number, unit in enumerate(units):
+            self.progress("releasing", number, len(units))
+            try:
+                self._executor.release(unit, self.fence.toleration)
+            except LeftAlone as why:
+                self._reasons |= {one.key: str(why) for one in unit.demands}
+                self._done.remove(unit)
+        self._reasons |= {key: str(why) for key, why in self._executor.stuck.items()}
+        if self.objects.dry:
+            return
+        gated = {
+            ClaimKey(*entry["pod"]) for entry in self.journal.of(JournalStep.RELEASE)
+        }
+        demands = [one for unit in self._done for one in unit.demands]
+        awaited = [
+            one
+            for one in demands
+            if one.key not in self._executor.stuck and (late or one.key in gated)
+        ]
+        self.progress("waiting for the scheduler", 0, len(awaited))
+        differences = BindingWatch(
+            self.pods or self._listed_pods, self.watch, self.pause
+        ).differences(awaited)
+        if late:
+            self._reasons |= differences
+
+    def _listed_pods(self) -> list[Json]:
+        found: list[Json] = self.objects.listed(PODS)["items"]
+        return found
+
+    def rollback(self) -> ApplyOutcome:
+        """Take back what the journal says may have been written and nobody has reserved, and lift the fence."""
+        kept: list[Aside] = []
+        taken: list[ClaimKey] = []
+        with self._fence_lifted():
+            for claim in self.journal.intended:
+                self.progress(
+                    "taking back", len(kept) + len(taken), len(self.journal.intended)
+                )
+                try:
+                    self._executor.retract(claim)
+                    taken.append(claim.key)
+                except LeftAlone as why:
+                    kept.append(Aside(claim.key, str(why)))
+        self.journal.add(JournalStep.END)
+        return ApplyOutcome(
+            asides=tuple(kept), taken_back=tuple(taken), fence=self.fence.kind
+        )
+
+    def _rounds(self, units: Sequence[WriteUnit]) -> Sequence[WriteUnit]:
+        """Write, and plan the rest anew; what is left at the end is returned."""
+        for _ in range(ROUNDS):
+            if not units:
+                break
+            if self._take_fence(units) and not self._broken(units):
+                failed = [
+                    unit
+                    for number, unit in enumerate(units)
+                    if not self._is_written(unit, number, len(units))
+                ]
+                if not failed:
+                    return ()
+            else:
+                self._take_back_halves(units)
+            units = self._planned_anew()
+        return units
+
+    def _take_back_halves(self, units: Iterable[WriteUnit]) -> None:
+        """Take back what a killed run wrote of units by halves: the rest of a gang may have no place beside it."""
+        intended = {claim.uid for claim in self.journal.intended}
+        if not intended:
+            return
+        held = {one.metadata.uid for one in self._whole().claims if one.is_allocated}
+        for unit in units:
+            written = [claim for claim in unit.claims if claim.uid in held & intended]
+            if len(written) < len(unit.claims):
+                for claim in reversed(written):
+                    with suppress(LeftAlone):
+                        self._executor.retract(claim)
+
+    def _is_written(self, unit: WriteUnit, number: int, total: int) -> bool:
+        self.progress("writing", number, total)
+        try:
+            self._executor.write(unit)
+        except LeftAlone as why:
+            self._reasons |= {one.key: str(why) for one in unit.demands}
+            self.selection = self.selection.but(unit.keys)
+            return False
+        self._done.append(unit)
+        return True
+
+    def _planned_anew(self) -> Sequence[WriteUnit]:
+        self.progress("planning the rest", 0, 0)
+        self._plan, units, self._asides = self.plan()
+        self.journal.add(
+            JournalStep.PLAN, units=[unit.to_dict() for unit in (*self._done, *units)]
+        )
+        return units
+
+    def _view(self, selection: Selection) -> LiveView:
+        return LiveView.of(self.source(), selection, self.queue or self.name)
+
+    def _whole(self) -> Cluster:
+        """Everything that the cluster holds now, whatever the run is about."""
+        return self._view(Selection(gate=self.selection.gate)).cluster
+
+    def _broken(self, units: Sequence[WriteUnit]) -> list[str]:
+        self.progress("checking", 0, len(units))
+        return self.question.broken_rules(self._whole(), units)
+
+    def _read_back(self) -> Iterator[str]:
+        """What is wrong with what the server holds of what was written, units that are gone meanwhile aside."""
+        self.progress("reading back", 0, len(self._done))
+        cluster = self._whole()
+        pods = {pod.metadata.uid for pod in cluster.pods}
+        claims = {
+            claim.metadata.uid
+            for claim in cluster.claims
+            if claim.metadata.deletion_timestamp is None
+        }
+        there = [
+            unit
+            for unit in self._done
+            if {one.pod for one in unit.demands if one.pod} <= pods
+            and {one.uid for one in unit.claims} <= claims
+        ]
+        # What a scheduler took back and allocated otherwise is said of its pod already.
+        told = self._reasons.keys()
+        kept = [
+            unit
+            for unit in there
+            if unit.keys.isdisjoint(told) or not self.question.is_lost(cluster, unit)
+        ]
+        yield from self.question.broken_rules(cluster, kept)
+
+    def _take_fence(self, units: Iterable[WriteUnit]) -> bool:
+        """Fence the pools of units; false if another run is at work on some."""
+        pools = frozenset[PoolID]().union(*(unit.pools for unit in units))
+        wanted = [
+            part
+            for part in self.fence.parts(pools, self._whole)
+            if part not in self._held
+        ]
+        if not wanted:
+            return True
+        # What a killed run noted last it may not have taken: it is taken again, and noted once.
+        fenced = self.journal.fenced
+        self.journal.add(
+            JournalStep.FENCE, parts=[part for part in wanted if part not in fenced]
+        )
+        self.progress("fencing", 0, len(wanted))
+        try:
+            taken = {part for part in wanted if self.fence.take(part)}
+        except Refused as refusal:
+            raise ApplyError(
+                f"nothing keeps others away while this is written: {self.fence.kind}: {refusal}; "
+                "--fence names another one"
+            ) from None
+        self._held |= taken
+        self.pause(self.settle)
+        return taken.issuperset(wanted)
+
+    @contextmanager
+    def _fence_lifted(self) -> Iterator[None]:
+        """Lift the fence at the end, however it comes, once a scheduler has heard of everything that was written.
+
+        The run is over then if an error came before anything was written.
+        """
+        whole = False
+        try:
+            yield
+            whole = True
+        finally:
+            if fenced := self.journal.fenced:
+                if self._executor.written:
+                    self.pause(self.settle)
+                self.progress("lifting the fence", 0, len(fenced))
+                self.journal.add(JournalStep.LIFT, parts=fenced)
+                self._lift(fenced)
+            if not whole and not self.journal.intended:
+                self.journal.add(JournalStep.END)
+
+    def _lift(self, parts: Iterable[str]) -> None:
+        try:
+            for part in parts:
+                self.fence.lift(part)
+        except (Refused, SnapshotError) as error:
+            raise ApplyError(
+                f"the fence is still there ({self.fence.kind}): {error}; --resume lifts it"
+            ) from None

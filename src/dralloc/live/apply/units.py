@@ -1,0 +1,229 @@
+"""The plan of writes: which claims get which allocation, and which pods are released after that.
+
+A `WriteUnit` is written as a whole or not: a pod with its claims; pods of a gang, or with a common claim, together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import networkx as nx
+
+from dralloc.live.snapshot import Json
+from dralloc.objects.api import AllocationResult
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.names import ClaimKey, PoolID
+from dralloc.show.plan import Placed, Plan
+
+__all__ = [
+    "Aside",
+    "WriteUnit",
+    "WrittenClaim",
+    "WrittenDemand",
+    "allocation_to_wire",
+    "same_allocation",
+    "sole_node",
+    "units_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenClaim:
+    """A claim, by its UID, and the ``status.allocation`` that it gets, in wire form."""
+
+    key: ClaimKey
+    uid: str
+    allocation: Json
+
+    @property
+    def pools(self) -> frozenset[PoolID]:
+        """The pools whose devices it gets."""
+        return frozenset(
+            PoolID(one["driver"], one["pool"])
+            for one in self.allocation["devices"].get("results", ())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenDemand:
+    """A pod, or a claim that no pod uses, on its node.
+
+    Parameters
+    ----------
+    node
+        Where it is to run; empty if that is left to the scheduler.
+    pod
+        The pod's UID; empty for a claim.
+    late
+        Whether the scheduler still has to make a claim for it (extended resources, KEP-5004), which it cannot as long
+        as devices are fenced.
+    """
+
+    key: ClaimKey
+    node: str
+    pod: str = ""
+    late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WriteUnit:
+    """Demands that are written all or none, with their claims."""
+
+    demands: tuple[WrittenDemand, ...]
+    claims: tuple[WrittenClaim, ...]
+
+    @property
+    def pools(self) -> frozenset[PoolID]:
+        """The pools whose devices its claims get."""
+        return frozenset[PoolID]().union(*(claim.pools for claim in self.claims))
+
+    @property
+    def keys(self) -> frozenset[ClaimKey]:
+        """Its pods and claims."""
+        return frozenset(
+            (*(one.key for one in self.demands), *(one.key for one in self.claims))
+        )
+
+    def to_dict(self) -> Json:
+        """As plain data for the journal."""
+        return {
+            "demands": [
+                [*one.key, one.node, one.pod, one.late] for one in self.demands
+            ],
+            "claims": [[*one.key, one.uid, one.allocation] for one in self.claims],
+        }
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> WriteUnit:
+        """The way back."""
+        return cls(
+            tuple(
+                WrittenDemand(ClaimKey(*one[:2]), *one[2:]) for one in entry["demands"]
+            ),
+            tuple(
+                WrittenClaim(ClaimKey(*one[:2]), *one[2:]) for one in entry["claims"]
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A pod or claim that is not written, and why."""
+
+    key: ClaimKey
+    reason: str
+
+
+def allocation_to_wire(allocation: AllocationResult) -> Json:
+    """An allocation as it is written now; with its time, which a scheduler would add, although it is immutable."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {**allocation.wire_form(), "allocationTimestamp": now}
+
+
+def same_allocation(one: Json | None, other: Json | None) -> bool:
+    """Whether two allocations give the same, whenever they were made."""
+    if one is None or other is None:
+        return one is other
+    return _read(one) == _read(other)
+
+
+def _read(allocation: Json) -> AllocationResult:
+    return AllocationResult.model_validate(
+        {key: one for key, one in allocation.items() if key != "allocationTimestamp"}
+    )
+
+
+def units_of(plan: Plan) -> tuple[list[WriteUnit], list[Aside]]:
+    """What a plan writes, in its order; and the pods of which not everything is there that is to be written.
+
+    A claim for extended resources is made and allocated by the scheduler (KEP-5004). Its pod is only released.
+    """
+    units: list[WriteUnit] = []
+    asides: list[Aside] = []
+    for group in _groups(plan):
+        waiting = [
+            (one, key) for one in group for key in one.claims if _is_missing(plan, key)
+        ]
+        if waiting:
+            reasons = {
+                one.demand: f"claim {key} has not been made of its template yet"
+                for one, key in waiting
+            }
+            asides += (
+                Aside(
+                    one.demand, reasons.get(one.demand, "belongs to a pod that waits")
+                )
+                for one in group
+            )
+        else:
+            units.append(_unit(plan.compiled.cluster, group))
+    return units, asides
+
+
+def _groups(plan: Plan) -> Iterator[list[Placed]]:
+    """The placed demands, those of a gang or with a claim in common together."""
+    placed = list(plan.placed)
+    # By number, as a pod and a claim that no pod uses may have the same key.
+    together: nx.Graph[Hashable] = nx.Graph()
+    together.add_nodes_from(range(len(placed)))
+    for number, placement in enumerate(plan.solution.placements):
+        demand = plan.demands[placement.demand]
+        together.add_edges_from(
+            (number, ("claim", claim.key)) for claim in demand.claims
+        )
+        if demand.placed_with:
+            together.add_edge(number, ("gang", demand.placed_with))
+    for group in nx.connected_components(together):
+        yield [
+            placed[number]
+            for number in sorted(one for one in group if isinstance(one, int))
+        ]
+
+
+def _is_missing(plan: Plan, key: ClaimKey) -> bool:
+    claim = plan.compiled.cluster.claim(key)
+    return claim is None or (not claim.metadata.uid and not claim.is_extended)
+
+
+def _unit(cluster: Cluster, group: Iterable[Placed]) -> WriteUnit:
+    claims = {
+        key: WrittenClaim(key, claim.metadata.uid, allocation_to_wire(allocation))
+        for one in group
+        for key, allocation in one.claims.items()
+        if (claim := cluster.claim(key)) is not None and not claim.is_extended
+    }
+    demands = [
+        WrittenDemand(
+            key=one.demand,
+            node=one.node,
+            pod=""
+            if cluster.is_lone(one.demand, one.claims)
+            else cluster.pods_by_key[one.demand].metadata.uid,
+            late=not one.claims.keys() <= claims.keys(),
+        )
+        for one in group
+    ]
+    return WriteUnit(tuple(demands), tuple(claims.values()))
+
+
+def sole_node(allocation: Json) -> str:
+    """The only node on which an allocation can be used; empty if there may be several."""
+    terms = allocation.get("nodeSelector", {}).get("nodeSelectorTerms", ())
+    named = [_named_nodes(term.get("matchFields", ())) for term in terms]
+    return (
+        next(iter(named[0]))
+        if named and len(named[0]) == 1 and all(one == named[0] for one in named)
+        else ""
+    )
+
+
+def _named_nodes(fields: Iterable[Json]) -> frozenset[str]:
+    names = (
+        one["values"]
+        for one in fields
+        if one.get("key") == "metadata.name" and one.get("operator") == "In"
+    )
+    return frozenset(name for values in names for name in values)

@@ -1,0 +1,147 @@
+"""Tells pods why they wait, in a line each: a condition of the pod, and an event about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from dralloc.ask.explain import explain
+from dralloc.live.apply import Question
+from dralloc.live.apply.executor import PODS
+from dralloc.live.snapshot import Json, ListedKind, LiveObjects, Refused, condition
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.errors import DrallocError, SnapshotError
+from dralloc.objects.names import ClaimKey
+
+__all__ = ["CONDITION", "EVENTS", "PodNotes", "reasons_for"]
+
+EVENTS: Final = ListedKind("events", "Event", namespaced=True)
+CONDITION: Final = "dralloc.dev/Placed"
+"""Type of the condition."""
+_EXPLAINED: Final = 20
+"""How many pods are explained after a batch; pods of one owner share an explanation."""
+_CAUSES: Final = 4
+_LONGEST: Final = 1024
+"""Bytes of an event's note that the API takes."""
+
+
+@dataclass
+class PodNotes:
+    """Writes what is new about pods; what a pod was told already is not said again."""
+
+    objects: LiveObjects
+    component: str
+    _told: dict[str, str] = field(default_factory=dict)
+
+    def tell(
+        self, pods: Mapping[ClaimKey, Json], reasons: Mapping[ClaimKey, str]
+    ) -> int:
+        """Say to each pod why it waits; returns how many heard something new.
+
+        A pod that is gone or changes meanwhile hears it the next time.
+        """
+        told = 0
+        for key, why in reasons.items():
+            pod = pods.get(key)
+            if pod is None or self._told.get(pod["metadata"]["uid"]) == why:
+                continue
+            try:
+                self._write(key, pod, why[:_LONGEST])
+            except (Refused, SnapshotError):
+                continue
+            self._told[pod["metadata"]["uid"]] = why
+            told += 1
+        return told
+
+    def _write(self, key: ClaimKey, pod: Json, why: str) -> None:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        others = [
+            one
+            for one in pod.get("status", {}).get("conditions") or ()
+            if one.get("type") != CONDITION
+        ]
+        mine = {
+            "type": CONDITION,
+            "status": "False",
+            "reason": "Waiting",
+            "message": why,
+            "lastTransitionTime": now,
+        }
+        change = {"metadata": condition(pod), "status": {"conditions": [*others, mine]}}
+        self.objects.patch(PODS, key, change, "status")
+        about = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": key.namespace,
+            "name": key.name,
+        }
+        event = {
+            "metadata": {
+                "generateName": f"{key.name[:200]}.",
+                "namespace": key.namespace,
+            },
+            "involvedObject": {**about, "uid": pod["metadata"]["uid"]},
+            "type": "Warning",
+            "reason": "NotPlaced",
+            "message": why,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+            "source": {"component": self.component},
+        }
+        self.objects.create(EVENTS, event)
+
+
+def reasons_for(
+    question: Question,
+    cluster: Cluster,
+    pods: Mapping[ClaimKey, Json],
+    known: Mapping[ClaimKey, str],
+) -> Mapping[ClaimKey, str]:
+    """What explain says about each pod, node by node; where it is not asked, what is known.
+
+    Parameters
+    ----------
+    cluster
+        As it is once the others are placed.
+    known
+        The pods, each with what its plan says.
+    """
+    said: dict[str, str] = {}
+    found = {}
+    for key, why in known.items():
+        owner = _owner(pods.get(key, {}))
+        if owner not in said and len(said) < _EXPLAINED:
+            said[owner] = _explained(question, cluster, key) or why
+        found[key] = said.get(owner, why)
+    return found
+
+
+def _owner(pod: Json) -> str:
+    metadata = pod.get("metadata", {})
+    return str(
+        next(
+            (one["uid"] for one in metadata.get("ownerReferences") or ()),
+            metadata.get("uid"),
+        )
+    )
+
+
+def _explained(question: Question, cluster: Cluster, key: ClaimKey) -> str:
+    try:
+        found = explain(
+            cluster,
+            pod=str(key),
+            mode="first-fit",
+            suggest=False,
+            choices=question.choices,
+        )
+    except DrallocError as error:
+        return str(error)
+    causes = [
+        f"{len(group.nodes)} nodes: {', '.join(str(cause) for cause in group.causes)}"
+        for group in found.groups
+    ]
+    return "; ".join(causes[:_CAUSES])

@@ -1,0 +1,258 @@
+"""Reads the wanted kinds: discovers versions, follows pages, starts over when a list expires."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final
+
+import orjson
+
+from dralloc.live.snapshot.client import ApiServer
+from dralloc.live.snapshot.kinds import LISTED_KINDS, RESOURCE_GROUP, ListedKind
+from dralloc.live.snapshot.objects import key_of
+from dralloc.live.snapshot.server import Json, Refused
+from dralloc.live.snapshot.strip import is_needed, trimmed
+from dralloc.objects.errors import SnapshotError
+
+__all__ = ["ClusterSnapshot", "OnProgress", "kept", "served", "take_snapshot"]
+
+OnProgress = Callable[[str, int], None]
+"""Called with a kind's plural name and how many of its objects were read so far."""
+
+PAGE: Final = 500
+"""Objects per page, as kubectl."""
+RESTARTS: Final = 3
+"""How often an expired list is read from its beginning before it is asked for in one piece, which cannot expire."""
+_UNAUTHORIZED, _DENIED, _NOT_FOUND, _EXPIRED = 401, 403, 404, 410
+
+
+@dataclass
+class ClusterSnapshot:
+    """What was read; iterating gives the objects, each time anew.
+
+    Parameters
+    ----------
+    counts
+        For every kind by plural name, how many objects are kept of how many read.
+    warnings
+        What is missing.
+    """
+
+    counts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    _texts: list[bytes] = field(default_factory=list)
+    """The objects as JSON, which takes a tenth of the room of plain data."""
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __iter__(self) -> Iterator[Json]:
+        return map(orjson.loads, self._texts)
+
+    def add(self, plural: str, read: int, texts: Sequence[bytes]) -> None:
+        """Add the objects of a kind."""
+        self.counts[plural] = len(texts), read
+        self._texts += texts
+
+
+def take_snapshot(
+    server: ApiServer,
+    *,
+    namespaces: Sequence[str] = (),
+    progress: OnProgress | None = None,
+    whole: bool = False,
+) -> ClusterSnapshot:
+    """Read what dralloc uses, kind by kind, each ordered by namespace and name.
+
+    Parameters
+    ----------
+    namespaces
+        Read claims, templates, pods, pod groups and quotas of these namespaces only; of all if there are none.
+    progress
+        Called after every page.
+    whole
+        Whether everything is kept, what dralloc does not read of it, too, and pods without devices.
+
+    Raises
+    ------
+    SnapshotError
+        The server cannot be read, does not serve ``resource.k8s.io``, denies slices or claims, or answers with
+        what is no list of objects or has no end.
+    """
+    reader = _Reader(
+        server,
+        progress or (lambda _plural, _count: None),
+        ClusterSnapshot(warnings=list(server.warnings)),
+        whole,
+    )
+    if namespaces:
+        reader.snapshot.warnings.append(
+            "claims of other namespaces were not read: devices that they hold look free"
+        )
+    for wanted, version in served(server).items():
+        reader.read(
+            wanted, version, sorted(set(namespaces)) if wanted.namespaced else ()
+        )
+    return reader.snapshot
+
+
+def served(
+    server: ApiServer, kinds: Sequence[ListedKind] = LISTED_KINDS
+) -> dict[ListedKind, str]:
+    """Which of the kinds are served, each in the newest version that dralloc reads.
+
+    Raises
+    ------
+    SnapshotError
+        The server cannot be asked, or does not serve what is required.
+    """
+    try:
+        groups = server.groups()
+        found = _newest(server, groups, kinds)
+    except Refused as refusal:
+        raise SnapshotError(
+            f"cannot discover what the API server serves: {_because(refusal)}"
+        ) from None
+    missing = [
+        wanted.resource for wanted in kinds if wanted.required and wanted not in found
+    ]
+    if missing:
+        offered = ", ".join(groups.get(RESOURCE_GROUP, ())) or "none"
+        raise SnapshotError(
+            f"the API server does not serve {' and '.join(missing)} in a version that is known here "
+            f"(it serves of {RESOURCE_GROUP}: {offered})"
+        )
+    return found
+
+
+def _newest(
+    server: ApiServer, groups: Mapping[str, Sequence[str]], kinds: Sequence[ListedKind]
+) -> dict[ListedKind, str]:
+    resources = cache(server.resources)
+
+    def serves(wanted: ListedKind, version: str) -> bool:
+        group = wanted.group
+        return not group or (
+            version in groups.get(group, ())
+            and wanted.plural in resources(group, version)
+        )
+
+    found = {
+        wanted: next((one for one in wanted.versions if serves(wanted, one)), None)
+        for wanted in kinds
+    }
+    return {wanted: version for wanted, version in found.items() if version is not None}
+
+
+@dataclass
+class _Reader:
+    server: ApiServer
+    progress: OnProgress
+    snapshot: ClusterSnapshot
+    whole: bool
+
+    def read(self, wanted: ListedKind, version: str, namespaces: Sequence[str]) -> None:
+        """Read all objects of a kind; what is denied is a warning, unless nothing works without it."""
+        read, kept = 0, list[bytes]()
+        for namespace in namespaces or ("",):
+            try:
+                number, texts = self._list(wanted, version, namespace, read)
+            except Refused as refusal:
+                self._refused(wanted, namespace, refusal)
+                continue
+            read += number
+            kept += texts
+        self.snapshot.add(
+            wanted.plural,
+            read,
+            sorted(kept, key=lambda text: key_of(orjson.loads(text))),
+        )
+
+    def _refused(self, wanted: ListedKind, namespace: str, refusal: Refused) -> None:
+        where = (
+            f"in namespace {namespace}"
+            if namespace
+            else "in all namespaces"
+            if wanted.namespaced
+            else ""
+        )
+        what = " ".join(
+            part for part in ("cannot list", wanted.resource, where) if part
+        )
+        if refusal.status == _NOT_FOUND and not wanted.required:
+            return
+        if refusal.status == _DENIED and not wanted.required:
+            self.snapshot.warnings.append(
+                f"{what}, which are left out: {_because(refusal)}"
+            )
+            return
+        raise SnapshotError(f"{what}: {_because(refusal)}")
+
+    def _list(
+        self, wanted: ListedKind, version: str, namespace: str, before: int
+    ) -> tuple[int, list[bytes]]:
+        """How many objects there are, and those that are needed; starts over when the list expires."""
+        for attempt in range(RESTARTS + 1):
+            limit = PAGE if attempt < RESTARTS else 0
+            try:
+                return self._pages(wanted, version, namespace, limit, before)
+            except Refused as refusal:
+                if refusal.status != _EXPIRED or not limit:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _pages(
+        self, wanted: ListedKind, version: str, namespace: str, limit: int, before: int
+    ) -> tuple[int, list[bytes]]:
+        token, number, pages = "", 0, list[bytes]()
+        seen = {token}
+        for _ in range(self.server.limits.pages):
+            page = self.server.page(wanted, version, namespace, limit, token)
+            number += len(page.items)
+            # One text for each page: many small ones would keep the memory of the whole page from being used again.
+            pages.append(
+                b"".join(
+                    _lines(wanted, kept(wanted, version, page.items, whole=self.whole))
+                )
+            )
+            self.progress(wanted.plural, before + number)
+            token = page.token
+            if not token:
+                return number, b"".join(pages).splitlines()
+            if token in seen:
+                raise SnapshotError(
+                    f"cannot list {wanted.resource}: the API server goes on where it has been before"
+                )
+            seen.add(token)
+        raise SnapshotError(
+            f"cannot list {wanted.resource}: more than {self.server.limits.pages:,} pages"
+        )
+
+
+def kept(
+    wanted: ListedKind, version: str, items: Iterable[Json], *, whole: bool = False
+) -> Iterator[Json]:
+    """What is needed of the items of a list, or the whole of it; items do not say of which kind they are."""
+    head = {"apiVersion": wanted.api_version(version), "kind": wanted.kind}
+    objects = ({**item, **head} for item in items)
+    return objects if whole else (trimmed(one) for one in objects if is_needed(one))
+
+
+def _lines(wanted: ListedKind, objects: Iterable[Json]) -> Iterator[bytes]:
+    """The objects of a page, one line for each."""
+    try:
+        yield from (orjson.dumps(one) + b"\n" for one in objects)
+    except orjson.JSONEncodeError as error:
+        raise SnapshotError(
+            f"cannot list {wanted.resource}: an object cannot be written: {error}"
+        ) from None
+
+
+def _because(refusal: Refused) -> str:
+    if refusal.status == _DENIED:
+        return f'denied, the verb "list" is needed ({refusal.reason})'
+    if refusal.status == _UNAUTHORIZED:
+        return f"the credentials of the kubeconfig are not accepted ({refusal.reason})"
+    return str(refusal)

@@ -1,0 +1,259 @@
+"""Requests that end, whatever the server does: answers slowly, without end, in halves, or asks to wait for days."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from itertools import count
+from threading import TIMEOUT_MAX, Thread
+from time import monotonic, sleep
+from typing import Any, Final, TypeVar
+from urllib.parse import urlencode
+
+import orjson
+import urllib3
+from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
+
+from dralloc.live.snapshot.server import Json, ReadLimits, Refused, Unanswered
+from dralloc.objects.errors import SnapshotError
+from dralloc.objects.quantity import Format, Quantity
+
+__all__ = ["Transport"]
+
+T = TypeVar("T")
+
+_TIMEOUT: Final = urllib3.Timeout(connect=10, read=60)
+"""Seconds to connect, and to wait for more of an answer."""
+_ONCE: Final = urllib3.Retry(
+    None,
+    connect=0,
+    read=0,
+    status=0,
+    other=0,
+    redirect=3,
+    respect_retry_after_header=False,
+)
+"""urllib3 itself would wait for as long as a server says."""
+_PIECE: Final = 1 << 16
+_WATCH: Final = 60
+"""Seconds after which the server ends a watch, so that one behind a dead connection is noticed."""
+_CONTENT: Final = {"PATCH": "application/merge-patch+json"}
+"""What a body is, by method; a plain object unless it says otherwise."""
+
+
+class _Later(Exception):  # noqa: N818 - not an error yet
+    """Another attempt may do better, after some seconds; ``failure`` is what is raised if there is none."""
+
+    def __init__(self, failure: Exception, seconds: float) -> None:
+        super().__init__()
+        self.failure, self.seconds = failure, seconds
+
+
+class Transport:
+    """Speaks with one API server.
+
+    Parameters
+    ----------
+    api
+        An ``ApiClient``, which knows the host, its certificates and the credentials.
+    limits
+        What all requests together, and each of them, may take.
+    """
+
+    def __init__(self, api: Any, limits: ReadLimits) -> None:
+        self.host = str(api.configuration.host).rstrip("/")
+        self._api = api
+        self._limits = limits
+        self._room = limits.total
+        self._end = monotonic() + limits.seconds
+
+    def renew(self) -> None:
+        """Let the limits of time and size begin anew, for who asks again and again."""
+        self._room = self._limits.total
+        self._end = monotonic() + self._limits.seconds
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Json | None = None,
+    ) -> Json:
+        """The JSON object with which the server answers.
+
+        A request that changes something is repeated only where the server says that it did nothing yet.
+
+        Raises
+        ------
+        Refused
+            The server answers with another status than success.
+        Unanswered
+            The answer to a request that changes something was lost.
+        SnapshotError
+            It cannot be reached, its answers are no JSON objects, or a limit is reached.
+        """
+        for attempt in count():
+            try:
+                return self._in_time(
+                    lambda: self._exchange(method, path, query or {}, body)
+                )
+            except _Later as later:
+                if attempt == self._limits.retries:
+                    raise later.failure from None
+                if method != "GET" and not isinstance(later.failure, Refused):
+                    raise Unanswered(
+                        f"{later.failure}; whether it was done is not known"
+                    ) from None
+                sleep(
+                    max(
+                        0,
+                        min(
+                            later.seconds or self._limits.pause * 2**attempt,
+                            self._end - monotonic(),
+                        ),
+                    )
+                )
+        raise AssertionError("the last attempt returns or raises")
+
+    def _in_time(self, call: Callable[[], T]) -> T:
+        """The result of a call that may hang; a thread of its own can be left behind."""
+        future: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(call())
+            except BaseException as error:  # raised where the result is waited for
+                future.set_exception(error)
+
+        Thread(target=run, daemon=True).start()
+        try:
+            return future.result(min(max(0, self._end - monotonic()), TIMEOUT_MAX))
+        except TimeoutError:
+            self._room = 0
+            raise SnapshotError(
+                f"{self.host}: reading took longer than {self._limits.seconds:g} s"
+            ) from None
+
+    def stream(self, path: str, query: Mapping[str, str]) -> Iterator[Json]:
+        """The events of a watch, until the server ends it. Errors are those of `send`."""
+        timed = {**query, "watch": "1", "timeoutSeconds": str(_WATCH)}
+        try:
+            answer = self._request("GET", path, timed, None)
+            try:
+                if answer.status != 200:
+                    raise Refused(
+                        answer.status,
+                        str(
+                            (_parsed(answer.read()) or {}).get("message")
+                            or answer.reason
+                        ),
+                    )
+                yield from filter(None, map(_parsed, _lines(answer)))
+            finally:
+                answer.close()
+        except (HTTPError, OSError) as error:
+            raise SnapshotError(
+                f"{self.host}: {getattr(error, 'reason', None) or error}"
+            ) from None
+
+    def _request(
+        self, method: str, path: str, query: Mapping[str, str], body: Json | None
+    ) -> Any:
+        sent = (
+            {}
+            if body is None
+            else {"Content-Type": _CONTENT.get(method, "application/json")}
+        )
+        return self._api.rest_client.pool_manager.request(
+            method,
+            f"{self.host}{path}{'?' if query else ''}{urlencode(query)}",
+            body=None if body is None else orjson.dumps(body),
+            headers={**dict(self._headers()), **sent},
+            preload_content=False,
+            timeout=_TIMEOUT,
+            retries=_ONCE,
+        )
+
+    def _exchange(
+        self, method: str, path: str, query: Mapping[str, str], body: Json | None
+    ) -> Json:
+        try:
+            answer = self._request(method, path, query, body)
+            try:
+                data = b"".join(self._pieces(answer))
+            finally:
+                answer.close()
+        except (HTTPError, OSError) as error:  # certificates are files
+            cause = getattr(error, "reason", None) or error
+            failure = SnapshotError(f"{self.host}: {cause}")
+            if isinstance(cause, ProtocolError | ReadTimeoutError):
+                raise _Later(failure, 0) from None
+            raise failure from None
+        if answer.status // 100 != 2:
+            reason = (
+                (_parsed(data) or {}).get("message")
+                or answer.reason
+                or "no reason given"
+            )
+            self._refuse(answer.status, answer.headers.get("Retry-After"), str(reason))
+        found = _parsed(data)
+        if found is None:
+            # Without a length, this is how an answer looks that ended early.
+            raise _Later(
+                SnapshotError(
+                    f"{self.host}: is no API server: its answer is not a JSON object"
+                ),
+                0,
+            )
+        return found
+
+    def _headers(self) -> Iterator[tuple[str, str]]:
+        yield from self._api.default_headers.items()
+        yield "Accept", "application/json"
+        for setting in self._api.configuration.auth_settings().values():
+            if setting["in"] == "header" and setting["value"]:
+                yield setting["key"], setting["value"]
+
+    def _pieces(self, answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+        left = self._limits.answer
+        for piece in answer.stream(_PIECE):
+            left -= len(piece)
+            self._room -= len(piece)
+            if left < 0 or self._room < 0:
+                what, most = (
+                    ("an answer is", self._limits.answer)
+                    if left < 0
+                    else ("all is", self._limits.total)
+                )
+                raise SnapshotError(
+                    f"{self.host}: {what} larger than {Quantity(most * 10**9, Format.BINARY)}"
+                )
+            yield piece
+
+    def _refuse(self, status: int, retry_after: str | None, reason: str) -> None:
+        """Raise what a status means; with ``Retry-After`` the server asks for another attempt, as API servers do."""
+        if retry_after is None or (status // 100 != 5 and status != 429):
+            raise Refused(status, reason)
+        seconds = float(retry_after) if retry_after.isdecimal() else 0
+        if seconds > self._limits.wait:
+            raise Refused(
+                status, f"{reason}; it wants to be asked again in {seconds:.15g} s"
+            )
+        raise _Later(Refused(status, reason), seconds)
+
+
+def _parsed(data: bytes) -> Json | None:
+    """The JSON object, if it is one."""
+    try:
+        found = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _lines(answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    """The lines of an answer as they come."""
+    rest = b""
+    for piece in answer.stream(_PIECE):
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from whole

@@ -1,9 +1,0 @@
-"""Which device may serve which request."""
-
-from __future__ import annotations
-
-from dralloc.match.derived import cel_device
-from dralloc.match.table import Criteria, MatchTable, SelectorFailure
-from dralloc.match.taint_rules import TaintRules
-
-__all__ = ["Criteria", "MatchTable", "SelectorFailure", "TaintRules", "cel_device"]

@@ -1,0 +1,371 @@
+"""Objects of which controllers make pods: where each kind says what its pods are like, and how many there are.
+
+A kind is a row of `OWNERS`. Sources: the API types of each controller, and the defaults that its webhooks or custom
+resource definitions set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from operator import methodcaller
+from typing import Any, ClassVar, Final, NamedTuple, cast
+
+from pydantic import StrictBool, StrictInt, StrictStr, ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from dralloc.objects.api.base import INT32, PartialModel
+from dralloc.objects.api.disclosure import WORKLOAD_ANNOTATION
+from dralloc.objects.api.objects import PartialObject
+from dralloc.objects.api.workloads import PodTemplate
+
+__all__ = [
+    "ENDED",
+    "OWNERS",
+    "WORKLOAD_ANNOTATION",
+    "OwnerKind",
+    "PodOwner",
+    "PodSet",
+    "holds_template",
+]
+
+_Path = tuple[str | int, ...]
+ENDED: Final = frozenset({"Complete", "Completed", "Failed", "Finished", "Succeeded"})
+"""Conditions that say that an owner has run to its end."""
+
+
+class PodSet(PartialModel):
+    """Equal pods of an owner.
+
+    Parameters
+    ----------
+    name
+        What their names have behind that of the owner; may be empty.
+    ranges
+        First number and the one behind the last, for each number in the names of pods: ``(0, 2)`` gives two pods, two
+        ranges give as many as their product.
+    """
+
+    name: StrictStr = ""
+    ranges: tuple[tuple[StrictInt, StrictInt], ...] = ()
+    template: PodTemplate
+
+    @property
+    def count(self) -> int:
+        """How many pods there are."""
+        return prod(max(stop - start, 0) for start, stop in self.ranges)
+
+
+class PodOwner(PartialObject, namespaced=True):
+    """An object of which a controller makes pods; each kind is a class of its own, see `OWNERS`.
+
+    Parameters
+    ----------
+    sets
+        Its pods.
+    suspended
+        Whether it makes none for the time being.
+    ended
+        Whether it has run to its end.
+    """
+
+    form: ClassVar[OwnerKind]
+
+    sets: tuple[PodSet, ...] = ()
+    suspended: StrictBool = False
+    ended: StrictBool = False
+
+    def pods_on(self, nodes: int) -> int:
+        """How many pods there are at most in a cluster of so many nodes."""
+        return sum(one.count for one in self.sets) * (
+            nodes if self.form.everywhere else 1
+        )
+
+
+class _Part(NamedTuple):
+    """A part of an object as it was written (None if it is absent), and where it is."""
+
+    value: Any
+    path: _Path = ()
+
+    def at(self, path: str) -> _Part:
+        """The part below."""
+        part = self
+        for step in path.split(".") if path else ():
+            value = part.value.get(step) if isinstance(part.value, dict) else None
+            part = _Part(value, (*part.path, step))
+        return part
+
+    def items(self) -> Iterator[tuple[str, _Part]]:
+        """The items of a list by their names, or the fields of an object by theirs in lower case."""
+        if isinstance(self.value, dict):
+            for key, value in self.value.items():
+                yield key.lower(), _Part(value, (*self.path, key))
+        elif isinstance(self.value, list):
+            for number, value in enumerate(self.value):
+                item = _Part(value, (*self.path, number))
+                yield (
+                    str(item.at("name").value or item.at("groupName").value or number),
+                    item,
+                )
+
+    def number(self, path: str, default: int) -> int:
+        """The integer below, an int32 in every kind; the default if it is absent."""
+        part = self.at(path)
+        if part._of_type(int, "int_type", 0) not in INT32:
+            raise part.wrong(
+                PydanticCustomError("int32", "must be an integer of 32 bits")
+            )
+        return default if part.value is None else cast(int, part.value)
+
+    def flag(self, path: str) -> bool:
+        """The truth value below; false if it is absent."""
+        return cast(bool, self.at(path)._of_type(bool, "bool_type", False))
+
+    def has_condition(self, types: frozenset[str]) -> bool:
+        """Whether the status has one of these conditions."""
+        conditions = (one for _, one in self.at("status.conditions").items())
+        return any(
+            one.at("type").value in types and one.at("status").value == "True"
+            for one in conditions
+        )
+
+    def _of_type(self, wanted: type, rule: str, default: object) -> object:
+        if self.value is not None and type(self.value) is not wanted:
+            raise self.wrong(rule)
+        return default if self.value is None else self.value
+
+    def wrong(self, rule: str | PydanticCustomError) -> ValidationError:
+        """An error of this type at this place."""
+        return ValidationError.from_exception_data(
+            "", [InitErrorDetails(type=rule, loc=self.path, input=self.value)]
+        )
+
+
+_Count = Callable[[_Part], range]
+
+
+def _number(path: str, default: int = 1) -> _Count:
+    """The count is a field."""
+    return lambda part: range(part.number(path, default))
+
+
+_REPLICAS: Final = _number("replicas")
+
+
+def _mpi_replicas(part: _Part) -> range:
+    return _number("replicas", 0 if part.path[-1] == "Worker" else 1)(part)
+
+
+def _at_a_time(job: _Part) -> range:
+    """How many pods of a Job run at the same time."""
+    parallelism = job.number("parallelism", 1)
+    return range(min(parallelism, job.number("completions", parallelism)))
+
+
+def _within_bounds(group: _Part) -> range:
+    """How many replicas of a group of workers of Ray there are."""
+    low, high = group.number("minReplicas", 0), group.number("maxReplicas", 2**31)
+    return range(
+        0 if group.flag("suspend") else min(high, max(low, group.number("replicas", 0)))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pods:
+    """Where an owner says something about some of its pods.
+
+    Parameters
+    ----------
+    at
+        The part of the object; with ``.*`` at the end each item of a list, or each field of an object.
+    counts
+        How many there are, of the part.
+    template
+        Paths in the part of which the first that is there leads to the pod template.
+    suffix
+        What their names have behind that of the item.
+    optional
+        Whether there need be no template.
+    """
+
+    at: str
+    counts: tuple[_Count, ...] = (_REPLICAS,)
+    template: tuple[str, ...] = ("template",)
+    suffix: str = ""
+    optional: bool = False
+
+    def found(self, root: _Part) -> Iterator[tuple[dict[str, Any], _Path]]:
+        """Each set of pods, and where its template is."""
+        path, star, _ = self.at.partition(".*")
+        for name, part in root.at(path).items() if star else [("", root.at(path))]:
+            templates = [part.at(one) for one in self.template]
+            template = next(
+                (one for one in templates if one.value is not None), templates[-1]
+            )
+            if template.value is None and self.optional:
+                continue
+            if template.value is None:
+                raise template.wrong("missing")
+            ranges = [count(part) for count in self.counts]
+            called = "-".join(filter(None, (name, self.suffix)))
+            wire = {
+                "name": called,
+                "ranges": [(one.start, one.stop) for one in ranges],
+                "template": template.value,
+            }
+            yield wire, template.path
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerKind:
+    """How to read the owners of a kind.
+
+    Parameters
+    ----------
+    pods
+        Where it says something about pods.
+    suspended
+        Whether it makes no pods for the time being.
+    everywhere
+        Whether there is one pod on each node that its template fits.
+    """
+
+    pods: tuple[_Pods, ...]
+    suspended: Callable[[_Part], bool] = lambda _: False
+    everywhere: bool = False
+
+    def normal(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], list[_Path]]:
+        """An object in the form of `PodOwner`, and where the template of each of its sets was.
+
+        Raises
+        ------
+        ValidationError
+            A number, flag or template is not what it should be; it says where in the object.
+        """
+        root = _Part(body)
+        found = [one for pods in self.pods for one in pods.found(root)]
+        ended = (
+            root.has_condition(ENDED)
+            or root.at("status.jobDeploymentStatus").value in ENDED
+        )
+        wire = {
+            "sets": [one for one, _ in found],
+            "suspended": self.suspended(root),
+            "ended": ended,
+        }
+        return {"metadata": body.get("metadata", {}), **wire}, [
+            path for _, path in found
+        ]
+
+
+def _waits_for_admission(workload: _Part) -> bool:
+    """Whether Kueue has not admitted a Workload, or has been told to stop it."""
+    active = workload.at("spec.active").value is not False
+    return not (active and workload.has_condition(frozenset({"Admitted"})))
+
+
+def _ray(at: str) -> tuple[_Pods, ...]:
+    """The pods of a cluster of Ray whose specification is there."""
+    workers = (_within_bounds, _number("numOfHosts"))
+    return (
+        _Pods(f"{at}.headGroupSpec", (), suffix="head", optional=True),
+        _Pods(f"{at}.workerGroupSpecs.*", workers, suffix="worker"),
+    )
+
+
+def _kubeflow(field: str, count: _Count = _REPLICAS) -> OwnerKind:
+    return OwnerKind(
+        (_Pods(f"spec.{field}.*", (count,)),),
+        methodcaller("flag", "spec.runPolicy.suspend"),
+    )
+
+
+_JOB: Final = OwnerKind(
+    (_Pods("spec", (_at_a_time,)),), methodcaller("flag", "spec.suspend")
+)
+_REPLICATED: Final = OwnerKind((_Pods("spec"),))
+_LEADER: Final = (
+    "leaderWorkerTemplate.leaderTemplate",
+    "leaderWorkerTemplate.workerTemplate",
+)
+_FORMS: Final[Mapping[tuple[str, str], OwnerKind]] = {
+    ("", "ReplicationController"): _REPLICATED,
+    ("apps", "DaemonSet"): OwnerKind((_Pods("spec", ()),), everywhere=True),
+    ("apps", "Deployment"): _REPLICATED,
+    ("apps", "ReplicaSet"): _REPLICATED,
+    ("apps", "StatefulSet"): _REPLICATED,
+    ("batch", "Job"): _JOB,
+    ("batch.volcano.sh", "Job"): OwnerKind((_Pods("spec.tasks.*"),)),
+    ("jobset.x-k8s.io", "JobSet"): OwnerKind(
+        (
+            _Pods(
+                "spec.replicatedJobs.*",
+                (_REPLICAS, lambda job: _at_a_time(job.at("template.spec"))),
+                ("template.spec.template",),
+            ),
+        ),
+        methodcaller("flag", "spec.suspend"),
+    ),
+    ("kubeflow.org", "JAXJob"): _kubeflow("jaxReplicaSpecs"),
+    ("kubeflow.org", "MPIJob"): _kubeflow("mpiReplicaSpecs", _mpi_replicas),
+    ("kubeflow.org", "PaddleJob"): _kubeflow("paddleReplicaSpecs"),
+    ("kubeflow.org", "PyTorchJob"): _kubeflow("pytorchReplicaSpecs"),
+    ("kubeflow.org", "TFJob"): _kubeflow("tfReplicaSpecs"),
+    ("kubeflow.org", "XGBoostJob"): _kubeflow("xgbReplicaSpecs"),
+    ("kueue.x-k8s.io", "Workload"): OwnerKind(
+        (_Pods("spec.podSets.*", (_number("count"),)),), _waits_for_admission
+    ),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): OwnerKind(
+        (
+            _Pods("spec", template=_LEADER),
+            _Pods(
+                "spec",
+                (
+                    _REPLICAS,
+                    lambda spec: range(1, spec.number("leaderWorkerTemplate.size", 1)),
+                ),
+                _LEADER[1:],
+            ),
+        )
+    ),
+    ("ray.io", "RayCluster"): OwnerKind(
+        _ray("spec"), methodcaller("flag", "spec.suspend")
+    ),
+    ("ray.io", "RayJob"): OwnerKind(
+        (
+            *_ray("spec.rayClusterSpec"),
+            _Pods("spec", (), ("submitterPodTemplate",), "submitter", optional=True),
+        ),
+        methodcaller("flag", "spec.suspend"),
+    ),
+    ("ray.io", "RayService"): OwnerKind(_ray("spec.rayClusterConfig")),
+}
+
+
+OWNERS: Final[Mapping[tuple[str, str], type[PodOwner]]] = {
+    (group, kind): cast(
+        type[PodOwner],
+        type(
+            kind,
+            (PodOwner,),
+            {"__module__": __name__, "form": form},
+            api_version=f"{group}/v1".removeprefix("/"),
+        ),
+    )
+    for (group, kind), form in _FORMS.items()
+}
+"""The kinds of owners by API group (empty for core/v1) and name, whatever the version."""
+
+
+def holds_template(value: object) -> bool:
+    """Whether there is a pod template somewhere in a part of an object: a ``spec`` with a list of ``containers``."""
+    if isinstance(value, list):
+        return any(map(holds_template, value))
+    if not isinstance(value, dict):
+        return False
+    spec = value.get("spec")
+    if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
+        return True
+    return any(map(holds_template, value.values()))

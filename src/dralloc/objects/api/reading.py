@@ -1,0 +1,392 @@
+"""From the plain data of one object to a validated model: API versions, unknown fields, clear findings."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+import orjson
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from dralloc.objects.api.claims import ResourceClaim, ResourceClaimTemplate
+from dralloc.objects.api.classes import DeviceClass
+from dralloc.objects.api.expansion import generated_name
+from dralloc.objects.api.groups import (
+    POD_GROUP_VERSIONS,
+    CompositePodGroup,
+    PodGroup,
+    Workload,
+)
+from dralloc.objects.api.messages import UNKNOWN_FIELD, field_path, rule
+from dralloc.objects.api.nodes import Namespace, Node
+from dralloc.objects.api.nulls import without_nulls
+from dralloc.objects.api.objects import (
+    ApiObject,
+    PartialObject,
+    ResourceObject,
+    changed,
+)
+from dralloc.objects.api.owners import OWNERS, PodOwner, holds_template
+from dralloc.objects.api.quotas import ResourceQuota
+from dralloc.objects.api.slice_reader import SliceReader
+from dralloc.objects.api.slices import DeviceTaintRule, ResourceSlice
+from dralloc.objects.api.versions import (
+    CONVERSIONS,
+    Json,
+    Path,
+    kep5075_alpha,
+    kep5517_alpha,
+    written_path,
+)
+from dralloc.objects.api.workloads import Pod, PriorityClass
+from dralloc.objects.errors import Finding, UnknownField
+
+__all__ = ["MODELS", "ObjectReader", "model_of", "subject"]
+
+_GROUP: Final = "resource.k8s.io"
+_OURS: Final = "dralloc"
+"""The group of what models hold beside objects, such as the outcome that is expected of them."""
+_RESOURCE_KINDS: Final[Mapping[str, type[ResourceObject]]] = {
+    model.kind: model
+    for model in (
+        DeviceClass,
+        DeviceTaintRule,
+        ResourceClaim,
+        ResourceClaimTemplate,
+        ResourceSlice,
+    )
+}
+_OTHER_KINDS: Final[Mapping[tuple[str, str], type[PartialObject]]] = {
+    (model.api_version, model.kind): model
+    for model in (Namespace, Node, Pod, PriorityClass, ResourceQuota, Workload)
+} | {
+    (f"scheduling.k8s.io/{version}", model.kind): model
+    for model in (PodGroup, CompositePodGroup)
+    for version in POD_GROUP_VERSIONS
+}
+MODELS: Final[tuple[type[ApiObject], ...]] = (
+    *_RESOURCE_KINDS.values(),
+    *dict.fromkeys(_OTHER_KINDS.values()),
+    *OWNERS.values(),
+)
+"""The models of all kinds that are read."""
+_SpecKey = tuple[type[ApiObject], str, bytes]
+_OPAQUE: Final = frozenset({"parameters", "data"})
+"""Fields that hold anything: what is null in there stays."""
+
+
+def model_of(raw: Json) -> type[ApiObject] | None:
+    """The model by which an object is read; None for one of a kind or version that is not read."""
+    kind, api_version = str(raw.get("kind")), str(raw.get("apiVersion"))
+    group, _, version = api_version.partition("/")
+    if group == _GROUP:
+        return _RESOURCE_KINDS.get(kind) if version in CONVERSIONS else None
+    return OWNERS.get((group if version else "", kind)) or _OTHER_KINDS.get(
+        (api_version, kind)
+    )
+
+
+@dataclass
+class ObjectReader:
+    """Reads objects one after the other. Equal parts of slices are kept once for all of them.
+
+    Parameters
+    ----------
+    strict
+        Whether an unknown field is an error; otherwise it is a warning and the field is left out.
+    """
+
+    strict: bool = False
+    errors: list[Finding] = field(default_factory=list)
+    """What made objects unusable."""
+    warnings: list[Finding] = field(default_factory=list)
+    """What was left out of objects."""
+    skipped: Counter[str] = field(default_factory=Counter)
+    """How many objects there were of each kind that is not read."""
+    unmade: Counter[str] = field(default_factory=Counter)
+    """How many of these have pod templates, of which no pods are made."""
+    slices: SliceReader = field(default_factory=SliceReader)
+    _specs: dict[_SpecKey | None, BaseModel] = field(default_factory=dict)
+    """Validated specifications by what they say, as thousands of pods and claims are made from few templates."""
+    _generated: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """How many objects of a kind and namespace so far left their name to the API server, by ``generateName``."""
+
+    def read(self, raw: Json, source: str) -> ApiObject | None:
+        """Read one object in any supported version.
+
+        Parameters
+        ----------
+        raw
+            The object as it was written; it is not changed.
+        source
+            Where it was read, for findings.
+
+        Returns
+        -------
+        ApiObject or None
+            None for an object with `errors` and for one of a kind that is not read, which is counted in `skipped`.
+        """
+        try:
+            return self._read(raw, source)
+        except RecursionError:
+            self._reject(raw, source, "", "is nested too deeply")
+            return None
+
+    def _read(self, raw: Json, source: str) -> ApiObject | None:
+        kind, api_version = raw.get("kind"), raw.get("apiVersion")
+        if not isinstance(kind, str) or not kind:
+            self._reject(
+                raw, source, "kind", "is required: this is not a Kubernetes object"
+            )
+            return None
+        if not isinstance(api_version, str) or not api_version:
+            self._reject(raw, source, "apiVersion", "is required")
+            return None
+        group, _, version = api_version.partition("/")
+        model = model_of(raw)
+        if model is not None:
+            if issubclass(model, PodOwner):
+                return self._owner(model, raw, source)
+            return self._with_known_spec(model, version, raw, source)
+        if group == _GROUP and kind in _RESOURCE_KINDS:
+            supported = ", ".join(f"{_GROUP}/{known}" for known in CONVERSIONS)
+            self._reject(
+                raw,
+                source,
+                "apiVersion",
+                f'"{api_version}" is not supported, only {supported}',
+            )
+        elif group != _OURS:
+            self.skipped[kind] += 1
+            self.unmade[kind] += holds_template(raw.get("spec"))
+        return None
+
+    def _owner(self, model: type[PodOwner], raw: Json, source: str) -> ApiObject | None:
+        try:
+            body, templates = model.form.normal(_without_nulls(_body(raw)))
+        except ValidationError as failure:
+            for error in failure.errors(include_url=False):
+                self._reject(raw, source, field_path(error["loc"]), rule(error))
+            return None
+
+        def written(path: Path) -> Path:
+            return (*templates[int(path[1])], *path[3:]) if path[0] == "sets" else path
+
+        return self._validated(model, body, raw, source, written)
+
+    def _with_known_spec(
+        self, model: type[ApiObject], version: str, raw: Json, source: str
+    ) -> ApiObject | None:
+        """Read an object; a specification that another one has, and of which nothing was to be said, is read once."""
+        body, key, remarks = (
+            _body(raw),
+            _spec_key(model, version, raw),
+            len(self.errors) + len(self.warnings),
+        )
+        if key in self._specs:
+            body["spec"] = self._specs[key]
+        if issubclass(model, ResourceObject):
+            found = self._resource(model, version, body, raw, source)
+        else:
+            found = self._validated(model, _without_nulls(body, model), raw, source)
+        if (
+            key is not None
+            and found is not None
+            and remarks == len(self.errors) + len(self.warnings)
+        ):
+            self._specs.setdefault(key, vars(found)["spec"])
+        return found
+
+    def _resource(
+        self,
+        model: type[ResourceObject],
+        version: str,
+        body: Json,
+        raw: Json,
+        source: str,
+    ) -> ApiObject | None:
+        body = CONVERSIONS[version](model.kind, body)
+        quick = self.slices.read(body) if model is ResourceSlice else None
+        if quick is not None and quick.name:
+            return quick
+        body = kep5517_alpha.to_v1(
+            model.kind, kep5075_alpha.to_v1(model.kind, _without_nulls(body, model))
+        )
+        return self._validated(model, body, raw, source)
+
+    def _validated(
+        self,
+        model: type[ApiObject],
+        body: Json,
+        raw: Json,
+        source: str,
+        written: Callable[[Path], Path] | None = None,
+    ) -> ApiObject | None:
+        """Validate until no unknown field is left, as these hide the checks of whole objects.
+
+        ``written`` says where in the object as it was written a place in the body is.
+        """
+        written = written or partial(written_path, raw)
+        usable = True
+        while True:
+            try:
+                found = self._built(model, body)
+                break
+            except ValidationError as failure:
+                errors = failure.errors(include_url=False)
+            unknown = [error for error in errors if error["type"] in UNKNOWN_FIELD]
+            wrong = [error for error in errors if error["type"] not in UNKNOWN_FIELD]
+            if issubclass(model, ResourceObject):
+                usable = not self.strict
+                (self.errors if self.strict else self.warnings).extend(
+                    _unknown_fields(unknown, raw, source)
+                )
+            for error in wrong:
+                self._reject(
+                    raw, source, field_path(written(error["loc"])), rule(error)
+                )
+            if wrong:
+                return None
+            body = _copied_without_nulls(body)
+            for error in unknown:
+                _delete(body, error["loc"])
+        if not (found.metadata.name or found.metadata.generate_name):
+            self._reject(
+                raw, source, "metadata.name", "is required, or metadata.generateName"
+            )
+            return None
+        return self._named(found) if usable else None
+
+    def _built(self, model: type[ApiObject], body: Json) -> ApiObject:
+        quick = self.slices.read(body) if model is ResourceSlice else None
+        return quick or model.model_validate(body, by_alias=True, by_name=False)
+
+    def _named(self, found: ApiObject) -> ApiObject:
+        """The object with a name: one with ``generateName`` alone gets one as the API server makes them.
+
+        Each such object is one of its own, also where another says the same. Its name stays the same as long as those
+        of its kind, namespace and ``generateName`` come in the same order. Source: ``rest.BeforeCreate`` of
+        k8s.io/apiserver.
+        """
+        metadata = found.metadata
+        if metadata.name:
+            return found
+        identity = found.kind, found.key.namespace, metadata.generate_name
+        self._generated[identity] += 1
+        name = generated_name(
+            metadata.generate_name,
+            found.key.namespace,
+            found.kind,
+            str(self._generated[identity]),
+        )
+        return changed(found, metadata=changed(metadata, name=name))
+
+    def unmade_notice(self) -> Iterator[Finding]:
+        """Which kinds of the objects that are not read have pod templates."""
+        kinds = ", ".join(
+            f"{kind} ({number})"
+            for kind, number in sorted(self.unmade.items())
+            if number
+        )
+        if kinds:
+            yield Finding(
+                "", "", "", f"no pods are made of the pod templates of {kinds}"
+            )
+
+    def _reject(self, raw: Json, source: str, path: str, text: str) -> None:
+        self.errors.append(Finding(source, subject(raw), path, text))
+
+
+def _unknown_fields(
+    errors: Sequence[ErrorDetails], raw: Json, source: str
+) -> Iterator[Finding]:
+    """One finding for each field, at the first of the places in lists where it occurs."""
+    places: dict[tuple[str, ...], list[tuple[str | int, ...]]] = {}
+    for error in errors:
+        place = error["loc"]
+        places.setdefault(
+            tuple(step for step in place if isinstance(step, str)), []
+        ).append(place)
+    for first, *others in places.values():
+        more = f", here and in {len(others)} more places" if others else ""
+        yield UnknownField(
+            source,
+            subject(raw),
+            field_path(written_path(raw, first)),
+            f"unknown field{more}",
+        )
+
+
+def subject(raw: Json) -> str:
+    """Kind and name of an object as messages show them; empty for what has no kind."""
+    kind, metadata = raw.get("kind"), raw.get("metadata")
+    if not isinstance(kind, str):
+        return ""
+    if not isinstance(metadata, dict):
+        return kind
+    called = metadata.get("name") or metadata.get("generateName")
+    name = "/".join(str(part) for part in (metadata.get("namespace"), called) if part)
+    return f"{kind} {name}".strip()
+
+
+def _body(raw: Json) -> Json:
+    body = {
+        key: value for key, value in raw.items() if key not in ("apiVersion", "kind")
+    }
+    metadata = body.get("metadata")
+    if isinstance(metadata, dict) and "managedFields" in metadata:
+        body["metadata"] = {
+            key: value for key, value in metadata.items() if key != "managedFields"
+        }
+    return body
+
+
+def _without_nulls(body: Json, model: type[ApiObject] | None = None) -> Json:
+    """The same without null; of objects in another form than their model's only fields are looked at."""
+    try:
+        if b"null" not in orjson.dumps(body, default=_validated_part):
+            return body
+    except orjson.JSONEncodeError:
+        # It is nested too deeply: without end, if even this is a RecursionError.
+        _copied_without_nulls(body)
+    copied: Json = (
+        _copied_without_nulls(body) if model is None else without_nulls(model, body)
+    )
+    return copied
+
+
+def _validated_part(_: object) -> str:
+    """What stands for a part that was read before, and has no fields that are null."""
+    return ""
+
+
+def _copied_without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: part if key in _OPAQUE else _copied_without_nulls(part)
+            for key, part in value.items()
+            if part is not None
+        }
+    return (
+        [_copied_without_nulls(part) for part in value]
+        if isinstance(value, list)
+        else value
+    )
+
+
+def _spec_key(model: type[ApiObject], version: str, raw: Json) -> _SpecKey | None:
+    """Equal for equal specifications; None for what has none, or one that nothing else has."""
+    if model is ResourceSlice or "spec" not in raw or "spec" not in model.model_fields:
+        return None
+    try:
+        return model, version, orjson.dumps(raw["spec"])
+    except orjson.JSONEncodeError:
+        return None
+
+
+def _delete(body: Any, location: Sequence[str | int]) -> None:
+    for step in location[:-1]:
+        body = body[step]
+    del body[location[-1]]

@@ -1,0 +1,315 @@
+"""Where in an object which text is, as the models of the API say it.
+
+What a model does not know, and what is of another type than the model says, is left out. Objects of which controllers
+make pods have models of another form than their own, so that their kinds say what is where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from types import NoneType
+from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
+
+from dralloc.objects.api.base import INT64
+from dralloc.objects.api.disclosure import (
+    Beside,
+    ByKey,
+    LabelKey,
+    Mark,
+    Name,
+    Public,
+    Refined,
+    Removed,
+    Terms,
+    Text,
+    Timestamp,
+    WireForm,
+)
+from dralloc.objects.api.objects import ApiObject, ObjectMeta
+from dralloc.objects.api.owners import ENDED, PodOwner
+from dralloc.objects.api.times import is_time
+from dralloc.objects.api.versions import kep5075_alpha
+from dralloc.objects.api.workloads import PodTemplate
+from dralloc.objects.errors import QuantityError
+from dralloc.objects.quantity import Quantity, parse_quantity
+
+__all__ = [
+    "ABSENT",
+    "Entries",
+    "Items",
+    "Leaf",
+    "Properties",
+    "Schema",
+    "is_quantity",
+    "parts",
+    "rebuilt",
+    "wire_schema",
+]
+
+ABSENT: Final = object()
+"""What a text turns into that leaves no trace."""
+
+Leaf = Callable[[Any, str], Any]
+"""What becomes of a text with a mark."""
+
+
+@dataclass(frozen=True)
+class Properties:
+    """What is in the fields of an object, by their names on the wire."""
+
+    by_name: Mapping[str, Schema]
+
+
+@dataclass(frozen=True)
+class Items:
+    """What is in a list."""
+
+    item: Schema
+
+
+@dataclass(frozen=True)
+class Entries:
+    """What the keys of a map are and what is under them; under the `special` keys, which stay, is something else.
+
+    Where the API takes a list as well, that is in its items.
+    """
+
+    special: Mapping[str, Schema]
+    key: Schema
+    value: Schema
+
+
+Schema = Mark | Beside | Properties | Items | Entries | type
+
+
+@cache
+def schema_of(model: Any) -> Properties:
+    """What is where in objects of a model; also in the alpha spelling of KEP-5075."""
+    hints = get_type_hints(model, include_extras=True)
+    if issubclass(model, BaseModel):
+        names = {
+            field.alias or name: name for name, field in model.model_fields.items()
+        }
+    else:
+        names = {to_camel(field.name): field.name for field in fields(model)}
+    found = {alias: _schema(hints[name]) for alias, name in names.items()}
+    alpha = {
+        old: found[new]
+        for names in kep5075_alpha.RENAMED
+        for old, new in names.items()
+        if new in found
+    }
+    return Properties(alpha | found)
+
+
+def _schema(hint: Any, marks: tuple[Any, ...] = ()) -> Schema:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _schema(arguments[0], (*arguments[1:], *marks))
+    for mark in marks:
+        if isinstance(mark, WireForm):
+            return schema_of(mark.model)
+        if isinstance(mark, Refined):
+            return Properties(
+                {
+                    **schema_of(hint).by_name,
+                    **{name: _marked(rule) for name, rule in mark.fields.items()},
+                }
+            )
+        if isinstance(mark, Mark | ByKey | Beside):
+            return _marked(mark)
+    if origin is Literal:
+        return Terms(*arguments)
+    if origin is tuple:
+        item = _schema(arguments[0])
+        return item if isinstance(item, Removed) else Items(item)
+    if origin is Mapping:
+        key, value = map(_schema, arguments)
+        return next(
+            (one for one in (key, value) if isinstance(one, Removed)),
+            Entries({}, key, value),
+        )
+    if NoneType in arguments:
+        return next(_schema(one) for one in arguments if one is not NoneType)
+    return (
+        hint
+        if hint in _PLAIN
+        else schema_of(hint)
+        if hint not in (str, Any)
+        else Removed.UNSAID
+    )
+
+
+_TEXTS: Final = (Name, Public, Text, Terms, LabelKey)
+
+
+def _marked(mark: Mark | ByKey | Beside) -> Schema:
+    return (
+        Entries(mark.special, mark.key, mark.value) if isinstance(mark, ByKey) else mark
+    )
+
+
+def parts(
+    schema: Schema, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Schema]]:
+    """Everything that a schema consists of, with its place."""
+    yield path, schema
+    if isinstance(schema, Properties):
+        inner: Mapping[str, Schema] = schema.by_name
+    elif isinstance(schema, Entries):
+        inner = {**schema.special, "[key]": schema.key, "[value]": schema.value}
+    else:
+        inner = {"[item]": schema.item} if isinstance(schema, Items) else {}
+    for name, part in inner.items():
+        yield from parts(part, (*path, name))
+
+
+def rebuilt(value: Any, schema: Schema, leaf: Leaf) -> Any:
+    """A copy in which every text is what `leaf` makes of it, visited in the order of the object; else `ABSENT`.
+
+    A map of which nothing stays is left out as a whole. Other objects are not, as an empty one may mean something.
+    """
+    if isinstance(value, dict):
+        if isinstance(schema, Properties):
+            return _object(value, schema, leaf)
+        if isinstance(schema, Entries):
+            return _map(value, schema, leaf)
+    elif isinstance(value, list):
+        if isinstance(schema, Items | Entries):
+            inner = schema.item if isinstance(schema, Items) else schema.value
+            return [
+                new
+                for item in value
+                if (new := rebuilt(item, inner, leaf)) is not ABSENT
+            ]
+    elif isinstance(schema, type):
+        return _plain(value, schema)
+    elif isinstance(schema, Timestamp):
+        return value if isinstance(value, str) and is_time(value) else ABSENT
+    elif isinstance(value, str) and isinstance(schema, _TEXTS):
+        return leaf(schema, value)
+    return {} if schema is Removed.CONTENT else ABSENT
+
+
+def _object(value: dict[str, Any], schema: Properties, leaf: Leaf) -> dict[str, Any]:
+    found = {}
+    for name, part in value.items():
+        inner = schema.by_name.get(name, Removed.WHOLE)
+        if isinstance(inner, Beside):
+            inner = Items(
+                inner.rules.special.get(str(value.get(inner.field)), inner.rules.value)
+            )
+        new = rebuilt(part, inner, leaf)
+        if new is not ABSENT:
+            found[name] = new
+    return found
+
+
+def _map(value: dict[str, Any], schema: Entries, leaf: Leaf) -> Any:
+    found = {}
+    for key, part in value.items():
+        special = key in schema.special
+        name = key if special else rebuilt(key, schema.key, leaf)
+        new = rebuilt(part, schema.special[key] if special else schema.value, leaf)
+        if ABSENT not in (name, new):
+            found[name] = new
+    return found if found or not value else ABSENT
+
+
+def is_quantity(value: Any) -> bool:
+    """Whether a value on the wire is a quantity."""
+    try:
+        parse_quantity(value if isinstance(value, str) else repr(value))
+    except QuantityError:
+        return False
+    return True
+
+
+def _plain(value: Any, schema: type) -> Any:
+    if not _PLAIN[schema](value):
+        return ABSENT
+    # As a number a quantity may be larger than what JSON holds; its text is as good.
+    return value if isinstance(value, str | bool) or schema is int else repr(value)
+
+
+_PLAIN: Final[Mapping[Any, Callable[[Any], bool]]] = {
+    bool: lambda value: isinstance(value, bool),
+    int: lambda value: type(value) is int and value in INT64,
+    Quantity: is_quantity,
+}
+"""Types whose values stay, and what is one on the wire."""
+
+
+_NUMBERS: Final = (
+    "replicas",
+    "count",
+    "parallelism",
+    "completions",
+    "minReplicas",
+    "maxReplicas",
+    "numOfHosts",
+)
+_INNER_NUMBERS: Final = (
+    "leaderWorkerTemplate.size",
+    "template.spec.parallelism",
+    "template.spec.completions",
+)
+_OF_PODS: Final[Mapping[str, Schema]] = {
+    **dict.fromkeys(("name", "groupName"), Name.GROUP),
+    **dict.fromkeys((*_NUMBERS, *_INNER_NUMBERS), int),
+    "suspend": bool,
+}
+"""What counts and names pods, beside their template."""
+_OF_OWNERS: Final[Mapping[str, Schema]] = {
+    "metadata": Properties({**schema_of(ObjectMeta).by_name, "name": Name.OWNER}),
+    **dict.fromkeys(("spec.suspend", "spec.runPolicy.suspend", "spec.active"), bool),
+    "status.conditions.*.type": Terms(*ENDED, "Admitted"),
+    "status.conditions.*.status": Terms("True", "False", "Unknown"),
+    "status.jobDeploymentStatus": Terms(*ENDED),
+}
+_ROLES: Final = Terms("Chief", "Evaluator", "Launcher", "Master", "PS", "Worker")
+"""What pods are in the jobs of Kubeflow."""
+
+
+@cache
+def wire_schema(model: type[ApiObject]) -> Properties:
+    """What is where in objects of a kind."""
+    if not issubclass(model, PodOwner):
+        return schema_of(model)
+    template = schema_of(PodTemplate)
+    found = {
+        f"{pods.at}.{path}": template
+        for pods in model.form.pods
+        for path in pods.template
+    }
+    beside = {
+        f"{pods.at}.{path}": schema
+        for pods in model.form.pods
+        for path, schema in _OF_PODS.items()
+    }
+    tree: dict[str, Any] = {}
+    for path, schema in {**found, **_OF_OWNERS, **beside}.items():
+        _grow(tree, path.split("."), schema)
+    return Properties({step: _grown(part) for step, part in tree.items()})
+
+
+def _grow(tree: dict[str, Any], path: list[str], schema: Schema) -> None:
+    """Put a schema at a path, unless there is one on the way."""
+    step, *rest = path
+    if not rest:
+        tree.setdefault(step, schema)
+    elif isinstance(inner := tree.setdefault(step, {}), dict):
+        _grow(inner, rest, schema)
+
+
+def _grown(part: Schema | dict[str, Any]) -> Schema:
+    if not isinstance(part, dict):
+        return part
+    if "*" in part:
+        return Entries({}, _ROLES, _grown(part["*"]))
+    return Properties({step: _grown(inner) for step, inner in part.items()})

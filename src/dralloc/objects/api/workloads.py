@@ -1,0 +1,292 @@
+"""Pods, what templates say about them, and their priorities."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field, StrictBool, StrictStr
+
+from dralloc.objects.api.base import EMPTY, Int32, PartialModel, QuantityField
+from dralloc.objects.api.disclosure import (
+    NODE_SELECTOR,
+    POD_LABELS,
+    ClaimName,
+    ContainerName,
+    GroupName,
+    ImageName,
+    Name,
+    NodeName,
+    PriorityName,
+    Refined,
+    RequestId,
+    ResourceName,
+    TemplateName,
+    Terms,
+    Time,
+)
+from dralloc.objects.api.node_allocatable import NodeAllocatableClaimStatus
+from dralloc.objects.api.nodes import NodeSelector
+from dralloc.objects.api.objects import ObjectMeta, PartialObject
+from dralloc.objects.api.placement import Affinity, Toleration, TopologySpreadConstraint
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.quantity import Quantity
+
+__all__ = [
+    "Container",
+    "ContainerClaim",
+    "ContainerPort",
+    "ContainerResources",
+    "Pod",
+    "PodResourceClaim",
+    "PodResourceClaimStatus",
+    "PodSchedulingGate",
+    "PodSchedulingGroup",
+    "PodSpec",
+    "PodStatus",
+    "PodTemplate",
+    "PodVolume",
+    "PriorityClass",
+    "WorkloadReference",
+]
+
+
+class ContainerClaim(PartialModel):
+    """A claim of the pod, or one request of it, that a container uses."""
+
+    name: RequestId
+    request: RequestId = ""
+
+
+class ContainerResources(PartialModel):
+    """The claims that a container uses, and the resources that it asks for."""
+
+    claims: tuple[ContainerClaim, ...] = ()
+    requests: Mapping[ResourceName, QuantityField] = EMPTY
+    limits: Mapping[ResourceName, QuantityField] = EMPTY
+
+    @property
+    def requested(self) -> Mapping[str, Quantity]:
+        """The requests with the API's default: what has only a limit requests as much."""
+        return {**self.limits, **self.requests}
+
+
+class ContainerPort(PartialModel):
+    """A port of a container; with a host port it is a port of the node, too."""
+
+    container_port: Int32 = 0
+    host_port: Int32 = 0
+    host_ip: Annotated[StrictStr, Name.ADDRESS, Field(alias="hostIP")] = ""
+    protocol: Annotated[StrictStr, Terms("TCP", "UDP", "SCTP")] = "TCP"
+
+
+class ContainerRestartRule(PartialModel):
+    """What happens when a container ends in a certain way."""
+
+    action: Annotated[StrictStr, Terms("Restart", "RestartAllContainers")] = ""
+
+
+class Container(PartialModel):
+    """A container of a pod. An init container that always restarts is a sidecar, which runs beside the others."""
+
+    name: ContainerName = ""
+    image: ImageName = ""
+    ports: tuple[ContainerPort, ...] = ()
+    restart_policy: Annotated[
+        StrictStr | None, Terms("Always", "Never", "OnFailure")
+    ] = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
+    resources: ContainerResources = ContainerResources()
+
+    @property
+    def sidecar(self) -> bool:
+        """Whether it is one, as an init container."""
+        return self.restart_policy == "Always"
+
+
+class ImageVolume(PartialModel):
+    """An image that is mounted."""
+
+    reference: ImageName = ""
+
+
+class VolumeSource(PartialModel):
+    """Where a volume comes from; that it comes from there is all that is kept."""
+
+
+class PodVolume(PartialModel):
+    """A volume of a pod, as far as it may matter on which node the pod is."""
+
+    image: ImageVolume | None = None
+    persistent_volume_claim: VolumeSource | None = None
+    ephemeral: VolumeSource | None = None
+    csi: VolumeSource | None = None
+    aws_elastic_block_store: VolumeSource | None = None
+    azure_disk: VolumeSource | None = None
+    cinder: VolumeSource | None = None
+    gce_persistent_disk: VolumeSource | None = None
+    iscsi: VolumeSource | None = None
+    portworx_volume: VolumeSource | None = None
+    rbd: VolumeSource | None = None
+    vsphere_volume: VolumeSource | None = None
+
+
+class PodResourceClaim(PartialModel):
+    """A claim that the pod uses, by name or through a template."""
+
+    name: RequestId
+    resource_claim_name: ClaimName | None = None
+    resource_claim_template_name: TemplateName | None = None
+
+
+class PodSchedulingGate(PartialModel):
+    """What still holds the pod back from being scheduled."""
+
+    name: Annotated[StrictStr, Name.GATE]
+
+
+class PodSchedulingGroup(PartialModel):
+    """The PodGroup that the pod belongs to."""
+
+    pod_group_name: GroupName | None = None
+
+
+class WorkloadReference(PartialModel):
+    """The group of a Workload that the pod belongs to, and which replica of the group."""
+
+    name: GroupName
+    pod_group: GroupName
+    pod_group_replica_key: GroupName = ""
+
+
+class PodSpec(PartialModel):
+    """The part of a pod's specification that matters for its claims and its node."""
+
+    node_name: NodeName | None = None
+    scheduler_name: Annotated[StrictStr, Terms("default-scheduler")] = (
+        "default-scheduler"
+    )
+    node_selector: Annotated[Mapping[StrictStr, StrictStr], NODE_SELECTOR] = EMPTY
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    host_network: StrictBool = False
+    host_users: StrictBool | None = None
+    runtime_class_name: Annotated[StrictStr | None, Name.RUNTIME] = None
+    resources: ContainerResources = ContainerResources()
+    overhead: Mapping[ResourceName, QuantityField] = EMPTY
+    volumes: tuple[PodVolume, ...] = ()
+    preemption_policy: Annotated[
+        StrictStr | None, Terms("Never", "PreemptLowerPriority")
+    ] = None
+    priority: Int32 | None = None
+    priority_class_name: PriorityName = ""
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    scheduling_group: PodSchedulingGroup | None = None
+    workload_ref: WorkloadReference | None = None
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    containers: tuple[Container, ...] = ()
+
+    @property
+    def required_nodes(self) -> NodeSelector | None:
+        """The nodes that its node affinity allows; None for all."""
+        affinity = self.affinity.node_affinity if self.affinity else None
+        return affinity.required if affinity else None
+
+
+class PodResourceClaimStatus(PartialModel):
+    """The claim that was made for a pod's template entry; without a name, none is needed."""
+
+    name: RequestId
+    resource_claim_name: ClaimName | None = None
+
+
+class PodCondition(PartialModel):
+    """Something that is said of a pod, true or not: that it is being resized, or why it has no node."""
+
+    type: Annotated[
+        StrictStr, Terms("PodResizePending", "PodResizeInProgress", "PodScheduled")
+    ]
+    reason: Annotated[
+        StrictStr, Terms("Unschedulable", "SchedulerError", "SchedulingGated")
+    ] = ""
+
+
+class PodStatus(PartialModel):
+    """How far a pod has come, since when, the node that it may get, its claims, and what these take of its node."""
+
+    phase: Annotated[
+        StrictStr, Terms("Pending", "Running", "Succeeded", "Failed", "Unknown")
+    ] = ""
+    start_time: Time | None = None
+    conditions: tuple[PodCondition, ...] = ()
+    nominated_node_name: NodeName | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    node_allocatable_resource_claim_statuses: tuple[
+        NodeAllocatableClaimStatus, ...
+    ] = ()
+
+
+class Pod(PartialObject, api_version="v1", namespaced=True):
+    """A pod."""
+
+    metadata: Annotated[ObjectMeta, Refined(name=Name.POD, labels=POD_LABELS)] = (
+        ObjectMeta()
+    )
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def tried_before(self) -> bool:
+        """Whether a scheduler has looked for a node already, and says why it has none."""
+        return any(
+            one.reason in {"Unschedulable", "SchedulerError"}
+            for one in self.status.conditions
+        )
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the pod has run to its end and holds nothing any more."""
+        return self.status.phase in {"Succeeded", "Failed"}
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it has run to its end or is being deleted: it is not scheduled, and no claims are made for it."""
+        return self.terminated or self.metadata.deletion_timestamp is not None
+
+    @property
+    def requested(self) -> frozenset[str]:
+        """The resources of which some container asks for more than nothing."""
+        containers = (*self.spec.init_containers, *self.spec.containers)
+        return frozenset(
+            name
+            for one in containers
+            for name, amount in one.resources.requested.items()
+            if amount.nanos
+        )
+
+    @property
+    def pod_group(self) -> ClaimKey | None:
+        """The PodGroup that the pod belongs to."""
+        name = (
+            self.spec.scheduling_group.pod_group_name
+            if self.spec.scheduling_group
+            else None
+        )
+        return ClaimKey(self.key.namespace, name) if name is not None else None
+
+
+class PodTemplate(PartialModel):
+    """What the pods of an owner look like."""
+
+    metadata: Annotated[ObjectMeta, Refined(name=Name.POD, labels=POD_LABELS)] = (
+        ObjectMeta()
+    )
+    spec: PodSpec = PodSpec()
+
+
+class PriorityClass(PartialObject, api_version="scheduling.k8s.io/v1"):
+    """A name for a priority."""
+
+    metadata: Annotated[ObjectMeta, Refined(name=Name.PRIORITY)] = ObjectMeta()
+    value: Int32
+    global_default: StrictBool = False

@@ -1,0 +1,377 @@
+"""The cluster as the API server holds it: slices, classes, nodes, claims, templates and pods."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import starmap
+from os import PathLike
+
+from dralloc.objects.answer import Answer
+from dralloc.objects.api import (
+    ApiObject,
+    CompositePodGroup,
+    DeviceClass,
+    DeviceTaintRule,
+    Namespace,
+    Node,
+    Pod,
+    PodGroup,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceQuota,
+    ResourceSlice,
+    Workload,
+)
+from dralloc.objects.api.objects import changed
+from dralloc.objects.assembly.claims import Claiming
+from dralloc.objects.assembly.missing import (
+    SYNTHETIC_NODE,
+    assumed_nodes,
+    missing_classes,
+)
+from dralloc.objects.assembly.objects import Located, Objects, identity
+from dralloc.objects.assembly.pods import Population
+from dralloc.objects.choices import Include, several
+from dralloc.objects.errors import DrallocError, Finding, InputError
+from dralloc.objects.limits import LIMITS, Limits
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.report import Line, Part, Table
+from dralloc.objects.unasked import Unasked
+
+__all__ = ["SYNTHETIC_NODE", "Cluster", "Located", "cluster_of"]
+
+Given = Iterable[ApiObject | Located]
+
+
+@dataclass(frozen=True, repr=False)
+class Cluster(Answer):
+    """Everything that was given, made complete: pods of owners and claims of templates are there as objects.
+
+    Made by `Cluster.of`; the constructor takes the parts as they are. ``print(cluster)`` shows how much there is.
+
+    Parameters
+    ----------
+    slices, nodes, templates
+        As given, in order.
+    classes
+        DeviceClasses by name.
+    claims
+        Given claims in order, then those made from templates in the order of their pods.
+    pods
+        Pods in order, with those that a controller would make of a Deployment, Job or another owner in its place.
+    findings
+        Remarks about the input, none of which makes it unusable.
+    skipped
+        How many objects of other kinds were given.
+    claims_of_pods
+        For each pod by its key, the keys of the claims that it uses. A claim that is missing is named here too.
+    unresolved
+        For each pod that refers to something missing, what is missing. Such a pod cannot be placed.
+    namespaces
+        Namespaces by name, as far as they were given.
+    sources
+        Where each given object was read, by kind and key. Claims made from templates are not in it.
+    taint_rules, quotas
+        As given, in order.
+    pod_groups, composite_pod_groups, workloads
+        By key.
+    made
+        The claims that were not given, but made from templates.
+    abandoned
+        Claims that were made for pods which have ended or are being deleted: nobody waits for them.
+    group_claims
+        The PodGroup whose claim a pod uses, by pod and claim: it is reserved for the group as a whole (KEP-5729).
+    suspended
+        Pods that suspended owners would make; no claims are made for them.
+    gone
+        Pods that have run to their end or are being deleted, and why they are not among the others.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> cluster = dralloc.example()
+    >>> [str(claim.key) for claim in cluster.claims if claim.status.allocation is None]
+    ['default/any', 'default/large']
+    """
+
+    slices: tuple[ResourceSlice, ...] = ()
+    classes: Mapping[str, DeviceClass] = field(default_factory=dict)
+    nodes: tuple[Node, ...] = ()
+    claims: tuple[ResourceClaim, ...] = ()
+    templates: tuple[ResourceClaimTemplate, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    claims_of_pods: Mapping[ClaimKey, tuple[ClaimKey, ...]] = field(
+        default_factory=dict
+    )
+    unresolved: Mapping[ClaimKey, tuple[str, ...]] = field(default_factory=dict)
+    namespaces: Mapping[str, Namespace] = field(default_factory=dict)
+    sources: Mapping[tuple[str, ClaimKey], str] = field(default_factory=dict)
+    taint_rules: tuple[DeviceTaintRule, ...] = ()
+    quotas: tuple[ResourceQuota, ...] = ()
+    pod_groups: Mapping[ClaimKey, PodGroup] = field(default_factory=dict)
+    composite_pod_groups: Mapping[ClaimKey, CompositePodGroup] = field(
+        default_factory=dict
+    )
+    workloads: Mapping[ClaimKey, Workload] = field(default_factory=dict)
+    made: frozenset[ClaimKey] = frozenset()
+    abandoned: frozenset[ClaimKey] = frozenset()
+    group_claims: Mapping[tuple[ClaimKey, ClaimKey], PodGroup] = field(
+        default_factory=dict
+    )
+    suspended: tuple[Pod, ...] = ()
+    gone: Mapping[ClaimKey, Unasked] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        objects: Given,
+        findings: Iterable[Finding] = (),
+        skipped: Mapping[str, int] | None = None,
+        limits: Limits = LIMITS,
+    ) -> Cluster:
+        """Build the cluster from single objects.
+
+        Pods are made for an owner unless an object that it controls is given. Claims are made for entries of pods that
+        name a template, unless the claim is given. Without Node objects the nodes are those that slices name; if they
+        name none but are available on all nodes, there is one node, `SYNTHETIC_NODE`.
+
+        Raises
+        ------
+        InputError
+            The same object is given twice with different content, or owners ask for more pods than the limit allows.
+        """
+        cluster, repeated, errors = cls.usable(objects, findings, skipped or {}, limits)
+        if errors := repeated + errors:
+            raise InputError(errors)
+        return cluster
+
+    @classmethod
+    def usable(
+        cls,
+        objects: Given,
+        findings: Iterable[Finding],
+        skipped: Mapping[str, int],
+        limits: Limits,
+    ) -> tuple[Cluster, list[Finding], list[Finding]]:
+        """As `of`, with what is wrong beside it: objects of one name, of which the first is used; and the rest."""
+        given = Objects(objects)
+        slices, nodes, assumed = (
+            tuple(given.of(ResourceSlice)),
+            tuple(given.of(Node)),
+            "",
+        )
+        if slices and not nodes:
+            nodes, assumed = assumed_nodes(slices)
+        population = Population(given, nodes, limits.pods)
+        cluster = cls(
+            slices=slices,
+            classes={one.name: one for one in given.of(DeviceClass)},
+            nodes=nodes,
+            claims=tuple(given.of(ResourceClaim)),
+            templates=tuple(given.of(ResourceClaimTemplate)),
+            skipped=dict(skipped),
+            namespaces={one.name: one for one in given.of(Namespace)},
+            sources=given.sources,
+            taint_rules=tuple(given.of(DeviceTaintRule)),
+            quotas=tuple(given.of(ResourceQuota)),
+            pod_groups={one.key: one for one in given.of(PodGroup)},
+            composite_pod_groups={one.key: one for one in given.of(CompositePodGroup)},
+            workloads={one.key: one for one in given.of(Workload)},
+            suspended=tuple(population.suspended),
+            gone=population.gone,
+        )
+        leaving = {pod.key for pod in given.of(Pod) if pod.key in population.gone}
+        cluster = replace(
+            cluster, abandoned=frozenset(cluster._owned_by_pods(leaving))
+        )._with_pods(population.pods)
+        remarks = (*population.remarks, *missing_classes(given, cluster.classes))
+        said = (
+            *findings,
+            *_skipped_notice(cluster.skipped),
+            *given.findings,
+            *starmap(cluster.remark, remarks),
+        )
+        assumption = [Finding("", "", "", assumed)] if assumed else []
+        excesses = list(starmap(cluster.remark, population.excesses))
+        return (
+            replace(cluster, findings=(*said, *cluster.findings, *assumption)),
+            given.errors,
+            excesses,
+        )
+
+    def including(self, include: str | Iterable[str]) -> Cluster:
+        """The cluster as if these pods were to be scheduled: ``"gated"`` ones, and those of ``"suspended"`` owners.
+
+        Raises
+        ------
+        ChoiceError
+            Something else is to be included.
+        """
+        wanted = several(Include, "inclusion", include)
+        if not wanted:
+            return self
+        pods, suspended = (
+            tuple(_ungated(pod) if Include.GATED in wanted else pod for pod in each)
+            for each in (self.pods, self.suspended)
+        )
+        if Include.SUSPENDED not in wanted:
+            return replace(self, pods=pods)
+        return replace(self, pods=pods, suspended=())._with_pods(suspended)
+
+    def _with_pods(self, pods: Iterable[Pod]) -> Cluster:
+        """The cluster with more pods, and the claims that they need."""
+        more = tuple(pods)
+        claiming = Claiming(self.claims, self.templates, self.pod_groups)
+        # Several entries of a pod may stand for one claim, which needs its devices once.
+        claims_of_pods = {
+            pod.key: tuple(dict.fromkeys(claiming.of(pod))) for pod in more
+        }
+        return replace(
+            self,
+            claims=tuple(claiming.claims.values()),
+            pods=(*self.pods, *more),
+            findings=(*self.findings, *starmap(self.remark, claiming.remarks())),
+            claims_of_pods={**self.claims_of_pods, **claims_of_pods},
+            unresolved={**self.unresolved, **claiming.unresolved},
+            made=self.made
+            | (claiming.claims.keys() - {claim.key for claim in self.claims}),
+            group_claims={**self.group_claims, **claiming.group_claims},
+        )
+
+    def _owned_by_pods(self, pods: Collection[ClaimKey]) -> Iterator[ClaimKey]:
+        """The claims that were made for some of these pods."""
+        for claim in self.claims:
+            owners = (
+                one for one in claim.metadata.owner_references if one.kind == Pod.kind
+            )
+            if any(
+                ClaimKey(claim.key.namespace, owner.name) in pods for owner in owners
+            ):
+                yield claim.key
+
+    @property
+    def headline(self) -> str:
+        """How many objects there are."""
+        held = {
+            "nodes": self.nodes,
+            "slices": self.slices,
+            "classes": self.classes,
+            "claims": self.claims,
+        }
+        return ", ".join(
+            f"{len(objects)} {name}"
+            for name, objects in {**held, "pods": self.pods}.items()
+        )
+
+    def parts(self) -> list[Part]:
+        """What there is, as tables and lines."""
+        return [Line(self.headline, "bold"), *self._tables()]
+
+    def _tables(self) -> Iterator[Part]:
+        """What drivers publish, claims by namespace, and what is remarkable."""
+        published: dict[str, list[ResourceSlice]] = {}
+        for one in self.slices:
+            published.setdefault(one.spec.driver, []).append(one)
+        rows = [
+            (
+                driver,
+                str(len({one.spec.pool.name for one in found})),
+                str(len(found)),
+                str(sum(len(one.spec.devices) for one in found)),
+            )
+            for driver, found in published.items()
+        ]
+        yield Table(
+            "Published by drivers", ("driver", ">pools", ">slices", ">devices"), rows
+        )
+        allocated, every = Counter[str](), Counter[str]()
+        for claim in self.claims:
+            every[claim.key.namespace] += 1
+            allocated[claim.key.namespace] += claim.is_allocated
+        counts = [
+            (name, str(number), str(allocated[name])) for name, number in every.items()
+        ]
+        yield Table("Claims", ("namespace", ">claims", ">allocated"), counts)
+        yield from (Line(f"warning: {finding}", "yellow") for finding in self.findings)
+
+    def pod_claims(self, pod: Pod) -> tuple[ClaimKey, ...]:
+        """The keys of the claims that a pod uses, in the order of its specification; missing claims are named too."""
+        return self.claims_of_pods[pod.key]
+
+    def consumer(self, pod: ClaimKey, claim: ClaimKey) -> tuple[str, str]:
+        """What a claim is reserved for when a pod uses it, as resource and name: the pod, or its group (KEP-5729)."""
+        group = self.group_claims.get((pod, claim))
+        return ("pods", pod.name) if group is None else ("podgroups", group.name)
+
+    def claim(self, key: ClaimKey) -> ResourceClaim | None:
+        """The claim with this key, if there is one."""
+        return self._claims_by_key.get(key)
+
+    def is_lone(self, key: ClaimKey, claims: Iterable[ClaimKey]) -> bool:
+        """Whether what asks for these claims is a claim that no pod uses, and not a pod (which may have its name)."""
+        return key in self.lone_claims and [*claims] == [key]
+
+    def remark(self, about: ApiObject, path: str, rule: str) -> Finding:
+        """A finding about an object, with the place where it was read."""
+        return Finding(self.sources.get(identity(about), ""), about.title, path, rule)
+
+    @cached_property
+    def lone_claims(self) -> frozenset[ClaimKey]:
+        """The claims that no pod uses, nor one that a suspended owner would make."""
+        used = {key for claims in self.claims_of_pods.values() for key in claims}
+        for pod in self.suspended:
+            used.update(
+                ClaimKey(pod.key.namespace, one.resource_claim_name or "")
+                for one in pod.spec.resource_claims
+            )
+        return frozenset(claim.key for claim in self.claims) - used
+
+    @cached_property
+    def pods_by_key(self) -> Mapping[ClaimKey, Pod]:
+        """The pods by key."""
+        return {pod.key: pod for pod in self.pods}
+
+    @cached_property
+    def _claims_by_key(self) -> Mapping[ClaimKey, ResourceClaim]:
+        return {claim.key: claim for claim in self.claims}
+
+
+def cluster_of(given: object) -> Cluster:
+    """What a question is about. A path is not read here, as that has choices and notices of its own: `dralloc.load`.
+
+    Raises
+    ------
+    DrallocError
+        It is no cluster.
+    """
+    if isinstance(given, Cluster):
+        return given
+    read = (
+        f"; dralloc.load({str(given)!r}) reads it"
+        if isinstance(given, str | PathLike)
+        else ""
+    )
+    raise DrallocError(
+        f"cluster: must be a Cluster, as dralloc.load gives it, not {type(given).__name__}{read}"
+    )
+
+
+def _ungated(pod: Pod) -> Pod:
+    return (
+        changed(pod, spec=changed(pod.spec, scheduling_gates=()))
+        if pod.spec.scheduling_gates
+        else pod
+    )
+
+
+def _skipped_notice(skipped: Mapping[str, int]) -> Iterator[Finding]:
+    if skipped:
+        kinds = ", ".join(
+            f"{kind} ({number})" for kind, number in sorted(skipped.items())
+        )
+        yield Finding("", "", "", f"not used: {kinds}")

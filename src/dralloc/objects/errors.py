@@ -1,0 +1,220 @@
+"""The error tree. Everything dralloc raises on purpose descends from `DrallocError`.
+
+::
+
+    DrallocError
+    ├── InputError                 what was given cannot be used; one `Finding` per defect
+    ├── ChoiceError                a word that is none of those known, e.g. a mode or a goal
+    ├── QuantityError              text that is not a Kubernetes quantity
+    ├── AllocationError            an attempt to allocate ended with an error, not with "does not fit"
+    │   ├── FatalError             ends the attempt on every node
+    │   │   └── ExpressionFailure  a selector that fails on a device
+    │   └── NodeError              another node may still do
+    ├── SnapshotError              a live cluster cannot be read
+    ├── ApplyError                 an answer cannot be written to a live cluster
+    ├── RedactionError             a name would be left in redacted objects
+    ├── ModelError                 the exact model cannot be built or solved (int64 overflow, invalid options)
+    └── CheckError                 an answer failed the independent checker: a defect of dralloc
+
+What is wrong with a CEL selector is a `kubecel.CelError`, which becomes an `AllocationError` or a finding.
+
+A message names the object, the field path and the rule. The command line prints it as it is, without a traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = [
+    "AllocationError",
+    "ApplyError",
+    "CheckError",
+    "ChoiceError",
+    "DrallocError",
+    "ExpressionFailure",
+    "FatalError",
+    "Finding",
+    "InputError",
+    "Level",
+    "ModelError",
+    "NodeError",
+    "QuantityError",
+    "RedactionError",
+    "SnapshotError",
+    "UnknownField",
+]
+
+
+class DrallocError(Exception):
+    """Base of every error that dralloc raises on purpose.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> try:
+    ...     dralloc.allocate(dralloc.example(), nodes=["node-9"])
+    ... except dralloc.DrallocError as error:
+    ...     print(error)
+    node "node-9" does not exist: neither a Node object nor a slice names it
+    """
+
+
+class Level(StrEnum):
+    """How bad a violation is; the levels compare by `rank`."""
+
+    ERROR = "error"
+    """The API server refuses the object."""
+    WARNING = "warning"
+    """The object is accepted and will hurt."""
+    INFO = "info"
+    """Worth knowing."""
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst level."""
+        return list(Level).index(self)
+
+    def reaches(self, other: Level) -> bool:
+        """Whether this level is at least as bad as the other."""
+        return self.rank <= other.rank
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One defect of the input, or one remark about it.
+
+    Parameters
+    ----------
+    source
+        Where the object was read: a file name or ``<stdin>``, with the document's number when there are several.
+    subject
+        Kind and name of the object, e.g. ``ResourceSlice gpu-0``; empty when the document is not an object.
+    path
+        Field path inside the object, e.g. ``spec.devices[3].name``; empty for the object as a whole.
+    rule
+        What is wrong, as a sentence without the location.
+    """
+
+    source: str
+    subject: str
+    path: str
+    rule: str
+
+    def __str__(self) -> str:
+        return ": ".join(
+            part for part in (self.source, self.subject, self.path, self.rule) if part
+        )
+
+
+class UnknownField(Finding):
+    """A field that is in no version of the API that is read, and was left out."""
+
+
+class InputError(DrallocError):
+    """The given objects cannot be used. `findings` holds one entry per defect.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> from dralloc.objects.load import load_documents
+    >>> try:
+    ...     load_documents([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": 5}}], source="nodes.yaml")
+    ... except dralloc.InputError as error:
+    ...     print(error)
+    nodes.yaml: Node 5: metadata.name: must be a string, not 5
+    """
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self.findings = tuple(findings)
+        super().__init__("\n".join(str(finding) for finding in self.findings))
+
+
+class ChoiceError(DrallocError, ValueError):
+    """A word is none of those known: ``there is no goal 'fast'; known goals: ...``.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.allocate(dralloc.example(), goal="fast")
+    Traceback (most recent call last):
+    dralloc.objects.errors.ChoiceError: there is no goal 'fast'; known goals: fewest-nodes, fewest-devices, ...
+    """
+
+    def __init__(self, what: str, word: str, known: Iterable[str]) -> None:
+        several = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+        super().__init__(
+            f"there is no {what} {word!r}; known {several}: {', '.join(known)}"
+        )
+
+
+class QuantityError(DrallocError, ValueError):
+    """A text is not a Kubernetes quantity."""
+
+
+class AllocationError(DrallocError):
+    """An attempt to allocate ended with an error (and not with "does not fit")."""
+
+
+class FatalError(AllocationError):
+    """The attempt ends here, for every node."""
+
+
+class ExpressionFailure(FatalError):  # noqa: N818 - it is what happened, and an error only to first fit
+    """An expression fails on a device. The same ones on other devices can be told in one line.
+
+    Parameters
+    ----------
+    message
+        All of it, for whoever is told of this one.
+    what, owner, expression
+        The part that the expression has, whose it is, and its text.
+    driver, device
+        Where it failed.
+    reason
+        Why, without advice.
+    """
+
+    def __init__(  # noqa: PLR0913 - one parameter for each part of the line
+        self,
+        message: str,
+        *,
+        what: str = "",
+        owner: str = "",
+        expression: str = "",
+        driver: str = "",
+        device: str = "",
+        reason: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.what = what
+        self.owner = owner
+        self.expression = expression
+        self.driver = driver
+        self.device = device
+        self.reason = reason
+
+
+class NodeError(AllocationError):
+    """The attempt ends for this node; another node may still do."""
+
+
+class SnapshotError(DrallocError):
+    """A live cluster cannot be read."""
+
+
+class ApplyError(DrallocError):
+    """An answer cannot be written to a live cluster: an earlier run did not end, nothing fences, ..."""
+
+
+class RedactionError(DrallocError):
+    """A name would be left in redacted objects."""
+
+
+class ModelError(DrallocError):
+    """The exact model cannot be built or solved."""
+
+
+class CheckError(DrallocError):
+    """An answer broke a rule of the problem it answers. Always a defect of dralloc, never of the input."""

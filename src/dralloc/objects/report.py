@@ -1,0 +1,168 @@
+"""Tables and lines that people read, on a terminal or as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import Final, Literal
+
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from dralloc.objects.quantity import Format, Quantity
+
+__all__ = [
+    "NARROWEST",
+    "WIDTH",
+    "Line",
+    "Part",
+    "Table",
+    "amount",
+    "as_text",
+    "counted",
+    "counts_amounts",
+    "duration",
+    "folded",
+    "listed",
+    "one_line",
+    "percent",
+    "show",
+    "tier_text",
+    "timing_line",
+    "visible",
+]
+
+NARROWEST: Final = 40
+"""Columns below which tables lose columns."""
+
+WIDTH: Final = 120
+"""Columns of text that is written where nobody says how wide it may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A titled table. Columns whose name starts with ``>`` are aligned to the right."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of text; ``style`` is a rich style for terminals."""
+
+    text: str
+    style: str = ""
+
+
+Part = Table | Line
+"""What a report consists of."""
+
+
+def show(console: Console, parts: Iterable[Part]) -> None:
+    """Print the parts as wide as the console, with an empty line before every table; nothing in them is a command."""
+    for part in parts:
+        if isinstance(part, Line):
+            above = "\n" if part.text.startswith("\n") else ""
+            console.print(
+                Text(above + one_line(part.text.removeprefix("\n")), part.style)
+            )
+        elif part.rows:
+            console.print()
+            console.print(_rich(part))
+
+
+def visible(text: str) -> str:
+    """The text with what a terminal would obey, or not show, as escapes: all but line breaks and what is printable."""
+    return "".join(
+        one
+        if one.isprintable() or one == "\n"
+        else one.encode("unicode_escape").decode("ascii")
+        for one in text
+    )
+
+
+def one_line(text: str) -> str:
+    """The same without line breaks."""
+    return text if text.isprintable() else visible(text).replace("\n", "\\n")
+
+
+def _rich(table: Table) -> RichTable:
+    title = Text(one_line(table.title), "bold") if table.title else None
+    rich = RichTable(title=title, title_justify="left", header_style="bold", box=None)
+    for column in table.columns:
+        justify: Literal["left", "right"] = (
+            "right" if column.startswith(">") else "left"
+        )
+        rich.add_column(
+            Text(one_line(column.removeprefix(">"))), justify=justify, overflow="fold"
+        )
+    for row in table.rows:
+        rich.add_row(*(Text(visible(cell)) for cell in row))
+    return rich
+
+
+def as_text(parts: Iterable[Part], width: int = WIDTH) -> str:
+    """The parts as plain text."""
+    out = StringIO()
+    show(Console(file=out, width=width, no_color=True, highlight=False), parts)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def percent(share: float | None) -> str:
+    """A share as a percentage with one digit; an empty string for None."""
+    return "" if share is None else f"{100 * share:.1f}%"
+
+
+def counted(number: int, one: str, several: str = "") -> str:
+    """A number of things: ``1 device``, ``2 devices``."""
+    return f"{number} {one if number == 1 else several or one + 's'}"
+
+
+def listed(words: Sequence[str], most: int) -> str:
+    """At most so many of the words, and how many more there are."""
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more
+
+
+def duration(seconds: float) -> str:
+    """Seconds with three digits that matter."""
+    return f"{seconds:.3f} s" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def amount(nanos: int) -> str:
+    """An amount in decimal or binary units, whichever is shorter."""
+    return min(str(Quantity(nanos)), str(Quantity(nanos, Format.BINARY)), key=len)
+
+
+def counts_amounts(tier: str) -> bool:
+    """Whether a tier of the objective sums up amounts, in nanos, as fairness does; the others just count."""
+    return tier.startswith(("fairness-", "amount of "))
+
+
+def tier_text(tier: str, value: int) -> str:
+    """A value or bound of a tier."""
+    return amount(value) if counts_amounts(tier) else str(value)
+
+
+def folded(rows: Sequence[tuple[str, ...]], columns: int) -> list[tuple[str, ...]]:
+    """The rows with their first columns left empty where they repeat the row before."""
+    result: list[tuple[str, ...]] = []
+    for before, row in zip([(), *rows], rows, strict=False):
+        same = 0
+        while same < columns and before[same : same + 1] == row[same : same + 1]:
+            same += 1
+        result.append(("",) * same + row[same:])
+    return result
+
+
+def timing_line(timings: Mapping[str, float]) -> Line:
+    """Seconds by phase in one line, below everything else."""
+    return Line(
+        "\n"
+        + ", ".join(f"{name} {duration(seconds)}" for name, seconds in timings.items()),
+        "dim",
+    )

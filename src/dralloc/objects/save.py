@@ -1,0 +1,94 @@
+"""Writes objects or text to a file: all of it or nothing."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Final
+
+import orjson
+
+from dralloc.objects.dump import dump_yaml
+from dralloc.objects.errors import DrallocError
+
+__all__ = ["save", "write_objects", "write_text"]
+
+_JSON: Final = (".json", ".json.gz")
+_HEAD: Final = b'{"apiVersion":"v1","kind":"List","items":['
+
+
+def save(objects: Iterable[Any], path: Path) -> int:
+    """Write objects to a file: as a list in JSON if it is called ``*.json``, otherwise as YAML; with ``.gz`` packed.
+
+    The file appears under its name only once it is complete.
+
+    Returns
+    -------
+    int
+        How many objects were written.
+
+    Raises
+    ------
+    DrallocError
+        The file cannot be written.
+    """
+    with _whole_file(path) as file:
+        if path.suffix != ".gz":
+            return write_objects(objects, file, json=path.name.endswith(_JSON))
+        # No name and no time: the same objects are the same bytes.
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+            return write_objects(objects, packed, json=path.name.endswith(_JSON))
+
+
+def write_objects(
+    objects: Iterable[Any], file: IO[bytes] | gzip.GzipFile, *, json: bool = False
+) -> int:
+    """Write objects as YAML documents or as one list in JSON; returns how many."""
+    count = 0
+    for count, one in enumerate(objects, 1):
+        if json:
+            file.write((b",\n" if count > 1 else _HEAD + b"\n") + orjson.dumps(one))
+        else:
+            file.write(dump_yaml([one]).encode())
+    if json:
+        file.write(b"\n]}\n" if count else _HEAD + b"]}\n")
+    return count
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write a text to a file, which appears under its name only once it is complete.
+
+    Raises
+    ------
+    DrallocError
+        The file cannot be written.
+    """
+    with _whole_file(path) as file:
+        file.write(text.encode())
+
+
+@contextmanager
+def _whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the place of `path` at the end, unless something goes wrong; then it says what."""
+    try:
+        place = path.resolve()
+        if place.exists() and not place.is_file():  # a pipe or a device
+            with place.open("wb") as file:
+                yield file
+            return
+        partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
+        try:
+            with partial.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(place)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise DrallocError(
+            f"{path}: cannot be written: {error.strerror or error}"
+        ) from None

@@ -1,0 +1,213 @@
+"""An answer to a `Problem`: who goes where and gets what. No solver types in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from dralloc.objects.brief import Brief
+from dralloc.objects.errors import AllocationError
+from dralloc.objects.names import ClaimKey
+from dralloc.problem import Alternative, Charge, Claim, Problem
+from dralloc.problem.holdings import Holding
+
+__all__ = [
+    "Grant",
+    "Placement",
+    "Progress",
+    "Solution",
+    "Status",
+    "Tier",
+    "charged_grants",
+    "devices_only",
+    "grants_of",
+    "holdings_of",
+    "relative_gap",
+    "served_by",
+    "with_node_grants",
+]
+
+
+class Grant(NamedTuple):
+    """One device for one request of a claim: indices of the request in the claim, the alternative in it, the device."""
+
+    request: int
+    alternative: int
+    device: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A demand on a node.
+
+    ``grants`` has one tuple per claim of the demand, in the order of the results. It is empty for a claim that is
+    granted in another placement, because several pods use it.
+    """
+
+    demand: int
+    node: int
+    grants: tuple[tuple[Grant, ...], ...]
+
+
+def grants_of(
+    problem: Problem, placements: Iterable[Placement]
+) -> Iterator[tuple[Claim, Alternative, Grant]]:
+    """Every granted device with its claim and the alternative that it serves, in order."""
+    for placement in placements:
+        yield from served_by(problem.demands[placement.demand].claims, placement.grants)
+
+
+def served_by(
+    claims: Iterable[Claim], granted: Iterable[Iterable[Grant]]
+) -> Iterator[tuple[Claim, Alternative, Grant]]:
+    """The same for claims, and what each of them gets."""
+    for claim, grants in zip(claims, granted, strict=True):
+        for grant in grants:
+            yield (
+                claim,
+                claim.requests[grant.request].alternatives[grant.alternative],
+                grant,
+            )
+
+
+def charged_grants(
+    problem: Problem, placements: Iterable[Placement]
+) -> Iterator[tuple[Claim, int, Charge]]:
+    """Every grant that takes something, with its claim, the device and the charge. Admin access does not (KEP-5018)."""
+    for claim, alternative, grant in grants_of(problem, placements):
+        if not alternative.admin:
+            yield (
+                claim,
+                grant.device,
+                problem.eligibility.charge(alternative.index, grant.device) or Charge(),
+            )
+
+
+def holdings_of(problem: Problem, placement: Placement) -> Iterator[Holding]:
+    """What a placement's claims hold."""
+    for claim, number, charge in charged_grants(problem, (placement,)):
+        device = problem.devices[number]
+        yield Holding(claim.key, device.slot, device.shareable, charge)
+
+
+def devices_only(
+    problem: Problem, placements: Iterable[Placement]
+) -> Iterator[Placement]:
+    """The placements without synthetic claims, for the problem without them."""
+    for placement in placements:
+        pairs = zip(
+            problem.demands[placement.demand].claims, placement.grants, strict=True
+        )
+        yield Placement(
+            placement.demand,
+            placement.node,
+            tuple([grants for claim, grants in pairs if not claim.is_synthetic]),
+        )
+
+
+def with_node_grants(
+    problem: Problem, placements: Iterable[Placement]
+) -> Iterator[Placement]:
+    """The placements with synthetic claims, for the problem with them: the inverse of `devices_only`."""
+    for placement in placements:
+        given = iter(placement.grants)
+        grants = (
+            (Grant(0, 0, problem.nodes[placement.node].pools[-1].devices[0]),)
+            if claim.is_synthetic
+            else next(given)
+            for claim in problem.demands[placement.demand].claims
+        )
+        yield replace(placement, grants=tuple(grants))
+
+
+class Status(StrEnum):
+    """What is known about an answer.
+
+    ``FEASIBLE``: it keeps every rule; nothing is known about better ones (first fit, or a solve that ran out of time).
+    ``OPTIMAL``: there is no better one, in any tier of the objective.
+    """
+
+    FEASIBLE = "FEASIBLE"
+    OPTIMAL = "OPTIMAL"
+
+
+def relative_gap(value: int, bound: int) -> float:
+    """The distance of a value to its bound, relative to the value; 0 if they meet, 1 if nothing was reached."""
+    distance = abs(bound - value)
+    return distance / abs(value) if distance and value else float(bool(distance))
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a solve is: the tier that is being solved, its value and bound over the whole problem, seconds so far."""
+
+    phase: str
+    best: int
+    bound: int
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """Distance of the best to its bound relative to the best."""
+        return relative_gap(self.best, self.bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """One tier of the lexicographic objective: its value, and the proven limit of what any answer can reach.
+
+    ``sense`` is 1 if more is better and -1 if less is better. Exact integers. ``why`` says why it is not proven.
+    """
+
+    name: str
+    value: int
+    bound: int
+    sense: int = 1
+    why: str = ""
+
+    @property
+    def gap(self) -> float:
+        """Distance to the bound relative to the value; 0 when the tier is proven."""
+        return relative_gap(self.value, self.bound)
+
+    @property
+    def proven(self) -> bool:
+        """Whether no answer is better in this tier (given the tiers before it)."""
+        return self.value == self.bound
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Solution(Brief):
+    """The placed demands, in the order of the problem's demands.
+
+    Parameters
+    ----------
+    placements
+        One per placed demand.
+    status
+        What is known about the answer.
+    tiers
+        The objective, most important first; empty for first fit, which has none.
+    errors
+        Why an attempt ended with an error, by demand (first fit).
+    warnings
+        What the user should know, e.g. devices left out because a selector failed on them (optimal).
+    timings
+        Seconds by phase.
+    steps
+        Effort of the last demand's search in steps of upstream's (first fit).
+    bindings
+        All pods that got a node, with its name, in the order in which they did, those included that ask for no devices
+        (scheduler).
+    """
+
+    placements: tuple[Placement, ...]
+    status: Status = Status.FEASIBLE
+    tiers: tuple[Tier, ...] = ()
+    errors: dict[int, AllocationError] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    timings: dict[str, float] = field(default_factory=dict)
+    steps: int = 0
+    bindings: tuple[tuple[ClaimKey, str], ...] = ()

@@ -1,0 +1,446 @@
+"""The answers to one problem, side by side, and what each pair of them differs in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+from typing import Final
+
+from dralloc.objects.answer import Documented
+from dralloc.objects.choices import Mode, ObjectiveWord
+from dralloc.objects.errors import Finding
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.report import Line, Part, Table, amount, percent, timing_line
+from dralloc.problem.grouping import grouped
+from dralloc.show.plan import Plan
+from dralloc.show.plan_document import ComparisonDocument
+from dralloc.show.provisional import unmodelled_table, unread
+from dralloc.show.question import WHO, asked, empty_remark, kinds_asked, unasked_table
+
+__all__ = ["ANSWERS", "Comparison", "Difference", "Scheduled"]
+
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """What kube-scheduler places: one plan for each seed, which stands for an order of nodes and pods."""
+
+    plans: tuple[Plan, ...]
+    seeds: tuple[int, ...]
+
+    @property
+    def placed(self) -> tuple[int, ...]:
+        """How much each plan places, in the order of the seeds."""
+        return tuple(len(plan.solution.placements) for plan in self.plans)
+
+    @cached_property
+    def _median_number(self) -> int:
+        """Which plan it is that places as much as half of them: the first of those that place as much."""
+        by_placed = sorted(range(len(self.plans)), key=self.placed.__getitem__)
+        return by_placed[(len(by_placed) - 1) // 2]
+
+    @property
+    def median(self) -> Plan:
+        """A plan that places as much as half of them: the one that is shown, and that others are held against."""
+        return self.plans[self._median_number]
+
+    @property
+    def median_seed(self) -> int:
+        """The seed of that plan: ``dralloc allocate --mode scheduler --seed`` gives it again."""
+        return self.seeds[self._median_number]
+
+    @property
+    def words(self) -> str:
+        """The median with the range."""
+        least, most = min(self.placed), max(self.placed)
+        seeds = f" over {len(self.plans)} seeds" if len(self.plans) > 1 else ""
+        between = f" ({least} to {most}{seeds})" if least < most else ""
+        return f"{len(self.median.solution.placements)}{between}"
+
+
+ANSWERS: Final = {
+    Mode.SCHEDULER: "kube-scheduler",
+    Mode.FIRST_FIT: "first fit",
+    Mode.OPTIMAL: "the optimum",
+}
+"""The words for the answer in a mode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What one answer places and another does not, in order.
+
+    Parameters
+    ----------
+    placed_by, not_by
+        The modes of the two answers.
+    demands
+        The pods, and claims that no pod uses, that the first places and the second does not.
+    seed
+        The seed of kube-scheduler's answer, if that is one of the two.
+    of_all
+        Whether the two are all that is compared, so that "only" is true.
+    """
+
+    placed_by: Mode
+    not_by: Mode
+    demands: tuple[ClaimKey, ...]
+    seed: int | None
+    of_all: bool
+
+    @property
+    def title(self) -> str:
+        """The statement that its demands make true."""
+        if self.of_all:
+            return f"Only {self.words(self.placed_by)} places"
+        statement = (
+            f"{self.words(self.placed_by)} places, {self.words(self.not_by)} does not"
+        )
+        return (
+            statement
+            if self.placed_by is Mode.SCHEDULER
+            else statement[0].upper() + statement[1:]
+        )
+
+    @property
+    def heading(self) -> str:
+        """The same as the heading of a picture or section."""
+        if self.of_all:
+            return f"What only {self.words(self.placed_by)} places"
+        return f"What {self.words(self.placed_by)} places and {self.words(self.not_by)} does not"
+
+    def words(self, mode: Mode) -> str:
+        """One of its answers, kube-scheduler's with the seed."""
+        return (
+            f"{ANSWERS[mode]} (seed {self.seed})"
+            if mode is Mode.SCHEDULER
+            else ANSWERS[mode]
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(Documented):
+    """The answers to one problem. ``print(comparison)`` is a readable report.
+
+    ``scheduler``: what kube-scheduler places beside them, if that was asked.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> found = dralloc.compare(dralloc.example())
+    >>> [str(key) for key in found.only_optimal]
+    ['default/large']
+    """
+
+    document = ComparisonDocument
+
+    first_fit: Plan
+    optimal: Plan
+    timings: Mapping[str, float]
+    scheduler: Scheduled | None = None
+
+    @cached_property
+    def only_optimal(self) -> tuple[ClaimKey, ...]:
+        """What the optimum places and first fit does not, in order."""
+        return _only_in(self.optimal, self.first_fit)
+
+    @cached_property
+    def only_first_fit(self) -> tuple[ClaimKey, ...]:
+        """What first fit places and the optimum does not, in order: given up for something worth more."""
+        return _only_in(self.first_fit, self.optimal)
+
+    @cached_property
+    def only_scheduler(self) -> tuple[ClaimKey, ...]:
+        """What kube-scheduler places and the optimum does not, in order; nothing if it was not asked."""
+        return (
+            ()
+            if self.scheduler is None
+            else _only_in(self.scheduler.median, self.optimal)
+        )
+
+    @cached_property
+    def baseline(self) -> Plan:
+        """The answer that the optimum's gain is shown against: kube-scheduler's if it was asked, else first fit's."""
+        return self.first_fit if self.scheduler is None else self.scheduler.median
+
+    @cached_property
+    def differences(self) -> tuple[Difference, ...]:
+        """What the optimum places and another answer does not, then the reverse. The first pair is the baseline's."""
+        others = [plan for plan in self.answers.values() if plan is not self.optimal]
+        pairs = [
+            pair
+            for other in others
+            for pair in ((self.optimal, other), (other, self.optimal))
+        ]
+        return tuple(
+            self._difference(plan, other, of_all=len(others) == 1)
+            for plan, other in pairs
+        )
+
+    def _difference(self, plan: Plan, other: Plan, *, of_all: bool) -> Difference:
+        asks_scheduler = Mode.SCHEDULER in (plan.mode, other.mode)
+        seed = self.scheduler.median_seed if self.scheduler and asks_scheduler else None
+        return Difference(plan.rules, other.rules, _only_in(plan, other), seed, of_all)
+
+    @cached_property
+    def neither(self) -> tuple[ClaimKey, ...]:
+        """What no answer places, in order."""
+        missing = [
+            {demand.key for demand in plan.unplaced} for plan in self.answers.values()
+        ]
+        by_none = set.intersection(*missing)
+        return tuple(
+            demand.key for demand in self.optimal.unplaced if demand.key in by_none
+        )
+
+    @property
+    def gain(self) -> Difference:
+        """What the optimum places and the baseline does not."""
+        return self.differences[0]
+
+    @property
+    def headline(self) -> str:
+        """All answers in one line."""
+        first, best = (
+            len(plan.solution.placements) for plan in (self.first_fit, self.optimal)
+        )
+        if not self.optimal.demands:
+            return self.optimal.verdict
+        what = asked(self.optimal.compiled)
+        scheduler = (
+            f"kube-scheduler places {self.scheduler.words}, first fit"
+            if self.scheduler
+            else "first fit places"
+        )
+        return (
+            f"{what}: {scheduler} {first}, the optimum {best} ({self.optimal.verdict})"
+        )
+
+    @property
+    def answers(self) -> dict[str, Plan]:
+        """All answers by their titles: the scheduler's, if it was asked, first fit's and the optimum."""
+        scheduler = {"scheduler": self.scheduler.median} if self.scheduler else {}
+        return {**scheduler, "first fit": self.first_fit, "optimum": self.optimal}
+
+    def parts(self) -> list[Part]:
+        """The comparison as tables and lines."""
+        plans = list(self.answers.values())
+        titles = [f">{title}" for title in self.answers]
+        found: list[Part] = [
+            Line(self.headline, "bold"),
+            Table(
+                "All answers" if self.scheduler else "Both answers",
+                ("", *titles),
+                _figures(plans) if self.optimal.demands else [],
+            ),
+            Table(
+                "Utilisation", ("what", ">of", ">before", *titles), _utilisation(plans)
+            ),
+            Table(
+                "Namespaces",
+                ("namespace", "what", ">before", *titles, ">cap"),
+                _spending(plans),
+            ),
+            *self.gains_and_losses(),
+            Table(
+                "None of them places" if self.scheduler else "Neither places",
+                (WHO, "reason"),
+                list(self._losses()),
+            ),
+            unasked_table(self.optimal.compiled),
+            unmodelled_table(self._unmodelled),
+        ]
+        found += (Line(text, "yellow") for text in self.exceeded())
+        found.append(timing_line(self.timings))
+        return found
+
+    def gains_and_losses(self) -> Iterator[Table]:
+        """A table of each difference, with devices where the optimum grants them."""
+        for difference in self.differences:
+            if difference.placed_by is Mode.OPTIMAL:
+                yield Table(
+                    difference.title,
+                    (WHO, "asks for", "node", "devices"),
+                    self._granted(difference.demands),
+                )
+            else:
+                yield Table(
+                    difference.title, (WHO, "asks for"), self._sized(difference.demands)
+                )
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Remarks about the input, and what of it some of the answers do not model."""
+        return (
+            *self.optimal.compiled.findings,
+            *unread(self._unmodelled),
+            *empty_remark(self.optimal.compiled),
+        )
+
+    @property
+    def _unmodelled(self) -> tuple[Finding, ...]:
+        return self.optimal.compiled.unmodelled(
+            {plan.rules for plan in self.answers.values()}
+        )
+
+    def exceeded(self) -> Iterator[str]:
+        """The caps that first fit and kube-scheduler, which do not look at them, exceed."""
+        others = [plan for plan in self.answers.values() if plan is not self.optimal]
+        exceeding = [
+            (ANSWERS[plan.rules], row)
+            for plan in others
+            for row in plan.metrics.spending
+            if row.exceeded
+        ]
+        for answer, row in exceeding:
+            if row.most is not None:
+                uses = f"{row.namespace} uses {amount(row.used)} of {row.resource}, allowed are {amount(row.most)}"
+                yield f"{answer} exceeds a cap: {uses}"
+
+    def _sized(self, keys: Sequence[ClaimKey]) -> list[tuple[str, str]]:
+        return [(str(key), self._sizes[key]) for key in keys]
+
+    @cached_property
+    def _sizes(self) -> Mapping[ClaimKey, str]:
+        """What each demand asks for, in words."""
+        values = {
+            name: each
+            for name, each in self.optimal.compiled.worth.values.items()
+            if name != ObjectiveWord.PODS
+        }
+        return {
+            demand.key: ", ".join(
+                _counted(name, each[number]) for name, each in values.items()
+            )
+            for number, demand in enumerate(self.optimal.demands)
+        }
+
+    def _granted(self, keys: Sequence[ClaimKey]) -> list[tuple[str, str, str, str]]:
+        """What the optimum gives to demands."""
+        best, wanted = self.optimal, set(keys)
+        grants = (
+            (best.demands[placement.demand].key, placement, grant)
+            for placement, _, grant in best.grants()
+        )
+        devices = grouped(
+            (
+                (key, best.node_of(placement)),
+                best.compiled.problem.devices[grant.device].id.device,
+            )
+            for key, placement, grant in grants
+            if key in wanted
+        )
+        return [
+            (str(key), self._sizes[key], node, ", ".join(names))
+            for (key, node), names in devices.items()
+        ]
+
+    def _losses(self) -> Iterator[tuple[str, str]]:
+        """The first of what no answer places, and why; the optimum's reason where it is another one."""
+        first, best = self.first_fit.reasons, self.optimal.reasons
+        for key in self.neither[:_SHOWN]:
+            beside = "" if first[key] == best[key] else f"; the optimum: {best[key]}"
+            yield str(key), f"{first[key]}{beside}"
+        if len(self.neither) > _SHOWN:
+            yield f"and {len(self.neither) - _SHOWN} more", ""
+
+
+def _only_in(plan: Plan, other: Plan) -> tuple[ClaimKey, ...]:
+    """What one plan places and another does not, in order."""
+    missing = {one.key for one in plan.unplaced}
+    return tuple(one.key for one in other.unplaced if one.key not in missing)
+
+
+def _figures(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
+    ranks = list(zip_longest(*(plan.metrics.ranks for plan in plans), fillvalue=0))
+    rows: list[tuple[object, ...]] = [
+        (
+            f"{kinds_asked(plans[0].compiled)} placed",
+            *(f"{plan.metrics.placed} of {len(plan.demands)}" for plan in plans),
+        ),
+        *_objectives(plans),
+        ("devices used", *(plan.metrics.devices for plan in plans)),
+        ("nodes used", *(plan.metrics.nodes for plan in plans)),
+    ]
+    if len(ranks) > 1:
+        rows += (
+            (f"requests with alternative {rank}", *counts)
+            for rank, counts in enumerate(ranks, 1)
+        )
+    rows.append(("status", *(plan.status_text for plan in plans)))
+    if not plans[0].compiled.worth.levels:
+        rows.append(("bound", *(plan.bound for plan in plans)))
+    rows.append(("gap", *(percent(plan.gap) for plan in plans)))
+    return [tuple("" if value is None else str(value) for value in row) for row in rows]
+
+
+def _objectives(plans: Sequence[Plan]) -> Iterator[tuple[str, ...]]:
+    """What each answer reaches of every objective, by priority if there are several."""
+    worth, demands = plans[0].compiled.worth, plans[0].demands
+    if not worth.levels:
+        yield "weight placed", *(str(plan.metrics.weight) for plan in plans)
+    priorities = sorted({demand.priority for demand in demands}, reverse=True)
+    for name, values in worth.values.items():
+        for priority in priorities:
+            at = [
+                value if one.priority == priority else 0
+                for one, value in zip(demands, values, strict=True)
+            ]
+            reached = (
+                sum(at[placement.demand] for placement in plan.solution.placements)
+                for plan in plans
+            )
+            title = "devices asked for" if name == ObjectiveWord.DEVICES else name
+            if len(priorities) > 1 or name != ObjectiveWord.PODS:
+                where = f" at priority {priority}" if len(priorities) > 1 else ""
+                yield (
+                    f"{title}{where}",
+                    *(
+                        f"{_text(name, each)} of {_text(name, sum(at))}"
+                        for each in reached
+                    ),
+                )
+
+
+def _text(objective: str, value: int) -> str:
+    return str(value) if objective in tuple(ObjectiveWord) else amount(value)
+
+
+def _counted(objective: str, value: int) -> str:
+    """What one demand counts."""
+    if objective == ObjectiveWord.VALUE:
+        return f"value {value}"
+    name = objective.removesuffix("s") if value == 1 else objective
+    return f"{_text(objective, value)} {name}"
+
+
+def _utilisation(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
+    return [
+        (
+            row.title,
+            amount(row.total),
+            percent(row.share_before),
+            *(percent(one.share) for one in (row, *others)),
+        )
+        for row, *others in zip(
+            *(plan.metrics.utilisation for plan in plans), strict=True
+        )
+        if row.total
+    ]
+
+
+def _spending(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
+    rows = zip(*(plan.metrics.spending for plan in plans), strict=True)
+    return [
+        (
+            answers[0].namespace,
+            answers[0].resource,
+            amount(answers[0].before),
+            *(amount(answer.used) for answer in answers),
+            "" if answers[0].most is None else amount(answers[0].most),
+        )
+        for answers in rows
+    ]

@@ -1,0 +1,174 @@
+"""What an answer uses of what there is: devices, nodes, counters, capacities, ranks of alternatives."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from operator import add
+
+from dralloc.objects.brief import Brief
+from dralloc.problem import Problem
+from dralloc.problem.ledger import Ledger
+from dralloc.problem.solution import Solution, charged_grants, grants_of
+from dralloc.problem.spending import spent
+
+__all__ = ["Metrics", "Spending", "Utilisation", "measure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What a namespace uses of something that is capped or to be shared fairly; amounts in nanos.
+
+    ``most`` is the cap, None if there is none; ``before`` is what claims held before anything was placed.
+    """
+
+    namespace: str
+    resource: str
+    total: int
+    before: int
+    used: int
+    most: int | None = None
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether it is more than the cap allows."""
+        return self.most is not None and self.used > self.most
+
+
+@dataclass(frozen=True, slots=True)
+class Utilisation:
+    """How much is in use of all counters, or of all capacities, of one name that a driver publishes.
+
+    Amounts are in nanos; ``before`` is what claims held before anything was placed.
+    """
+
+    kind: str
+    driver: str
+    name: str
+    total: int
+    before: int
+    used: int
+
+    @property
+    def title(self) -> str:
+        """What it is, as tables show it."""
+        return f"{self.kind} {self.name} ({self.driver})"
+
+    @property
+    def share_before(self) -> float:
+        """The part that was in use before."""
+        return self.before / self.total if self.total else 0.0
+
+    @property
+    def share(self) -> float:
+        """The part that is in use, 0 to 1; 0 if there is nothing of it."""
+        return self.used / self.total if self.total else 0.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Metrics(Brief):
+    """Figures of one answer.
+
+    Parameters
+    ----------
+    placed, weight
+        Placed demands, and the sum of their weights.
+    devices
+        Devices that at least one new allocation uses, without admin access.
+    nodes
+        Nodes with at least one placed demand.
+    ranks
+        How many requests got their alternative of rank 0, 1, ...
+    utilisation
+        Counters, then capacities of shareable devices, by driver and name.
+    spending
+        What namespaces use, where there are caps or fairness.
+    """
+
+    placed: int
+    weight: int
+    devices: int
+    nodes: int
+    ranks: tuple[int, ...]
+    utilisation: tuple[Utilisation, ...]
+    spending: tuple[Spending, ...] = ()
+
+
+def measure(problem: Problem, solution: Solution) -> Metrics:
+    """Measure an answer of a problem."""
+    placements, ledger = solution.placements, Ledger(problem)
+    rank_of = {
+        (claim.key, grant.request): served.rank
+        for claim, served, grant in grants_of(problem, placements)
+    }
+    ranks, opened = Tally(rank_of.values()), set[int]()
+    for _, number, charge in charged_grants(problem, placements):
+        device = problem.devices[number]
+        ledger.enter(device, charge, share=device.shareable)
+        opened.add(device.slot)
+    return Metrics(
+        placed=len(placements),
+        weight=sum(
+            problem.demands[placement.demand].weight for placement in placements
+        ),
+        devices=len(opened),
+        nodes=len({placement.node for placement in placements}),
+        ranks=tuple(ranks[rank] for rank in range(max(ranks, default=-1) + 1)),
+        utilisation=(
+            *_summed("counter", _counters(ledger)),
+            *_summed("capacity", _capacities(ledger)),
+        ),
+        spending=tuple(
+            Spending(
+                one.namespace,
+                one.resource,
+                one.total,
+                one.used,
+                one.used + taken,
+                one.most,
+            )
+            for one in problem.budgets
+            for taken in [
+                spent(problem, placements, one.resource).get(one.namespace, 0)
+            ]
+        ),
+    )
+
+
+_Amounts = Iterator[tuple[str, str, tuple[int, int, int]]]
+"""Driver and name of something, how much there is of it, and what is in use before and after."""
+
+
+def _summed(kind: str, amounts: _Amounts) -> Iterator[Utilisation]:
+    sums: dict[tuple[str, str], Sequence[int]] = {}
+    for driver, name, each in amounts:
+        sums[driver, name] = tuple(map(add, sums.get((driver, name), (0, 0, 0)), each))
+    for (driver, name), (total, before, after) in sorted(sums.items()):
+        yield Utilisation(kind, driver, name, total, before, after)
+
+
+def _counters(ledger: Ledger) -> _Amounts:
+    for counter, free in zip(ledger.problem.counters, ledger.free, strict=True):
+        yield (
+            counter.id.driver,
+            counter.id.counter,
+            (counter.total, counter.total - counter.free, counter.total - free),
+        )
+
+
+def _capacities(ledger: Ledger) -> _Amounts:
+    problem = ledger.problem
+    for slot, versions in problem.versions.items():
+        device = problem.devices[versions[0]]
+        before, after = (
+            problem.usage.consumed.get(slot, {}),
+            ledger.consumed.get(slot, {}),
+        )
+        for name, capacity in device.capacity.items() if device.shareable else ():
+            if capacity.consumable:
+                yield (
+                    device.id.driver,
+                    name,
+                    (capacity.total, before.get(name, 0), after.get(name, 0)),
+                )

@@ -1,0 +1,55 @@
+"""An answer as a notebook shows it: its tables, bounded in rows, and the pictures of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from dralloc.objects.answer import Answer
+from dralloc.objects.garbage import without_garbage_collection
+from dralloc.show.comparison import Comparison
+from dralloc.show.page.templating import rendered
+from dralloc.show.plan import Plan
+
+if TYPE_CHECKING:
+    from dralloc.show.page.pictures import Picture
+
+__all__ = ["cell"]
+
+_ROWS: Final = 12
+_PARTS: Final = 40
+
+_number = count()
+"""Ids must differ between all pictures of a notebook."""
+
+
+@without_garbage_collection()
+def cell(answer: Answer) -> str:
+    """The answer as HTML that stands among other output, in the reader's colours."""
+    parts = answer.parts()
+    drawn = list(_pictures(answer)) if find_spec("matplotlib") else []
+    shown = {
+        "parts": parts[:_PARTS],
+        "more": max(len(parts) - _PARTS, 0),
+        "most": _ROWS,
+        "pictures": drawn,
+    }
+    return rendered("cell.html", **shown)
+
+
+def _pictures(answer: Answer) -> Iterator[Picture]:
+    from dralloc.show.page import pictures  # noqa: PLC0415 - matplotlib is optional
+
+    if isinstance(answer, Plan) and answer.compiled.problem.devices:
+        yield pictures.map(answer, None, _name("map"), "Devices")
+    if isinstance(answer, Comparison):
+        if answer.optimal.demands:
+            yield pictures.gains(answer, _name("gains"))
+        if any(row.total for row in answer.optimal.metrics.utilisation):
+            yield pictures.utilisation(answer, _name("utilisation"))
+
+
+def _name(what: str) -> str:
+    return f"dralloc-{next(_number)}-{what}"

@@ -1,0 +1,132 @@
+"""The tables that only the page has; all others are those of the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dralloc.objects.report import Table, duration, percent, tier_text
+from dralloc.problem.solution import Tier
+from dralloc.show.comparison import Comparison
+from dralloc.show.plan import Plan
+from dralloc.show.question import WHO
+
+__all__ = ["placements", "tiers", "timings", "titled", "unplaced"]
+
+_TIERS = {
+    "weight": "weight of what is placed, the more the better",
+    "alternatives": "ranks of the picked alternatives, the less the better",
+}
+
+
+def titled(source: Comparison | Plan, title: str, here: str = "") -> Table:
+    """The table of that title in a report for the terminal, with its title here; empty if the report has none."""
+    found = (
+        part
+        for part in source.parts()
+        if isinstance(part, Table) and part.title == title
+    )
+    table = next(found, Table(title, (), ()))
+    return replace(table, title=here or title)
+
+
+def placements(plan: Plan, title: str) -> Table:
+    """Every device that is granted, then those that were allocated before."""
+    now = [
+        (
+            str(plan.demands[placement.demand].key),
+            plan.node_of(placement),
+            claim.key.name,
+            str(claim.requests[grant.request].alternatives[grant.alternative].name),
+            str(plan.compiled.problem.devices[grant.device].id),
+            "now",
+        )
+        for placement, claim, grant in plan.grants()
+    ]
+    before = [
+        (
+            str(claim.key),
+            "",
+            claim.key.name,
+            result.request,
+            str(result.device_id),
+            "before",
+        )
+        for claim in plan.compiled.cluster.claims
+        for result in claim.results
+    ]
+    return Table(
+        title, (WHO, "node", "claim", "request", "device", "allocated"), [*now, *before]
+    )
+
+
+def unplaced(comparison: Comparison) -> Table:
+    """Whatever one of the answers does not place, and why."""
+    plans = list(comparison.answers.values())
+    reasons = [
+        {row[0]: row[1] for row in titled(plan, "Not placed").rows} for plan in plans
+    ]
+    nodes = [
+        {
+            plan.demands[one.demand].key: plan.node_of(one)
+            for one in plan.solution.placements
+        }
+        for plan in plans
+    ]
+    rows = [
+        (
+            str(key),
+            *(
+                why.get(str(key)) or f"placed on {node.get(key, '')}"
+                for why, node in zip(reasons, nodes, strict=True)
+            ),
+        )
+        for key in (demand.key for demand in comparison.optimal.demands)
+        if any(str(key) in why for why in reasons)
+    ]
+    which = "both" if len(plans) == 2 else "more"
+    return Table(
+        f"Not placed by one answer or {which}, with the reason",
+        (WHO, *comparison.answers),
+        rows,
+    )
+
+
+def tiers(plan: Plan) -> Table:
+    """The objective, with what is proven of each tier."""
+    rows = [
+        (
+            tier.name,
+            _counted(tier),
+            tier_text(tier.name, tier.value),
+            tier_text(tier.name, tier.bound),
+            percent(tier.gap),
+            "proven" if tier.proven else f"not proven: {tier.why}",
+        )
+        for tier in plan.tiers
+    ]
+    columns = ("tier", "what it counts", ">value", ">bound", ">gap", "status")
+    return Table("Tiers of the objective, the most important first", columns, rows)
+
+
+def _counted(tier: Tier) -> str:
+    if tier.name.startswith("fairness-"):
+        number = tier.name.rpartition("-")[2]
+        poorest = (
+            "the poorest namespace uses"
+            if number == "1"
+            else f"the {number} poorest namespaces use together"
+        )
+        return f"what {poorest}, the more the better"
+    return _TIERS.get(
+        tier.name, "the more the better" if tier.sense > 0 else "the less the better"
+    )
+
+
+def timings(seconds: Mapping[str, float]) -> Table:
+    """Seconds by phase."""
+    return Table(
+        "Time by phase",
+        ("phase", ">time"),
+        [(name, duration(value)) for name, value in seconds.items()],
+    )

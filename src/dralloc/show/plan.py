@@ -1,0 +1,352 @@
+"""An answer as users hold it: placements, allocations, figures, a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from dralloc.compile.compiler import CompiledCluster
+from dralloc.compile.write import allocated_claims, allocations
+from dralloc.objects.answer import Documented
+from dralloc.objects.api import AllocationResult, ResourceClaim
+from dralloc.objects.choices import Mode
+from dralloc.objects.errors import Finding
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.report import (
+    Line,
+    Part,
+    Table,
+    amount,
+    folded,
+    percent,
+    timing_line,
+)
+from dralloc.problem import Claim, Demand
+from dralloc.problem.solution import Grant, Placement, Solution, Status, Tier
+from dralloc.show.metrics import Metrics, Spending, measure
+from dralloc.show.plan_document import PlanDocument
+from dralloc.show.provisional import reach, unmodelled_table, unread
+from dralloc.show.question import WHO, NotAsked, empty_remark, unasked, unasked_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Placed", "Plan", "Unplaced"]
+
+
+class Placed(NamedTuple):
+    """A demand with its node, and what each of its claims gets there."""
+
+    demand: ClaimKey
+    node: str
+    claims: Mapping[ClaimKey, AllocationResult]
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """A pod, or a claim that no pod uses, that got nothing: its claims, and the error if there was one.
+
+    ``gang`` is the gang that it could only be placed with and that is not admitted, ``capped`` whether its namespace
+    has a cap that counts.
+    """
+
+    key: ClaimKey
+    claims: tuple[ClaimKey, ...]
+    error: str = ""
+    gang: str = ""
+    capped: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+        within = " within the cap of its namespace" if self.capped else ""
+        fits = (
+            f"gang {self.gang} does not fit as a whole"
+            if self.gang
+            else "fits on no node"
+        )
+        return self.error or f"{fits}{within}"
+
+
+@dataclass(frozen=True, repr=False)
+class Plan(Documented):
+    """A checked answer. ``print(plan)`` is a readable report.
+
+    Parameters
+    ----------
+    mode
+        How it was found: a `Mode`, or the name of a policy.
+    compiled
+        The problem that it answers, and the objects behind it.
+    solution
+        The answer in the problem's numbers.
+    timings
+        Seconds by phase.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> plan = dralloc.allocate(dralloc.example())
+    >>> plan
+    <Plan: optimal: 2 of 2 placed, proven optimal>
+    >>> {str(claim): allocation.devices.results[0].device for claim, allocation in plan.allocations.items()}
+    {'default/any': 'small', 'default/large': 'large'}
+    """
+
+    document = PlanDocument
+
+    mode: Mode | str
+    compiled: CompiledCluster
+    solution: Solution
+    timings: Mapping[str, float]
+
+    @property
+    def rules(self) -> Mode:
+        """The mode whose rules the answer keeps: policies keep those of first fit."""
+        return self.mode if isinstance(self.mode, Mode) else Mode.FIRST_FIT
+
+    @cached_property
+    def allocations(self) -> Mapping[ClaimKey, AllocationResult]:
+        """What each placed claim gets, as its ``status.allocation``."""
+        return allocations(self.compiled, self.solution)
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """Figures of the answer."""
+        return measure(self.compiled.problem, self.solution)
+
+    @property
+    def claims(self) -> Iterator[ResourceClaim]:
+        """The placed claims with their new status, as the API server would store them."""
+        return allocated_claims(self.compiled, self.solution)
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        """What was to be placed, in order: pods with their claims, and claims that no pod uses."""
+        return self.compiled.problem.demands
+
+    @property
+    def placed(self) -> Iterator[Placed]:
+        """The demands that got everything, in order."""
+        for placement in self.solution.placements:
+            demand = self.demands[placement.demand]
+            claims = {claim.key: self.allocations[claim.key] for claim in demand.claims}
+            yield Placed(demand.key, self.node_of(placement), claims)
+
+    @property
+    def not_asked(self) -> tuple[NotAsked, ...]:
+        """The pods of the input that are not to be placed, by reason."""
+        return tuple(unasked(self.compiled))
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Remarks about the input, what of it is not modelled, and whether it asked for anything at all."""
+        return (
+            *self.compiled.findings,
+            *unread(self.unmodelled),
+            *empty_remark(self.compiled),
+        )
+
+    @property
+    def unmodelled(self) -> tuple[Finding, ...]:
+        """What objects of the input say that could change the answer, and does not (`dralloc.compile.modelled`)."""
+        return self.compiled.unmodelled({self.rules})
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is to be known, e.g. devices that are left out because a selector fails on them."""
+        return self.solution.warnings
+
+    @cached_property
+    def unplaced(self) -> tuple[Unplaced, ...]:
+        """The pods and claims that got nothing, in order."""
+        placed = {placement.demand for placement in self.solution.placements}
+        budgets = self.compiled.problem.budgets if self.mode is Mode.OPTIMAL else ()
+        capped = {budget.namespace for budget in budgets if budget.most is not None}
+        admitted = {self.demands[number].gang for number in placed}
+        return tuple(
+            Unplaced(
+                key=demand.key,
+                claims=tuple(claim.key for claim in demand.claims),
+                error=str(self.solution.errors.get(number, "")),
+                gang="" if demand.gang in admitted else demand.gang,
+                capped=demand.key.namespace in capped,
+            )
+            for number, demand in enumerate(self.demands)
+            if number not in placed
+        )
+
+    @property
+    def reasons(self) -> Mapping[ClaimKey, str]:
+        """Why each of them got nothing, in words."""
+        nodes = self.compiled.problem.nodes
+        return {
+            one.key: one.reason if nodes else "there are no nodes"
+            for one in self.unplaced
+        }
+
+    @property
+    def status(self) -> Status:
+        """What is known about the answer."""
+        return self.solution.status
+
+    @property
+    def tiers(self) -> tuple[Tier, ...]:
+        """The objective, most important tier first; empty for first fit. With several priorities, one tier for each."""
+        return self.solution.tiers
+
+    @property
+    def objective(self) -> int:
+        """The sum of the weights of the placed demands, of which one is worth more than all of lower priorities."""
+        return self.metrics.weight
+
+    @property
+    def bound(self) -> int | None:
+        """The proven limit of this sum; None for first fit, which proves nothing."""
+        return self.compiled.worth.bound(self.tiers) if self.tiers else None
+
+    @property
+    def gap(self) -> float | None:
+        """The gap of the first tier that is not proven, 0 if all are proven; None for first fit."""
+        return next(
+            (tier.gap for tier in self.tiers if not tier.proven),
+            0.0 if self.tiers else None,
+        )
+
+    @property
+    def verdict(self) -> str:
+        """The status in words."""
+        if not self.demands:
+            return "nothing to place"
+        if self.mode is not Mode.OPTIMAL:
+            return "nothing proven"
+        if self.status is Status.OPTIMAL:
+            return f"proven optimal{self._reach}"
+        levels = [tier for tier in self.tiers if "@" in tier.name and not tier.proven]
+        bound = (
+            f"{levels[0].name} at most {levels[0].bound}"
+            if levels
+            else f"bound {self.bound}"
+        )
+        return f"not proven: {bound}, gap {percent(self.gap)}{self._reach}"
+
+    @property
+    def status_text(self) -> str:
+        """The status, with the rules that it is true for if these are not all."""
+        return f"{self.status.value}{self._reach}"
+
+    @property
+    def _reach(self) -> str:
+        return reach(self.unmodelled) if self.tiers else ""
+
+    @property
+    def headline(self) -> str:
+        """How much is placed, and what is proven."""
+        placed = (
+            f"{len(self.solution.placements)} of {len(self.demands)} placed, "
+            if self.demands
+            else ""
+        )
+        return f"{self.mode}: {placed}{self.verdict}"
+
+    def node_of(self, placement: Placement) -> str:
+        """Name of the node of a placement."""
+        return self.compiled.problem.nodes[placement.node].name
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per granted device, unplaced claims with empty node and device. Needs pandas (extra ``notebook``)."""
+        from pandas import DataFrame  # noqa: PLC0415 - an optional dependency
+
+        columns = [
+            "demand",
+            "claim",
+            "node",
+            "request",
+            "rank",
+            "driver",
+            "pool",
+            "device",
+        ]
+        return DataFrame(self._rows(), columns=columns)
+
+    def _rows(self) -> Iterator[tuple[str | int | None, ...]]:
+        for placement, claim, grant in self.grants():
+            alternative = claim.requests[grant.request].alternatives[grant.alternative]
+            device = self.compiled.problem.devices[grant.device].id
+            demand = self.demands[placement.demand]
+            start = str(demand.key), str(claim.key), self.node_of(placement)
+            yield (*start, str(alternative.name), alternative.rank, *device)
+        for one in self.unplaced:
+            for key in one.claims:
+                yield str(one.key), str(key), None, None, None, None, None, None
+
+    def grants(self) -> Iterator[tuple[Placement, Claim, Grant]]:
+        """Every granted device with its claim and placement, in order."""
+        for placement in self.solution.placements:
+            claims = self.demands[placement.demand].claims
+            for claim, grants in zip(claims, placement.grants, strict=True):
+                for grant in grants:
+                    yield placement, claim, grant
+
+    def parts(self) -> list[Part]:
+        """The answer as tables and lines."""
+        found: list[Part] = [Line(self.headline, "bold")]
+        placements = [
+            (
+                str(self.demands[placement.demand].key),
+                self.node_of(placement),
+                str(claim.key.name),
+                str(claim.requests[grant.request].alternatives[grant.alternative].name),
+                str(self.compiled.problem.devices[grant.device].id),
+            )
+            for placement, claim, grant in self.grants()
+        ]
+        found.append(
+            Table(
+                "Placed",
+                (WHO, "node", "claim", "request", "device"),
+                folded(placements, 3),
+            )
+        )
+        found.append(
+            Table(
+                "Not placed",
+                (WHO, "reason"),
+                [(str(key), why) for key, why in self.reasons.items()],
+            )
+        )
+        found.append(unasked_table(self.compiled))
+        used = [
+            (row.title, amount(row.used), amount(row.total), percent(row.share))
+            for row in self.metrics.utilisation
+            if row.used
+        ]
+        found.append(Table("In use", ("what", ">used", ">of", ">share"), used))
+        found += spending_parts(self.metrics.spending)
+        found.append(unmodelled_table(self.unmodelled))
+        found.append(timing_line(self.timings))
+        return found
+
+
+def spending_parts(rows: Sequence[Spending]) -> Iterator[Part]:
+    """What namespaces use, and which caps that exceeds."""
+    columns = ("namespace", "what", ">before", ">used", ">cap", ">of")
+    yield Table("Namespaces", columns, [_spending(row) for row in rows])
+    for row in rows:
+        if row.exceeded and row.most is not None:
+            cap = f"{row.namespace}={row.resource}:{amount(row.most)}"
+            yield Line(f"cap {cap} is exceeded: {amount(row.used)} in use", "yellow")
+
+
+def _spending(row: Spending) -> tuple[str, ...]:
+    cap = "" if row.most is None else amount(row.most)
+    return (
+        row.namespace,
+        row.resource,
+        amount(row.before),
+        amount(row.used),
+        cap,
+        amount(row.total),
+    )

@@ -1,0 +1,19 @@
+"""Pictures of answers, with matplotlib (extra ``plot``).
+
+Every function draws onto the axes that it is given, or onto a new figure, and returns the axes. Equal profiles of
+requests have equal colours in all pictures of a cluster. Under a dark matplotlib style the pictures are dark.
+
+>>> from dralloc.show.plot import device_map
+>>> device_map(comparison.optimal, beside=comparison.first_fit)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from dralloc.show.plot.demand_curve import demand_curve
+from dralloc.show.plot.device_map import device_map
+from dralloc.show.plot.gained import gained
+from dralloc.show.plot.progress import progress
+from dralloc.show.plot.ranks import ranks
+from dralloc.show.plot.utilisation import utilisation
+
+__all__ = ["demand_curve", "device_map", "gained", "progress", "ranks", "utilisation"]

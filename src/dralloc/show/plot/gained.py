@@ -1,0 +1,257 @@
+"""What the optimum gains: the demands of each request profile by whether it and the baseline place them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from dralloc.objects.names import ClaimKey
+from dralloc.problem import Demand, Request
+from dralloc.show.comparison import Comparison, Difference
+from dralloc.show.plot.canvas import axes, fitted
+from dralloc.show.plot.palette import Palette, Style, Theme, theme
+from dralloc.show.plot.request_profiles import RequestProfile, RequestProfiles, clean
+from dralloc.show.plot.styling import SMALL, TEXT, bars, name_rows, tidy
+
+__all__ = ["gained"]
+
+_ROW: Final = 24.0
+_MARGINS: Final = 70.0
+_LABEL: Final = 300.0
+_THICKNESS: Final = 0.66
+
+_Missing = tuple[bool, bool]
+"""Whether the baseline does not place a demand, and whether the optimum does not."""
+
+
+class _Segment(NamedTuple):
+    """A part of a bar: whom it counts, what that is called in the legend and in a description, how it is outlined."""
+
+    missing: _Missing
+    label: str
+    words: str
+    line: Literal["-", "--", ":"]
+    width: float
+    sign: str = ""
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether the optimum places them."""
+        return not self.missing[1]
+
+    def edge(self, colours: Theme) -> str:
+        """The colour of its outline: strong where only one of the two answers places them."""
+        return colours.ink if self.sign else colours.muted
+
+
+_ONLY_OPTIMUM: Final = (True, False)
+
+
+def _segments(gain: Difference) -> tuple[_Segment, ...]:
+    """The parts of a bar. "Only" is said where no third answer was asked."""
+    best, baseline = gain.words(gain.placed_by), gain.words(gain.not_by)
+    star, circle = "\N{BLACK STAR}", "\N{WHITE CIRCLE}"
+    gains, gains_words = f"only {best}", f"only by {best}"
+    losses, losses_words = f"only {baseline}", f"only by {baseline}"
+    if not gain.of_all:
+        gains, gains_words = (
+            f"{best}, not {baseline}",
+            f"by {best} and not by {baseline}",
+        )
+        losses, losses_words = (
+            f"{baseline}, not {best}",
+            f"by {baseline} and not by {best}",
+        )
+    return (
+        _Segment((False, False), "both place it", "placed by both", "-", 0.7),
+        _Segment(_ONLY_OPTIMUM, f"{gains} ({star})", gains_words, "-", 2.0, sign=star),
+        _Segment(
+            (False, True), f"{losses} ({circle})", losses_words, ":", 2.0, sign=circle
+        ),
+        _Segment((True, True), "not placed", "not placed", "--", 0.9),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Gain:
+    """The demands that want the same: what, the profile of their first request, and how many by who misses them."""
+
+    wants: str
+    profile: RequestProfile
+    counts: Counter[_Missing]
+
+    def told(self, segments: Sequence[_Segment]) -> str:
+        """How many there are of each part of its bar, in words."""
+        counts = ((self.counts[part.missing], part.words) for part in segments)
+        return f"{self.wants}: " + ", ".join(
+            f"{count} {words}" for count, words in counts if count
+        )
+
+
+def gained(
+    comparison: Comparison,
+    ax: Axes | None = None,
+    *,
+    most: int = 16,
+    title: str | None = None,
+) -> Axes:
+    """Draw how many demands of each request profile are placed by the optimum and the baseline: both, one, or none.
+
+    The baseline is kube-scheduler's answer if it was asked, or else first fit's.
+
+    Parameters
+    ----------
+    most
+        The most rows to draw: those with most that the optimum places and the baseline does not, then those with most
+        demands.
+    title
+        The heading; what the optimum places and which baseline does not if None. Empty for none.
+    """
+    segments = _segments(comparison.gain)
+    profiles = RequestProfiles(comparison.optimal.compiled.cluster)
+    colours, palette, found = theme(), Palette(profiles), _gains(comparison, profiles)
+    counts = [gain.counts for gain in found]
+    order = sorted(
+        range(len(found)),
+        key=lambda place: (-counts[place][_ONLY_OPTIMUM], -counts[place].total()),
+    )
+    shown = [found[place] for place in sorted(order[:most])]
+    ax = axes(
+        ax,
+        _MARGINS + _ROW * max(len(shown), 1),
+        says=[gain.told(segments) for gain in found],
+    )
+    for place, gain in enumerate(shown):
+        _bar(ax, place, gain.counts, segments, palette.style(gain.profile))
+    name_rows(ax, colours, [fitted(clean(gain.wants), TEXT, _LABEL) for gain in shown])
+    ax.set_xlim(0, max((gain.counts.total() for gain in shown), default=1) * 1.01)
+    ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    ax.set_xlabel("pods and claims", size=TEXT, color=colours.ink)
+    usual = comparison.gain.heading if title is None else title
+    heading = (
+        f"{usual} (and {len(found) - most} more kinds)" if len(found) > most else usual
+    )
+    drawn = [
+        part for part in segments if any(gain.counts[part.missing] for gain in shown)
+    ]
+    tidy(ax, colours, heading, legend=[_entry(colours, part) for part in drawn])
+    return ax
+
+
+def _bar(
+    ax: Axes,
+    place: int,
+    counts: Counter[_Missing],
+    segments: Sequence[_Segment],
+    style: Style,
+) -> None:
+    left, colours = 0, theme()
+    for part in segments:
+        count = counts[part.missing]
+        if count:
+            _patch(ax, colours, part, (left, place, count), style)
+            text = f"{part.sign} {count}".strip()
+            ink = colours.label if part.is_filled else colours.ink
+            weight = "bold" if part.sign else "normal"
+            ax.text(
+                left + count / 2,
+                place,
+                text,
+                size=SMALL,
+                color=ink,
+                weight=weight,
+                ha="center",
+                va="center_baseline",
+            )
+        left += count
+
+
+def _patch(
+    ax: Axes,
+    colours: Theme,
+    part: _Segment,
+    bar: tuple[float, float, float],
+    style: Style,
+) -> None:
+    left, place, count = bar
+    fill = style.colour if part.is_filled else "none"
+    if style.hatch and part.is_filled:
+        bars(ax, [place], [count], _THICKNESS, style, left=left)
+        fill = "none"
+    ax.barh(
+        place,
+        count,
+        _THICKNESS,
+        left=left,
+        facecolor=fill,
+        edgecolor=part.edge(colours),
+        linewidth=part.width,
+        linestyle=part.line,
+        zorder=3 if part.sign else 2,
+    )
+
+
+def _entry(colours: Theme, part: _Segment) -> Patch:
+    fill = colours.faint if part.is_filled else "none"
+    edge = part.edge(colours)
+    return Patch(
+        facecolor=fill,
+        edgecolor=edge,
+        linewidth=part.width,
+        linestyle=part.line,
+        label=part.label,
+    )
+
+
+def _gains(comparison: Comparison, profiles: RequestProfiles) -> list[_Gain]:
+    """The demands by what they want, in the order in which each request profile shows first."""
+    baseline = {demand.key for demand in comparison.baseline.unplaced}
+    best = {demand.key for demand in comparison.optimal.unplaced}
+    found: dict[str, _Gain] = {}
+    for demand in comparison.optimal.demands:
+        wants, profile = _wants(demand, profiles)
+        gain = found.setdefault(wants, _Gain(wants, profile, Counter()))
+        gain.counts[demand.key in baseline, demand.key in best] += 1
+    return list(found.values())
+
+
+def _wants(demand: Demand, profiles: RequestProfiles) -> tuple[str, RequestProfile]:
+    """What a demand wants in words, and the request profile that stands for it."""
+    each = [
+        (request, _profiles(claim.key, request, profiles))
+        for claim in demand.claims
+        for request in claim.requests
+    ]
+    wanted = Counter(" or ".join(_words(request, found)) for request, found in each)
+    words = " + ".join(
+        f"{count}\N{MULTIPLICATION SIGN} {text}" if count > 1 else text
+        for text, count in wanted.items()
+    )
+    return words or "nothing", next(
+        (one for _, found in each for one in found), RequestProfile("")
+    )
+
+
+def _profiles(
+    claim: ClaimKey, request: Request, profiles: RequestProfiles
+) -> list[RequestProfile]:
+    return [
+        profiles.of(claim, str(alternative.name))
+        for alternative in request.alternatives
+    ]
+
+
+def _words(request: Request, profiles: list[RequestProfile]) -> Iterator[str]:
+    for alternative, profile in zip(request.alternatives, profiles, strict=True):
+        count = (
+            "all "
+            if alternative.count is None
+            else f"{alternative.count}\N{MULTIPLICATION SIGN} "
+        )
+        yield profile.short if alternative.count == 1 else count + profile.short

@@ -1,0 +1,95 @@
+"""Who holds what under a plan: claims that were allocated before, and those that the plan places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from dralloc.objects.names import ClaimKey
+from dralloc.problem import Charge
+from dralloc.show.plan import Plan
+from dralloc.show.plot.request_profiles import RequestProfile, RequestProfiles
+
+__all__ = ["HeldDevice", "held_devices"]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldDevice:
+    """One device, or a share of it, in the hands of a claim.
+
+    Parameters
+    ----------
+    owner
+        The demand that it was placed with; the claim itself if it was allocated before.
+    claim, profile
+        The claim, and the request profile of the request that is served.
+    device
+        Index of the device.
+    new
+        Whether the plan placed it.
+    amounts
+        What it consumes of the capacity of a shareable device, in nanos.
+    counters
+        What it consumes of counters, by index, in nanos.
+    admin
+        Whether it has admin access, which takes nothing.
+    """
+
+    owner: ClaimKey
+    claim: ClaimKey
+    profile: RequestProfile
+    device: int
+    new: bool
+    amounts: tuple[tuple[str, int], ...] = ()
+    counters: tuple[tuple[int, int], ...] = ()
+    admin: bool = False
+
+
+def held_devices(plan: Plan, profiles: RequestProfiles) -> tuple[HeldDevice, ...]:
+    """Everything that is held once the plan is carried out: first what was held before, both in order."""
+    return tuple(chain(_before(plan, profiles), _new(plan, profiles)))
+
+
+def _before(plan: Plan, profiles: RequestProfiles) -> Iterator[HeldDevice]:
+    devices = plan.compiled.problem.devices
+    numbers = {device.id: index for index, device in enumerate(devices)}
+    for claim in plan.compiled.cluster.claims:
+        for result in claim.results:
+            number = numbers.get(result.device_id)
+            if number is not None:
+                amounts = tuple(
+                    (name, amount.nanos)
+                    for name, amount in result.consumed_capacity.items()
+                )
+                profile, counters = (
+                    profiles.of(claim.key, result.request),
+                    devices[number].consumes,
+                )
+                yield HeldDevice(
+                    claim.key,
+                    claim.key,
+                    profile,
+                    number,
+                    False,
+                    amounts,
+                    counters,
+                    result.admin_access,
+                )
+
+
+def _new(plan: Plan, profiles: RequestProfiles) -> Iterator[HeldDevice]:
+    problem = plan.compiled.problem
+    for placement, claim, grant in plan.grants():
+        alternative = claim.requests[grant.request].alternatives[grant.alternative]
+        charge = problem.eligibility.charge(alternative.index, grant.device) or Charge()
+        yield HeldDevice(
+            owner=plan.demands[placement.demand].key,
+            claim=claim.key,
+            profile=profiles.of(claim.key, str(alternative.name)),
+            device=grant.device,
+            new=True,
+            amounts=charge.capacity,
+            counters=(*problem.devices[grant.device].consumes, *charge.counters),
+            admin=alternative.admin,
+        )

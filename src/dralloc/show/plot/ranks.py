@@ -1,0 +1,105 @@
+"""Which alternatives requests got in each mode."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from typing import Final
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from dralloc.problem import Request
+from dralloc.show.comparison import Comparison
+from dralloc.show.plan import Plan
+from dralloc.show.plot.canvas import WIDTH, axes
+from dralloc.show.plot.palette import theme
+from dralloc.show.plot.styling import (
+    SMALL,
+    UNDER,
+    answers_drawn,
+    bars,
+    name_rows,
+    swatch,
+    tidy,
+)
+
+__all__ = ["has_alternatives", "rank_counts", "ranks"]
+
+_ROW: Final = 40.0
+_MARGINS: Final = 70.0
+_ROOM: Final = 0.72
+"""What of a row the bars of all answers take."""
+
+
+def ranks(
+    comparison: Comparison,
+    ax: Axes | None = None,
+    *,
+    title: str = "Alternatives of firstAvailable",
+) -> Axes:
+    """Draw how many requests got their first, second, ... alternative, and how many got none.
+
+    Only requests with ``firstAvailable`` (KEP-4816) count; the others have nothing to choose from.
+    """
+    colours = theme()
+    plans = answers_drawn(comparison, _ROOM / len(comparison.answers))
+    counts = [rank_counts(plan) for plan, _, _ in plans]
+    most = max((len(found) for found in counts), default=1)
+    names = [*(f"alternative {rank + 1}" for rank in range(most - 1)), "none"]
+    titles = [UNDER[answer] for answer in comparison.answers]
+    told = (
+        f"{name}: "
+        + ", ".join(
+            f"{count} {under}" for count, under in zip(row, titles, strict=True)
+        )
+        for name, *row in zip(names, *counts, strict=True)
+    )
+    ax = axes(ax, _MARGINS + _ROW * most, WIDTH / 2 - 10, says=told)
+    for (_, kind, shift), found in zip(plans, counts, strict=True):
+        places = [place + shift for place in range(most)]
+        bars(ax, places, found, _ROOM / len(plans), kind.style(colours))
+        for place, count in zip(places, found, strict=True):
+            ax.annotate(
+                str(count),
+                (count, place),
+                xytext=(3, 0),
+                textcoords="offset points",
+                size=SMALL,
+                color=colours.ink,
+                va="center_baseline",
+            )
+    name_rows(ax, colours, names)
+    ax.set_xlim(0, max((*chain(*counts), 1)) * 1.12)
+    ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    tidy(ax, colours, title, legend=[swatch(colours, kind) for _, kind, _ in plans])
+    return ax
+
+
+def has_alternatives(plan: Plan) -> bool:
+    """Whether any request has more than one alternative."""
+    return any(True for _ in _with_choice(plan))
+
+
+def rank_counts(plan: Plan) -> list[int]:
+    """How many of the requests with alternatives got each of them, by rank; the last entry is how many got none."""
+    wanted = list(_with_choice(plan))
+    got = {
+        (claim.key, grant.request): claim.requests[grant.request]
+        .alternatives[grant.alternative]
+        .rank
+        for _, claim, grant in plan.grants()
+        if len(claim.requests[grant.request].alternatives) > 1
+    }
+    counts = Counter(got.values())
+    deepest = max((len(request.alternatives) for request in wanted), default=0)
+    return [*(counts[rank] for rank in range(deepest)), len(wanted) - len(got)]
+
+
+def _with_choice(plan: Plan) -> Iterator[Request]:
+    seen = {claim.key: claim for demand in plan.demands for claim in demand.claims}
+    for claim in seen.values():
+        yield from (
+            request for request in claim.requests if len(request.alternatives) > 1
+        )

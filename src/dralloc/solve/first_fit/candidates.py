@@ -1,0 +1,254 @@
+"""The devices of a node that may serve each alternative, found once for equal alternatives and devices."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
+
+from dralloc.objects.errors import AllocationError
+from dralloc.problem import Alternative, Claim, Problem
+from dralloc.problem.grouping import grouped
+
+__all__ = [
+    "CandidateIndex",
+    "CandidateList",
+    "NodeCandidates",
+    "NodePool",
+    "Place",
+    "failure",
+    "places",
+]
+
+Place = tuple[int, int, int]
+"""Indices of a claim of the demand, of its request, and of the alternative."""
+
+
+@dataclass(slots=True)
+class CandidateList:
+    """The devices of a node that an alternative can have as far as usage, constraints and other requests allow.
+
+    Parameters
+    ----------
+    devices
+        In search order. Those on which a selector fails are among them, as the search has to end when it gets there.
+    failing
+        Those on which a selector fails.
+    start
+        How many of the first devices are known to be out of reach for good.
+    """
+
+    devices: Sequence[int]
+    failing: frozenset[int]
+    start: int = 0
+
+
+@dataclass(slots=True)
+class NodeCandidates:
+    """The candidates of a node for one class of demands. What asks for all devices has no list."""
+
+    node: int
+    lists: dict[Place, CandidateList] = field(default_factory=dict)
+
+
+_Positions = tuple[Sequence[int], Sequence[int]]
+
+
+class PoolKind(NamedTuple):
+    """What pools have in common whose devices have equal keys, one after the other.
+
+    Parameters
+    ----------
+    number
+        Its own among all kinds.
+    positions
+        Where the devices of each key are.
+    """
+
+    number: int
+    positions: Mapping[Hashable, Sequence[int]]
+
+
+class NodePool(NamedTuple):
+    """The devices of a pool on a node.
+
+    Parameters
+    ----------
+    partly
+        Whether some of them may be for some of its nodes only.
+    shared
+        Whether some of them are for several demands at once.
+    """
+
+    devices: tuple[int, ...]
+    kind: PoolKind
+    partly: bool
+    shared: bool
+
+
+class CandidateIndex:
+    """Finds candidates. Answers are kept by the canonical keys of alternatives and devices.
+
+    Parameters
+    ----------
+    tainted
+        Whether devices count that selectors accept and that are refused for their taints.
+    """
+
+    def __init__(self, problem: Problem, *, tainted: bool = False) -> None:
+        self._problem = problem
+        self._tainted = tainted
+        self._answers: dict[Hashable, dict[Hashable, bool | None]] = defaultdict(dict)
+        self._settled: dict[int, bool] = {}
+        self._several = problem.several_versions
+        self._kinds: dict[Hashable, PoolKind] = {}
+        self._pool_of_kind: list[NodePool] = []
+        self._on = cache(lambda node: tuple(problem.nodes[node].devices()))
+        self.pools = cache(
+            lambda node: [
+                self._view(pool.devices) for pool in problem.nodes[node].pools
+            ]
+        )
+        self._positions: dict[tuple[Hashable, int], _Positions] = {}
+
+    def on(self, claims: Sequence[Claim], node: int) -> NodeCandidates:
+        """The candidates of the node for these claims; equal alternatives share a list."""
+        candidates = NodeCandidates(node)
+        lists: dict[Hashable, CandidateList] = {}
+        for place, alternative in places(claims):
+            if claims[place[0]].is_synthetic:
+                candidates.lists[place] = CandidateList(self.of_node(node), frozenset())
+            elif alternative.count is not None:
+                key = self._problem.eligibility.request_key(alternative.index)
+                if key not in lists:
+                    lists[key] = self._list(alternative, node)
+                candidates.lists[place] = lists[key]
+        return candidates
+
+    def of_node(self, node: int) -> Sequence[int]:
+        """The device that stands for the node: the only one that node claims can have, and for them alone."""
+        return [
+            device
+            for pool in self._problem.nodes[node].pools
+            if pool.is_of_node
+            for device in pool.devices
+        ]
+
+    def shrinks(self, node: int) -> bool:
+        """Whether more usage never lets anything fit on the node that did not fit before.
+
+        A shareable device that one generation of a pool opens is open in the others, too, without their counters being
+        asked. Then more usage can help.
+        """
+        if node not in self._settled:
+            devices = self._problem.devices
+            self._settled[node] = not any(
+                devices[device].shareable and devices[device].slot in self._several
+                for device in self._on(node)
+            )
+        return self._settled[node]
+
+    def has_shareable(self, node: int) -> bool:
+        """Whether the node has a device that several allocations can share."""
+        return any(self._problem.devices[device].shareable for device in self._on(node))
+
+    def size(self, node: int) -> int:
+        """How many devices the node has."""
+        return len(self._on(node))
+
+    def serves(self, alternative: Alternative, device: int) -> bool | None:
+        """Whether the device may serve the alternative, whatever is in use; None if a selector fails on it."""
+        eligibility = self._problem.eligibility
+        answers, key = (
+            self._answers[eligibility.request_key(alternative.index)],
+            eligibility.device_key(device),
+        )
+        if key not in answers:
+            answers[key] = self._ask(alternative, device)
+        return answers[key]
+
+    def _list(self, alternative: Alternative, node: int) -> CandidateList:
+        found: list[int] = []
+        failing: list[int] = []
+        for pool in self.pools(node):
+            serving, failed = self._positions_in(pool, alternative)
+            failing += [pool.devices[position] for position in failed]
+            here = [pool.devices[position] for position in serving]
+            if pool.partly:
+                here = [
+                    device
+                    for device in here
+                    if device in failing or self._problem.on_node(device, node)
+                ]
+            found += here
+        return CandidateList(found, frozenset(failing))
+
+    @property
+    def kinds(self) -> Sequence[NodePool]:
+        """A pool of each kind among those that were looked at, by number."""
+        return self._pool_of_kind
+
+    def count(self, pool: NodePool, alternative: Alternative) -> tuple[int, int]:
+        """How many devices of a pool may serve the alternative or fail, and how many fail."""
+        serving, failing = self._positions_in(pool, alternative)
+        return len(serving), len(failing)
+
+    def _positions_in(self, pool: NodePool, alternative: Alternative) -> _Positions:
+        """The devices of a pool, by position, that may serve the alternative or fail, and those that fail."""
+        key = self._problem.eligibility.request_key(alternative.index), pool.kind.number
+        known = self._positions.get(key)
+        if known is None:
+            serving: list[int] = []
+            failing: list[int] = []
+            for positions in pool.kind.positions.values():
+                answer = self.serves(alternative, pool.devices[positions[0]])
+                if answer is not False:
+                    serving += positions
+                if answer is None:
+                    failing += positions
+            known = self._positions[key] = sorted(serving), sorted(failing)
+        return known
+
+    def _view(self, devices: tuple[int, ...]) -> NodePool:
+        keys = tuple(
+            [self._problem.eligibility.device_key(device) for device in devices]
+        )
+        kind = self._kinds.get(keys)
+        if kind is None:
+            positions = grouped((key, position) for position, key in enumerate(keys))
+            kind = self._kinds[keys] = PoolKind(len(self._kinds), positions)
+        views = [self._problem.devices[device] for device in devices]
+        partly, shared = (
+            any(view.nodes is not None for view in views),
+            any(view.shareable for view in views),
+        )
+        pool = NodePool(devices, kind, partly, shared)
+        if kind.number == len(self._pool_of_kind):
+            self._pool_of_kind.append(pool)
+        return pool
+
+    def _ask(self, alternative: Alternative, device: int) -> bool | None:
+        eligibility, index = self._problem.eligibility, alternative.index
+        verdict = eligibility.selects(index, device)
+        if isinstance(verdict, AllocationError):
+            return None
+        if not verdict or eligibility.charge(index, device) is None:
+            return False
+        return self._tainted or eligibility.admits(index, device)
+
+
+def failure(problem: Problem, alternative: Alternative, device: int) -> AllocationError:
+    """Why a selector fails on a device."""
+    verdict = problem.eligibility.selects(alternative.index, device)
+    assert isinstance(verdict, AllocationError)
+    return verdict
+
+
+def places(claims: Sequence[Claim]) -> Iterator[tuple[Place, Alternative]]:
+    """Every alternative with its place, in order."""
+    for number, claim in enumerate(claims):
+        for position, request in enumerate(claim.requests):
+            for choice, alternative in enumerate(request.alternatives):
+                yield (number, position, choice), alternative

@@ -1,0 +1,376 @@
+"""What need not be tried again: nodes that cannot hold a demand, for what is known of them.
+
+Within a batch devices, capacities and counters only become scarcer, so that what did not fit on a node never will. Two
+things let go of something: the search taking back a choice, which leaves no trace, and a gang that is given up. What
+was learnt since then is forgotten (`KnownFailures.take_back`).
+
+Demands may all differ in what they take of CPU and memory; of devices most want one of a few things. So the two are
+kept apart. What a node has left of CPU and memory is compared with what the demand takes, for all nodes at once. Of the
+devices it is known for each class of claims on which nodes they are hopeless: too few devices are free for one of the
+requests, or a search had no solution.
+
+A node that is passed over must not have ended the attempt with an error. A search meets one in three places: a request
+for all devices, a claim with more requests than there may be results, and a selector that fails on a device. Classes
+with one of the first two, and nodes with the third, are only passed over if a search was there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dralloc.problem import MAX_RESULTS, Alternative, Claim, Problem
+from dralloc.problem.solution import Placement
+from dralloc.solve.first_fit.candidates import (
+    CandidateIndex,
+    CandidateList,
+    NodeCandidates,
+    Place,
+    places,
+)
+from dralloc.solve.first_fit.claim_classes import ClaimClass
+from dralloc.solve.first_fit.free_amounts import NOTHING, WantedAmounts
+from dralloc.solve.first_fit.free_devices import DeviceBound, FreeDevices
+from dralloc.solve.first_fit.ledger import SearchLedger
+
+__all__ = ["KnownFailures", "Prospects"]
+
+_STEPS: Final = 3
+"""How many nodes are looked at one after the other before all are: most often an equal demand fits where the last did,
+or on the next node."""
+
+Mask = NDArray[np.bool_]
+Places = NDArray[np.intp]
+
+
+@dataclass(slots=True, eq=False)
+class Bounds:
+    """What a class asks for, beside how many devices each node has for it at most.
+
+    Parameters
+    ----------
+    choices
+        For each request the bounds of its alternatives, with how many devices they ask for.
+    sums
+        The same for all requests together that have no choice, each bound once.
+    dedicated
+        By node, whether sums count: no device there serves two requests.
+    failing
+        By node, whether a selector fails on some device there, so that bounds say nothing about it.
+    counted
+        Where an alternative with each of the bounds is among the claims for devices.
+    """
+
+    choices: Sequence[Sequence[tuple[DeviceBound, int]]]
+    sums: Sequence[tuple[DeviceBound, int]]
+    dedicated: Mask
+    failing: Mask
+    counted: Mapping[Place, tuple[Alternative, DeviceBound]]
+
+    def may_serve(self, node: int) -> bool:
+        """Whether a node may have enough for each of the requests, and for all of them together."""
+        if self.failing[node]:
+            return True
+        for request in self.choices:
+            if not any(bound.most[node] >= count for bound, count in request):
+                return False
+        return not self.dedicated[node] or all(
+            bound.most[node] >= count for bound, count in self.sums
+        )
+
+    def serving(self, *, now: bool) -> Mask:
+        """The same of all nodes: now, or with nothing in use."""
+        served = np.ones(len(self.failing), np.bool_)
+        for request in self.choices:
+            enough = [
+                (bound.most if now else bound.offered) >= count
+                for bound, count in request
+            ]
+            served &= np.logical_or.reduce(enough)
+        for bound, count in self.sums:
+            served &= (
+                (bound.most if now else bound.offered) >= count
+            ) | ~self.dedicated
+        return served | self.failing
+
+
+@dataclass(slots=True, eq=False)
+class Prospects:
+    """On which nodes a class of claims may still fit, as far as devices are concerned.
+
+    ``hopeful``: by node. ``bounds``: None as long as nobody asked, or if a search may end with an error.
+    """
+
+    claim_class: ClaimClass
+    hopeful: Mask
+    bounds: Bounds | None = None
+
+
+class KnownFailures:
+    """What is known in a batch.
+
+    Parameters
+    ----------
+    placements
+        Those that count now.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        ledger: SearchLedger,
+        index: CandidateIndex,
+        placements: Sequence[Placement],
+    ) -> None:
+        self._problem = problem
+        self._index = index
+        self._placements = placements
+        self._free = FreeDevices(problem, ledger, index)
+        self._prospects: dict[ClaimClass, Prospects] = {}
+        # By bound those who ask for its devices.
+        self._asking: dict[int, list[Prospects]] = defaultdict(list)
+        self._rows: dict[int, tuple[Sequence[int], Places]] = {}
+        self._interned: dict[tuple[int, ...], Places] = {}
+        # How many nodes at the start of a row are known to be too little.
+        self._passed: dict[Hashable, int] = defaultdict(int)
+        # What was known before, of what was learnt with so many placements; None where nothing is taken back.
+        self._journal: list[tuple[int, Any, Any, Any]] | None = None
+
+    def of(self, claim_class: ClaimClass) -> Prospects:
+        """What is known for a class."""
+        prospects = self._prospects.get(claim_class)
+        if prospects is None:
+            hopeful = np.ones(len(self._problem.nodes), np.bool_)
+            prospects = self._prospects[claim_class] = Prospects(claim_class, hopeful)
+        return prospects
+
+    # Questions.
+
+    def hopeful(self, claim_class: ClaimClass, claims: Sequence[Claim]) -> Mask:
+        """By node, whether a class may still fit there, as far as that is known of the devices."""
+        prospects = self.of(claim_class)
+        self._ask_bounds(prospects, claims)
+        return prospects.hopeful
+
+    def ahead(
+        self,
+        prospects: Prospects,
+        claims: Sequence[Claim],
+        wanted: WantedAmounts,
+        nodes: Sequence[int],
+    ) -> Iterator[int]:
+        """The nodes of these that may hold a demand, in order. Going on after one of them says that it did not fit."""
+        if prospects.claim_class.may_ask_too_much:
+            # The error comes first, whatever the node lacks.
+            wanted = NOTHING
+        hopeful, row = prospects.hopeful, self._row(nodes)
+        scan = prospects, wanted, id(row)
+        first = self._passed[scan]
+        # Nodes before are too little for good, as long as none was met that is not.
+        passing = True
+        behind = min(first + _STEPS, len(nodes))
+        for position in range(first, behind):
+            node = nodes[position]
+            if hopeful[node] and wanted.may_suffice(node):
+                yield node
+                passing = passing and not hopeful[node]
+            if passing:
+                self._set(self._passed, scan, position + 1)
+        if behind == len(nodes):
+            return
+        for position in self._hopeful(prospects, claims, wanted, row[behind:]):
+            if passing:
+                self._set(self._passed, scan, behind + position)
+            node = nodes[behind + position]
+            yield node
+            passing = passing and not hopeful[node]
+        if passing:
+            self._set(self._passed, scan, len(nodes))
+
+    def _hopeful(
+        self,
+        prospects: Prospects,
+        claims: Sequence[Claim],
+        wanted: WantedAmounts,
+        row: Places,
+    ) -> Sequence[int]:
+        """Where in a row the nodes are that may hold a demand."""
+        self._ask_bounds(prospects, claims)
+        mask: Mask = prospects.hopeful[row]
+        wanted.narrow(mask, row)
+        places: list[int] = mask.nonzero()[0].tolist()
+        return places
+
+    def fitting(
+        self,
+        prospects: Prospects,
+        claims: Sequence[Claim],
+        wanted: WantedAmounts,
+        nodes: Sequence[int],
+    ) -> float:
+        """How many equal demands fit on some nodes at most, if it is certain that none of them ends with an error."""
+        row = self._row(nodes)
+        self._ask_bounds(prospects, claims)
+        bounds = prospects.bounds
+        if bounds is None or bounds.failing[row].any():
+            return inf
+        most = np.where(prospects.hopeful[row], inf, 0.0)
+        for bound, count in bounds.sums:
+            most = np.minimum(
+                most, np.where(bounds.dedicated[row], bound.most[row] // count, inf)
+            )
+        return float(wanted.times(most, row).sum())
+
+    def _row(self, nodes: Sequence[int]) -> Places:
+        """The nodes as an array, the same one for equal nodes."""
+        known = self._rows.get(id(nodes))
+        if known is None:
+            row = self._interned.setdefault(tuple(nodes), np.array(nodes, np.intp))
+            # The nodes are kept, lest something else gets their id.
+            known = self._rows[id(nodes)] = nodes, row
+        return known[1]
+
+    def _ask_bounds(self, prospects: Prospects, claims: Sequence[Claim]) -> None:
+        """Give up the nodes that have too few devices for some request, if that was not asked before."""
+        if prospects.bounds is not None or prospects.claim_class.may_ask_too_much:
+            return
+        bounds = prospects.bounds = self._bounds(claims)
+        # What gangs have taken for the time being does not count, as they may give it back.
+        prospects.hopeful &= bounds.serving(now=self._journal is None)
+        for _, bound in bounds.counted.values():
+            self._asking[id(bound)].append(prospects)
+
+    def _bounds(self, claims: Sequence[Claim]) -> Bounds:
+        requests: dict[tuple[int, int], list[tuple[DeviceBound, int]]] = defaultdict(
+            list
+        )
+        sums: dict[int, tuple[DeviceBound, int]] = {}
+        counted: dict[int, tuple[Place, Alternative, DeviceBound]] = {}
+        failing = np.zeros(len(self._problem.nodes), np.bool_)
+        on_devices = claims[_node_claims(claims) :]
+        for place, alternative in places(on_devices):
+            claim, request, _ = place
+            if alternative.count is None:
+                continue
+            bound = self._free.bound(alternative)
+            requests[claim, request].append((bound, alternative.count))
+            counted.setdefault(id(bound), (place, alternative, bound))
+            failing |= bound.failing
+            if (
+                len(on_devices[claim].requests[request].alternatives) == 1
+                and not alternative.admin
+            ):
+                _, together = sums.get(id(bound), (bound, 0))
+                sums[id(bound)] = bound, together + alternative.count
+        at_places = {
+            place: (alternative, bound)
+            for place, alternative, bound in counted.values()
+        }
+        return Bounds(
+            list(requests.values()),
+            list(sums.values()),
+            self._free.dedicated,
+            failing,
+            at_places,
+        )
+
+    # Entries.
+
+    def enter(
+        self, prospects: Prospects, claims: Sequence[Claim], candidates: NodeCandidates
+    ) -> None:
+        """Know that the devices of a node do not do for claims of a class, and why."""
+        node, bounds = candidates.node, prospects.bounds
+        if not self._index.shrinks(node):
+            return
+        if bounds is not None and not bounds.failing[node]:
+            before = _node_claims(claims)
+            for (claim, request, choice), (
+                alternative,
+                bound,
+            ) in bounds.counted.items():
+                if bound.most[node] and len(self._asking[id(bound)]) > 1:
+                    self._count(
+                        bound,
+                        alternative,
+                        candidates.lists[claim + before, request, choice],
+                        node,
+                    )
+        if prospects.hopeful[node] and self._is_for_good(
+            prospects.claim_class, candidates
+        ):
+            self._set(prospects.hopeful, node, False)
+
+    def give_up(self, prospects: Prospects, node: int) -> None:
+        """Know that a class never fits on a node; it does not ask for too much."""
+        if self._index.shrinks(node):
+            self._set(prospects.hopeful, node, False)
+
+    def _count(
+        self,
+        bound: DeviceBound,
+        alternative: Alternative,
+        listed: CandidateList,
+        node: int,
+    ) -> None:
+        """Count the devices that can still be had, and give up the node for others who need more."""
+        most = self._free.count(alternative, listed)
+        if most == bound.most[node]:
+            return
+        self._set(bound.most, node, most)
+        for prospects in self._asking[id(bound)]:
+            if (
+                prospects.hopeful[node]
+                and prospects.bounds
+                and not prospects.bounds.may_serve(node)
+            ):
+                self._set(prospects.hopeful, node, False)
+
+    def _is_for_good(self, claim_class: ClaimClass, candidates: NodeCandidates) -> bool:
+        """Whether a demand that did not fit on the node never will, nor end with an error there.
+
+        ``All`` means fewer devices once shareable ones are full, and that can fit. With more than 32 devices in sight
+        the search stops early, and could come across a failing selector or a violated ``All`` later.
+        """
+        node = candidates.node
+        if claim_class.every and self._index.has_shareable(node):
+            return False
+        most = claim_class.most + (self._index.size(node) if claim_class.every else 0)
+        if most <= MAX_RESULTS:
+            return True
+        failing = any(listed.failing for listed in candidates.lists.values())
+        return not failing and not claim_class.every_constrained
+
+    # What is given back.
+
+    def begin(self) -> None:
+        """Start to note what is learnt, in case that placements are given back."""
+        self._journal = []
+
+    def end(self) -> None:
+        """What was learnt stays."""
+        self._journal = None
+
+    def take_back(self, placed: int) -> None:
+        """Forget what was learnt when there were more placements than so many, as those behind are given back."""
+        while self._journal and self._journal[-1][0] > placed:
+            _, container, key, value = self._journal.pop()
+            container[key] = value
+
+    def _set(self, container: Any, key: Any, value: Any) -> None:
+        if self._journal is not None:
+            self._journal.append(
+                (len(self._placements), container, key, container[key])
+            )
+        container[key] = value
+
+
+def _node_claims(claims: Sequence[Claim]) -> int:
+    """How many claims come before those for devices: one if the demand takes something of its node beside these."""
+    return int(bool(claims) and claims[0].is_synthetic)

@@ -1,0 +1,106 @@
+"""The ledger of a search: what the current demand takes is revoked in reverse order, or settled.
+
+A device that a demand takes for itself is remembered with the claim that does, because for admin access only
+what its own claim took is in use (KEP-5018), and because it stands in the way of later requests of the same demand.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable
+
+from dralloc.problem import Alternative, Charge, Device, Problem
+from dralloc.problem.ledger import Ledger
+
+__all__ = ["SearchLedger"]
+
+
+class SearchLedger(Ledger):
+    """What is in use in one first-fit run. It starts with what allocated claims hold."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self._taking: dict[int, list[int]] = defaultdict(list)
+        self._entries: list[tuple[Device, int, bool, Charge]] = []
+
+    def in_use(self, device: Device, alternative: Alternative, claim: int) -> bool:
+        """Whether the device is taken as far as this request of the current demand's claim is concerned."""
+        if alternative.admin:
+            return claim in self._taking.get(device.slot, ())
+        slot = device.slot
+        return (
+            slot in self.held
+            or slot in self._taking
+            or (not device.shareable and slot in self.shares)
+        )
+
+    def is_in_use_before(self, device: Device) -> bool:
+        """Whether the device was taken before the current demand, for somebody without admin access."""
+        return not self.is_free(device) and not any(
+            one.slot == device.slot and not admin for one, _, admin, _ in self._entries
+        )
+
+    def state(self, device: Device) -> Hashable:
+        """Everything about the device that depends on what was taken."""
+        slot = device.slot
+        consumed = frozenset(self.consumed.get(slot, {}).items())
+        return (
+            slot in self.held,
+            slot in self.shares,
+            tuple(self._taking.get(slot, ())),
+            consumed,
+        )
+
+    def covers(self, device: Device, alternative: Alternative, charge: Charge) -> bool:
+        """Whether the counters allow the allocation. Admin access does not ask for any."""
+        return alternative.admin or self.has_counters(device, charge)
+
+    def take(
+        self, number: int, alternative: Alternative, claim: int, charge: Charge
+    ) -> None:
+        """Enter that the claim of the current demand takes the device with that number."""
+        device = self.problem.devices[number]
+        self._entries.append((device, claim, alternative.admin, charge))
+        if not device.shareable:
+            self._taking[device.slot].append(claim)
+        if alternative.admin:
+            self.consume(device, charge, 1)
+            return
+        self.enter(device, charge, share=device.shareable)
+
+    def give_back(self) -> None:
+        """Revoke the newest entry of the current demand."""
+        device, _, admin, charge = self._entries.pop()
+        if admin:
+            self.consume(device, charge, -1)
+        else:
+            self.revoke(device, charge, share=device.shareable)
+        if not device.shareable:
+            taking = self._taking[device.slot]
+            taking.pop()
+            if not taking:
+                del self._taking[device.slot]
+
+    def reserve(self, device: Device, sign: int = 1) -> None:
+        """Keep, or free again, the counters of a device that nobody has."""
+        self._consume(device.consumes, sign)
+
+    def revert(self) -> None:
+        """Revoke all entries of the current demand."""
+        while self._entries:
+            self.give_back()
+
+    def settle(self) -> None:
+        """Close the current demand: what it took is in use from now on. Admin access leaves nothing behind."""
+        for device, _, admin, charge in self._entries:
+            if admin:
+                self.consume(device, charge, -1)
+        self._entries.clear()
+        self._taking.clear()
+
+    def release(self, number: int, alternative: Alternative) -> None:
+        """Give back what a demand has settled for. With admin access that is nothing."""
+        charge = self.problem.eligibility.charge(alternative.index, number)
+        if charge is not None and not alternative.admin:
+            device = self.problem.devices[number]
+            self.revoke(device, charge, share=device.shareable)

@@ -1,0 +1,288 @@
+"""The plain run: every demand searches every node from the start, as upstream does."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from dralloc.objects.errors import AllocationError, FatalError, NodeError
+from dralloc.objects.names import ClaimKey
+from dralloc.problem import Claim, Demand, ParentGroup, Problem, Scope, quorum_of
+from dralloc.problem.inter_pod import DomainLedger, Domains, OneDomain, Role
+from dralloc.problem.node_footprint import before_footprints
+from dralloc.problem.open_claims import open_claims
+from dralloc.problem.solution import Grant, Placement, served_by
+from dralloc.solve.first_fit.footprints import NodeFootprints
+from dralloc.solve.first_fit.ledger import SearchLedger
+from dralloc.solve.first_fit.search import DepthFirstSearch
+
+__all__ = ["Found", "PlaceAll", "PlainRun"]
+
+Found = tuple[tuple[Grant, ...], ...]
+"""What each open claim of a demand gets."""
+
+PlaceAll = Callable[[Sequence[int]], None]
+"""Places demands, or none of them if too few fit."""
+
+
+class PlainRun:
+    """One pass over the demands, without memory of what was tried."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = before_footprints(problem)
+        self._ledger = SearchLedger(self._problem)
+        self._footprints = NodeFootprints(problem, self._ledger)
+        self._has_footprints = bool(self._footprints)
+        self._domains = DomainLedger()
+        self._allocated: dict[ClaimKey, tuple[int, tuple[Grant, ...]]] = {}
+        self._placed: dict[Scope, dict[ClaimKey, Demand]] = defaultdict(dict)
+        self.placements: list[Placement] = []
+        self.errors: dict[int, AllocationError] = {}
+        self.steps = 0
+        self._chosen: tuple[tuple[OneDomain, str], ...] = ()
+        self._nodes_in: dict[int, Mapping[str, str]] = {}
+        self._parts: dict[tuple[int, str, tuple[int, ...] | None], tuple[int, ...]] = {}
+
+    def place_together(self, members: Sequence[int]) -> None:
+        """Place as many of these demands as fit, one after the other; none of them if their quorum is not met.
+
+        An error that ends the attempt for one member ends it for all (upstream's ``schedule_one_podgroup.go``).
+        """
+        parent = self._problem.demands[members[0]].parent
+        if parent is None:
+            self._place_gang(members)
+        else:
+            self._place_group(members, parent.root)
+
+    def _place_gang(self, members: Sequence[int]) -> None:
+        roles = self._demand(members[0]).roles
+        rule = next(
+            (
+                role.rule
+                for role in roles
+                if isinstance(role.rule, OneDomain) and role.carries
+            ),
+            None,
+        )
+        self._place_in_best_domain(members, rule, self._place_quorum)
+
+    def _place_group(self, members: Sequence[int], group: ParentGroup) -> None:
+        """Place the children of a group one after the other, in its best domain; none of them if too few fit.
+
+        Source: KEP-6012, "Recursive Scheduling Cycle Execution", without preemption.
+        """
+
+        def place_children(members: Sequence[int]) -> None:
+            before = len(self.placements)
+            admitted: set[str] = set()
+            for child, own in self._problem.children(group, members).items():
+                placed = len(self.placements)
+                if isinstance(child, ParentGroup):
+                    self._place_group(own, child)
+                else:
+                    self._place_gang(own)
+                if len(self.placements) > placed:
+                    admitted.add(
+                        child.name if isinstance(child, ParentGroup) else child
+                    )
+            if len(admitted - group.settled) < group.quorum:
+                self._give_back(before)
+
+        self._place_in_best_domain(members, group.rule, place_children)
+
+    def _place_in_best_domain(
+        self, members: Sequence[int], rule: OneDomain | None, place: PlaceAll
+    ) -> None:
+        """Try one domain after the other: where most fit, the first of these (upstream takes any of these).
+
+        Source: the plugins ``topologyaware`` and ``podgrouppodscount``, without the score of ``noderesources``.
+        """
+        if rule is None:
+            place(members)
+            return
+        before, best = len(self.placements), 0
+        chosen: str | None = None
+        role = Role(rule, carries=True, counts=True)
+        for domain, node in self._in_domains(rule.domains).items():
+            if not self._domains.allows((role,), node):
+                continue
+            self._try_domain(members, rule, domain, place)
+            placed = len(self.placements) - before
+            if placed == len(members):
+                return
+            if placed > best:
+                best, chosen = placed, domain
+            if placed:
+                self._give_back(before)
+        if chosen is not None:
+            self._try_domain(members, rule, chosen, place)
+
+    def _try_domain(
+        self, members: Sequence[int], rule: OneDomain, domain: str, place: PlaceAll
+    ) -> None:
+        outer = self._chosen
+        self._chosen = (*outer, (rule, domain))
+        place(members)
+        self._chosen = outer
+
+    def _in_domains(self, domains: Domains) -> Mapping[str, str]:
+        """By domain one of its nodes, found once for all groups with the same topology."""
+        found = self._nodes_in.get(id(domains))
+        if found is None:
+            found = self._nodes_in[id(domains)] = {
+                domain: node for node, domain in domains.items()
+            }
+        return found
+
+    def _inside(self, demand: Demand, rule: OneDomain, domain: str) -> Demand:
+        """The demand where it may only go to one domain; nothing is left for the rule to say then."""
+        roles = tuple(role for role in demand.roles if role.rule is not rule)
+        if len(roles) == len(demand.roles):
+            return demand
+        key = id(rule.domains), domain, demand.nodes
+        if key not in self._parts:
+            names = self._problem.nodes
+            nodes = self._problem.candidate_nodes(demand)
+            self._parts[key] = tuple(
+                node for node in nodes if rule.domains.get(names[node].name) == domain
+            )
+        return replace(demand, nodes=self._parts[key], roles=roles)
+
+    def _place_quorum(self, members: Sequence[int]) -> None:
+        before = len(self.placements)
+        may_miss = len(members) - quorum_of(
+            [self._problem.demands[number] for number in members]
+        )
+        for place, number in enumerate(members, 1):
+            self.place(number)
+            missed = before + place - len(self.placements)
+            if missed > may_miss or (missed and self._is_fatal(number)):
+                self._give_back(before)
+                return
+
+    def _give_back(self, before: int) -> None:
+        """Release the placements from the given one on."""
+        for placement in self.placements[before:]:
+            self._release(placement)
+        del self.placements[before:]
+
+    def _demand(self, number: int) -> Demand:
+        """A demand, in the domains that are chosen for its group and those above."""
+        demand = self._problem.demands[number]
+        for rule, domain in self._chosen:
+            demand = self._inside(demand, rule, domain)
+        return demand
+
+    def _is_fatal(self, number: int) -> bool:
+        """Whether the attempt for a demand ended with an error that is about more than this demand."""
+        return (
+            isinstance(self.errors.get(number), FatalError)
+            and not self._problem.demands[number].is_defective
+        )
+
+    def _release(self, placement: Placement) -> None:
+        """Give back everything that a placement took."""
+        demand = self._problem.demands[placement.demand]
+        self._domains.enter(demand.roles, self._problem.nodes[placement.node].name, -1)
+        for scope in demand.group_scopes:
+            del self._placed[scope][demand.key]
+        self._footprints.enter(demand.claims, placement.grants, -1)
+        for claim, grants in zip(demand.claims, placement.grants, strict=True):
+            if grants or not claim.requests:
+                self._allocated.pop(claim.key, None)
+        for _, alternative, grant in served_by(demand.claims, placement.grants):
+            self._ledger.release(grant.device, alternative)
+
+    def place(self, number: int) -> None:
+        """Place a demand on the first node that can hold it, or note why that ended with an error."""
+        demand = self._demand(number)
+        claims = self._open_claims(demand)
+        for node in self._nodes(demand):
+            try:
+                found = self._checked(claims, self._attempt(claims, node))
+            except FatalError as error:
+                self.errors[number] = error
+                return
+            except NodeError as error:
+                self.errors[number] = error
+                continue
+            if found is not None:
+                self._settle(number, node, claims, found)
+                return
+
+    def _checked(self, claims: Sequence[Claim], found: Found | None) -> Found | None:
+        """What was found, if nodes have what the devices take of them."""
+        fits = False
+        try:
+            fits = found is not None and self._footprints.fit(claims, found)
+        finally:
+            if not fits:
+                self._ledger.revert()
+        return found if fits else None
+
+    def _open_claims(self, demand: Demand) -> list[Claim]:
+        """The claims that no earlier demand has allocated."""
+        return open_claims(self._problem, demand, self._allocated, self._placed)
+
+    def _nodes(self, demand: Demand) -> Sequence[int]:
+        """The nodes that the demand may go to and that its allocated claims can be used from, in search order."""
+        reachable = self._reachable(demand)
+        if not demand.roles:
+            return reachable
+        names = self._problem.nodes
+        return [
+            node
+            for node in reachable
+            if self._domains.allows(demand.roles, names[node].name)
+        ]
+
+    def _reachable(self, demand: Demand) -> Sequence[int]:
+        allowed: frozenset[int] | None = None
+        for claim in demand.claims:
+            home, grants = self._allocated.get(claim.key, (0, ()))
+            for grant in grants:
+                reaching = self._problem.reaching(grant.device) | {home}
+                allowed = reaching if allowed is None else allowed & reaching
+        if allowed is None:
+            return self._problem.candidate_nodes(demand)
+        return (
+            sorted(allowed)
+            if demand.nodes is None
+            else [node for node in demand.nodes if node in allowed]
+        )
+
+    def _attempt(self, claims: Sequence[Claim], node: int) -> Found | None:
+        return self._run(DepthFirstSearch(self._problem, self._ledger, claims, node))
+
+    def _run(self, search: DepthFirstSearch) -> Found | None:
+        try:
+            return search.run()
+        finally:
+            self.steps = search.steps
+
+    def _settle(
+        self, number: int, node: int, claims: Sequence[Claim], found: Found
+    ) -> None:
+        """Make what was found permanent."""
+        self._ledger.settle()
+        if self._has_footprints:
+            self._footprints.enter(claims, found, 1)
+        self.errors.pop(number, None)
+        granted = {
+            claim.key: grants for claim, grants in zip(claims, found, strict=True)
+        }
+        for key, grants in granted.items():
+            self._allocated[key] = node, grants
+        demand = self._problem.demands[number]
+        if demand.roles:
+            self._domains.enter(demand.roles, self._problem.nodes[node].name)
+        for scope in demand.group_scopes if self._problem.has_scopes else ():
+            self._placed[scope][demand.key] = demand
+        self.placements.append(
+            Placement(
+                number,
+                node,
+                tuple([granted.get(claim.key, ()) for claim in demand.claims]),
+            )
+        )

@@ -1,0 +1,394 @@
+"""The state space of a bin: what is left in it, and the transitions by which requirements are served.
+
+A state says what is left of every unit of a bin class. Equal devices of a unit are counted, equal units are sorted,
+and what cannot be taken any more counts as taken, so that states with the same future are mostly one state.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple
+
+from dralloc.problem import ConstraintKind
+from dralloc.problem.grouping import grouped, summed
+from dralloc.solve.optimum.classes.bin_keys import BinClass, UnitView
+from dralloc.solve.optimum.classes.demand_classes import Requirement
+from dralloc.solve.optimum.classes.usable import Profile
+
+__all__ = [
+    "Block",
+    "DeviceUse",
+    "Effort",
+    "State",
+    "StateSpace",
+    "TooMuchEffort",
+    "Transition",
+]
+
+Block = tuple[int, ...]
+"""Of a unit: devices left per group (see `_EqualDevices`), then what is left of counters, then of capacities."""
+
+Amounts = tuple[tuple[int, int], ...]
+"""What is taken from a block, by place."""
+
+State = tuple[Block, ...]
+"""Of a bin: its units."""
+
+
+class DeviceUse(NamedTuple):
+    """One device for an item group: the unit's place in the state, and the group in it."""
+
+    item_group: int
+    unit: int
+    group: int
+
+
+class Transition(NamedTuple):
+    """A requirement served on a node (its place in the bin); then the units are put in the order given."""
+
+    requirement: int
+    node: int
+    device_uses: tuple[DeviceUse, ...]
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _EqualDevices:
+    """Equal devices of a unit; a shareable one is alone. Amounts are listed with their places in the block.
+
+    ``opens``: what the first use consumes; ``uses``: by type, what each use takes; ``first``: both together.
+    """
+
+    members: tuple[int, ...]
+    shareable: bool
+    opens: Amounts
+    uses: Mapping[int, Amounts]
+    first: Mapping[int, Amounts]
+    values: tuple[frozenset[int] | None, ...]
+    nodes: frozenset[int]
+    flag: int = -1
+
+    def next_use(self, block: Block) -> Mapping[int, Amounts]:
+        """By type, what one more use takes."""
+        return self.first if self.flag < 0 or block[self.flag] else self.uses
+
+
+@dataclass(frozen=True, slots=True)
+class _UnitLayout:
+    groups: tuple[_EqualDevices, ...]
+    block: Block
+    key: int
+
+
+class TooMuchEffort(Exception):  # noqa: N818 - no error: a sign to go another way
+    """A search looked at more devices than it was allowed to."""
+
+
+class Effort:
+    """How many devices a search may still look at."""
+
+    def __init__(self, limit: float = inf) -> None:
+        self.left = limit
+
+    def spend(self, devices: int) -> None:
+        """Look at so many."""
+        self.left -= devices
+        if self.left < 0:
+            raise TooMuchEffort
+
+
+class StateSpace:
+    """The state space of a bin class, of which one bin stands for all.
+
+    ``regions``: by number, the sets of candidate nodes that a region's nodes belong to.
+    """
+
+    def __init__(
+        self,
+        bin_class: BinClass,
+        profiles: Sequence[Profile],
+        regions: Sequence[frozenset[int]],
+    ) -> None:
+        self.bin_class = bin_class
+        self.profiles = profiles
+        self.node_sets = [regions[node.region] for node in bin_class.nodes]
+        self.layouts: list[_UnitLayout] = []
+        self._layout_keys: dict[Hashable, int] = {}
+        start = 0
+        for unit in bin_class.units:
+            self.layouts.append(self._layout(unit, start))
+            start += len(unit.devices)
+        by_key = grouped(
+            (layout.key, number) for number, layout in enumerate(self.layouts)
+        )
+        self.equal_units = [members for members in by_key.values() if len(members) > 1]
+        self._known: dict[tuple[int, Block], Block] = {}
+        self.start: State = self._canonical(
+            tuple(layout.block for layout in self.layouts)
+        )[0]
+
+    def _layout(self, unit: UnitView, start: int) -> _UnitLayout:
+        members_of: dict[Hashable, list[int]] = defaultdict(list)
+        for position, device in enumerate(unit.devices):
+            values = self.bin_class.values[start + position]
+            nodes = frozenset(
+                number
+                for number, node in enumerate(self.bin_class.nodes)
+                if start + position in node.reach
+            )
+            alone = position if device.shareable else -1
+            members_of[device, values, nodes, alone].append(position)
+        left = [len(members) for members in members_of.values()]
+        counters = range(len(left), len(left) + len(unit.free))
+        left += unit.free
+        groups = []
+        for (device, values, nodes, _), members in members_of.items():  # type: ignore[misc]
+            at = {
+                name: len(left) + number
+                for number, (name, _) in enumerate(device.capacity)
+            }
+            left += [amount for _, amount in device.capacity]
+            flag = -1
+            if device.shareable and device.consumes:
+                flag = len(left)
+                left.append(1)
+            takes = {
+                type_: (
+                    *((at[name], amount) for name, amount in charge.capacity),
+                    *(
+                        (counters[device.charged[place]], amount)
+                        for place, amount in charge.counters
+                    ),
+                )
+                for type_, charge in self.profiles[device.profile]
+            }
+            opens = tuple(
+                (counters[counter], amount) for counter, amount in device.consumes
+            )
+            first = {
+                type_: tuple(summed((*opens, *amounts)).items())
+                for type_, amounts in takes.items()
+            }
+            uses = {
+                type_: tuple(summed(amounts).items())
+                for type_, amounts in takes.items()
+            }
+            here = tuple(start + member for member in members)
+            groups.append(
+                _EqualDevices(
+                    here, device.shareable, opens, uses, first, values, nodes, flag
+                )
+            )
+        key = unit, tuple((group.values, group.nodes) for group in groups)
+        return _UnitLayout(
+            tuple(groups),
+            tuple(left),
+            self._layout_keys.setdefault(key, len(self._layout_keys)),
+        )
+
+    @property
+    def size(self) -> int:
+        """How many devices a bin has."""
+        return sum(len(unit.devices) for unit in self.bin_class.units)
+
+    def transitions(
+        self,
+        number: int,
+        requirement: Requirement,
+        state: State,
+        effort: Effort | None = None,
+    ) -> Iterator[tuple[State, Transition]]:
+        """The transitions that serve a requirement, up to symmetry, each with the state that it leads to.
+
+        Raises
+        ------
+        TooMuchEffort
+            They are too many to look at.
+        """
+        seen: set[State] = set()
+        for node, blocks, device_uses in self._assignments(
+            requirement, state, effort or Effort()
+        ):
+            after, order = self._canonical(blocks)
+            if after not in seen:
+                seen.add(after)
+                yield after, Transition(number, node, device_uses, order)
+
+    def serves(self, requirement: Requirement) -> bool:
+        """Whether a requirement can be served while all is there."""
+        return any(True for _ in self._assignments(requirement, self.start, Effort()))
+
+    def _assignments(
+        self, requirement: Requirement, state: State, effort: Effort
+    ) -> Iterator[tuple[int, State, tuple[DeviceUse, ...]]]:
+        """Every assignment of devices that serves a requirement: the node, what is left, and the devices."""
+        for node, sets in enumerate(self.node_sets):
+            if requirement.nodes in sets:
+                for blocks, device_uses in _TransitionSearch(
+                    self, requirement, node, effort
+                ).run(0, 0, state, ()):
+                    yield node, blocks, device_uses
+
+    def _canonical(self, blocks: State) -> tuple[State, tuple[int, ...]]:
+        """Count what cannot be taken as taken, and sort equal units."""
+        canonical = [
+            self._canonical_block(layout, block)
+            for layout, block in zip(self.layouts, blocks, strict=True)
+        ]
+        if not self.equal_units:
+            return tuple(canonical), ()
+        order = list(range(len(canonical)))
+        for members in self.equal_units:
+            for place, unit in zip(
+                members, sorted(members, key=lambda unit: canonical[unit]), strict=True
+            ):
+                order[place] = unit
+        return tuple(canonical[unit] for unit in order), tuple(order)
+
+    def _canonical_block(self, layout: _UnitLayout, block: Block) -> Block:
+        key = layout.key, block
+        if key not in self._known:
+            self._known[key] = _without_unusable(layout, block)
+        return self._known[key]
+
+
+def _without_unusable(layout: _UnitLayout, block: Block) -> Block:
+    """Nothing left of a group that cannot be opened or used, and of what no group that is left could use."""
+    canonical = [0] * len(block)
+    for number, group in enumerate(layout.groups):
+        if not block[number]:
+            continue
+        usable = [
+            amounts
+            for amounts in group.next_use(block).values()
+            if _fits(block, amounts)
+        ]
+        if not usable:
+            continue
+        canonical[number] = block[number]
+        if group.flag >= 0:
+            canonical[group.flag] = block[group.flag]
+        for amounts in usable:
+            for place, _ in amounts:
+                canonical[place] = block[place]
+    return tuple(canonical)
+
+
+def _fits(block: Block, amounts: Amounts) -> bool:
+    for place, amount in amounts:  # noqa: SIM110 - as a loop, for it is the hottest place of the package
+        if block[place] < amount:
+            return False
+    return True
+
+
+class _TransitionSearch:
+    """A depth-first search for all assignments of devices that serve a requirement on a node."""
+
+    def __init__(
+        self, space: StateSpace, requirement: Requirement, node: int, effort: Effort
+    ) -> None:
+        self.effort = effort
+        self.space = space
+        self.types = [group.type for group in requirement.item_groups]
+        self.picks = [
+            place
+            for place, group in enumerate(requirement.item_groups)
+            for _ in range(group.number)
+        ]
+        self.options: list[list[tuple[int, int, _EqualDevices]]] = [
+            [
+                (unit, number, group)
+                for unit, layout in enumerate(space.layouts)
+                for number, group in enumerate(layout.groups)
+                if item_group.type in group.uses and node in group.nodes
+            ]
+            for item_group in requirement.item_groups
+        ]
+        self.rules = [
+            (
+                rule.kind,
+                {
+                    group: space.bin_class.attributes.index(name)
+                    for group, name in rule.attributes
+                },
+            )
+            for rule in requirement.rules
+        ]
+
+    def run(
+        self, pick: int, first: int, state: State, device_uses: tuple[DeviceUse, ...]
+    ) -> Iterator[tuple[State, tuple[DeviceUse, ...]]]:
+        """Every assignment from a pick on: what is left, and the devices.
+
+        Devices are of groups from the first on: combinations, a shareable device at most once per item group. Of equal
+        units in equal state the first is tried: what is left of the others is the same again.
+        """
+        if pick == len(self.picks):
+            yield state, device_uses
+            return
+        item_group = self.picks[pick]
+        is_last = self.picks[pick + 1 : pick + 2] != [item_group]
+        self.effort.spend(len(self.options[item_group]))
+        tried: set[tuple[int, Block, int]] = set()
+        for number in range(first, len(self.options[item_group])):
+            unit, place, group = self.options[item_group][number]
+            block = state[unit]
+            if not block[place]:
+                continue
+            same = self.space.layouts[unit].key, block, place
+            if same in tried:
+                continue
+            tried.add(same)
+            taken = _use(block, place, group, self.types[item_group])
+            if taken is None or not self._agrees(item_group, group, device_uses):
+                continue
+            after = (*state[:unit], taken, *state[unit + 1 :])
+            again = 0 if is_last else number + group.shareable
+            yield from self.run(
+                pick + 1,
+                again,
+                after,
+                (*device_uses, DeviceUse(item_group, unit, place)),
+            )
+
+    def _agrees(
+        self, item_group: int, group: _EqualDevices, device_uses: Sequence[DeviceUse]
+    ) -> bool:
+        """Whether the constraints allow one more device."""
+        layouts = self.space.layouts
+        for kind, attributes in self.rules:
+            if item_group not in attributes:
+                continue
+            mine = group.values[attributes[item_group]]
+            others = [
+                layouts[use.unit].groups[use.group].values[attributes[use.item_group]]
+                for use in device_uses
+                if use.item_group in attributes
+            ]
+            values = [each or frozenset[int]() for each in (mine, *others)]
+            if kind is ConstraintKind.MATCH:
+                if others and not frozenset.intersection(*values):
+                    return False
+            elif any(
+                not values[0].isdisjoint(other) or not (values[0] or other)
+                for other in values[1:]
+            ):
+                return False
+        return True
+
+
+def _use(block: Block, place: int, group: _EqualDevices, type_: int) -> Block | None:
+    amounts = group.next_use(block)[type_]
+    if not _fits(block, amounts):
+        return None
+    left = list(block)
+    for at, amount in amounts:
+        left[at] -= amount
+    if not group.shareable:
+        left[place] -= 1
+    elif group.flag >= 0:
+        left[group.flag] = 0
+    return tuple(left)

@@ -1,0 +1,255 @@
+"""A component of the problem on its way through the tiers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from math import inf
+from typing import Final, Protocol
+
+from dralloc.objects.choices import Options
+from dralloc.problem.solution import Placement
+from dralloc.problem.turns import can_come_in_turn, spreads_in_turn
+from dralloc.solve.optimum.assemble import build_for
+from dralloc.solve.optimum.model import Model
+from dralloc.solve.optimum.objective import DemandSubset, Objective
+from dralloc.solve.optimum.rows import fix_cost
+from dralloc.solve.optimum.search import Watch, minimise
+from dralloc.solve.optimum.stopping import Stop, Stopped
+from dralloc.solve.optimum.symmetry import equal_demands, in_order
+from dralloc.solve.timing import phase
+
+__all__ = ["Answered", "Component", "Solvable", "TimeSharing", "is_next", "is_proven"]
+
+
+_LEAST_SECONDS: Final = 0.01
+"""Less time than this is not worth a run."""
+
+
+class Answered(Protocol):
+    """Demands with the best answer so far and what is proven about it: what any answer costs in each tier."""
+
+    subset: DemandSubset
+    bounds: list[int]
+    placements: tuple[Placement, ...]
+
+    def cost(self, level: int) -> int:
+        """What the best answer costs in a tier."""
+
+
+class Solvable(Answered, Protocol):
+    """Demands that are solved together; ``size`` says how much time they should get beside others."""
+
+    size: int
+    tiers: Sequence[Objective]
+
+    def improve(
+        self, level: int, options: Options, stop: Stop, watch: Watch | None
+    ) -> None:
+        """Solve a tier with the tiers before it, which must be proven, fixed."""
+
+
+class Component:
+    """Demands that are solved by the per-device model; without sites they stay as they are.
+
+    Parameters
+    ----------
+    subset
+        What is to be placed, and where it can go.
+    tiers
+        What is minimised, one after the other.
+    placements
+        An answer to begin with.
+    rules
+        Adds rules to the model beyond those of the problem.
+    """
+
+    def __init__(
+        self,
+        subset: DemandSubset,
+        tiers: Sequence[Objective],
+        placements: Sequence[Placement],
+        rules: Callable[[Model], None] | None = None,
+    ) -> None:
+        self.subset = subset
+        self.rules = rules
+        self.tiers = tiers
+        self.placements = tuple(placements)
+        self.bounds = [tier.floor(subset, self.placements) for tier in tiers]
+        self.size = sum(
+            len(choice.candidates)
+            for sites in subset.sites.values()
+            for site in sites
+            for choice in site.choices()
+        )
+        self._known_costs: dict[int, int] = {}
+        self._model: Model | None = None
+        self._fixed = 0
+        # Whether the model asks for one order of all rules between pods: it need not where each has its own pods.
+        self._in_turn = not spreads_in_turn(
+            subset.problem.demands[demand] for demand in subset.sites
+        )
+
+    def cost(self, level: int) -> int:
+        """What the best answer costs in a tier."""
+        if level not in self._known_costs:
+            self._known_costs[level] = self.tiers[level].cost(
+                self.subset, self.placements
+            )
+        return self._known_costs[level]
+
+    def improve(
+        self, level: int, options: Options, stop: Stop, watch: Watch | None
+    ) -> None:
+        """Solve a tier with the tiers before it, which must be proven, fixed."""
+        if self.subset.sites:
+            with suppress(Stopped):
+                self._improve(level, options, stop, watch)
+
+    def _improve(
+        self, level: int, options: Options, stop: Stop, watch: Watch | None
+    ) -> None:
+        if self._model is None:
+            self._model = build_for(
+                self.subset.problem, self.subset.sites, stop, in_turn=self._in_turn
+            )
+            if self.rules:
+                self.rules(self._model)
+        model = self._model
+        # The model is kept from run to run, but each has its own time.
+        model.variables.stop = stop
+        for fixed in range(self._fixed, level):
+            fix_cost(
+                model.cp,
+                self.tiers[fixed].terms(model),
+                self.cost(fixed),
+                f"tier {self.tiers[fixed].name}",
+            )
+        self._fixed = level
+        model.hint(in_order(equal_demands(model, stop), self.placements))
+        # As long as an order may be missing, nobody is told of answers.
+        told = watch if self._in_turn else None
+        outcome = minimise(
+            model.cp, self.tiers[level].terms(model), options, stop, told
+        )
+        values = outcome.values
+        found = (
+            None
+            if values is None
+            else model.placements(lambda variable: values[variable.index])
+        )
+        if found is None or self._in_turn or self._can_come(found):
+            self._learn(level, outcome.bound, found)
+            return
+        # Now the rows are needed of which there are so many; what was proven without them stays.
+        self._learn(level, outcome.bound, None)
+        self._model, self._fixed, self._in_turn = None, 0, True
+        self._improve(level, options, stop, watch)
+
+    def _can_come(self, placements: Sequence[Placement]) -> bool:
+        """Whether there is one order in which all rules between pods hold; False also if it is not found."""
+        problem = self.subset.problem
+        return can_come_in_turn(
+            (problem.demands[placement.demand], problem.nodes[placement.node].name)
+            for placement in placements
+        )
+
+    def _learn(
+        self, level: int, bound: int, placements: Sequence[Placement] | None
+    ) -> None:
+        """Keep the better of two answers, and of each tier's bounds."""
+        self.bounds[level] = max(self.bounds[level], bound)
+        if placements is not None:
+            costs = [tier.cost(self.subset, placements) for tier in self.tiers]
+            if costs < [self.cost(each) for each in range(len(costs))]:
+                self.placements, self._known_costs = (
+                    tuple(placements),
+                    dict(enumerate(costs)),
+                )
+        for each, tier in enumerate(self.tiers):
+            self.bounds[each] = max(
+                self.bounds[each], tier.floor(self.subset, self.placements)
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSharing:
+    """Components that are solved beside each other, each in its share of the time.
+
+    Parameters
+    ----------
+    stop
+        When to stop with all of them.
+    watch
+        As `Watch`, with the tier and the component before.
+    timings
+        Where the seconds of each tier are added up.
+    """
+
+    options: Options
+    stop: Stop
+    watch: Callable[[int, Solvable, int, int], None] | None = None
+    timings: dict[str, float] = field(default_factory=dict)
+
+    def improve(self, levels: Sequence[int], components: Sequence[Solvable]) -> None:
+        """Solve tiers, most important first, until each is proven or given up, or the time is over.
+
+        What its share was not enough for goes on with what the others have left of theirs: as long as there is time, no
+        proof is missing for lack of it.
+        """
+        waiting, least_share = components, 0.0
+        while waiting and not self.stop.reached():
+            cut_short: list[Solvable] = []
+            for level in levels:
+                with phase(self.timings, components[0].tiers[level].name):
+                    cut_short += self._improve_level(level, waiting, least_share)
+            waiting, least_share = cut_short, _LEAST_SECONDS
+
+    def _improve_level(
+        self, level: int, components: Sequence[Solvable], least_share: float
+    ) -> list[Solvable]:
+        """Solve one tier, the small components first: what they leave of their time is for the large ones.
+
+        Returns
+        -------
+        The components whose share was not enough, or not worth a run.
+        """
+        todo = [component for component in components if is_next(component, level)]
+        todo.sort(key=lambda component: component.size)
+        to_come = sum(component.size for component in todo)
+        # However small a component is beside others: half of the time is for all of them in equal parts.
+        equal_part = self.stop.seconds() / (2 * max(1, len(todo)))
+        least_share = max(least_share, min(_LEAST_SECONDS, equal_part))
+        cut_short = []
+        for component in todo:
+            seconds = self.stop.seconds()
+            by_size = (
+                seconds * (component.size / to_come if to_come else 1.0)
+                if seconds < inf
+                else inf
+            )
+            to_come -= component.size
+            share = max(by_size, least_share)
+            share_stop = self.stop.within(share)
+            if share >= _LEAST_SECONDS:
+                watch = partial(self.watch, level, component) if self.watch else None
+                component.improve(level, self.options, share_stop, watch)
+            if not is_proven(component, level) and (
+                share < _LEAST_SECONDS or share_stop.reached()
+            ):
+                cut_short.append(component)
+        return cut_short
+
+
+def is_proven(answer: Answered, level: int) -> bool:
+    """Whether no answer is better in a tier, given the tiers before it."""
+    return answer.cost(level) == answer.bounds[level]
+
+
+def is_next(component: Solvable, level: int) -> bool:
+    """Whether a tier is the first that is not proven."""
+    return all(
+        is_proven(component, before) for before in range(level)
+    ) and not is_proven(component, level)

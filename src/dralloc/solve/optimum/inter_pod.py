@@ -1,0 +1,369 @@
+"""Rules between pods by topology domain (see `dralloc.problem.inter_pod`), as rows over who is on which node."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
+
+from ortools.sat.python import cp_model
+
+from dralloc.problem.grouping import grouped
+from dralloc.problem.inter_pod import (
+    Affinity,
+    AntiAffinity,
+    Domains,
+    InterPodRule,
+    OneDomain,
+    Role,
+    Spread,
+)
+from dralloc.problem.turns import spreads_in_turn
+from dralloc.solve.optimum.model import Model
+from dralloc.solve.optimum.rows import Literal
+from dralloc.solve.optimum.stopping import Stop
+from dralloc.solve.optimum.symmetry import equal_demands
+
+__all__ = ["inter_pod_rules", "spread_in_turn"]
+
+
+def inter_pod_rules(model: Model) -> None:
+    """Every rule that some demand has a role in: affinity in one order, spread in one for each rule."""
+    for rule, roles in _roles(model).items():
+        # Who runs was there first: nobody comes before that.
+        model.turns.update(
+            (demand, model.cp.new_constant(0))
+            for demand, role in roles.items()
+            if role.runs
+        )
+        among = _Among(model, roles)
+        match rule:
+            case AntiAffinity():
+                _anti_affinity(among, rule)
+            case Affinity():
+                _affinity(among, rule)
+            case Spread():
+                _spread(among, rule)
+            case OneDomain():
+                _one_domain(among, rule)
+
+
+def spread_in_turn(model: Model) -> None:
+    """Spread in the order of all other rules that are about some of the same demands.
+
+    One boolean for each pair of demands and each domain: many, and seldom needed (see `dralloc.problem.turns`). Equal
+    demands come in their order, as it makes no difference which of them is where.
+    """
+    shared = spreads_in_turn(
+        model.problem.demands[demand] for demand in model.variables.miss
+    )
+    roles_in_turn = {
+        rule: roles for rule, roles in _roles(model).items() if rule in shared
+    }
+    if not roles_in_turn:
+        return
+    coming = {
+        demand
+        for roles in roles_in_turn.values()
+        for demand, role in roles.items()
+        if not role.runs
+    }
+    class_of: dict[int, int] = {}
+    for number, members in enumerate(equal_demands(model, model.variables.stop)):
+        if coming.issuperset(members):
+            class_of |= dict.fromkeys(members, number)
+            for earlier, later in pairwise(members):
+                model.cp.add(model.turn(earlier) < model.turn(later))
+    for rule, roles in roles_in_turn.items():
+        _SpreadInTurn(_Among(model, roles), rule, class_of).add(model.variables.stop)
+
+
+def _roles(model: Model) -> Mapping[InterPodRule, dict[int, Role]]:
+    """By rule, who has a role in it."""
+    roles: dict[InterPodRule, dict[int, Role]] = defaultdict(dict)
+    for demand in model.variables.miss:
+        for role in model.problem.demands[demand].roles:
+            roles[role.rule][demand] = role
+    return roles
+
+
+class _Among:
+    """Who of those with a role in a rule is in which domain."""
+
+    def __init__(self, model: Model, roles: Mapping[int, Role]) -> None:
+        self.cp = model.cp
+        self.turn = model.turn
+        self.roles = roles
+        self._names = [node.name for node in model.problem.nodes]
+        self._on = [
+            (demand, node, on)
+            for (demand, node), on in model.variables.on.items()
+            if demand in roles
+        ]
+
+    def by_domain(
+        self, domains: Domains, wanted: Callable[[Role], bool]
+    ) -> Mapping[str, list[tuple[int, Literal]]]:
+        """By domain: demands of a sort, each with being on a node there."""
+        there = (
+            (domains.get(self._names[node]), (demand, on))
+            for demand, node, on in self._on
+        )
+        return grouped(
+            (domain, each)
+            for domain, each in there
+            if domain is not None and wanted(self.roles[each[0]])
+        )
+
+    def forbid_outside(self, domains: Domains) -> None:
+        """Who comes and carries the rule is in some domain."""
+        for demand, node, on in self._on:
+            role = self.roles[demand]
+            if role.carries and not role.runs and self._names[node] not in domains:
+                self.cp.add(on == 0)
+
+    def astray(self, domains: Domains) -> Iterator[Literal]:
+        """That somebody who runs and carries the rule is on a node in no domain."""
+        for demand, node, on in self._on:
+            role = self.roles[demand]
+            if role.carries and role.runs and self._names[node] not in domains:
+                yield on
+
+    def anywhere_in(
+        self, topologies: Iterable[Domains], demands: Iterable[int]
+    ) -> Mapping[int, Literal]:
+        """Whether each of some demands is in any domain: nobody sees it elsewhere."""
+        labelled = {name for domains in topologies for name in domains}
+        there = grouped(
+            (demand, on)
+            for demand, node, on in self._on
+            if self._names[node] in labelled
+        )
+        return {demand: self.any_of(there.get(demand, ())) for demand in demands}
+
+    def any_of(self, literals: Iterable[Literal]) -> Literal:
+        """A boolean that holds at least if one of these does."""
+        found = self.cp.new_bool_var("")
+        for literal in literals:
+            self.cp.add_implication(literal, found)
+        return found
+
+
+def _anti_affinity(among: _Among, rule: AntiAffinity) -> None:
+    """In a domain comes one demand that carries the term and counts, or any that carry it, or any that count."""
+    sorts: tuple[Callable[[Role], bool], ...] = (
+        lambda role: role.carries and role.counts and not role.runs,
+        lambda role: role.carries and not role.counts and not role.runs,
+        lambda role: role.counts and not role.carries and not role.runs,
+    )
+    both, carrying, counting = (among.by_domain(rule.domains, sort) for sort in sorts)
+    for domain in dict.fromkeys((*both, *carrying, *counting)):
+        alone = [on for _, on in both.get(domain, ())]
+        others = [
+            [on for _, on in sort.get(domain, ())] for sort in (carrying, counting)
+        ]
+        among.cp.add_at_most_one(
+            [*alone, *(among.any_of(each) for each in others if each)]
+        )
+        for known, closed in (
+            (rule.counted, (*alone, *others[0])),
+            (rule.carried, (*alone, *others[1])),
+        ):
+            for on in closed if domain in known else ():
+                among.cp.add(on == 0)
+    _apart_from_running(among, rule)
+
+
+def _apart_from_running(among: _Among, rule: AntiAffinity) -> None:
+    """Nobody comes to a domain with a pod that runs of which the term keeps it out, or which it keeps out."""
+    pairs: tuple[tuple[Callable[[Role], bool], Callable[[Role], bool]], ...] = (
+        (
+            lambda role: role.runs and role.counts,
+            lambda role: role.carries and not role.runs,
+        ),
+        (
+            lambda role: role.runs and role.carries,
+            lambda role: role.counts and not role.runs,
+        ),
+    )
+    for running, coming in pairs:
+        there = among.by_domain(rule.domains, running)
+        for domain, newcomers in among.by_domain(rule.domains, coming).items():
+            closed = among.any_of(on for _, on in there.get(domain, ()))
+            for _, on in newcomers:
+                among.cp.add_implication(closed, ~on)
+
+
+def _one_domain(among: _Among, rule: OneDomain) -> None:
+    """Who comes is in one domain, and there are those who run: if they are in several, or in none, nobody comes."""
+    among.forbid_outside(rule.domains)
+    coming = among.by_domain(rule.domains, lambda role: role.carries and not role.runs)
+    opened = {
+        domain: among.any_of(on for _, on in each) for domain, each in coming.items()
+    }
+    among.cp.add_at_most_one(opened.values())
+    running = among.by_domain(rule.domains, lambda role: role.carries and role.runs)
+    there = [
+        (domain, among.any_of(on for _, on in each)) for domain, each in running.items()
+    ]
+    for domain, closing in (*there, *((None, on) for on in among.astray(rule.domains))):
+        for other, literal in opened.items():
+            if other != domain:
+                among.cp.add_implication(closing, ~literal)
+
+
+def _spread(among: _Among, rule: Spread) -> None:
+    """Where demands carry the constraint, they are not too many above the fewest that count anywhere in the end."""
+    among.forbid_outside(rule.domains)
+    counting = among.by_domain(rule.domains, lambda role: role.counts)
+    first = among.by_domain(
+        rule.domains, lambda role: role.counts and (role.carries or role.runs)
+    )
+    most = len(among.roles) + max(rule.counted.values(), default=0)
+    fewest = among.cp.new_int_var(0, 0 if rule.has_few_domains else most, "fewest")
+    for domain in rule.every:
+        there = cp_model.LinearExpr.sum([on for _, on in counting.get(domain, ())])
+        among.cp.add(fewest <= rule.counted.get(domain, 0) + there)
+    for domain, carrying in among.by_domain(
+        rule.domains, lambda role: role.carries
+    ).items():
+        used = among.any_of(on for _, on in carrying)
+        here = cp_model.LinearExpr.sum([on for _, on in first.get(domain, ())])
+        among.cp.add(
+            rule.counted.get(domain, 0) + here <= fewest + rule.max_skew
+        ).only_enforce_if(used)
+
+
+class _SpreadInTurn:
+    """A rule of spread, as each demand that carries it finds its domains when it comes.
+
+    ``class_of``: the number of the class of demands that have equals, which come in their order.
+    """
+
+    def __init__(
+        self, among: _Among, rule: InterPodRule, class_of: Mapping[int, int]
+    ) -> None:
+        assert isinstance(rule, Spread)
+        self._among = among
+        self._rule = rule
+        self._class_of = class_of
+        self._counting = among.by_domain(rule.domains, lambda role: role.counts)
+        # By pair of demands, the smaller number first.
+        self._is_before: dict[tuple[int, int], Literal] = {}
+
+    def add(self, stop: Stop) -> None:
+        """Add the rows of all who carry the rule."""
+        homes: dict[int, dict[str, list[Literal]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        for domain, carrying in self._among.by_domain(
+            self._rule.domains, lambda role: role.carries
+        ).items():
+            for demand, on in carrying:
+                homes[demand][domain].append(on)
+        for demand, home in stop.each(homes.items()):
+            self._when_it_comes(demand, home)
+
+    def _when_it_comes(self, demand: int, home: Mapping[str, list[Literal]]) -> None:
+        """There are not too many where a demand comes to, above the fewest that count anywhere then."""
+        cp, rule = self._among.cp, self._rule
+        there = {
+            domain: self._there_before(domain, demand) for domain in sorted(rule.every)
+        }
+        most = len(self._among.roles) + max(rule.counted.values(), default=0)
+        fewest = cp.new_int_var(
+            0, 0 if rule.has_few_domains else most, f"fewest before {demand}"
+        )
+        for number in there.values():
+            cp.add(fewest <= number)
+        itself = int(self._among.roles[demand].counts)
+        for domain, on in home.items():
+            is_home = self._among.any_of(on)
+            cp.add(there[domain] + itself <= fewest + rule.max_skew).only_enforce_if(
+                is_home
+            )
+
+    def _there_before(self, domain: str, demand: int) -> cp_model.LinearExpr:
+        """How many count in a domain when a demand comes."""
+        cp = self._among.cp
+        number = cp_model.LinearExpr.sum([self._rule.counted.get(domain, 0)])
+        for other, on in grouped(self._counting.get(domain, ())).items():
+            is_in = cp_model.LinearExpr.sum(on)
+            if self._are_equal(other, demand):
+                number += is_in if other < demand else 0
+            elif other != demand:
+                is_there = cp.new_bool_var(f"{other} in {domain} before {demand}")
+                is_before = self._before(other, demand)
+                cp.add(is_there <= is_before)
+                cp.add(is_there <= is_in)
+                cp.add(is_there >= is_in + is_before - 1)
+                number += is_there
+        return number
+
+    def _are_equal(self, first: int, second: int) -> bool:
+        return first in self._class_of and self._class_of[first] == self._class_of.get(
+            second
+        )
+
+    def _before(self, first: int, second: int) -> cp_model.LinearExpr:
+        """1 if one of two demands comes before the other, or else 0; no two come at once."""
+        if first > second:
+            return 1 - self._before(second, first)
+        if (first, second) not in self._is_before:
+            cp, turn = self._among.cp, self._among.turn
+            is_before = self._is_before[first, second] = cp.new_bool_var(
+                f"{first} before {second}"
+            )
+            cp.add(turn(first) < turn(second)).only_enforce_if(is_before)
+            cp.add(turn(second) < turn(first)).only_enforce_if(~is_before)
+        return self._is_before[first, second]
+
+
+def _affinity(among: _Among, rule: Affinity) -> None:
+    """Who carries the terms comes after somebody there whom they mean, or begins where they mean nobody yet."""
+    cp, roles, turn = among.cp, among.roles, among.turn
+    counting = [demand for demand, role in roles.items() if role.counts]
+    beginning = {
+        demand: cp.new_bool_var(f"begins {demand}")
+        for demand in counting
+        if roles[demand].carries and not any(rule.counted)
+    }
+    # Who begins is in a domain of every term itself, so that nobody can begin after it.
+    cp.add_at_most_one(beginning.values())
+    seen = among.anywhere_in(rule.domains, counting) if beginning else {}
+    for demand, begins in beginning.items():
+        for other in counting:
+            if other != demand:
+                cp.add(turn(demand) < turn(other)).only_enforce_if(begins, seen[other])
+    for place, (domains, known) in enumerate(
+        zip(rule.domains, rule.counted, strict=True)
+    ):
+        among.forbid_outside(domains)
+        meant = among.by_domain(domains, lambda role: role.counts)
+        for domain, carrying in among.by_domain(
+            domains, lambda role: role.carries
+        ).items():
+            if domain not in known:
+                opened = turn((rule, place, domain))
+                _in_company(among, opened, meant.get(domain, []), carrying, beginning)
+
+
+def _in_company(
+    among: _Among,
+    opened: cp_model.IntVar,
+    meant: Iterable[tuple[int, Literal]],
+    carrying: Iterable[tuple[int, Literal]],
+    beginning: Mapping[int, Literal],
+) -> None:
+    """Somebody who is meant is the first in the domain and opens it, and who carries the terms comes later."""
+    cp, turn = among.cp, among.turn
+    on = grouped(meant)
+    first = {demand: cp.new_bool_var(f"first {demand}") for demand in on}
+    for demand, is_first in first.items():
+        cp.add_bool_or([*on[demand], ~is_first])
+        cp.add(opened >= turn(demand)).only_enforce_if(is_first)
+    for demand, literal in carrying:
+        # A literal that is always false stands for not beginning.
+        begins = beginning.get(demand, cp.new_constant(0))
+        cp.add_bool_or([*first.values(), begins, ~literal])
+        cp.add(turn(demand) > opened).only_enforce_if(literal, ~begins)

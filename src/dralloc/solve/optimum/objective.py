@@ -1,0 +1,366 @@
+"""The tiers of the objective: what each counts, as an exact integer that is made small.
+
+Inside this package every tier is a cost of 0 or more; the first one is shown outside as the weight that is placed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from operator import mul
+
+from ortools.sat.python import cp_model
+
+from dralloc.objects.choices import Goal
+from dralloc.problem import Problem
+from dralloc.problem.grouping import grouped
+from dralloc.problem.solution import Placement, Tier, charged_grants, grants_of
+from dralloc.solve.optimum.candidates import CandidateSite, ServingChoice
+from dralloc.solve.optimum.classes.count_model import CountModel
+from dralloc.solve.optimum.classes.goals import goal_terms
+from dralloc.solve.optimum.components import touched_before, units
+from dralloc.solve.optimum.model import Model
+from dralloc.solve.optimum.rows import Literal, SignedTerm, Term, add_at_most
+from dralloc.solve.optimum.weight_tiers import WeightTier, weight_tiers
+
+__all__ = [
+    "DemandSubset",
+    "Objective",
+    "after_weight",
+    "node_terms",
+    "peak_terms",
+    "placed_weight",
+    "slot_terms",
+    "summed_weight",
+    "unit_terms",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class DemandSubset:
+    """Some demands of a problem: what a cost is counted over. Sites are not known if classes stand for the demands."""
+
+    problem: Problem
+    demands: Sequence[int]
+    sites: Mapping[int, tuple[CandidateSite, ...]] = field(default_factory=dict)
+
+    def weight(self, tier: WeightTier) -> int:
+        """What placing all of the demands is worth in a tier of the weight."""
+        return sum(
+            tier.of(self.problem.demands[demand].weight) for demand in self.demands
+        )
+
+
+_Cost = Callable[[DemandSubset, Sequence[Placement]], int]
+
+
+def _nothing(_: DemandSubset, __: Sequence[Placement]) -> int:
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """One tier.
+
+    Parameters
+    ----------
+    name
+        What the tier is called in solutions and while it is solved.
+    cost
+        What an answer costs.
+    terms
+        The cost in the variables of the per-device model, to which auxiliary variables may be added.
+    floor
+        What any answer costs that is as good as the given one in the tiers before, known without solving.
+    total
+        How costs of independent parts combine.
+    counted
+        The cost in the variables of the model over classes; None if that cannot express it.
+    count
+        What an answer over classes costs, by the values of all variables; the sum of its terms if None.
+    by_names
+        Whether only placements tell what an answer over classes costs.
+    worth
+        What is shown in place of the cost, where more is better: the cost goes up by as much as this goes down.
+    weights
+        The weights that it counts, if it is one of the tiers of the weight.
+    adds_up
+        Whether the cost of an answer is the sum of what its blocks cost alone, of demands that have claims in common.
+    """
+
+    name: str
+    cost: _Cost
+    terms: Callable[[Model], list[Term]]
+    floor: _Cost = _nothing
+    total: Callable[[Iterable[int]], int] = sum
+    counted: Callable[[CountModel], list[Term]] | None = None
+    count: Callable[[CountModel, Sequence[int]], int] | None = None
+    by_names: bool = False
+    worth: Callable[[Problem, Sequence[Placement]], int] | None = None
+    weights: WeightTier | None = None
+    adds_up: bool = False
+
+    def shown(self, cost: int, bound: int, most: int | None) -> Tier:
+        """The tier as answers show it: its cost, or what is left of the most if more is better."""
+        return (
+            Tier(self.name, cost, bound, sense=-1)
+            if most is None
+            else Tier(self.name, most - cost, most - bound)
+        )
+
+
+def placed_weight(problem: Problem) -> tuple[Objective, ...]:
+    """The tiers of the weight, most important first: most often one."""
+    return tuple(
+        Objective(
+            "weight",
+            partial(_missed, tier),
+            partial(_miss_terms, tier),
+            counted=partial(CountModel.missed_weight, tier=tier),
+            weights=tier,
+            adds_up=True,
+        )
+        for tier in weight_tiers(demand.weight for demand in problem.demands)
+    )
+
+
+def after_weight(goal: Goal) -> tuple[Objective, ...]:
+    """The tiers of every problem after those of weight and fairness."""
+    return (ALTERNATIVES, _GOALS[goal]) if goal in _GOALS else (ALTERNATIVES,)
+
+
+def summed_weight(tiers: Sequence[Tier], objectives: Sequence[Objective]) -> Tier:
+    """All tiers of the weight as one, in exact integers: those after one that is not proven may all be placed."""
+    units = [each.weights.unit for each in objectives if each.weights]
+    amounts = [each.value for each in tiers], [each.bound for each in tiers]
+    return Tier("weight", *(sum(map(mul, units, each)) for each in amounts))
+
+
+def _missed(
+    tier: WeightTier, subset: DemandSubset, placements: Sequence[Placement]
+) -> int:
+    demands = subset.problem.demands
+    return subset.weight(tier) - sum(
+        tier.of(demands[placement.demand].weight) for placement in placements
+    )
+
+
+def _miss_terms(tier: WeightTier, model: Model) -> list[Term]:
+    demands = model.problem.demands
+    every = model.variables.miss.items()
+    return [
+        (miss, weight)
+        for demand, miss in every
+        if (weight := tier.of(demands[demand].weight))
+    ]
+
+
+def _rank(subset: DemandSubset, placements: Sequence[Placement]) -> int:
+    """The ranks of the picked alternatives (KEP-4816), added up."""
+    grants = grants_of(subset.problem, placements)
+    return sum(
+        {
+            (claim.key, grant.request): picked.rank for claim, picked, grant in grants
+        }.values()
+    )
+
+
+def _least_rank(subset: DemandSubset, placements: Sequence[Placement]) -> int:
+    """Each demand that cannot be missed has at least the ranks of its best site."""
+
+    def of_request(choices: Sequence[ServingChoice], site: CandidateSite) -> int:
+        # Of a claim that may be granted with another demand, nothing.
+        return min(
+            0 if choice.claim in site.shared else choice.spec.rank for choice in choices
+        )
+
+    lasting = _placed_anyway(subset, placements)
+    every = (sites for demand, sites in subset.sites.items() if demand in lasting)
+    return sum(
+        min(sum(of_request(each, site) for each in site.requests) for site in sites)
+        for sites in every
+    )
+
+
+def _placed_anyway(
+    subset: DemandSubset, placements: Sequence[Placement]
+) -> Collection[int]:
+    """The demands that any answer places that is worth as much as the given one.
+
+    If that places all whose weight counts, no other answer can do without one of them. A demand of no weight may be
+    missed in any case (the other members of a gang that needs few of them, where victims are looked for).
+    """
+    demands = subset.problem.demands
+    counting = {demand for demand in subset.demands if demands[demand].weight > 0}
+    return (
+        counting if counting <= {placement.demand for placement in placements} else ()
+    )
+
+
+def _rank_terms(model: Model) -> list[Term]:
+    return [
+        (serving.literal, serving.choice.spec.rank)
+        for serving in model.variables.every_serving()
+        if serving.choice.spec.rank
+    ]
+
+
+def _nodes(_: DemandSubset, placements: Sequence[Placement]) -> int:
+    return len({placement.node for placement in placements})
+
+
+def _any(subset: DemandSubset, placements: Sequence[Placement]) -> int:
+    """An answer that is worth as much as one that is worth anything has placements."""
+    return int(
+        any(
+            subset.problem.demands[placement.demand].weight > 0
+            for placement in placements
+        )
+    )
+
+
+def node_terms(model: Model) -> list[Term]:
+    """One per node, with its own devices and counters drawn from only if it is used."""
+    used: dict[int, Literal] = {}
+    for (_, node), on in model.variables.on.items():
+        if node not in used:
+            used[node] = model.cp.new_bool_var(f"used {model.problem.nodes[node].name}")
+        model.cp.add_implication(on, used[node])
+    places = _places(model)
+    rows = [
+        ([(literal, 1) for literal in users], 1, "device")
+        for users in model.dedicated_users().values()
+    ]
+    for counter, terms in model.counter_terms().items():
+        known = model.problem.counters[counter]
+        rows.append((terms, known.free, f"counter {known.id}"))
+    for terms, free, what in rows:
+        nodes = set().union(*(places[literal.index] for literal, _ in terms))
+        if len(nodes) == 1:
+            _draw_only_if(model, used[nodes.pop()], terms, free, what)
+    return [(literal, 1) for literal in used.values()]
+
+
+def _places(model: Model) -> dict[int, set[int]]:
+    """By index of a literal: the nodes on which it takes something."""
+    places: dict[int, set[int]] = defaultdict(set)
+    for take in model.variables.takes():
+        opened = model.variables.opened.get(take.view.slot)
+        for literal in (take.literal, opened):
+            if literal is not None:
+                places[literal.index].update(take.nodes)
+    return places
+
+
+def _draw_only_if(
+    model: Model, condition: Literal, terms: Sequence[Term], free: int, what: str
+) -> None:
+    if free > 0:
+        row: list[SignedTerm] = [*terms, (~condition, free)]
+        add_at_most(model.cp, row, free, what)
+
+
+def _peak(_: DemandSubset, placements: Sequence[Placement]) -> int:
+    return max(Tally(placement.node for placement in placements).values(), default=0)
+
+
+def _least_peak(subset: DemandSubset, placements: Sequence[Placement]) -> int:
+    lasting = _placed_anyway(subset, placements)
+    nodes = {site.node for demand in lasting for site in subset.sites.get(demand, ())}
+    return -(-len(lasting) // len(nodes)) if nodes else _any(subset, placements)
+
+
+def peak_terms(model: Model) -> list[Term]:
+    """The largest number of demands on one node."""
+    nodes = grouped((node, on) for (_, node), on in model.variables.on.items())
+    peak = model.cp.new_int_var(0, max(map(len, nodes.values())), "peak")
+    for literals in nodes.values():
+        model.cp.add(cp_model.LinearExpr.sum(literals) <= peak)
+    return [(peak, 1)]
+
+
+def _opened(subset: DemandSubset, placements: Sequence[Placement]) -> int:
+    """The devices that were free before and are in use with the answer."""
+    problem = subset.problem
+    slots = {
+        problem.devices[device].slot
+        for _, device, _ in charged_grants(problem, placements)
+    }
+    return len(slots - problem.usage.shares.keys())
+
+
+def slot_terms(model: Model) -> list[Term]:
+    """One per device that is opened: a dedicated one by its only user, a shareable one by its first."""
+    users = [user for literals in model.dedicated_users().values() for user in literals]
+    return [(literal, 1) for literal in (*users, *model.variables.opened.values())]
+
+
+def _touched(subset: DemandSubset, placements: Sequence[Placement]) -> int:
+    """The units that were whole before and are not with the answer."""
+    problem = subset.problem
+    grants = charged_grants(problem, placements)
+    touched = {
+        unit for _, device, charge in grants for unit in units(problem, device, charge)
+    }
+    return len(touched - touched_before(problem))
+
+
+def unit_terms(model: Model) -> list[Term]:
+    """One per unit, drawn from only if it is touched: so the linear relaxation counts in parts of units."""
+    before = touched_before(model.problem)
+    touched: dict[Hashable, Literal] = {}
+    for take in model.variables.takes():
+        for unit in (
+            () if take.admin else units(model.problem, take.device, take.charge)
+        ):
+            if unit not in before:
+                if unit not in touched:
+                    touched[unit] = model.cp.new_bool_var(f"touched {unit}")
+                model.cp.add_implication(take.literal, touched[unit])
+    for counter, terms in model.counter_terms().items():
+        known = model.problem.counters[counter]
+        if known.id[:3] in touched:
+            _draw_only_if(
+                model, touched[known.id[:3]], terms, known.free, f"counter {known.id}"
+            )
+    return [(literal, 1) for literal in touched.values()]
+
+
+ALTERNATIVES = Objective(
+    "alternatives",
+    _rank,
+    _rank_terms,
+    _least_rank,
+    counted=CountModel.ranks,
+    adds_up=True,
+)
+
+
+def _goal(
+    goal: Goal,
+    cost: _Cost,
+    terms: Callable[[Model], list[Term]],
+    floor: _Cost = _nothing,
+) -> Objective:
+    """A packing goal: what counts cost is only known once they have names."""
+    total = partial(max, default=0) if goal is Goal.SPREAD else sum
+    return Objective(
+        goal.value,
+        cost,
+        terms,
+        floor,
+        total,
+        counted=partial(goal_terms, goal),
+        by_names=True,
+    )
+
+
+_GOALS = {
+    Goal.FEWEST_NODES: _goal(Goal.FEWEST_NODES, _nodes, node_terms, _any),
+    Goal.FEWEST_DEVICES: _goal(Goal.FEWEST_DEVICES, _opened, slot_terms),
+    Goal.LEAST_FRAGMENTATION: _goal(Goal.LEAST_FRAGMENTATION, _touched, unit_terms),
+    Goal.SPREAD: _goal(Goal.SPREAD, _peak, peak_terms, _least_peak),
+}

@@ -1,0 +1,271 @@
+"""Components worked out in other processes; `dralloc.solve.backends` says where.
+
+What is sent is small: components with an excerpt of the problem each, several together, so that a thousand components
+of one demand do not cost a thousand messages. A batch goes through the tiers as the whole would in one process, so
+every component comes out the same.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from tempfile import TemporaryDirectory
+from threading import Thread
+from time import perf_counter
+from typing import Final
+
+from dralloc.objects.choices import Backend, Options
+from dralloc.objects.garbage import without_garbage_collection
+from dralloc.problem import Problem
+from dralloc.problem.solution import Placement
+from dralloc.solve.backends import run_all, shield_children, stop_processes
+from dralloc.solve.optimum.classes.component import CountedComponent
+from dralloc.solve.optimum.classes.demand_classes import DemandClass
+from dralloc.solve.optimum.component import Component, Solvable, TimeSharing
+from dralloc.solve.optimum.excerpt import Excerpt, Excerpts
+from dralloc.solve.optimum.objective import DemandSubset
+from dralloc.solve.optimum.packing.component import PackedComponent
+from dralloc.solve.optimum.stopping import Cancelled, Stop
+
+__all__ = ["ReceivedAnswer", "work_out"]
+
+_BATCHES: Final = 4
+"""For each job, so that who is done early gets more; one where time is limited, so that each gets all of it."""
+
+_LISTEN: Final = 0.1
+"""Seconds until it is asked again whether to stop."""
+
+_PATIENCE: Final = 1.5
+"""Seconds that workers have to come to an end when they are asked to stop: with less than 2 the limit is kept."""
+
+
+_Result = tuple[list[int], list[int], tuple[Placement, ...]]
+"""Of a component: the bounds, the costs and the placements."""
+
+
+@dataclass(slots=True)
+class ReceivedAnswer:
+    """How far a component got; see `dralloc.solve.optimum.component.Answered`."""
+
+    subset: DemandSubset
+    bounds: list[int]
+    costs: list[int]
+    placements: tuple[Placement, ...]
+
+    def cost(self, level: int) -> int:
+        """What the best answer costs in a tier."""
+        return self.costs[level]
+
+
+def work_out(
+    problem: Problem,
+    components: Sequence[Solvable],
+    options: Options,
+    levels: int,
+    stop: Stop,
+) -> Generator[tuple[int, ReceivedAnswer], None, None]:
+    """Work out components in other processes, and give out each one's number and answer, in any order.
+
+    Asked to stop, workers return the best that they have; what does not come in time is left out.
+
+    Parameters
+    ----------
+    levels
+        How many tiers are solved.
+    stop
+        When to stop with all of them.
+
+    Raises
+    ------
+    DrallocError
+        As `dralloc.solve.backends.run_all`, and what solving raises.
+    """
+    groups = _groups(
+        components, options.jobs * (_BATCHES if stop.seconds() == inf else 1)
+    )
+    excerpts = Excerpts(problem)
+    sent = [
+        [_sent(excerpts, components[number], options) for number in group]
+        for group in groups
+    ]
+    with TemporaryDirectory(prefix="dralloc-") as directory:
+        end, sign = time.time() + stop.seconds(), Path(directory) / "stop"
+        batches = [
+            _Batch([component for _, component in each], options, levels, end, sign)
+            for each in sent
+        ]
+        for batch, results in _listen(batches, options, stop, sign):
+            for number, (excerpt, _), (bounds, costs, inside) in zip(
+                groups[batch], sent[batch], results, strict=True
+            ):
+                yield (
+                    number,
+                    ReceivedAnswer(
+                        components[number].subset,
+                        bounds,
+                        costs,
+                        tuple(excerpt.outward(inside)),
+                    ),
+                )
+
+
+def _groups(components: Sequence[Solvable], most: int) -> list[list[int]]:
+    """Put components into groups of about the same size; the largest components come first."""
+    groups: list[list[int]] = [[] for _ in range(min(most, len(components)))]
+    sizes = [0] * len(groups)
+    for number in sorted(
+        range(len(components)), key=lambda number: -components[number].size
+    ):
+        place = sizes.index(min(sizes))
+        sizes[place] += max(1, components[number].size)
+        groups[place].append(number)
+    return groups
+
+
+def _sent(
+    excerpts: Excerpts, component: Solvable, options: Options
+) -> tuple[Excerpt, Solvable]:
+    """A component in the numbers of an excerpt."""
+    subset, tiers = component.subset, component.tiers
+    if isinstance(component, Component):
+        excerpt, sites = excerpts.of_sites(subset.sites)
+        inside = DemandSubset(excerpt.problem, range(len(excerpt.demands)), sites)
+        return excerpt, Component(inside, tiers, excerpt.inward(component.placements))
+    excerpt = excerpts.of_demands(subset.demands)
+    inside, hint = (
+        DemandSubset(excerpt.problem, range(len(excerpt.demands))),
+        excerpt.inward(component.placements),
+    )
+    if isinstance(component, CountedComponent):
+        counted = replace(
+            component.counted, classes=_inside(excerpt, component.counted.classes)
+        )
+        return excerpt, CountedComponent(inside, tiers, counted, hint)
+    assert isinstance(component, PackedComponent)
+    instance = replace(
+        component.instance, classes=_inside(excerpt, component.instance.classes)
+    )
+    # Each process prices alone: there are as many as there should be.
+    return excerpt, PackedComponent(
+        inside, tiers, instance, hint, replace(options, jobs=1)
+    )
+
+
+def _inside(
+    excerpt: Excerpt, classes: Iterable[DemandClass]
+) -> tuple[DemandClass, ...]:
+    """Classes in the numbers of an excerpt."""
+    place = excerpt.place_of
+    return tuple(
+        replace(
+            each,
+            joint_demands=[
+                tuple(place[demand] for demand in joint) for joint in each.joint_demands
+            ],
+        )
+        for each in classes
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Components on their way through the tiers together.
+
+    Parameters
+    ----------
+    levels
+        How many tiers are solved.
+    end
+        When to stop, in seconds since the epoch: it may have to wait for its turn.
+    sign
+        As soon as there is such a file, it should come to an end.
+    """
+
+    components: Sequence[Solvable]
+    options: Options
+    levels: int
+    end: float
+    sign: Path
+
+    @without_garbage_collection()
+    def run(self) -> list[_Result]:
+        # Who wants to know says so with the sign, or is gone.
+        parent = os.getppid()
+        asked = Cancelled(lambda: self.sign.exists() or os.getppid() != parent)
+        stop = Stop.after(self.end - time.time(), asked)
+        tiers = range(len(self.components[0].bounds))
+        for component in self.components:
+            if isinstance(component, PackedComponent):
+                component.begin(stop)
+        TimeSharing(self.options, stop).improve(range(self.levels), self.components)
+        return [
+            (
+                component.bounds,
+                [component.cost(level) for level in tiers],
+                component.placements,
+            )
+            for component in self.components
+        ]
+
+
+def _listen(
+    batches: Sequence[_Batch], options: Options, stop: Stop, sign: Path
+) -> Iterator[tuple[int, list[_Result]]]:
+    """What comes from the batches, until they are done, or for a little longer if it is asked to stop."""
+    events: SimpleQueue[tuple[int, list[_Result]] | BaseException | None] = (
+        SimpleQueue()
+    )
+    backend = Backend(options.backend)
+
+    def feed() -> None:
+        try:
+            shield_children()
+            for result in run_all(batches, backend, options.jobs):
+                events.put(result)
+            events.put(None)
+        except BaseException as failure:
+            events.put(failure)
+
+    # In a thread of its own, so that the caller's can be interrupted without loss.
+    feeder = Thread(target=feed, name="components", daemon=True)
+    feeder.start()
+    patience = _PATIENCE
+    try:
+        patience = yield from _until_done(events, stop, sign)
+    except KeyboardInterrupt:
+        patience = 0.0
+        raise
+    finally:
+        sign.touch()
+        feeder.join(patience)
+        if feeder.is_alive():
+            stop_processes(backend)
+
+
+def _until_done(
+    events: SimpleQueue[tuple[int, list[_Result]] | BaseException | None],
+    stop: Stop,
+    sign: Path,
+) -> Generator[tuple[int, list[_Result]], None, float]:
+    """Returns the seconds for which the workers are still to be waited for."""
+    end: float | None = None
+    while end is None or perf_counter() < end:
+        if end is None and stop.reached():
+            sign.touch()
+            end = perf_counter() + _PATIENCE
+        with suppress(Empty):
+            event = events.get(timeout=_LISTEN)
+            if event is None:
+                return _PATIENCE
+            if isinstance(event, BaseException):
+                if end is not None:
+                    return _PATIENCE  # who was asked to stop may do so in an unpleasant way
+                raise event
+            yield event
+    return 0.0

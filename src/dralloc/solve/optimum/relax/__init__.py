@@ -1,0 +1,25 @@
+"""Relaxations: bounds for any problem, by leaving out what is hard about it.
+
+What stays are rows that every answer keeps (`dralloc.solve.optimum.relax.offers`): devices that one claim has for
+itself are as many as there are, counters and capacities are drawn on up to what is left, and so are CPU, memory and
+places of each node. Who goes to a node finds there, for each request of its claims, one alternative with enough devices
+(`dralloc.solve.optimum.relax.demand_kinds`); where all devices of some requests need a common value, devices that
+carry one. Gangs are placed as far as their quorum says or not at all, in one domain if they need one; a gang or a
+domain that has no room for that, if it was alone, is left out. Everything else is left out of the problem: rules
+between pods, constraints over several claims, distinct values, shared claims, admin access, allocation mode ``All``,
+compatibility groups, budgets, groups of gangs, and that demands are placed as a whole.
+
+A bound takes two steps. A linear program guesses a price for each row (`dralloc.solve.optimum.relax.guide`): in floats,
+over regions of nodes that are about alike, with demands in lots that are about equal, as large as there is time for.
+Then a sum in exact integers, over every node and every demand as they are, says what these prices prove
+(`dralloc.solve.optimum.relax.prices`, with the proof). So a bad guess costs sharpness, and never the truth.
+
+Weights are bounded level by level, most important first (`dralloc.solve.optimum.relax.levels`): each with all that is
+possible of those above, so that the bounds of the levels together are those of the sum.
+"""
+
+from __future__ import annotations
+
+from dralloc.solve.optimum.relax.ladder import Bound, relaxed_bounds
+
+__all__ = ["Bound", "relaxed_bounds"]

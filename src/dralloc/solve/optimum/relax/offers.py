@@ -1,0 +1,413 @@
+"""What nodes offer, as linear rows that every answer to the problem keeps, in flat arrays.
+
+Rows: devices that one claim has for itself are as many as there are (KEP-4815, KEP-5075: a dedicated device has one
+holder); counters and capacities are drawn on up to what is left of them, by fixed amounts and by request; a node's CPU,
+memory and the like are capacities of its synthetic device. Left out are compatibility groups, what a shared device
+charges when it is opened, everything but the number of devices that several generations of a pool publish, and limits
+on results.
+
+A row holds in whichever order the grants come: each of them is looked at when it comes, and nothing that it was granted
+is ever given back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, cast
+
+from dralloc.problem import Charge, Device, Problem
+from dralloc.problem.grouping import grouped
+from dralloc.problem.ledger import Ledger, counter_consumption
+from dralloc.problem.supply import NODE_DRIVER, Scalar
+from dralloc.solve.optimum.classes.demand_classes import Listed
+from dralloc.solve.optimum.relax.amounts import Amounts, amounts_of
+from dralloc.solve.optimum.relax.demand_kinds import DemandKinds, Item
+from dralloc.solve.optimum.relax.rows import Draws, ResourceRow
+from dralloc.solve.optimum.stopping import Stop
+
+__all__ = [
+    "Combination",
+    "DeviceAssignment",
+    "NodeOffers",
+    "TypeSupply",
+    "node_offers_of",
+]
+
+_MOST_SHARES: Final = 2**31
+"""More than anybody can ask for of a device that is shared without limits."""
+
+
+class DeviceAssignment(NamedTuple):
+    """One way to get a device: what it draws on, and how often it can be had at most."""
+
+    draws: Draws
+    number: int
+
+
+class TypeSupply(NamedTuple):
+    """The devices of a type on a node, or those of them that carry a value.
+
+    ``role``: equal for supplies of the same kind on several nodes.
+    """
+
+    node: int
+    role: Hashable
+    ways: tuple[DeviceAssignment, ...]
+
+    @property
+    def number(self) -> int:
+        """How many there are to be had at most."""
+        return sum(way.number for way in self.ways)
+
+
+class Combination(NamedTuple):
+    """A way to get an item: so many devices of each of these supplies, and how often it can be had at most."""
+
+    draws: Draws
+    number: int
+
+
+@dataclass(slots=True)
+class NodeOffers:
+    """What there is.
+
+    Parameters
+    ----------
+    nodes
+        How many nodes.
+    rows
+        What is limited.
+    supplies
+        Of what items are made.
+    items
+        By node and item: the combinations that make one.
+    amounts
+        What nodes have beside devices.
+    """
+
+    nodes: int
+    rows: list[ResourceRow]
+    supplies: list[TypeSupply]
+    items: dict[tuple[int, int], tuple[Combination, ...]]
+    amounts: Amounts
+
+
+def node_offers_of(problem: Problem, wanted: DemandKinds, stop: Stop) -> NodeOffers:
+    """Read what nodes offer to demands."""
+    return _OfferReader(problem, wanted, stop).offers()
+
+
+class _Offered(NamedTuple):
+    """What devices with equal keys offer: types with charges."""
+
+    number: int
+    charges: Mapping[int, Charge]
+
+
+_Values = tuple[frozenset[Scalar] | None, ...]
+"""By attribute that is compared, the values of a device."""
+
+
+@dataclass(slots=True)
+class _DeviceClass:
+    """Devices of a node that are equal to everybody.
+
+    Parameters
+    ----------
+    view
+        One of them.
+    everywhere
+        What they are called on all nodes that reach them, if several do.
+    number
+        How many there are.
+    """
+
+    offered: _Offered
+    values: _Values
+    view: Device
+    everywhere: Hashable = None
+    number: int = 0
+
+
+class _OfferReader:
+    def __init__(self, problem: Problem, wanted: DemandKinds, stop: Stop) -> None:
+        self.problem = problem
+        self.wanted = wanted
+        self.stop = stop
+        self.ledger = Ledger(problem)
+        self.attributes = sorted(wanted.attributes)
+        self.rows: list[ResourceRow] = []
+        self.supplies: list[TypeSupply] = []
+        self.items: dict[tuple[int, int], tuple[Combination, ...]] = {}
+        self._offered: dict[Hashable, _Offered] = {}
+        self._contents: Listed[Hashable] = Listed()
+        self._row_numbers: dict[Hashable, int] = {}
+        self._states = self._counter_states()
+        self._nodes_of = self._reach()
+
+    def _reach(self) -> Mapping[int, tuple[int, ...]]:
+        """The nodes that reach each device, of those that several do."""
+        times = Tally[int]()
+        for node in self.problem.nodes:
+            for pool in node.pools:
+                times.update(pool.devices)
+        several = {device for device, number in times.items() if number > 1}
+        found: dict[int, list[int]] = defaultdict(list)
+        for number, node in enumerate(self.problem.nodes if several else ()):
+            for device in node.devices():
+                if device in several and self.problem.on_node(device, number):
+                    found[device].append(number)
+        return {
+            device: tuple(nodes) for device, nodes in found.items() if len(nodes) > 1
+        }
+
+    def _counter_states(self) -> Mapping[Hashable, int]:
+        """By counter set, what is left of its counters: a number that is equal for equal ones."""
+        left: dict[Hashable, list[tuple[str, int]]] = defaultdict(list)
+        for counter in self.problem.counters:
+            left[counter.id[:3]].append((counter.id.counter, counter.free))
+        states: Listed[Hashable] = Listed()
+        return {name: states.number(tuple(sorted(each))) for name, each in left.items()}
+
+    def offers(self) -> NodeOffers:
+        """Everything."""
+        for node in self.stop.each(range(len(self.problem.nodes))):
+            self._node(node)
+        amounts = amounts_of(self.problem, self.wanted, self.ledger, self.rows)
+        return NodeOffers(
+            len(self.problem.nodes), self.rows, self.supplies, self.items, amounts
+        )
+
+    def _node(self, node: int) -> None:
+        by_type: dict[int, list[_DeviceClass]] = defaultdict(list)
+        for each in self._classes(node):
+            for type_ in each.offered.charges:
+                by_type[type_].append(each)
+        known: dict[Hashable, int | None] = {}
+        for number, item in enumerate(self.wanted.items):
+            if all(part.type in by_type for part in item):
+                combinations = tuple(self._combinations(node, item, by_type, known))
+                if combinations:
+                    self.items[node, number] = combinations
+
+    def _classes(self, node: int) -> list[_DeviceClass]:
+        """The devices that somebody could get on the node."""
+        problem, several = self.problem, self.problem.several_versions
+        found: dict[Hashable, _DeviceClass] = {}
+        for device in problem.nodes[node].devices():
+            view = problem.devices[device]
+            if (
+                view.id.driver == NODE_DRIVER
+                or not self.ledger.is_free(view)
+                or not problem.on_node(device, node)
+            ):
+                continue
+            offered = self._offers(device)
+            if not offered.charges:
+                continue
+            values = tuple([view.attributes.get(name) for name in self.attributes])
+            nodes = self._nodes_of.get(device)
+            key: Hashable = (offered.number, values, view.consumes, nodes)
+            if view.shareable or view.slot in several:
+                key = (device,)
+            if key not in found:
+                everywhere = (
+                    ("slot", view.slot)
+                    if view.slot in several
+                    else key
+                    if nodes
+                    else None
+                )
+                found[key] = _DeviceClass(offered, values, view, everywhere)
+            found[key].number += 1
+        return list(found.values())
+
+    def _offers(self, device: int) -> _Offered:
+        """What a device offers to whom, and what that takes."""
+        eligibility = self.problem.eligibility
+        key = eligibility.device_key(device)
+        if key not in self._offered:
+            charges: dict[int, Charge] = {}
+            for type_, alternative in enumerate(self.wanted.types):
+                # Where a selector fails, the search for the best answer leaves the device out.
+                selected = eligibility.selects(alternative, device)
+                if selected is True and eligibility.admits(alternative, device):
+                    charge = eligibility.charge(alternative, device)
+                    if charge is not None:
+                        charges[type_] = charge
+            content = tuple(
+                (type_, charge.capacity, charge.counters)
+                for type_, charge in charges.items()
+            )
+            self._offered[key] = _Offered(self._contents.number(content), charges)
+        return self._offered[key]
+
+    # Items.
+
+    def _combinations(
+        self,
+        node: int,
+        item: Item,
+        by_type: Mapping[int, Sequence[_DeviceClass]],
+        known: dict[Hashable, int | None],
+    ) -> Iterator[Combination]:
+        if not item[0].attribute:
+            [(type_, number, _)] = item
+            supply = self._supply(node, ("type", type_), None, by_type[type_], known)
+            if supply is not None:
+                yield Combination(((supply, number),), self.supplies[supply].number)
+            return
+        for value, carriers in self._carriers(item, by_type).items():
+            # Values that as many equal devices carry are alike.
+            role = tuple(map(_numbers_of, carriers))
+            draws = []
+            for part, classes in zip(item, carriers, strict=True):
+                key = "value", part.type, part.attribute, value
+                supply = self._supply(node, key, role, classes, known)
+                if supply is not None and self.supplies[supply].number >= part.number:
+                    draws.append((supply, part.number))
+            if len(draws) == len(item):
+                most = min(
+                    self.supplies[supply].number // number for supply, number in draws
+                )
+                yield Combination(tuple(draws), most)
+
+    def _carriers(
+        self, item: Item, by_type: Mapping[int, Sequence[_DeviceClass]]
+    ) -> Mapping[Scalar, list[list[_DeviceClass]]]:
+        """By value that devices for every part carry: for each part, the device classes that do."""
+        found: dict[Scalar, list[list[_DeviceClass]]] = {}
+        for place, part in enumerate(item):
+            index = self.attributes.index(part.attribute)
+            pairs = (
+                (value, each)
+                for each in by_type[part.type]
+                for value in each.values[index] or ()
+            )
+            for value, classes in grouped(pairs).items():
+                if len(found.setdefault(value, [])) == place:
+                    found[value].append(classes)
+        return {
+            value: carriers
+            for value, carriers in found.items()
+            if len(carriers) == len(item)
+        }
+
+    def _supply(
+        self,
+        node: int,
+        key: tuple[Hashable, ...],
+        role: Hashable,
+        classes: Sequence[_DeviceClass],
+        known: dict[Hashable, int | None],
+    ) -> int | None:
+        """The number of a supply; None if nobody can have any of it."""
+        if key not in known:
+            ways = [self._way(node, cast(int, key[1]), each) for each in classes]
+            found = tuple([way for way in ways if way])
+            known[key] = len(self.supplies) if found else None
+            if found:
+                self.supplies.append(TypeSupply(node, (*key[:2], role), found))
+        return known[key]
+
+    def _way(
+        self, node: int, type_: int, offer: _DeviceClass
+    ) -> DeviceAssignment | None:
+        """What one of the devices takes for a type; None if it cannot be had."""
+        charge = offer.offered.charges[type_]
+        if not self.ledger.may_fit(offer.view, charge):
+            return None
+        draws = tuple(self._draws(node, offer, charge))
+        number = offer.number
+        if offer.view.shareable:
+            # Several requests can get shares of one device, as long as there is room.
+            number = min(
+                [
+                    _MOST_SHARES,
+                    *[self.rows[row].limit // amount for row, amount in draws],
+                ]
+            )
+        return DeviceAssignment(draws, number)
+
+    # Rows.
+
+    def _draws(
+        self, node: int, offer: _DeviceClass, charge: Charge
+    ) -> Iterator[tuple[int, int]]:
+        view = offer.view
+        if view.slot in self.problem.several_versions:
+            if not view.shareable:
+                yield self._device_row(node, offer), 1
+            return
+        amounts = counter_consumption(view, charge, opening=not view.shareable)
+        for counter, amount in amounts:
+            if amount:
+                yield self._counter_row(node, counter), amount
+        for name, amount in charge.capacity:
+            if amount:
+                yield self._capacity_row(node, offer, name), amount
+        if not view.shareable and not self._is_counted(offer):
+            yield self._device_row(node, offer), 1
+
+    def _is_counted(self, offer: _DeviceClass) -> bool:
+        """Whether a counter says by itself that no more can be had than there are."""
+        left = self.ledger.free
+        return any(
+            amount * offer.number >= left[counter]
+            for counter, amount in offer.view.consumes
+        )
+
+    def _device_row(self, node: int, offer: _DeviceClass) -> int:
+        """As many claims have such devices as there are."""
+        view = offer.view
+        key: Hashable = (
+            "devices",
+            node,
+            offer.offered.number,
+            offer.values,
+            view.consumes,
+        )
+        if offer.everywhere is not None:
+            key = ("devices", offer.everywhere)
+        consumed = tuple(
+            [(self._role(counter), amount) for counter, amount in view.consumes]
+        )
+        role = "devices", offer.offered.number, offer.number, consumed
+        return self._row(
+            key, node if offer.everywhere is None else -1, role, offer.number
+        )
+
+    def _counter_row(self, node: int, counter: int) -> int:
+        return self._row(
+            ("counter", counter),
+            node,
+            self._role(counter),
+            max(0, self.ledger.free[counter]),
+        )
+
+    def _capacity_row(self, node: int, offer: _DeviceClass, name: str) -> int:
+        view = offer.view
+        left = max(0, self.ledger.capacity_left(view, name))
+        role = "capacity", offer.offered.number, name
+        return self._row(("capacity", view.slot, name), node, role, left)
+
+    def _row(self, key: Hashable, node: int, role: Hashable, limit: int) -> int:
+        number = self._row_numbers.setdefault(key, len(self.rows))
+        if number == len(self.rows):
+            self.rows.append(ResourceRow(node, role, limit))
+        elif self.rows[number].node != node:
+            self.rows[number] = self.rows[number]._replace(node=-1, role=key)
+        return number
+
+    def _role(self, counter: int) -> Hashable:
+        """Counters are alike if as much is left in all of their set."""
+        known = self.problem.counters[counter].id
+        return "counter", self._states[known[:3]], known.counter
+
+
+def _numbers_of(classes: Sequence[_DeviceClass]) -> Hashable:
+    """What devices offer, and how many of them."""
+    return tuple([(devices.offered.number, devices.number) for devices in classes])

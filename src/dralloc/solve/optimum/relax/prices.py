@@ -1,0 +1,423 @@
+"""What prices prove: the bound of a relaxation in exact integers, for whatever prices.
+
+Let every row have a price of 0 or more. An answer draws on a row up to its limit, so all that is placed pays no more
+than all limits cost. A demand that is placed on a node pays at least what the cheapest way costs that there is for it
+on that node. So the weight of an answer is at most what all limits cost, plus for each demand its weight less what it
+pays on the cheapest node, where that is more than 0. A gang is placed as far as its quorum says or not at all, and so
+its demands count together; in one domain, if it needs one.
+
+The better the prices, the better the bound; but it holds for all of them (Lagrange; Geoffrion 1974).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import gcd
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dralloc.problem import Problem
+from dralloc.problem.inter_pod import Domains
+from dralloc.solve.optimum.relax.amounts import Integers
+from dralloc.solve.optimum.relax.demand_kinds import (
+    DemandKind,
+    DemandKinds,
+    Option,
+    Shape,
+)
+from dralloc.solve.optimum.relax.offers import NodeOffers
+from dralloc.solve.optimum.stopping import Stop
+
+__all__ = ["FAR", "Market"]
+
+FAR: Final = 2**58
+"""What cannot be had costs this much."""
+
+_DEAREST: Final = 2**54
+"""What a row costs whoever takes most of it, at most. Numbers stay in int64, however many rows are drawn on."""
+
+_LARGEST: Final = 2**31
+"""Amounts and limits are made smaller than this."""
+
+
+class _Gang(NamedTuple):
+    """Demands of which as many as the quorum says are placed, or none.
+
+    Parameters
+    ----------
+    places
+        Of each demand, its kind and its place among the members of that.
+    domains
+        The domains where so many could be, all in the same; None if they may be anywhere.
+    """
+
+    places: tuple[tuple[int, int], ...]
+    quorum: int
+    domains: tuple[int, ...] | None
+
+
+class Market:
+    """All rows, and who draws how much on which of them, as arrays.
+
+    Amounts of a row are divided by their common divisor, limits rounded down.
+
+    Attributes
+    ----------
+    limits
+        By row; a last one stands for what there is no end of, and costs nothing.
+    lone, placeable
+        By kind, which of its members are in no gang, and which are in none that cannot be placed even alone.
+    """
+
+    def __init__(
+        self, problem: Problem, wanted: DemandKinds, offers: NodeOffers, stop: Stop
+    ) -> None:
+        self.problem, self.wanted, self.offers, self.stop = (
+            problem,
+            wanted,
+            offers,
+            stop,
+        )
+        self._gather_ways()
+        self._gather_combinations()
+        self._gather_amounts()
+        self.available = np.zeros(
+            (len(wanted.items), max(1, offers.nodes)), dtype=np.int64
+        )
+        for (node, item), combinations in offers.items.items():
+            self.available[item, node] = sum(
+                combination.number for combination in combinations
+            )
+        self.domain_of = [self._domain_numbers(domains) for domains in wanted.domains]
+        self.room = [self._room(shape) for shape in wanted.shapes]
+        self.nodes = [self._nodes(kind) for kind in wanted.kinds]
+        self._gather_gangs()
+
+    # Arrays.
+
+    def _gather_ways(self) -> None:
+        rows = self.offers.rows
+        draws: list[tuple[int, int]] = []
+        starts: list[int] = []
+        supply_starts = []
+        for supply in self.stop.hundreds(self.offers.supplies):
+            supply_starts.append(len(starts))
+            for way in supply.ways:
+                starts.append(len(draws))
+                # A sum over nothing would not be 0.
+                draws += way.draws or ((len(rows), 0),)
+        units = [0] * (len(rows) + 1)
+        most = [1] * (len(rows) + 1)
+        for row, amount in draws:
+            units[row] = gcd(units[row], amount)
+            most[row] = max(most[row], amount)
+        units = [
+            _unit(unit, max(larger, row.limit))
+            for unit, larger, row in zip(units, most, rows, strict=False)
+        ] + [1]
+        self.units = [float(unit) for unit in units[:-1]]
+        self.way_rows = np.array([row for row, _ in draws], dtype=np.int64)
+        self.way_amounts = np.array(
+            [amount // units[row] for row, amount in draws], dtype=np.int64
+        )
+        self.way_starts = np.array(starts, dtype=np.int64)
+        self.supply_starts = np.array(supply_starts, dtype=np.int64)
+        self.limits = np.array(
+            [row.limit // unit for row, unit in zip(rows, units, strict=False)] + [0],
+            dtype=np.int64,
+        )
+        self.largest = np.ones(len(rows) + 1, dtype=np.int64)
+        np.maximum.at(self.largest, self.way_rows, self.way_amounts)
+
+    def _gather_combinations(self) -> None:
+        supplies: list[int] = []
+        numbers: list[int] = []
+        starts: list[int] = []
+        item_starts, places = [], []
+        for (node, item), combinations in self.stop.hundreds(self.offers.items.items()):
+            places.append((item, node))
+            item_starts.append(len(starts))
+            for combination in combinations:
+                starts.append(len(supplies))
+                supplies += [supply for supply, _ in combination.draws]
+                numbers += [number for _, number in combination.draws]
+        self.combination_supplies = np.array(supplies, dtype=np.int64)
+        self.combination_numbers = np.array(numbers, dtype=np.int64)
+        self.combination_starts = np.array(starts, dtype=np.int64)
+        self.item_starts = np.array(item_starts, dtype=np.int64)
+        self.item_places = np.array(places, dtype=np.int64).reshape(-1, 2)
+
+    def _gather_amounts(self) -> None:
+        amounts, nodes = self.offers.amounts, max(1, self.offers.nodes)
+        nothing = len(self.offers.rows)
+        self.amount_rows = np.full((len(amounts.names), nodes), nothing, dtype=np.int64)
+        self.amount_limits = np.full(
+            (len(amounts.names), nodes), _LARGEST, dtype=np.int64
+        )
+        scaled: list[dict[int, int]] = []
+        for place, name in enumerate(amounts.names):
+            asked = {
+                alternative: each.get(name, 0)
+                for alternative, each in amounts.asked.items()
+            }
+            limits = {
+                node: self.offers.rows[row].limit
+                for node, row in amounts.rows[place].items()
+            }
+            # One unit for all nodes, so that everybody takes the same amount wherever it goes.
+            unit = _unit(
+                gcd(*asked.values()),
+                max([*asked.values(), *limits.values()], default=0),
+            )
+            scaled.append(
+                {alternative: amount // unit for alternative, amount in asked.items()}
+            )
+            largest = max(1, *scaled[-1].values())
+            for node, row in amounts.rows[place].items():
+                limit = limits[node] // unit
+                self.amount_rows[place, node] = row
+                self.amount_limits[place, node] = limit
+                self.limits[row] = limit
+                self.largest[row] = largest
+                self.units[row] = float(unit)
+        self.amounts = [self._amounts_of(kind, scaled) for kind in self.wanted.kinds]
+
+    def _amounts_of(
+        self, kind: DemandKind, asked: Sequence[Mapping[int, int]]
+    ) -> Integers:
+        """By member of a kind and name, what it takes of its node."""
+        amounts = np.zeros((len(kind.members), len(asked)), dtype=np.int64)
+        for place, claim in enumerate(kind.claims):
+            if claim is not None:
+                amounts[place] = [by_alternative[claim] for by_alternative in asked]
+        return amounts
+
+    def _room(self, shape: Shape) -> Integers:
+        """By node, how often what is asked for beside amounts could be had there at most."""
+        room = np.full(max(1, self.offers.nodes), _LARGEST, dtype=np.int64)
+        for choice in shape:
+            every = [self._room_of(option) for option in choice]
+            room = np.minimum(room, np.sum(every, axis=0))
+        return room
+
+    def _room_of(self, option: Option) -> Integers:
+        room = np.full(max(1, self.offers.nodes), _LARGEST, dtype=np.int64)
+        for item, number in option:
+            room = np.minimum(room, self.available[item] // number)
+        return room
+
+    def _nodes(self, kind: DemandKind) -> Integers:
+        """The nodes where demands of a kind find what they ask for beside amounts."""
+        allowed = self.wanted.node_sets[kind.nodes]
+        nodes = (
+            np.arange(self.offers.nodes)
+            if allowed is None
+            else np.array(allowed, dtype=np.int64)
+        )
+        if kind.domains:
+            nodes = nodes[self.domain_of[kind.domains][nodes] >= 0]
+        roomy: Integers = nodes[self.room[kind.shape][nodes] > 0]
+        return roomy
+
+    # Gangs.
+
+    def _gather_gangs(self) -> None:
+        """Sort out the gangs that cannot be placed even alone, and the domains where they cannot."""
+        self.gangs: list[_Gang] = []
+        self.lone = [
+            np.ones(len(kind.members), dtype=bool) for kind in self.wanted.kinds
+        ]
+        self.placeable = [
+            np.ones(len(kind.members), dtype=bool) for kind in self.wanted.kinds
+        ]
+        places = {
+            member: (number, place)
+            for number, kind in enumerate(self.wanted.kinds)
+            for place, member in enumerate(kind.members)
+        }
+        for members in self.stop.hundreds(self.wanted.gangs.values()):
+            gang = self._gang(members, [places[member] for member in members])
+            for kind, place in gang.places:
+                self.lone[kind][place] = False
+                self.placeable[kind][place] = gang.domains != ()
+            self.gangs.append(gang)
+
+    def _domain_numbers(self, domains: Domains) -> Integers:
+        """By node the number of its domain; -1 if it has none."""
+        numbers = {
+            name: number for number, name in enumerate(dict.fromkeys(domains.values()))
+        }
+        found = [
+            numbers[domains[node.name]] if node.name in domains else -1
+            for node in self.problem.nodes
+        ]
+        return np.array(found, dtype=np.int64)
+
+    def _gang(self, members: Sequence[int], places: Sequence[tuple[int, int]]) -> _Gang:
+        first = self.problem.demands[members[0]]
+        quorum = max(1, len(members) if first.quorum is None else first.quorum)
+        room = self._gang_room(places)
+        numbers = {self.wanted.kinds[kind].domains for kind, _ in places}
+        if len(numbers) > 1 or not max(numbers):
+            return _Gang(tuple(places), quorum, None if room.sum() >= quorum else ())
+        domain_of = self.domain_of[max(numbers)]
+        inside = domain_of >= 0
+        together = np.bincount(domain_of[inside], weights=room[: len(inside)][inside])
+        return _Gang(
+            tuple(places), quorum, tuple(np.flatnonzero(together >= quorum).tolist())
+        )
+
+    def _gang_room(self, places: Sequence[tuple[int, int]]) -> Integers:
+        """By node, how many of a gang's demands could be there at most, if there was nobody else."""
+        most = np.zeros(max(1, self.offers.nodes), dtype=np.int64)
+        specs = {
+            (kind, tuple(self.amounts[kind][place].tolist())) for kind, place in places
+        }
+        for kind, amounts in specs:
+            nodes = self.nodes[kind]
+            room = self.room[self.wanted.kinds[kind].shape][nodes]
+            for name, amount in enumerate(amounts):
+                if amount:
+                    room = np.minimum(room, self.amount_limits[name, nodes] // amount)
+            most[nodes] = np.maximum(most[nodes], room)
+        return most
+
+    # Bounds.
+
+    def affordable(self, prices: Sequence[float] | npt.NDArray[np.float64]) -> Integers:
+        """The prices as integers that can be multiplied with whatever there is; the last one is for nothing."""
+        dearest = np.minimum(
+            _DEAREST // self.largest, _DEAREST // np.maximum(1, self.limits)
+        )
+        whole = np.clip(np.rint(prices), 0, dearest[:-1]).astype(np.int64)
+        return np.append(whole, 0)
+
+    def bound(self, prices: Integers, weights: Sequence[int]) -> int:
+        """What is placed is worth at most.
+
+        Parameters
+        ----------
+        prices
+            By row, as `affordable` makes them.
+        weights
+            By kind, what placing a demand is worth, in the unit of prices.
+        """
+        total: int = sum((prices * self.limits).tolist())
+        costs = self._shape_costs(prices)
+        amount_prices = prices[self.amount_rows]
+        values: list[Integers] = []
+        for number, kind in enumerate(self.stop.each(self.wanted.kinds)):
+            found = self._values(number, weights[number], costs, amount_prices)
+            best = found.max(axis=1, initial=-FAR)
+            if kind.domains:
+                best = self._by_domain(number, found)
+            else:
+                total += sum(np.maximum(0, best[self.lone[number]]).tolist())
+            values.append(best)
+        for gang in self.gangs:
+            total += self._gang_value(gang, values)
+        return total
+
+    def _shape_costs(self, prices: Integers) -> list[Integers]:
+        """By shape and node, what the cheapest way costs."""
+        costs = np.full(self.available.shape, FAR, dtype=np.int64)
+        if len(self.item_starts):
+            ways = np.add.reduceat(
+                prices[self.way_rows] * self.way_amounts, self.way_starts
+            )
+            supplies = np.minimum.reduceat(ways, self.supply_starts)
+            parts = supplies[self.combination_supplies] * self.combination_numbers
+            combinations = np.add.reduceat(parts, self.combination_starts)
+            items = np.minimum.reduceat(combinations, self.item_starts)
+            costs[self.item_places[:, 0], self.item_places[:, 1]] = items
+        return [self._shape_cost(shape, costs) for shape in self.wanted.shapes]
+
+    def _shape_cost(self, shape: Shape, costs: Integers) -> Integers:
+        total = np.zeros(costs.shape[1], dtype=np.int64)
+        for choice in shape:
+            cheapest = np.full(costs.shape[1], FAR, dtype=np.int64)
+            for option in choice:
+                cost = np.zeros(costs.shape[1], dtype=np.int64)
+                for item, number in option:
+                    dear = np.minimum(costs[item], FAR // number) * number
+                    cost = np.minimum(
+                        FAR, cost + np.where(self.available[item] < number, FAR, dear)
+                    )
+                cheapest = np.minimum(cheapest, cost)
+            total = np.minimum(FAR, total + cheapest)
+        return total
+
+    def _values(
+        self,
+        number: int,
+        weight: int,
+        costs: Sequence[Integers],
+        amount_prices: Integers,
+    ) -> Integers:
+        """By member of a kind and node: the weight less what is paid there, far below 0 where there is no room.
+
+        Who is worth nothing need not be placed, and so pays nothing.
+        """
+        kind, nodes, amounts = (
+            self.wanted.kinds[number],
+            self.nodes[number],
+            self.amounts[number],
+        )
+        if not weight:
+            return np.zeros((len(amounts), len(nodes)), dtype=np.int64)
+        values = np.broadcast_to(
+            weight - costs[kind.shape][nodes], (len(amounts), len(nodes))
+        ).copy()
+        for name in range(amounts.shape[1]):
+            taken = amounts[:, name, np.newaxis]
+            values -= taken * amount_prices[name, nodes]
+            values[taken > self.amount_limits[name, nodes]] = -FAR
+        return values
+
+    def _by_domain(self, number: int, values: Integers) -> Integers:
+        """By member of a kind and domain, the best of the values by node."""
+        domain_of = self.domain_of[self.wanted.kinds[number].domains]
+        best = np.full(
+            (len(values), domain_of.max(initial=-1) + 1), -FAR, dtype=np.int64
+        )
+        domains = domain_of[self.nodes[number]]
+        order = np.argsort(domains, kind="stable")
+        present, starts = np.unique(domains[order], return_index=True)
+        if len(present):
+            best[:, present] = np.maximum.reduceat(values[:, order], starts, axis=1)
+        return best
+
+    def _gang_value(self, gang: _Gang, values: Sequence[Integers]) -> int:
+        if gang.domains is None:
+            return _worth(
+                [
+                    int(values[kind][place].max(initial=-FAR))
+                    for kind, place in gang.places
+                ],
+                gang.quorum,
+            )
+        best = 0
+        for domain in gang.domains:
+            inside = [int(values[kind][place, domain]) for kind, place in gang.places]
+            best = max(best, _worth(inside, gang.quorum))
+        return best
+
+
+def _worth(values: Sequence[int], quorum: int) -> int:
+    """The best sum over as many as a quorum, at least; 0 if that is better."""
+    if len(values) < quorum:
+        return 0
+    best = sorted(values, reverse=True)
+    needed, others = best[:quorum], best[quorum:]
+    return max(0, sum(needed) + sum(value for value in others if value > 0))
+
+
+def _unit(divisor: int, largest: int) -> int:
+    """What to divide amounts by, so that they become small enough."""
+    return (
+        max(1, divisor, largest // _LARGEST + 1)
+        if largest // max(1, divisor) >= _LARGEST
+        else max(1, divisor)
+    )

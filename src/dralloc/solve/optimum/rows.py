@@ -1,0 +1,170 @@
+"""Linear rows in exact integers that fit the solver's int64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import gcd
+from typing import Final
+
+from ortools.sat.python import cp_model
+from ortools.sat.python.cp_model_helper import Literal as SignedLiteral
+
+from dralloc.objects.errors import ModelError
+
+__all__ = [
+    "SAFE_SUM",
+    "Literal",
+    "SignedTerm",
+    "Term",
+    "add_at_least",
+    "add_at_most",
+    "add_at_most_one",
+    "fix_cost",
+    "reduced",
+    "sum_of",
+]
+
+Literal = cp_model.IntVar
+"""A boolean variable."""
+
+Term = tuple[Literal, int]
+"""A variable with its coefficient."""
+
+SignedTerm = tuple[SignedLiteral, int]
+"""A variable or its negation with its coefficient."""
+
+SAFE_SUM: Final = 3 * 2**61
+"""Above 0.75 * 2**63 the solver calls a row invalid."""
+
+
+def sum_of(terms: Sequence[Term]) -> cp_model.LinearExpr:
+    """The sum of terms."""
+    return cp_model.LinearExpr.weighted_sum(
+        [variable for variable, _ in terms], [factor for _, factor in terms]
+    )
+
+
+def reduced(
+    terms: Iterable[SignedTerm], limit: int
+) -> tuple[list[SignedTerm], list[SignedLiteral], int]:
+    """The row ``sum(coefficient * literal) <= limit`` with the smallest numbers that mean the same.
+
+    Every coefficient and the limit must be 0 or more. Coefficients above the limit become literals that must be
+    false; the rest is divided by the greatest common divisor, which rounds the limit down without losing a solution.
+
+    Returns
+    -------
+    The terms (none if the row cannot bind), the literals that must be false, the limit.
+    """
+    merged: dict[int, SignedTerm] = {}
+    for literal, amount in terms:
+        before = merged.get(literal.index)
+        merged[literal.index] = (literal, amount + (before[1] if before else 0))
+    impossible = [literal for literal, amount in merged.values() if amount > limit]
+    kept = [
+        (literal, amount) for literal, amount in merged.values() if 0 < amount <= limit
+    ]
+    if not kept or sum(amount for _, amount in kept) <= limit:
+        return [], impossible, limit
+    divisor = gcd(*(amount for _, amount in kept))
+    return (
+        [(literal, amount // divisor) for literal, amount in kept],
+        impossible,
+        limit // divisor,
+    )
+
+
+def add_at_most(
+    model: cp_model.CpModel,
+    terms: Iterable[SignedTerm],
+    limit: int,
+    what: str,
+    when: Literal | None = None,
+) -> None:
+    """Add ``sum(coefficient * literal) <= limit``, if ``when`` is true.
+
+    Raises
+    ------
+    ModelError
+        The numbers do not fit the solver; the message starts with ``what``.
+    """
+    kept, impossible, limit = reduced(terms, limit)
+    for literal in impossible:
+        if when is None or when.index == literal.index:
+            model.add_bool_and([~literal])
+        else:
+            model.add_implication(when, ~literal)
+    if not kept:
+        return
+    row = model.add(_sum(kept, what) <= limit)
+    if when is not None:
+        row.only_enforce_if(when)
+
+
+def fix_cost(
+    model: cp_model.CpModel, terms: Sequence[Term], most: int, what: str
+) -> None:
+    """Let a tier cost no more, as `add_at_most`; its variables may also be integers from 0.
+
+    Raises
+    ------
+    ModelError
+        The numbers do not fit the solver; the message starts with ``what``.
+    """
+    if all(variable.is_boolean for variable, _ in terms):
+        add_at_most(model, terms, most, what)
+        return
+    variables, costs = zip(*terms, strict=True)
+    unit = gcd(*costs) or 1
+    if sum(cost // unit * variable.domain.max() for variable, cost in terms) > SAFE_SUM:
+        raise ModelError(f"{what}: what it may cost is beyond the solver's int64")
+    model.add(
+        cp_model.LinearExpr.weighted_sum(variables, [cost // unit for cost in costs])
+        <= most // unit
+    )
+
+
+def add_at_least(
+    model: cp_model.CpModel,
+    terms: Sequence[SignedTerm],
+    least: int,
+    what: str,
+    when: SignedLiteral,
+) -> None:
+    """Add ``sum(coefficient * literal) >= least`` if ``when`` is true. Every coefficient must be 0 or more.
+
+    Raises
+    ------
+    ModelError
+        The numbers do not fit the solver; the message starts with ``what``.
+    """
+    kept = [(literal, amount) for literal, amount in terms if amount]
+    divisor = gcd(*(amount for _, amount in kept)) or 1
+    least = -(-least // divisor)
+    row = model.add(
+        _sum(
+            [(literal, min(amount // divisor, least)) for literal, amount in kept], what
+        )
+        >= least
+    )
+    row.only_enforce_if(when)
+
+
+def _sum(terms: Sequence[SignedTerm], what: str) -> cp_model.LinearExprT:
+    total = sum(amount for _, amount in terms)
+    if total > SAFE_SUM:
+        raise ModelError(
+            f"{what}: amounts add up to {total} after removing common factors, beyond the solver's int64"
+        )
+    return cp_model.LinearExpr.weighted_sum(
+        [literal for literal, _ in terms], [amount for _, amount in terms]
+    )
+
+
+def add_at_most_one(model: cp_model.CpModel, literals: Sequence[Literal]) -> None:
+    """Add that at most one is true, where a literal that is listed twice counts twice."""
+    distinct = {literal.index: literal for literal in literals}
+    if len(distinct) < len(literals):
+        add_at_most(model, ((literal, 1) for literal in literals), 1, "at most one")
+    elif len(literals) > 1:
+        model.add_at_most_one(literals)

@@ -1,0 +1,533 @@
+"""The optimal answer: components in turn, tier by tier, within the time limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import compress
+from operator import attrgetter
+from time import perf_counter
+from typing import Final
+
+from dralloc.objects.choices import Backend, Goal, Options
+from dralloc.objects.errors import AllocationError, ModelError
+from dralloc.objects.garbage import without_garbage_collection
+from dralloc.problem import Problem
+from dralloc.problem.solution import Placement, Progress, Solution, Status, Tier
+from dralloc.solve.backends import is_elsewhere
+from dralloc.solve.optimum.admin_claims import AdminClaims, admin_claims
+from dralloc.solve.optimum.budgets import fairness, within_caps
+from dralloc.solve.optimum.candidates import CandidateSite, CandidateSurvey, survey
+from dralloc.solve.optimum.capabilities import NodeCapabilities
+from dralloc.solve.optimum.classes.component import CountedComponent
+from dralloc.solve.optimum.classes.count_model import Counted
+from dralloc.solve.optimum.classes.goals import with_goal
+from dralloc.solve.optimum.component import (
+    Answered,
+    Component,
+    Solvable,
+    TimeSharing,
+    is_next,
+    is_proven,
+)
+from dralloc.solve.optimum.components import components
+from dralloc.solve.optimum.division import divide
+from dralloc.solve.optimum.failures import summed_up
+from dralloc.solve.optimum.improve.component import SearchedComponent
+from dralloc.solve.optimum.objective import (
+    DemandSubset,
+    Objective,
+    after_weight,
+    placed_weight,
+    summed_weight,
+)
+from dralloc.solve.optimum.packing.component import PackedComponent
+from dralloc.solve.optimum.packing.instance import PackingInstance
+from dralloc.solve.optimum.parallel import work_out
+from dralloc.solve.optimum.stopping import Stop, Stopped, TooLarge, heeding_interrupts
+from dralloc.solve.timing import phase
+
+__all__ = ["solve"]
+
+_ENDING: Final = 1e-5
+"""Seconds per demand for names, and for giving up what was made on the way."""
+
+_DIVISION: Final = 0.4
+"""The part of the time that may pass until it is known what classes can count."""
+
+_STARTS: Final = 0.15
+"""The part of the time in which answers to start from are made; one that is begun is made to the end."""
+
+_demand_of = attrgetter("demand")
+
+
+@without_garbage_collection()
+def solve(
+    problem: Problem,
+    options: Options | None = None,
+    hint: Solution | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    starts: Iterable[Sequence[Placement]] = (),
+) -> Solution:
+    """Find the best answer and prove it, or come as far as the time limit allows.
+
+    The tiers of the objective, most important first: ``weight``, the weight of the placed demands; fairness between
+    namespaces, if the problem has budgets that say so; ``alternatives``, the ranks of the picked alternatives
+    (KEP-4816); and the goal, if there is one. Each is solved with those before it
+    fixed at what was found without it. A tier that could not be proven leaves those after it with the bounds that are
+    known without solving.
+
+    Parameters
+    ----------
+    problem
+        What is to be placed, and on what.
+    options
+        Time limit, goal and the like; the defaults if None.
+    hint
+        An answer to start from, such as first fit's; it must keep the rules. The result is never worse.
+    starts
+        Further answers to start from, which keep every rule but budgets. They are looked at one by one where the
+        problem has to be searched, as long as there is time.
+    progress
+        Called from this thread whenever there is a better answer.
+
+    Returns
+    -------
+    Solution
+        With the status ``OPTIMAL`` if every tier is proven. Ctrl-C (in the main thread), or a ``KeyboardInterrupt`` of
+        the listener, ends the search like the time limit: the best answer so far is returned, with its bounds. A
+        second Ctrl-C, if that takes too long, is a ``KeyboardInterrupt``.
+
+    Raises
+    ------
+    ModelError
+        Amounts or weights do not fit the solver's int64, or the hint places what cannot be placed.
+    AllocationError
+        A selector failed on a device, and the option ``strict_cel`` is set.
+    """
+    options = options or Options()
+    limit = options.time_limit
+    if limit is not None:
+        # So that an answer with names is there in time.
+        limit = max(limit / 2, limit - _ENDING * len(problem.demands))
+    with heeding_interrupts() as cancelled:
+        stop = Stop.after(limit, cancelled)
+        aside = _set_aside(problem, options, stop)
+        start = aside.without(hint.placements) if hint else ()
+        # What was made on the way is given up here, before anybody would look whether it is garbage.
+        others = (aside.without(placements) for placements in starts)
+        return aside.granted(
+            _Solve(aside.problem, options, stop, progress, start, others).run()
+        )
+
+
+def _set_aside(problem: Problem, options: Options, stop: Stop) -> AdminClaims:
+    """What classes need not know of. The per-device model decides it itself, as a referee."""
+    if not options.per_device:
+        with suppress(Stopped):
+            return admin_claims(problem, stop, strict_cel=options.strict_cel)
+    return AdminClaims(problem)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """Some of the tiers, most important first, and the problem that they are solved for.
+
+    Parameters
+    ----------
+    tiers
+        What components count.
+    levels
+        How many of these tiers are solved.
+    goal
+        What joins components beyond the rules.
+    """
+
+    problem: Problem
+    tiers: tuple[Objective, ...]
+    levels: int
+    goal: Goal = Goal.NONE
+
+
+class _Solve:
+    def __init__(  # noqa: PLR0913 - as `solve`
+        self,
+        problem: Problem,
+        options: Options,
+        stop: Stop,
+        progress: Callable[[Progress], None] | None,
+        start: Sequence[Placement],
+        others: Iterable[Sequence[Placement]],
+    ) -> None:
+        self.problem = problem
+        self.options = options
+        self.progress = progress
+        self.others = others
+        self.started = perf_counter()
+        self.stop = stop
+        self.goal = Goal(options.goal)
+        self.weight = placed_weight(problem)
+        self.tiers = (*self.weight, *fairness(problem), *after_weight(self.goal))
+        self.stage = _Stage(problem, self.tiers, 0)
+        self.components: list[Solvable] = []
+        self.everything = DemandSubset(problem, range(len(problem.demands)))
+        self.answers: list[Answered] = [Component(self.everything, self.tiers, start)]
+        self._known: tuple[tuple[tuple[Placement, ...], ...], tuple[Placement, ...]] = (
+            (),
+            (),
+        )
+        self.too_large = False
+        self.failures: list[AllocationError] = []
+        self.timings: dict[str, float] = {}
+
+    def run(self) -> Solution:
+        try:
+            for stage in self._stages():
+                if self.stage.levels and self.stop.reached():
+                    break
+                if all(
+                    is_proven(answer, level)
+                    for answer in self.answers
+                    for level in range(self.stage.levels)
+                ):
+                    self._begin(stage)
+                    self._work()
+        except KeyboardInterrupt:
+            if self.stop.cancelled:
+                raise
+        return self._solution()
+
+    def _stages(self) -> Iterator[_Stage]:
+        """Tiers that need the per-device model come after those before them are solved without, and fixed."""
+        others = after_weight(Goal.NONE)
+        if self.problem.budgets and all(
+            budget.most is None for budget in self.problem.budgets
+        ):
+            yield _Stage(
+                replace(self.problem, budgets=()),
+                (*self.weight, *others),
+                len(self.weight),
+            )
+        plain = (*self.weight, *fairness(self.problem), *others)
+        yield _Stage(self.problem, plain, len(plain))
+        if self.goal is not Goal.NONE:
+            yield _Stage(self.problem, self.tiers, len(self.tiers), self.goal)
+
+    def _begin(self, stage: _Stage) -> None:
+        """Split the problem; what is proven stays so, part by part."""
+        self.components = []
+        self._split(stage)
+        with phase(self.timings, "starts"):
+            self._consider_others()
+        for component in self.components:
+            component.bounds[: self.stage.levels] = [
+                component.cost(level) for level in range(self.stage.levels)
+            ]
+        self.answers, self.stage = list(self.components), stage
+
+    def _work(self) -> None:
+        """Here, or in other processes if there is something for more than one."""
+        # What namespaces use, and which devices are opened, is not known to an excerpt without devices.
+        counted = any(
+            isinstance(component, CountedComponent) for component in self.components
+        )
+        # Neighbourhoods are searched from here, each in a process of its own.
+        searched = any(
+            isinstance(component, SearchedComponent) and component.is_large
+            for component in self.components
+        )
+        here = (
+            searched
+            or self.stage.problem.budgets
+            or (counted and self.stage.goal is not Goal.NONE)
+        )
+        todo = list(
+            compress(
+                range(len(self.components)), map(self._is_unproven, self.components)
+            )
+        )
+        if todo and not self.stop.reached():
+            self._tell()
+        if not here and is_elsewhere(Backend(self.options.backend), self.options.jobs):
+            thresholds = self.options.thresholds
+            if (
+                len(todo) >= thresholds.components
+                and self.stop.seconds() >= thresholds.seconds
+            ):
+                with phase(self.timings, "components"):
+                    return self._work_elsewhere(todo)
+        return self._work_here()
+
+    def _is_unproven(self, component: Solvable) -> bool:
+        """Whether there is a tier to be solved."""
+        return any(is_next(component, level) for level in range(self.stage.levels))
+
+    def _work_here(self) -> None:
+        for component in self.components:
+            if isinstance(component, PackedComponent):
+                with phase(self.timings, "classes"):
+                    component.begin(self.stop)
+        watch = self._report if self.progress else None
+        sharing = TimeSharing(self.options, self.stop, watch, self.timings)
+        sharing.improve(range(self.stage.levels), self.components)
+
+    def _work_elsewhere(self, todo: Sequence[int]) -> None:
+        sent = [self.components[place] for place in todo]
+        with closing(
+            work_out(
+                self.stage.problem, sent, self.options, self.stage.levels, self.stop
+            )
+        ) as answers:
+            for number, answer in answers:
+                self.answers[todo[number]] = answer
+                self._tell()
+
+    def _split(self, stage: _Stage) -> None:
+        """Count what can be counted; the rest is for the per-device model. What there is no time for stays as it is."""
+        placed = {
+            placement.demand: placement
+            for answer in self.answers
+            for placement in answer.placements
+        }
+        demands: Sequence[int] = sorted(
+            demand for answer in self.answers for demand in answer.subset.demands
+        )
+        try:
+            if not self.options.per_device:
+                with phase(self.timings, "classes"), suppress(Stopped):
+                    demands = self._split_by_class(stage, placed)
+            with phase(self.timings, "survey"):
+                self._split_by_device(stage, placed, demands)
+        except Stopped as reason:
+            self.too_large |= isinstance(reason, TooLarge)
+            subset = DemandSubset(stage.problem, demands)
+            self.components.append(
+                Component(subset, stage.tiers, sorted(placed.values(), key=_demand_of))
+            )
+
+    def _split_by_class(
+        self, stage: _Stage, placed: dict[int, Placement]
+    ) -> Sequence[int]:
+        """Returns the demands that are left."""
+        problem = stage.problem
+        # What is too mixed for classes shows late, and then needs time to be searched.
+        stop = self.stop.within(_DIVISION * self.stop.seconds())
+        division = divide(problem, partial(self._survey, problem), self.options, stop)
+        self.failures += division.failures
+        components: Sequence[Counted | PackingInstance] = (
+            *division.counted,
+            *division.packed,
+        )
+        if stage.goal is not Goal.NONE:
+            whole = division.left or division.packed
+            joint = (
+                None
+                if whole
+                else with_goal(stage.goal, problem, division.counted, self.stop)
+            )
+            if joint is None:
+                return sorted(
+                    demand
+                    for answer in self.answers
+                    for demand in answer.subset.demands
+                )
+            components = (joint,)
+        for each in components:
+            subset = DemandSubset(problem, each.demands)
+            hint = [placed.pop(demand) for demand in each.demands if demand in placed]
+            if isinstance(each, Counted):
+                self.components.append(
+                    CountedComponent(subset, stage.tiers, each, hint)
+                )
+            else:
+                self.components.append(
+                    PackedComponent(subset, stage.tiers, each, hint, self.options)
+                )
+        return division.left
+
+    def _split_by_device(
+        self, stage: _Stage, placed: Mapping[int, Placement], demands: Sequence[int]
+    ) -> None:
+        """Split what classes cannot express by what it shares, if it is small enough to look at every device."""
+        if not self.options.per_device:
+            capabilities = NodeCapabilities(stage.problem)
+            if (
+                sum(map(capabilities.all_candidates, self.stop.hundreds(demands)))
+                > self.options.thresholds.surveyed
+            ):
+                self._add_searched(stage, DemandSubset(stage.problem, demands), placed)
+                return
+        found = self._survey(stage.problem, demands)
+        for demand in placed.keys() - found.sites.keys():
+            raise ModelError(
+                f"hint: demand {self.problem.demands[demand].key} is placed, but nothing can serve it"
+            )
+        parts = components(stage.problem, found, stage.goal, self.stop)
+        self.failures += found.failures
+        for members in parts:
+            sites = {demand: found.sites[demand] for demand in members}
+            self._add_searched(
+                stage, DemandSubset(stage.problem, members, sites), placed
+            )
+
+    def _add_searched(
+        self, stage: _Stage, subset: DemandSubset, placed: Mapping[int, Placement]
+    ) -> None:
+        hint = [placed[demand] for demand in subset.demands if demand in placed]
+        if self.options.per_device:
+            self.components.append(Component(subset, stage.tiers, hint))
+        else:
+            self.components.append(
+                SearchedComponent(
+                    subset, stage.tiers, hint, partial(self._sites, stage.problem)
+                )
+            )
+
+    def _consider_others(self) -> None:
+        """Let components that are searched start from the best of what is cheap to have."""
+        searched = [
+            each
+            for each in self.components
+            if isinstance(each, SearchedComponent) and each.is_large
+        ]
+        if not searched:
+            return
+        stop = self.stop.within(_STARTS * self.stop.seconds())
+        for placements in self.others:
+            for component in searched:
+                members = set(component.subset.demands)
+                component.consider(
+                    within_caps(
+                        self.problem,
+                        [one for one in placements if one.demand in members],
+                    )
+                )
+            if stop.reached():
+                break
+
+    def _sites(
+        self, problem: Problem, demands: Sequence[int], stop: Stop
+    ) -> Mapping[int, tuple[CandidateSite, ...]]:
+        try:
+            return self._survey(problem, demands, stop).sites
+        except TooLarge:
+            self.too_large = True
+            raise
+
+    def _survey(
+        self, problem: Problem, demands: Sequence[int], stop: Stop | None = None
+    ) -> CandidateSurvey:
+        most = self.options.thresholds.candidates
+        return survey(
+            problem,
+            demands,
+            strict_cel=self.options.strict_cel,
+            stop=stop or self.stop,
+            most=most,
+        )
+
+    def _elapsed(self) -> float:
+        return perf_counter() - self.started
+
+    def _report(self, level: int, running: Solvable, best: int, bound: int) -> None:
+        """Tell the tier's state over the whole problem, with what the running component has reached.
+
+        A solver finds answers that are worse than the one in hand first, which stays the best so far.
+        """
+        others = [component for component in self.answers if component is not running]
+        costs = [component.cost(level) for component in others] + [
+            min(best, running.cost(level))
+        ]
+        bounds = [component.bounds[level] for component in others] + [
+            max(bound, running.bounds[level])
+        ]
+        tier = self._summary(self.tiers[level], costs, bounds)
+        if level < len(self.weight):
+            tiers = [self._solved(each) for each in range(len(self.weight))]
+            tier = summed_weight(
+                [*tiers[:level], tier, *tiers[level + 1 :]], self.weight
+            )
+        self._tell_of(tier)
+
+    def _tell(self) -> None:
+        """Tell the state of the first tier that is not proven, or of the last."""
+        if self.progress:
+            tiers = self._tiers()
+            self._tell_of(next((tier for tier in tiers if not tier.proven), tiers[-1]))
+
+    def _tell_of(self, tier: Tier) -> None:
+        if self.progress:
+            self.progress(Progress(tier.name, tier.value, tier.bound, self._elapsed()))
+
+    def _summary(
+        self, tier: Objective, costs: Sequence[int], bounds: Sequence[int]
+    ) -> Tier:
+        cost, bound = tier.total(costs), tier.total(bounds)
+        most = None
+        if tier.worth:
+            most = tier.worth(self.problem, self._placements()) + cost
+        elif tier.weights:
+            most = sum(
+                component.subset.weight(tier.weights) for component in self.answers
+            )
+        return tier.shown(cost, bound, most)
+
+    def _tiers(self) -> tuple[Tier, ...]:
+        """All tiers; those that are not looked at yet as the answer as a whole has them."""
+        placed, number = self._placements(), len(self.weight)
+        tiers = [self._solved(level) for level in range(self.stage.levels)]
+        for tier in self.tiers[self.stage.levels :]:
+            cost, floor = (
+                count(self.everything, placed) for count in (tier.cost, tier.floor)
+            )
+            tiers.append(self._summary(tier, [cost], [floor]))
+        return (summed_weight(tiers[:number], self.weight), *tiers[number:])
+
+    def _solved(self, level: int) -> Tier:
+        """A tier as its parts have it."""
+        costs = [component.cost(level) for component in self.answers]
+        return self._summary(
+            self.tiers[level],
+            costs,
+            [component.bounds[level] for component in self.answers],
+        )
+
+    def _placements(self) -> tuple[Placement, ...]:
+        """The best answer so far: the same object until there is a better one."""
+        parts = tuple(component.placements for component in self.answers)
+        if parts != self._known[0]:
+            self._known = (
+                parts,
+                tuple(sorted((one for part in parts for one in part), key=_demand_of)),
+            )
+        return self._known[1]
+
+    def _why(self) -> str:
+        """Why not everything is proven."""
+        if self.stop.cancelled:
+            return "it was interrupted"
+        if self.too_large:
+            return "a model of every device would be too large"
+        return "the time was over" if self.stop.reached() else "the solver gave up"
+
+    def _solution(self) -> Solution:
+        tiers = tuple(
+            tier if tier.proven else replace(tier, why=self._why())
+            for tier in self._tiers()
+        )
+        return Solution(
+            placements=self._placements(),
+            status=Status.OPTIMAL
+            if all(tier.proven for tier in tiers)
+            else Status.FEASIBLE,
+            tiers=tiers,
+            warnings=summed_up((*self.failures, *self._failures_of_searches())),
+            timings={**self.timings, "total": self._elapsed()},
+        )
+
+    def _failures_of_searches(self) -> Iterator[AllocationError]:
+        for component in self.components:
+            if isinstance(component, SearchedComponent):
+                yield from component.failures

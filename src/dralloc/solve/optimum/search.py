@@ -1,0 +1,224 @@
+"""One run of CP-SAT that can be watched and stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from math import ceil, gcd, inf, isfinite
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Final
+
+from ortools.sat.python import cp_model
+
+from dralloc.objects.choices import Options
+from dralloc.objects.errors import ModelError
+from dralloc.solve.optimum.rows import Term
+from dralloc.solve.optimum.stopping import Stop
+
+__all__ = ["EXACT_FLOAT", "SolverOutcome", "Watch", "as_one", "minimise", "most_of"]
+
+EXACT_FLOAT: Final = 2**53
+"""CP-SAT reports objective values as floats, which are exact up to here."""
+
+_TURNS: Final = 2
+"""Workers that take turns with different strategies."""
+
+_LISTEN: Final = 0.1
+"""Seconds until it is asked again whether to stop."""
+
+Watch = Callable[[int, int], None]
+"""Called with the best cost so far and its lower bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class SolverOutcome:
+    """What a run found: the values of all variables in the best answer, if any, and a lower bound of the cost.
+
+    ``proven``: whether no answer costs less.
+    """
+
+    values: Sequence[int] | None
+    bound: int
+    proven: bool = False
+
+
+def minimise(  # noqa: PLR0913 - what to solve, how, and for how long
+    cp: cp_model.CpModel,
+    terms: Sequence[Term],
+    options: Options,
+    stop: Stop,
+    watch: Watch | None = None,
+    *,
+    presolve: bool = True,
+) -> SolverOutcome:
+    """Minimise the cost, starting from the model's hint. The objective stays in the model.
+
+    Parameters
+    ----------
+    presolve
+        Whether the solver simplifies the model first, which pays for large ones.
+    stop
+        When to stop, with what there is by then; nothing if it is reached already.
+
+    Raises
+    ------
+    ModelError
+        The cost or the model does not fit the solver's int64.
+    """
+    unit = gcd(*(coefficient for _, coefficient in terms)) or 1
+    if most_of(terms) // unit > EXACT_FLOAT:
+        raise ModelError(
+            "weights of the demands: their sum after removing common factors is beyond 2**53"
+        )
+    literals = [literal for literal, _ in terms]
+    cp.minimize(
+        cp_model.LinearExpr.weighted_sum(
+            literals, [coefficient // unit for _, coefficient in terms]
+        )
+    )
+    if stop.reached():
+        return SolverOutcome(None, 0)
+    outcome = _run(cp, options, stop, unit, watch, presolve=presolve)
+    if not outcome.proven and stop.effort == inf and not stop.reached():
+        # Several strategies in turn come to an end where a single one gives up.
+        outcome = _run(
+            cp,
+            replace(options, workers=max(_TURNS, options.workers)),
+            stop,
+            unit,
+            watch,
+        )
+    return outcome
+
+
+def _run(  # noqa: PLR0913 - as `minimise`
+    cp: cp_model.CpModel,
+    options: Options,
+    stop: Stop,
+    unit: int,
+    watch: Watch | None,
+    *,
+    presolve: bool = True,
+) -> SolverOutcome:
+    solver = _solver(options, stop)
+    solver.parameters.cp_model_presolve = presolve
+    run = _SolverRun(cp, solver, unit)
+    run.wait(stop, watch)
+    return run.outcome()
+
+
+def as_one(tiers: Sequence[Sequence[Term]]) -> Sequence[Term]:
+    """Tiers as one cost: nothing in the later ones is worth an earlier one. Only as many as numbers allow."""
+    found, *others = tiers
+    for tier in others:
+        factor = 1 + most_of(tier)
+        both = [*((variable, cost * factor) for variable, cost in found), *tier]
+        if most_of(both) > EXACT_FLOAT:
+            break
+        found = both
+    return found
+
+
+def most_of(terms: Sequence[Term]) -> int:
+    """The most that a cost can be."""
+    return sum(coefficient * variable.domain.max() for variable, coefficient in terms)
+
+
+def _solver(options: Options, stop: Stop) -> cp_model.CpSolver:
+    solver = cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.random_seed = options.seed
+    parameters.num_workers = options.workers
+    parameters.interleave_search = options.workers > 1
+    parameters.linearization_level = 2
+    parameters.catch_sigint_signal = False
+    if (seconds := stop.seconds()) < inf:
+        parameters.max_time_in_seconds = seconds
+    if stop.effort < inf:
+        parameters.max_deterministic_time = stop.effort
+    return solver
+
+
+class _SolverRun(cp_model.CpSolverSolutionCallback):
+    """A run in a thread of its own, so that the caller's thread can be interrupted and can hear of progress."""
+
+    def __init__(
+        self, cp: cp_model.CpModel, solver: cp_model.CpSolver, unit: int
+    ) -> None:
+        super().__init__()
+        self.cp = cp
+        self.solver = solver
+        self.unit = unit
+        self.failure: BaseException | None = None
+        self.events: SimpleQueue[tuple[int, int] | None] = SimpleQueue()
+        self.thread = Thread(target=self._solve, name="cp-sat", daemon=True)
+
+    def on_solution_callback(self) -> None:
+        best, bound = self.objective_value, self.best_objective_bound
+        self.events.put((round(best) * self.unit, _lower_bound(bound) * self.unit))
+
+    def _solve(self) -> None:
+        try:
+            self.solver.solve(self.cp, self)
+        except BaseException as failure:
+            self.failure = failure
+        finally:
+            self.events.put(None)
+
+    def wait(self, stop: Stop, watch: Watch | None) -> None:
+        """Run to the end, or until it is time to stop."""
+        self.thread.start()
+        try:
+            for event in self._news(stop):
+                if watch:
+                    watch(*event)
+        except KeyboardInterrupt:
+            if stop.cancelled:
+                raise
+            stop.cancelled.cancel()
+        finally:
+            while self.thread.is_alive():
+                self.solver.stop_search()
+                self.thread.join(0.05)
+            if self.failure:
+                raise self.failure
+
+    def _news(self, stop: Stop) -> Iterator[tuple[int, int]]:
+        """What is found, until the end or until it is time to stop."""
+        while not stop.reached():
+            with suppress(Empty):
+                event = self.events.get(timeout=_LISTEN)
+                if event is None:
+                    return
+                yield event
+
+    def outcome(self) -> SolverOutcome:
+        """What it has come to."""
+        response = self.solver.response_proto
+        if response.status == cp_model.MODEL_INVALID:
+            raise ModelError(f"the solver rejects the model: {self.cp.validate()}")
+        if response.status == cp_model.INFEASIBLE:
+            raise ModelError(
+                "no answer is as good as the one to start from: the hint breaks a rule"
+            )
+        bound = _lower_bound(response.best_objective_bound)
+        if response.status == cp_model.UNKNOWN:
+            return SolverOutcome(None, bound * self.unit)
+        best, proven = (
+            round(response.objective_value),
+            response.status == cp_model.OPTIMAL,
+        )
+        return SolverOutcome(
+            list(response.solution),
+            (best if proven else min(bound, best)) * self.unit,
+            proven,
+        )
+
+
+def _lower_bound(value: float) -> int:
+    """The integer below which no cost can be, from a bound that is a float."""
+    if not isfinite(value) or value <= 0:
+        return 0
+    return max(0, ceil(value - 1e-6 - value * 2**-50))

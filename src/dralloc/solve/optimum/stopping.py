@@ -1,0 +1,136 @@
+"""When a search comes to an end: one object, given down to all that takes time.
+
+Whoever goes on in steps asks `Stop.reached`, or lets `Stop.check` raise `Stopped` for whoever has the best answer so
+far; whoever lets a solver run gives it `Stop.seconds`. An exception in the middle of anything would leave things half
+done, and gets lost where Python cannot raise one (in a destructor, in a callback out of C++): so a first Ctrl-C is only
+remembered.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from math import inf
+from threading import current_thread, main_thread
+from time import perf_counter
+from types import FrameType
+from typing import TypeVar
+
+__all__ = ["Cancelled", "Stop", "Stopped", "TooLarge", "heeding_interrupts"]
+
+T = TypeVar("T")
+
+
+class Stopped(Exception):  # noqa: N818 - it is none of the user's errors
+    """Something was given up because a search should come to an end."""
+
+
+class TooLarge(Stopped):
+    """A model would have more decisions than memory has room for."""
+
+
+class Cancelled:
+    """When somebody says so: who calls `cancel`, or who answers the question that is ``asked``."""
+
+    def __init__(self, asked: Callable[[], bool] = lambda: False) -> None:
+        self._asked = asked
+        self._said = False
+
+    def __bool__(self) -> bool:
+        return self._said or self._asked()
+
+    def cancel(self) -> None:
+        """Say so."""
+        self._said = True
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """As soon as any of them is reached: by default when it is cancelled, and never for lack of time.
+
+    ``end``: when, as `time.perf_counter` says it. ``effort``: how much work a run of a solver may take. 1 takes about a
+    second, and always ends at the same point.
+    """
+
+    end: float = inf
+    cancelled: Cancelled = field(default_factory=Cancelled)
+    effort: float = inf
+
+    @classmethod
+    def after(cls, seconds: float | None, cancelled: Cancelled | None = None) -> Stop:
+        """After so many seconds; None for no limit."""
+        end = inf if seconds is None else perf_counter() + seconds
+        return cls(end) if cancelled is None else cls(end, cancelled)
+
+    def within(self, seconds: float) -> Stop:
+        """The same, and after so many seconds."""
+        return (
+            replace(self, end=perf_counter() + seconds)
+            if seconds < self.seconds()
+            else self
+        )
+
+    def limited(self, effort: float) -> Stop:
+        """The same, and after so much work of a solver."""
+        return replace(self, effort=effort)
+
+    def seconds(self) -> float:
+        """What is left of the time: 0 if it is over, infinite if there is no end."""
+        return 0.0 if self.cancelled else max(0.0, self.end - perf_counter())
+
+    def reached(self) -> bool:
+        """Whether to come to an end."""
+        return self.seconds() <= 0
+
+    def check(self) -> None:
+        """Go on, or not.
+
+        Raises
+        ------
+        Stopped
+            It is time to come to an end.
+        """
+        if self.reached():
+            raise Stopped
+
+    def each(self, things: Iterable[T]) -> Iterator[T]:
+        """Go on with one after the other, as `check` allows."""
+        for thing in things:
+            self.check()
+            yield thing
+
+    def hundreds(self, things: Iterable[T]) -> Iterator[T]:
+        """The same where things take microseconds each, so that it is enough to ask before every hundredth."""
+        for number, thing in enumerate(things):
+            if number % 100 == 0:
+                self.check()
+            yield thing
+
+
+@contextmanager
+def heeding_interrupts() -> Iterator[Cancelled]:
+    """A first Ctrl-C in the block is a reason to come to an end; a second one is a ``KeyboardInterrupt``.
+
+    Only in the main thread, where signals arrive, and only where Ctrl-C would be a ``KeyboardInterrupt`` anyway: who
+    has a handler of his own keeps it.
+    """
+    cancelled = Cancelled()
+    if (
+        current_thread() is not main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield cancelled
+        return
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        if cancelled:
+            signal.default_int_handler(number, frame)
+        cancelled.cancel()
+
+    signal.signal(signal.SIGINT, remember)
+    try:
+        yield cancelled
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,0 +1,232 @@
+"""Policies that users write: for one pod after the other they choose between the nodes that can hold it.
+
+A policy sees names and exact amounts, none of the numbers of a problem. What it cannot do is break a rule: the nodes
+that it is offered can hold the pod with all its claims, and the devices are those that upstream's allocator takes
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+from dralloc.objects.names import ClaimKey, DeviceID
+from dralloc.objects.quantity import NANOS
+from dralloc.problem import Charge, Demand, Device, Problem
+from dralloc.problem.ledger import Ledger
+from dralloc.problem.node_claims import node_resource
+from dralloc.problem.supply import NODE_DRIVER
+
+__all__ = ["OfferedNode", "OrderedPolicy", "Policy", "WaitingPod", "policy_name"]
+
+
+@dataclass(frozen=True)
+class WaitingPod:
+    """A pod that is to be placed, or a claim that no pod uses, as a policy sees it.
+
+    Parameters
+    ----------
+    number
+        Its place in the order of first fit: by priority, then by age.
+    key
+        Namespace and name.
+    claims
+        The claims that it uses and that are not allocated.
+    priority
+        Its priority; 0 for a claim that no pod uses.
+    gang
+        The name of its gang; empty for none.
+    devices
+        How many devices it asks for at least.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> def tell(pod, nodes):
+    ...     print(pod.key, pod.priority, pod.devices)
+    ...     return nodes[0]
+    >>> plan = dralloc.allocate(dralloc.example(), mode=tell)
+    default/any 0 1
+    """
+
+    number: int
+    key: ClaimKey
+    claims: tuple[ClaimKey, ...]
+    priority: int
+    gang: str
+    devices: int
+
+    @classmethod
+    def of(cls, number: int, demand: Demand) -> WaitingPod:
+        """The pod that a demand of a problem stands for."""
+        real = tuple(claim for claim in demand.claims if not claim.is_synthetic)
+        keys = tuple(claim.key for claim in real)
+        node_claims = len(demand.claims) - len(real)
+        return cls(
+            number,
+            demand.key,
+            keys,
+            demand.priority,
+            demand.gang,
+            demand.asked_devices - node_claims,
+        )
+
+
+class OfferedNode:
+    """A node that can hold a pod, as it is before the pod is placed. Amounts are exact and in base units.
+
+    An offer is true while the policy is asked, and not to be kept.
+
+    Parameters
+    ----------
+    number
+        Its place among all nodes, as first fit takes them.
+    name
+        The node's name.
+    devices
+        The devices that the pod gets if this node is chosen.
+    pods
+        The pods that were placed here before in the same answer, in order.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> def tell(pod, nodes):
+    ...     for node in nodes:
+    ...         print(node.name, [device.device for device in node.devices], node.free_devices(), node.total_devices())
+    ...     return nodes[0]
+    >>> plan = dralloc.allocate(dralloc.example(), mode=tell)
+    node-0 ['large'] 2 2
+    """
+
+    def __init__(
+        self,
+        number: int,
+        ledger: Ledger,
+        devices: tuple[DeviceID, ...],
+        pods: tuple[ClaimKey, ...] = (),
+    ) -> None:
+        self.number = number
+        self.name = ledger.problem.nodes[number].name
+        self.devices = devices
+        self.pods = pods
+        self._ledger = ledger
+
+    def __repr__(self) -> str:
+        return f"<OfferedNode {self.name}: {', '.join(map(str, self.devices))}>"
+
+    @property
+    def _problem(self) -> Problem:
+        return self._ledger.problem
+
+    @cached_property
+    def _devices(self) -> tuple[Device, ...]:
+        every = (
+            self._problem.devices[number]
+            for number in self._problem.nodes[self.number].devices()
+        )
+        return tuple(device for device in every if device.id.driver != NODE_DRIVER)
+
+    def total_devices(self, driver: str = "") -> int:
+        """How many devices the node has, of all drivers or of one."""
+        return sum(not driver or device.id.driver == driver for device in self._devices)
+
+    def free_devices(self, driver: str = "") -> int:
+        """How many of them nobody uses and could be given, each by itself: also not for want of a counter."""
+        ledger, nothing = self._ledger, Charge()
+        return sum(
+            ledger.is_free(device) and ledger.has_counters(device, nothing)
+            for device in self._devices
+            if not driver or device.id.driver == driver
+        )
+
+    def total(self, name: str) -> Fraction:
+        """Return how much there is of a counter, a consumable capacity or a resource of nodes (``"cpu"``) here."""
+        return Fraction(sum(total for total, _ in self._amounts(name)), NANOS)
+
+    def free(self, name: str) -> Fraction:
+        """Return how much of it is left. Bytes for memory, cores for CPU; 0 for what the node does not have."""
+        return Fraction(sum(left for _, left in self._amounts(name)), NANOS)
+
+    def _amounts(self, name: str) -> Iterator[tuple[int, int]]:
+        """All there is of something, and what is left of it, by counter and device."""
+        problem, ledger = self._problem, self._ledger
+        groups = {device.group for device in self._devices if device.consumes}
+        for group in groups:
+            for number in problem.counters_of.get(group, ()):
+                if problem.counters[number].id.counter == name:
+                    yield problem.counters[number].total, ledger.free[number]
+        for number in problem.nodes[self.number].devices():
+            device = problem.devices[number]
+            published = node_resource(name) if device.id.driver == NODE_DRIVER else name
+            capacity = device.capacity.get(published)
+            if device.shareable and capacity is not None and capacity.consumable:
+                yield capacity.total, ledger.capacity_left(device, published)
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Chooses a node for a pod: any function of a pod and of the nodes that can hold it.
+
+    `dralloc.allocate`, `dralloc.compare` and `dralloc.study` take one as a mode. A policy that is also to say in which
+    order pods come is an `OrderedPolicy`. Members of a gang are asked about one after the other, and again where a
+    topology leaves several domains to try; if too few of them are placed, none is.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> def emptiest(pod, nodes):
+    ...     return max(nodes, key=lambda node: node.free_devices())
+    >>> dralloc.allocate(dralloc.example(), mode=emptiest)
+    <Plan: emptiest: 1 of 2 placed, nothing proven>
+    """
+
+    def __call__(
+        self, pod: WaitingPod, nodes: Sequence[OfferedNode], /
+    ) -> OfferedNode | None:
+        """Choose a node.
+
+        Parameters
+        ----------
+        pod
+            What is to be placed now.
+        nodes
+            The nodes that can hold it now, in the order in which first fit takes them; at least one.
+
+        Returns
+        -------
+        OfferedNode or None
+            One of them; None leaves the pod unplaced.
+        """
+
+
+@runtime_checkable
+class OrderedPolicy(Policy, Protocol):
+    """A policy that takes pods in an order of its own: a class with `order` beside ``__call__``.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> class LargestFirst:
+    ...     def order(self, pods):
+    ...         return sorted(pods, key=lambda pod: (-pod.priority, -pod.devices))
+    ...
+    ...     def __call__(self, pod, nodes):
+    ...         return nodes[0]
+    >>> dralloc.allocate(dralloc.example(), mode=LargestFirst())
+    <Plan: LargestFirst: 1 of 2 placed, nothing proven>
+    """
+
+    def order(self, pods: Sequence[WaitingPod], /) -> Iterable[WaitingPod]:
+        """Return all pods in the order in which they are to be placed. A gang stands where its first member does."""
+
+
+def policy_name(policy: str | Policy) -> str:
+    """Return what a policy is called in answers: its ``name``, or that of the function or the class."""
+    if isinstance(policy, str):
+        return policy
+    own = getattr(policy, "name", None) or getattr(policy, "__name__", None)
+    return own if isinstance(own, str) else type(policy).__name__

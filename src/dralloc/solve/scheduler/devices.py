@@ -1,0 +1,585 @@
+"""The devices of the nodes while pods are scheduled: the structured allocator's search, one node at a time."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
+from dataclasses import replace
+from functools import cache, cached_property
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dralloc.compile.compiler import CompiledCluster
+from dralloc.compile.compiler.demands import MAX_CONSUMERS
+from dralloc.compile.compiler.extended import classes_by_resource, is_extended
+from dralloc.compile.pods.kinds import PodInfo
+from dralloc.objects.api import ResourceClaim
+from dralloc.objects.api.node_selectors import selector_matches
+from dralloc.objects.names import ClaimKey
+from dralloc.problem import Alternative, Charge, Claim
+from dralloc.problem.solution import Grant, Placement
+from dralloc.solve.first_fit.candidates import CandidateIndex, NodeCandidates, places
+from dralloc.solve.first_fit.claim_classes import ClaimClass
+from dralloc.solve.first_fit.plain import Found as Taken
+from dralloc.solve.first_fit.quick import QuickRun
+from dralloc.solve.first_fit.search import DepthFirstSearch, nothing_on
+from dralloc.solve.scheduler.footprints import Granted, PodFootprints
+from dralloc.solve.scheduler.nodes import NodeInfo
+
+__all__ = ["MOST_ALTERNATIVES", "Devices", "Found", "Wanted"]
+
+MOST_ALTERNATIVES: Final = 8
+"""Most entries of ``firstAvailable`` (``FirstAvailableDeviceRequestMaxSize`` of resource.k8s.io)."""
+
+_RECENT: Final = 1000
+"""For so many pods it is kept what was known before they were bound. Groups are tried out and taken back."""
+
+Found = Mapping[ClaimKey, tuple[Grant, ...]]
+"""What each open claim of a pod gets on a node."""
+
+
+class Wanted(NamedTuple):
+    """Claims that are to be allocated together on a node, and their class, if they have one."""
+
+    claims: Sequence[Claim]
+    claim_class: ClaimClass | None
+
+    def granting(self, found: Taken) -> Found:
+        """What was found, by claim."""
+        return {
+            claim.key: grants for claim, grants in zip(self.claims, found, strict=True)
+        }
+
+
+class _NodeAnswer(NamedTuple):
+    """What a search found on a node; not new if more is in use there since then."""
+
+    found: Taken | None
+    is_new: bool = True
+
+
+_Searched = dict[int, dict[ClaimClass, _NodeAnswer]]
+
+
+class _Offer(NamedTuple):
+    """What a node offers to a class of claims.
+
+    Parameters
+    ----------
+    leaks
+        Whether a search may come across devices that leak counters.
+    shrinks
+        Whether more usage never lets anything fit, so that what was found first stays first as long as it can be had.
+    """
+
+    candidates: NodeCandidates
+    leaks: bool
+    shrinks: bool
+
+    def start_again(self) -> None:
+        """Something was released: the first devices may be free again."""
+        for listed in self.candidates.lists.values():
+            listed.start = 0
+
+
+class _Bound(NamedTuple):
+    """What was entered for a pod that was bound, what was told of it, and what was untold of its claims before."""
+
+    users: Sequence[tuple[ClaimKey, tuple[str, str]]]
+    placement: Placement | None = None
+    told: Sequence[Placement] = ()
+    untold: Mapping[ClaimKey, tuple[Grant, ...]] = MappingProxyType({})
+
+
+class Devices(QuickRun):
+    """First fit's books, asked about single nodes.
+
+    Parameters
+    ----------
+    leaks_counters
+        See `dralloc.solve.scheduler.release.Release`.
+    """
+
+    def __init__(
+        self, compiled: CompiledCluster, *, leaks_counters: bool = True
+    ) -> None:
+        super().__init__(compiled.problem)
+        self._leaks_counters = leaks_counters
+        self._cluster = compiled.cluster
+        # A claim that no pod uses may have the name of a pod.
+        demands = enumerate(compiled.problem.demands)
+        self._demands = {
+            demand.key: number
+            for number, demand in demands
+            if not compiled.is_claim(demand)
+        }
+        self._untold: dict[ClaimKey, tuple[Grant, ...]] = {}
+        self._bound: dict[ClaimKey, _Bound] = {}
+        self._class_of_demand: dict[int, ClaimClass | None] = {}
+        self._offers: dict[int, dict[ClaimClass, _Offer]] = defaultdict(dict)
+        self._answers: dict[int, dict[ClaimClass, _NodeAnswer]] = defaultdict(dict)
+        self._enough: dict[ClaimClass, NDArray[np.bool_]] = {}
+        self._recent: dict[ClaimKey, tuple[_Searched, _Searched]] = {}
+        self._selected = CandidateIndex(self._problem, tainted=True)
+        self._users: dict[ClaimKey, set[tuple[str, str]]] = defaultdict(set)
+        self.footprints = PodFootprints(compiled)
+        uses = Counter(
+            key for keys in self._cluster.claims_of_pods.values() for key in keys
+        )
+        self._shared = frozenset(key for key, number in uses.items() if number > 1)
+        problem = self._problem
+        self._nodes_of = cache(
+            lambda device: frozenset(problem.seeing(problem.devices[device].id.pool_id))
+        )
+
+    @cached_property
+    def _backed(self) -> frozenset[str]:
+        """The extended resources that classes of devices stand for."""
+        if not self._problem.features.ExtendedResource:
+            return frozenset()
+        return frozenset(classes_by_resource(self._cluster.classes.values()))
+
+    def serves(self, resource: str, node: NodeInfo) -> bool:
+        """Whether devices, and no device plugin, serve an extended resource on the node."""
+        return resource in self._backed and not node.allocatable.get(resource)
+
+    def is_backed(self, resource: str) -> bool:
+        """Whether devices serve an extended resource where no device plugin does."""
+        return resource in self._backed
+
+    def unbacked(self, pod: PodInfo) -> list[str]:
+        """The extended resources that only device plugins can serve, of a pod that asks for some of devices, too."""
+        asked = {
+            name
+            for name, amount in pod.kind.requests.items()
+            if amount and is_extended(name)
+        }
+        return [] if self._backed.isdisjoint(asked) else sorted(asked - self._backed)
+
+    def claims_of(self, pod: PodInfo) -> list[ResourceClaim]:
+        """The claims of a pod as they were before."""
+        found = (
+            self._cluster.claim(key) for key in self._cluster.claims_of_pods[pod.key]
+        )
+        return [claim for claim in found if claim is not None]
+
+    def has_shared_claims(self, pod: PodInfo) -> bool:
+        """Whether another pod uses a claim of the pod, too."""
+        return not self._shared.isdisjoint(self._cluster.claims_of_pods[pod.key])
+
+    def granted(self, found: Found) -> Granted:
+        """What claims have got in the run so far, or would get."""
+        return lambda key: found.get(key) or self._allocated.get(key, (0, ()))[1]
+
+    def held(self, claims: Iterable[ResourceClaim]) -> Found:
+        """What each of the claims has got in the run so far, of those that have."""
+        return {
+            claim.key: self._allocated[claim.key][1]
+            for claim in claims
+            if claim.key in self._allocated
+        }
+
+    def is_allocated(self, claim: ResourceClaim) -> bool:
+        """Whether the claim has its devices, from before or from this run."""
+        return claim.status.allocation is not None or claim.key in self._allocated
+
+    def is_taken(self, claim: ResourceClaim, pod: PodInfo) -> bool:
+        """Whether another pod uses an allocated claim that only one can use (KEP-5517)."""
+        if not self.footprints or not self.is_allocated(claim):
+            return False
+        others = self._users_of(claim) - {self._cluster.consumer(pod.key, claim.key)}
+        return bool(others) and self.footprints.is_mapped(claim, self.granted({}))
+
+    def is_full(self, claim: ResourceClaim, pod: PodInfo) -> bool:
+        """Whether so many pods use an allocated claim that one more cannot."""
+        if not self.is_allocated(claim):
+            return False
+        users = self._users_of(claim)
+        return (
+            len(users) >= MAX_CONSUMERS
+            and self._cluster.consumer(pod.key, claim.key) not in users
+        )
+
+    def _users_of(self, claim: ResourceClaim) -> Set[tuple[str, str]]:
+        return {
+            *self._users[claim.key],
+            *((user.resource, user.name) for user in claim.status.reserved_for),
+        }
+
+    def is_reachable(self, claim: ResourceClaim, node: NodeInfo) -> bool:
+        """Whether what is allocated for a claim can be used from the node; also if nothing is."""
+        if claim.status.allocation is not None:
+            selector = claim.status.allocation.node_selector
+            return selector is None or selector_matches(selector, node.node)
+        home, grants = self._allocated.get(claim.key, (node.number, ()))
+        return all(
+            self._problem.usable_from(grant.device, home, node.number)
+            for grant in grants
+        )
+
+    def wanted(self, pod: PodInfo) -> Callable[[NodeInfo], Wanted]:
+        """Tells which claims of a pod are still to be allocated if it goes to a node.
+
+        A claim that is not in the cluster stands for resources that nobody offers, which NodeResourcesFit looks at; one
+        for extended resources is not needed where a device plugin serves them.
+        """
+        number = self._demands.get(pod.key)
+        opened = (
+            [] if number is None else self._open_claims(self._problem.demands[number])
+        )
+        claims = [
+            claim for claim in opened if self._cluster.claim(claim.key) is not None
+        ]
+        extended = {claim.key for claim in claims} & self._extended
+        everywhere = Wanted(claims, self._class_of(pod, claims))
+        if not extended:
+            return lambda _: everywhere
+        others = [claim for claim in claims if claim.key not in extended]
+        elsewhere = Wanted(others, self._class_of(pod, others))
+        asked = [name for name, amount in pod.kind.requests.items() if amount]
+        return lambda node: (
+            everywhere if any(self.serves(name, node) for name in asked) else elsewhere
+        )
+
+    @cached_property
+    def _extended(self) -> frozenset[ClaimKey]:
+        """The claims that stand for extended resources."""
+        return frozenset(
+            claim.key for claim in self._cluster.claims if claim.is_extended
+        )
+
+    def find(self, wanted: Wanted, node: NodeInfo) -> Taken | None:
+        """What each of the claims would get on the node; None if they do not fit.
+
+        Raises
+        ------
+        AllocationError
+            The attempt ends with an error: for every node, or for this one.
+        """
+        claims, claim_class = wanted
+        if claim_class is None:
+            found = self._plain_search(claims, node.number, None)
+            self._ledger.revert()
+            return found
+        answers = self._answers[node.number]
+        known = answers.get(claim_class)
+        if known is not None and (known.is_new or known.found is None):
+            return known.found
+        if (
+            known is not None
+            and known.found is not None
+            and self._is_free(claims, known.found)
+        ):
+            answers[claim_class] = _NodeAnswer(known.found)
+            return known.found
+        if not self._has_enough(claims, claim_class)[node.number]:
+            nothing_on(self._problem.nodes[node.number])
+            return None
+        found = self._search_for(claims, claim_class, node.number)
+        self._ledger.revert()
+        answers[claim_class] = _NodeAnswer(found)
+        return found
+
+    def _has_enough(
+        self, claims: Sequence[Claim], claim_class: ClaimClass
+    ) -> NDArray[np.bool_]:
+        """By node, whether it has as many devices as a class asks for, whatever is in use."""
+        found = self._enough.get(claim_class)
+        if found is None:
+            # Nothing is entered there, so that it stays true when pods are taken back.
+            found = self._enough[claim_class] = self._failures.hopeful(
+                claim_class, claims
+            )
+        return found
+
+    def _is_free(self, claims: Sequence[Claim], found: Taken) -> bool:
+        """Whether what was found before can still be had; then it is still what a search finds first."""
+        try:
+            return all(
+                self._take_if_free(place, claim, grant)
+                for place, (claim, grants) in enumerate(zip(claims, found, strict=True))
+                for grant in grants
+            )
+        finally:
+            self._ledger.revert()
+
+    def _take_if_free(self, place: int, claim: Claim, grant: Grant) -> bool:
+        alternative = claim.requests[grant.request].alternatives[grant.alternative]
+        device, charge = (
+            self._problem.devices[grant.device],
+            self._charge(alternative, grant.device),
+        )
+        ledger = self._ledger
+        if (
+            ledger.in_use(device, alternative, place)
+            or not ledger.has_capacity(device, charge)
+            or not ledger.covers(device, alternative, charge)
+        ):
+            return False
+        ledger.take(grant.device, alternative, place, charge)
+        return True
+
+    def _charge(self, alternative: Alternative, device: int) -> Charge:
+        charge = self._problem.eligibility.charge(alternative.index, device)
+        assert charge is not None
+        return charge
+
+    def kind_of(self, pod: PodInfo) -> Hashable:
+        """Equal for pods whose claims get the same answers everywhere; None if those of others matter, too."""
+        number = self._demands.get(pod.key)
+        demand = None if number is None else self._problem.demands[number]
+        claims = demand.claims if demand else ()
+        every_one_open = len(self._cluster.claims_of_pods[pod.key]) == len(claims)
+        if (
+            not every_one_open
+            or self.has_shared_claims(pod)
+            or (demand and demand.group_scopes)
+        ):
+            return None
+        known = self._class_of(pod, claims)
+        if known is None or not self.footprints:
+            return known
+        containers = self.footprints.containers(pod)
+        return known, tuple(containers.get(claim.key, 0) for claim in claims)
+
+    def are_apart(self, pod: PodInfo) -> bool:
+        """Whether what devices say about nodes depends on the pod's claims, and on nothing else of it."""
+        asks_for_extended = any(
+            amount and is_extended(name) for name, amount in pod.kind.requests.items()
+        )
+        return not (self.footprints or asks_for_extended)
+
+    def _class_of(self, pod: PodInfo, claims: Sequence[Claim]) -> ClaimClass | None:
+        """The class of some of the pod's claims; that of all of them is worked out once."""
+        number = self._demands.get(pod.key)
+        if (
+            number is None
+            or self._problem.has_scopes
+            or len(claims) < len(self._problem.demands[number].claims)
+        ):
+            return self._claim_classes.of(claims)
+        if number not in self._class_of_demand:
+            self._class_of_demand[number] = self._claim_classes.of(claims)
+        return self._class_of_demand[number]
+
+    def bind(self, pod: PodInfo, node: NodeInfo) -> tuple[PodInfo, Set[int]]:
+        """Give the pod's open claims what `find` finds; they fit. It is placed if all that it asks for are devices.
+
+        Returns the pod with what its devices take of the node, and the indices of the nodes that can see these.
+        """
+        using = [
+            (key, self._cluster.consumer(pod.key, key))
+            for key in self._cluster.claims_of_pods[pod.key]
+        ]
+        new = [(key, user) for key, user in using if user not in self._users[key]]
+        for key, user in new:
+            self._users[key].add(user)
+        number = self._demands.get(pod.key)
+        if number is None:
+            self._bound[pod.key] = _Bound(new)
+            return self.footprints.entered(pod, self.granted({})), set()
+        wanted = self.wanted(pod)(node)
+        found = self.find(wanted, node) if wanted.claims else ()
+        assert found is not None
+        pod = self.footprints.entered(pod, self.granted(wanted.granting(found)))
+        self._take(wanted.claims, found)
+        self._settle(number, node.number, wanted.claims, found)
+        placement = self.placements.pop()
+        keys = [claim.key for claim in self._problem.demands[number].claims]
+        untold = {key: self._untold.get(key, ()) for key in keys}
+        told = tuple(self._told(placement))
+        self.placements += told
+        seeing = self._seeing(placement)
+        self._bound[pod.key] = _Bound(new, placement, told, untold)
+        self._outdate(pod.key, seeing)
+        return pod, seeing
+
+    def _outdate(self, key: ClaimKey, seeing: Iterable[int]) -> None:
+        """A pod has taken something on some nodes; what was known of them before is kept for some time."""
+        before = {node: self._answers[node] for node in seeing}
+        after = {node: self._lasting(node) for node in seeing}
+        self._answers.update(after)
+        self._recent[key] = before, after
+        if len(self._recent) > _RECENT:
+            del self._recent[next(iter(self._recent))]
+
+    def _lasting(self, node: int) -> dict[ClaimClass, _NodeAnswer]:
+        """What stays true when something more is in use on a node."""
+        offers = self._offers[node]
+        answers = self._answers[node].items()
+        return {
+            one: known._replace(is_new=False)
+            for one, known in answers
+            if offers[one].shrinks
+        }
+
+    def _take(self, claims: Sequence[Claim], found: Taken) -> None:
+        for place, (claim, grants) in enumerate(zip(claims, found, strict=True)):
+            for request, choice, device in grants:
+                alternative = claim.requests[request].alternatives[choice]
+                self._ledger.take(
+                    device, alternative, place, self._charge(alternative, device)
+                )
+
+    def release(self, pod: PodInfo) -> Set[int]:
+        """Take back what a pod that was bound got; returns the nodes that `bind` did."""
+        bound = self._bound.pop(pod.key)
+        for key, user in bound.users:
+            self._users[key].discard(user)
+        if bound.placement is None:
+            return set()
+        for one in bound.told:
+            del self.placements[_last(self.placements, one)]
+        for key, grants in bound.untold.items():
+            if grants:
+                self._untold[key] = grants
+            else:
+                self._untold.pop(key, None)
+        self._release(bound.placement)
+        seeing = self._seeing(bound.placement)
+        before, after = self._recent.pop(pod.key, ({}, {}))
+        for node in seeing:
+            # Who was bound last leaves the node as it was.
+            is_last = self._answers[node] is after.get(node)
+            self._answers[node] = before[node] if is_last else {}
+            for offer in self._offers[node].values():
+                offer.start_again()
+        return seeing
+
+    def _seeing(self, placement: Placement) -> Set[int]:
+        """The nodes that can see the devices of a placement."""
+        return frozenset().union(
+            *[
+                self._nodes_of(grant.device)
+                for grants in placement.grants
+                for grant in grants
+            ]
+        )
+
+    def _told(self, placement: Placement) -> Iterator[Placement]:
+        """The placement, unless a device plugin serves some of it: then who shares its claims next tells of them."""
+        if all(placement.grants):
+            yield placement
+            return
+        keys = [claim.key for claim in self._problem.demands[placement.demand].claims]
+        granted = dict(zip(keys, placement.grants, strict=True))
+        if self._allocated.keys() >= granted.keys():
+            grants = tuple(
+                grants or self._untold.pop(key, ()) for key, grants in granted.items()
+            )
+            yield replace(placement, grants=grants)
+        else:
+            self._untold.update(
+                (key, grants) for key, grants in granted.items() if grants
+            )
+
+    def _search_for(
+        self, claims: Sequence[Claim], claim_class: ClaimClass, node: int
+    ) -> Taken | None:
+        offers = self._offers[node]
+        if claim_class not in offers:
+            offers[claim_class] = self._offer(claims, claim_class, node)
+        candidates, leaks, _ = offers[claim_class]
+        if leaks:
+            return self._plain_search(claims, node, candidates)
+        return self._attempt_at(candidates, claims, claim_class)
+
+    def _plain_search(
+        self, claims: Sequence[Claim], node: int, candidates: NodeCandidates | None
+    ) -> Taken | None:
+        leaks = self._leaks_counters
+        search = DepthFirstSearch(
+            self._problem,
+            self._ledger,
+            claims,
+            node,
+            leaks=leaks,
+            candidates=candidates,
+        )
+        return search.run()
+
+    def _offer(
+        self, claims: Sequence[Claim], claim_class: ClaimClass, node: int
+    ) -> _Offer:
+        """What a node offers to a class, whatever is in use."""
+        selected = self._selected.on(claims, node)
+        if self._may_leak(claims, selected):
+            return _Offer(selected, leaks=True, shrinks=False)
+        candidates = self._index.on(claims, node)
+        # Where a search may end with an error, it may end otherwise once it does not get there any more.
+        failing = any(listed.failing for listed in candidates.lists.values())
+        shrinks = self._index.shrinks(node) and not (
+            failing or claim_class.may_ask_too_much
+        )
+        return _Offer(candidates, leaks=False, shrinks=shrinks)
+
+    def _may_leak(self, claims: Sequence[Claim], selected: NodeCandidates) -> bool:
+        """Whether the search may come across devices with counters that taints or constraints refuse."""
+        if not self._leaks_counters:
+            return False
+        problem = self._problem
+        for place, alternative in places(claims):
+            listed = selected.lists.get(place)
+            reached = (
+                problem.nodes[selected.node].devices()
+                if listed is None
+                else listed.devices
+            )
+            constrained = claims[place[0]].constraints
+            for device in reached:
+                if problem.devices[device].consumes and (
+                    constrained
+                    or not problem.eligibility.admits(alternative.index, device)
+                ):
+                    return True
+        return False
+
+    def alternatives(self, pod: PodInfo, found: Found) -> Iterator[int]:
+        """The rank of each alternative that serves a request of the pod with what its claims get, each once."""
+        number = self._demands.get(pod.key)
+        pending = (
+            {}
+            if number is None
+            else {one.key: one for one in self._problem.demands[number].claims}
+        )
+        for claim in self.claims_of(pod):
+            if claim.status.allocation is not None:
+                yield from _ranks_allocated(claim)
+            elif claim.key in pending:
+                yield from _ranks(pending[claim.key], found.get(claim.key, ()))
+
+
+def _last(placements: Sequence[Placement], one: Placement) -> int:
+    """Where a placement is: who was bound last is mostly taken back first."""
+    return next(
+        place for place in reversed(range(len(placements))) if placements[place] is one
+    )
+
+
+def _ranks(claim: Claim, grants: Iterable[Grant]) -> Iterator[int]:
+    for request, choice in dict.fromkeys(
+        (grant.request, grant.alternative) for grant in grants
+    ):
+        alternative = claim.requests[request].alternatives[choice]
+        if alternative.name.sub:
+            yield alternative.rank
+
+
+def _ranks_allocated(claim: ResourceClaim) -> Iterator[int]:
+    assert claim.status.allocation is not None
+    granted = {result.request for result in claim.status.allocation.devices.results}
+    for request in claim.spec.devices.requests:
+        for rank, sub in enumerate(request.first_available):
+            if f"{request.name}/{sub.name}" in granted:
+                yield rank

@@ -1,0 +1,295 @@
+"""The scheduler: one pod after the other, each attempt with what the attempts before have left.
+
+Source: ``schedule_one.go`` of ``kubernetes/pkg/scheduler``. Nobody is evicted unless that is
+asked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence, Set
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from dralloc.compile.compiler import CompiledCluster
+from dralloc.compile.pods.kinds import PodInfo, PodKinds
+from dralloc.objects.errors import FatalError
+from dralloc.objects.names import ClaimKey
+from dralloc.problem.solution import Solution
+from dralloc.solve.scheduler.attempt import (
+    Attempt,
+    checks_of,
+    feasible_nodes_to_find,
+    filtered,
+    scored,
+)
+from dralloc.solve.scheduler.devices import Devices
+from dralloc.solve.scheduler.memory import Memory
+from dralloc.solve.scheduler.nodes import NodeInfo, NodesAt
+from dralloc.solve.scheduler.plugin import Check, Cycle, Plugin, Rejection
+from dralloc.solve.scheduler.plugins import PLUGINS
+from dralloc.solve.scheduler.plugins.dynamic_resources import DYNAMIC_RESOURCES
+from dralloc.solve.scheduler.preemption import after_filters, choose_victims
+from dralloc.solve.scheduler.profile import Profile
+from dralloc.solve.scheduler.release import USUAL, Release
+from dralloc.solve.scheduler.snapshot import Snapshot
+from dralloc.solve.scheduler.verdicts import Places, Rejected, fit_error, refused
+
+__all__ = ["Scheduler"]
+
+_ABSENT: Final = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+
+
+class Scheduler:
+    """The state of nodes, pods and devices between attempts.
+
+    Parameters
+    ----------
+    compiled
+        The cluster; pods on its nodes count.
+    profiles
+        One for each scheduler name.
+    heard_of
+        Indices of the nodes in the order in which the scheduler heard of them; as given if there are none.
+    remembers
+        Whether what is known about nodes is kept for equal pods. Without, each attempt starts anew.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledCluster,
+        profiles: Sequence[Profile],
+        heard_of: Sequence[int] = (),
+        *,
+        release: Release = USUAL,
+        remembers: bool = True,
+    ) -> None:
+        self._cluster = compiled.cluster
+        self.profiles = {profile.name: _as_of(release, profile) for profile in profiles}
+        by_name = {node.name: node for node in compiled.cluster.nodes}
+        nodes = [by_name[node.name] for node in compiled.problem.nodes]
+        self.snapshot = Snapshot(nodes, heard_of or compiled.problem.all_nodes)
+        self._places = {node.number: node.place for node in self.snapshot.nodes}
+        self._order = np.arange(len(nodes))
+        self._devices = Devices(compiled, leaks_counters=release.leaks_counters)
+        self._next = 0
+        self._remembers = remembers
+        self._memories: dict[Hashable, Memory] = {}
+        self._memories_of_claims: dict[Hashable, Memory] = {}
+        kinds = PodKinds(self._cluster.namespaces)
+        self.pods = {info.key: info for info in kinds.infos(self._cluster.pods)}
+        self._pods_of_kind = Counter(info.kind for info in self.pods.values())
+        for pod in self._cluster.pods:
+            node = self.snapshot.by_name.get(pod.spec.node_name or "")
+            if node is not None:
+                self.snapshot.add(self.pods[pod.key], node)
+
+    @property
+    def solution(self) -> Solution:
+        """What was bound so far."""
+        return Solution(
+            tuple(
+                sorted(self._devices.placements, key=lambda placement: placement.demand)
+            )
+        )
+
+    def profile_of(self, key: ClaimKey) -> Profile:
+        """The profile for a pod."""
+        return self.profiles[self.pods[key].kind.spec.scheduler_name]
+
+    def attempt(
+        self,
+        key: ClaimKey,
+        sample: Sequence[str] = (),
+        *,
+        in_flight: Set[ClaimKey] = frozenset(),
+        within: Places | None = None,
+    ) -> Attempt:
+        """Look for a node for a pod. Nothing is bound.
+
+        Parameters
+        ----------
+        sample
+            Names of the only nodes to look at, in order; without, they are found as usual.
+        in_flight
+            See `Cycle`; by default, the API server knows of each allocation before the next attempt.
+        within
+            The places of the nodes that there are, for this attempt; all, if not given.
+        """
+        cycle = self._cycle(key, in_flight, in_placement=within is not None)
+        nodes = self._order if within is None else within
+        places = [self.snapshot.by_name[name].place for name in sample]
+        failed = None if places else cycle.memory.failed(within)
+        if failed is not None:
+            return replace(failed, pod=key)
+        try:
+            found = self._attempt(cycle, nodes, places)
+            # Only if every node was looked at does the next search start at the same one.
+            if found.evaluated == len(nodes) and not found.feasible:
+                cycle.memory.failure = len(self.snapshot.changes), within, found
+            return found
+        except FatalError:
+            # Equal pods share what names the claims of one of them.
+            alone = cycle._replace(memory=Memory(len(self.snapshot.nodes)))
+        try:
+            return self._attempt(alone, nodes, places)
+        except FatalError as error:
+            return Attempt(key, message=str(error), is_error=True)
+
+    def preempt(self, attempt: Attempt) -> tuple[NodeInfo, Sequence[PodInfo]] | None:
+        """Evict the pods that upstream's preemption chooses after an attempt, and say which ones, and on which node.
+
+        They hold on to their devices, as in upstream's dry run. None if nobody is chosen.
+        """
+        statuses = {pod.key: pod.status.start_time for pod in self._cluster.pods}
+        cycle = self._cycle(attempt.pod)
+        chosen = choose_victims(
+            cycle,
+            attempt.rejected,
+            lambda pod: (statuses[pod.key] is None, statuses[pod.key] or ""),
+        )
+        if chosen is not None:
+            node, victims = chosen
+            for pod in victims:
+                self.snapshot.remove(pod, node)
+        return chosen
+
+    def bind(self, key: ClaimKey, node: NodeInfo) -> None:
+        """Put a pod on a node that an attempt found feasible, with its devices."""
+        self.pods[key], touched = self._devices.bind(self.pods[key], node)
+        self.snapshot.add(self.pods[key], node)
+        self._touch(touched, node)
+
+    def unbind(self, key: ClaimKey, node: NodeInfo) -> None:
+        """Take a pod that was bound off its node."""
+        touched = self._devices.release(self.pods[key])
+        self.snapshot.remove(self.pods[key], node)
+        self.pods[key] = replace(self.pods[key], of_devices={})
+        self._touch(touched, node)
+
+    def _touch(self, seeing: Set[int], node: NodeInfo) -> None:
+        """Something has changed on other nodes, too, that see the same devices."""
+        self.snapshot.changes.extend(
+            self._places[number] for number in seeing if number != node.number
+        )
+
+    def _cycle(
+        self,
+        key: ClaimKey,
+        in_flight: Set[ClaimKey] = frozenset(),
+        *,
+        in_placement: bool = False,
+    ) -> Cycle:
+        pod, profile = self.pods[key], self.profile_of(key)
+        memory = self._memory_of(pod, in_flight)
+        return Cycle(
+            pod,
+            profile,
+            self.snapshot,
+            self._devices,
+            self._cluster.classes,
+            memory,
+            in_flight,
+            in_placement,
+        )
+
+    def _memory_of(self, pod: PodInfo, in_flight: Set[ClaimKey]) -> Memory:
+        """What is known for pods like this one; less for one with claims that are more than its own."""
+        size = len(self.snapshot.nodes)
+        if not self._remembers:
+            return Memory(size)
+        claims = None if in_flight else self._devices.kind_of(pod)
+        if claims is None:
+            return Memory(size, pod.kind.memo)
+        memory = self._memories.get((pod.kind, claims))
+        if memory is None:
+            of_claims = (
+                self._memory_of_claims(claims) if self._devices.are_apart(pod) else None
+            )
+            memory = Memory(
+                size, pod.kind.memo, of_claims, is_kept=self._pods_of_kind[pod.kind] > 1
+            )
+            if memory.is_kept:
+                self._memories[pod.kind, claims] = memory
+        memory.forget(self.snapshot.changes)
+        return memory
+
+    def _memory_of_claims(self, claims: Hashable) -> Memory:
+        """What is known for some claims, whatever pod they are for."""
+        memory = self._memories_of_claims.get(claims)
+        if memory is None:
+            memory = self._memories_of_claims[claims] = Memory(len(self.snapshot.nodes))
+        return memory
+
+    def _attempt(self, cycle: Cycle, order: Places, sample: Sequence[int]) -> Attempt:
+        key, nodes, size = cycle.pod.key, self.snapshot.nodes, len(order)
+        if not size:
+            return Attempt(key, message="no nodes available to schedule pods")
+        checks: list[tuple[Plugin, Check]] = []
+        for plugin, check in checks_of(cycle):
+            if isinstance(check, Rejection):
+                return Attempt(
+                    key, message=refused(size, check, after_filters(cycle, Rejected()))
+                )
+            checks.append((plugin, check))
+        window = np.array(sample, np.intp) if sample else self._window(cycle, order)
+        enough = (
+            len(window)
+            if sample
+            else feasible_nodes_to_find(cycle.profile.percentage, len(window))
+        )
+        feasible, rejected, verdicts = filtered(cycle, checks, window, enough)
+        evaluated = len(feasible) + len(rejected)
+        self._next = (self._next + evaluated) % size
+        against = Rejected(nodes, rejected, verdicts)
+        if not len(feasible):
+            after = after_filters(cycle, against)
+            message = fit_error(size, against.tally, _ABSENT, after)
+            return Attempt(
+                key,
+                evaluated=evaluated,
+                rejected=against,
+                message=message,
+                has_victims=not after,
+            )
+        found = NodesAt(nodes, feasible)
+        return Attempt(
+            key,
+            found,
+            evaluated,
+            scored(cycle, feasible, found) if len(found) > 1 else {},
+            against,
+        )
+
+    def _window(self, cycle: Cycle, order: Places) -> Places:
+        """The nodes from where the last search ended, but for those that a plugin rules out before it looks at them."""
+        places = order
+        for plugin in PLUGINS:
+            names = plugin.named and plugin.named(cycle)
+            if names is not None and plugin.name not in cycle.profile.no_filters:
+                places = np.array(
+                    [
+                        place
+                        for place in places
+                        if self.snapshot.nodes[place].name in names
+                    ],
+                    np.intp,
+                )
+        start = self._next % len(places) if len(places) else 0
+        return np.concatenate((places[start:], places[:start]))
+
+
+def _as_of(release: Release, profile: Profile) -> Profile:
+    """The profile with what the release has of it."""
+    absent = (
+        frozenset()
+        if release.scores_alternatives
+        else frozenset({DYNAMIC_RESOURCES.name})
+    )
+    return replace(
+        profile,
+        no_scores=profile.no_scores | absent,
+        looks_at_once=profile.looks_at_once or release.draws_ties,
+    )

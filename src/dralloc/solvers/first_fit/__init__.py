@@ -1,7 +1,0 @@
-"""First fit: exactly the answers of upstream's allocator, demand after demand, node after node."""
-
-from __future__ import annotations
-
-from dralloc.solvers.first_fit.batch import first_fit
-
-__all__ = ["first_fit"]

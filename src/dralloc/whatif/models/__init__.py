@@ -1,3 +1,0 @@
-"""Integer models of questions that only `dralloc.whatif` asks, built with OR-Tools; none of its types comes out."""
-
-__all__: list[str] = []

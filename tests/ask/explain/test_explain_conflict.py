@@ -1,0 +1,398 @@
+"""Conflicts and suggestions on clusters that fit on a page."""
+
+from __future__ import annotations
+
+import pytest
+
+from dralloc.ask.context.clauses import split
+from dralloc.ask.explain import Explanation, explain
+from dralloc.objects.choices import Mode
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.load import load
+from wire import (
+    DRIVER,
+    Json,
+    allocated,
+    claim,
+    cluster,
+    consumes,
+    counters,
+    device,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
+
+MODEL = f"device.attributes['{DRIVER}'].model"
+
+
+def one_node(*objects: Json | list[Json], devices: list[Json] | None = None) -> Cluster:
+    return cluster(
+        node(),
+        device_class(),
+        resource_slice(gpus(2) if devices is None else devices),
+        *objects,
+    )
+
+
+def rules(found: Explanation) -> set[str]:
+    assert found.conflict is not None
+    return {member.title for member in found.conflict.members}
+
+
+def changes(found: Explanation) -> list[str]:
+    return [one.text for one in found.suggestions]
+
+
+@pytest.mark.parametrize("mode", [Mode.FIRST_FIT, Mode.OPTIMAL])
+def test_too_many_devices(mode: Mode) -> None:
+    found = explain(
+        one_node(claim("wanted", request(count=3))), "default/wanted", mode=mode
+    )
+    assert rules(found) == {"claim default/wanted, request gpu"}
+    assert changes(found) == [
+        "claim default/wanted, request gpu: ask for 2 devices in place of 3"
+    ]
+
+
+def test_a_clause_of_a_selector() -> None:
+    devices = [device("gpu-0", {"model": "a"})]
+    whole = f"device.driver == '{DRIVER}' && {MODEL} == 'b'"
+    wanted = claim("wanted", request("gpu", whole))
+    found = explain(one_node(wanted, devices=devices), "default/wanted")
+    clause = (
+        f"claim default/wanted, request gpu, {MODEL} == 'b' (part of selector {whole})"
+    )
+    assert rules(found) == {"claim default/wanted, request gpu", clause}
+    assert changes(found) == [f"drop {clause}"]
+
+
+def test_a_taint_and_a_cordoned_node() -> None:
+    taint = {"key": "broken", "value": "", "effect": "NoSchedule"}
+    found = explain(
+        cluster(
+            node("node-0"),
+            {**node("node-1"), "spec": {"unschedulable": True}},
+            device_class(),
+            resource_slice(
+                gpus(1, taints=[taint]), name="a", pool="a", nodeName="node-0"
+            ),
+            resource_slice(gpus(1), name="b", pool="b", nodeName="node-1"),
+            claim("wanted", request()),
+        ),
+        "default/wanted",
+    )
+    cordoned = "node is cordoned (spec.unschedulable)"
+    assert rules(found) == {
+        "claim default/wanted, request gpu",
+        "taint broken:NoSchedule",
+        cordoned,
+    }
+    assert changes(found) == [
+        "tolerate taint broken:NoSchedule",
+        f"lift {cordoned}",
+        "add a node like node-1",
+    ]
+
+
+def test_a_constraint() -> None:
+    devices = [device("gpu-0", {"numa": 0}), device("gpu-1", {"numa": 1})]
+    wanted = claim(
+        "wanted", request(count=2), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]
+    )
+    found = explain(one_node(wanted, devices=devices), "default/wanted")
+    constraint = f"claim default/wanted, constraint #0: matchAttribute {DRIVER}/numa"
+    assert rules(found) == {"claim default/wanted, request gpu", constraint}
+    assert f"drop {constraint}" in changes(found)
+
+
+def test_a_counter_with_who_holds_it() -> None:
+    partitions = [
+        device(f"gpu-{number}", consumesCounters=consumes("card", memory="30Gi"))
+        for number in range(2)
+    ]
+    found = explain(
+        cluster(
+            node(),
+            device_class(),
+            resource_slice(
+                name="counters",
+                count=2,
+                sharedCounters=[counters("card", memory="40Gi")],
+            ),
+            resource_slice(partitions, count=2),
+            allocated("held", {"device": "gpu-0"}),
+            claim("wanted", request()),
+        ),
+        "default/wanted",
+    )
+    assert rules(found) == {
+        "claim default/wanted, request gpu",
+        f"counter memory of {DRIVER}",
+        "allocated claim default/held",
+    }
+    assert found.conflict is not None
+    details = {member.title: member.detail for member in found.conflict.members}
+    assert (
+        details[f"counter memory of {DRIVER}"]
+        == "10Gi free of 40Gi, held by default/held 30Gi"
+    )
+
+
+def test_what_is_drawn_from_one_counter_always_and_by_request_is_added() -> None:
+    memory = {"value": "15Gi", "valueFrom": {"capacityKey": "memory"}}
+    drawing = device(
+        "vf", consumesCounters=[{"counterSet": "card", "counters": {"memory": memory}}]
+    )
+    found = explain(
+        cluster(
+            node(),
+            device_class(),
+            resource_slice(
+                name="counters",
+                count=2,
+                sharedCounters=[counters("card", memory="40Gi")],
+            ),
+            resource_slice(
+                [
+                    device("part", consumesCounters=consumes("card", memory="20Gi")),
+                    drawing,
+                ],
+                count=2,
+            ),
+            allocated("held", {"device": "part"}),
+            claim("wanted", request(capacity={"requests": {"memory": "10Gi"}})),
+        ),
+        "default/wanted",
+    )
+    assert "allocated claim default/held" in rules(found)
+    assert "release claim default/held (priority 0)" in changes(found)
+
+
+def test_who_overdraws_a_counter_of_the_group_is_released() -> None:
+    found = explain(
+        cluster(
+            node(),
+            device_class(),
+            resource_slice(
+                name="counters",
+                count=2,
+                sharedCounters=[
+                    counters("card", memory="40Gi"),
+                    counters("links", lanes="1"),
+                ],
+            ),
+            resource_slice(
+                [
+                    device("wide", consumesCounters=consumes("links", lanes="2")),
+                    device("part", consumesCounters=consumes("card", memory="20Gi")),
+                ],
+                count=2,
+            ),
+            allocated("held", {"device": "wide"}),
+            claim("wanted", request()),
+        ),
+        "default/wanted",
+    )
+    assert "release claim default/held (priority 0)" in changes(found)
+
+
+def test_who_leaves_too_little_for_two_devices_is_released() -> None:
+    devices = [
+        device(
+            "small", {"model": "small"}, consumesCounters=consumes("card", memory="5Gi")
+        )
+    ]
+    large = consumes("card", memory="10Gi")
+    devices += [
+        device(f"part-{number}", {"model": "large"}, consumesCounters=large)
+        for number in range(2)
+    ]
+    found = explain(
+        cluster(
+            node(),
+            device_class(),
+            resource_slice(
+                name="counters",
+                count=2,
+                sharedCounters=[counters("card", memory="20Gi")],
+            ),
+            resource_slice(devices, count=2),
+            allocated("held", {"device": "small"}),
+            claim("wanted", request("gpu", f"{MODEL} == 'large'", count=2)),
+        ),
+        "default/wanted",
+    )
+    assert "release claim default/held (priority 0)" in changes(found)
+
+
+def test_compatibility_groups_with_who_uses_the_counter_set() -> None:
+    def grouped(name: str, group: str) -> Json:
+        (use,) = consumes("card", memory="1Gi")
+        return device(name, consumesCounters=[{**use, "compatibilityGroups": [group]}])
+
+    found = explain(
+        cluster(
+            node(),
+            device_class(),
+            resource_slice(
+                name="counters",
+                count=2,
+                sharedCounters=[counters("card", memory="40Gi")],
+            ),
+            resource_slice(
+                [grouped("mig-0", "mig"), grouped("vgpu-0", "vgpu")], count=2
+            ),
+            allocated("held", {"device": "mig-0"}),
+            claim("wanted", request()),
+        ),
+        "default/wanted",
+    )
+    assert rules(found) == {
+        "claim default/wanted, request gpu",
+        f"compatibility groups of devices of {DRIVER}",
+        "allocated claim default/held",
+    }
+    assert "release claim default/held (priority 0)" in changes(found)
+
+
+def test_a_claim_moves_out_of_the_way() -> None:
+    found = explain(
+        cluster(
+            node("node-0"),
+            node("node-1"),
+            device_class(),
+            resource_slice(gpus(2), name="a", pool="a", nodeName="node-0"),
+            resource_slice(gpus(1), name="b", pool="b", nodeName="node-1"),
+            allocated("held", {"device": "gpu-1", "pool": "a"}),
+            claim("wanted", request(count=2)),
+        ),
+        "default/wanted",
+    )
+    moves = [one for one in found.suggestions if one.text.startswith("move")]
+    assert [(one.text, one.outcome) for one in moves] == [
+        ("move claim default/held", "fits on node-0; default/held goes to node-1")
+    ]
+    assert "release claim default/held (priority 0)" in changes(found)
+
+
+def test_the_lowest_priority_is_released() -> None:
+    held = [
+        allocated("low", {"device": "gpu-0"}),
+        allocated("high", {"device": "gpu-1"}),
+    ]
+    users = [
+        pod("user-low", "low", priority=1, nodeName="node-0"),
+        pod("user-high", "high", priority=9),
+    ]
+    found = explain(one_node(held, users, claim("wanted", request())), "default/wanted")
+    assert "release claim default/low (priority 1)" in changes(found)
+    assert not any("default/high" in text for text in changes(found))
+
+
+def test_a_smaller_amount() -> None:
+    shared = gpus(
+        1, allowMultipleAllocations=True, capacity={"memory": {"value": "10Gi"}}
+    )
+    held = allocated(
+        "held",
+        {"device": "gpu-0", "shareID": "a", "consumedCapacity": {"memory": "4Gi"}},
+    )
+    wanted = claim("wanted", request(capacity={"requests": {"memory": "8Gi"}}))
+    found = explain(one_node(held, wanted, devices=shared), "default/wanted")
+    assert (
+        changes(found)[0]
+        == "claim default/wanted, request gpu: ask for 6Gi of memory in place of 8Gi"
+    )
+    assert "claim default/wanted, request gpu, capacity memory: 8Gi" in rules(found)
+
+
+def test_what_another_claim_asks_for() -> None:
+    devices = [device("gpu-0", {"model": "a"}), device("gpu-1", {"model": "a"})]
+    other = claim("other", request("gpu", f"{MODEL} == 'a'"))
+    wanted = claim("wanted", request("gpu", f"{MODEL} == 'b'"))
+    found = explain(one_node(other, wanted, devices=devices), "default/wanted")
+    assert any(
+        "ask for what claim default/other asks for (class gpu" in text
+        for text in changes(found)
+    )
+
+
+def test_no_nodes_at_all() -> None:
+    found = explain(
+        cluster(device_class(), claim("wanted", request())), "default/wanted"
+    )
+    assert found.conflict is not None
+    assert not found.conflict.members
+    assert "No node could take it" in str(found)
+
+
+def test_what_the_optimum_leaves_out_competes() -> None:
+    first, second = pod("first", "a", priority=5), pod("second", "b", priority=1)
+    claims = [claim("a", request(count=2)), claim("b", request())]
+    found = explain(
+        one_node(claims, first, second), pod="default/second", mode=Mode.OPTIMAL
+    )
+    assert rules(found) == {"claim default/b, request gpu", "placed claim default/a"}
+    assert found.competition is not None
+    assert found.competition.possible
+    assert [str(key) for key in found.competition.displaced] == ["default/first"]
+    assert (found.competition.weight, found.competition.best) == (1, 2)
+
+
+def test_what_is_impossible_does_not_compete() -> None:
+    claims = [claim("a", request()), claim("b", request(count=3))]
+    found = explain(one_node(claims), "default/b", mode=Mode.OPTIMAL)
+    assert found.competition is not None
+    assert not found.competition.possible
+
+
+def test_an_error_is_no_conflict_of_the_model() -> None:
+    found = explain(
+        one_node(
+            claim("wanted", request("gpu", f"{MODEL} == 'a'")),
+            devices=[device("gpu-0"), device("gpu-1", {"model": "a"})],
+        ),
+        "default/wanted",
+    )
+    assert found.conflict is None
+    assert found.remarks == (
+        "Only an error is in its way: the optimal mode, which leaves failing devices out, would place it.",
+    )
+
+
+def test_first_fit_on_mig(root) -> None:  # type: ignore[no-untyped-def]
+    found = explain(load(root / "models/h100-mig-smallest"), pod="default/large")
+    assert rules(found) == {
+        "claim default/large, request mig",
+        "claim default/large, request mig, selector device.attributes['gpu.nvidia.com'].profile == '4g.40gb'",
+        "counter memory-slice-0 of gpu.nvidia.com",
+        "placed claim default/small",
+    }
+    assert changes(found)[-1] == "add a node like h100"
+
+
+@pytest.mark.parametrize(
+    ("expression", "clauses"),
+    [
+        ("a", ("a",)),
+        ("true && false", ("true", "false")),
+        ("true && (false || true) && true", ("true", "(false || true)", "true")),
+        ("true || false && true", ("true || false && true",)),
+        ("true ? true && false : true", ("true ? true && false : true",)),
+        ("device.driver == ' && ' && true", ("device.driver == ' && '", "true")),
+        ('device.driver == "a\\"&&" && true', ('device.driver == "a\\"&&"', "true")),
+        ("device.driver == r'\\' && true", ("device.driver == r'\\'", "true")),
+        ("true // && x\n && false", ("true // && x", "false")),
+        (
+            "[true && false].all(x, x && true) && true",
+            ("[true && false].all(x, x && true)", "true"),
+        ),
+        ("true && nonsense", ("true && nonsense",)),
+    ],
+)
+def test_a_conjunction_is_split(expression: str, clauses: tuple[str, ...]) -> None:
+    assert split(expression) == clauses

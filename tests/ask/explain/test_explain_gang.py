@@ -1,0 +1,129 @@
+"""Why a gang is pending although its members would fit alone."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+import dralloc
+from dralloc.ask.explain import Explanation
+from dralloc.objects.choices import ModeName
+from dralloc.objects.names import ClaimKey
+from wire import (
+    Json,
+    claim,
+    cluster,
+    consumes,
+    counters,
+    device,
+    device_class,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
+
+
+def gang(number: int, *objects: Json, cards: int = 4) -> dralloc.Cluster:
+    """Cards that draw on 1Gi of memory each and can be cut in two slots each, and a gang that wants one card each."""
+    draws = consumes("set", memory="1Gi", slots="2")
+    found = [device(f"card-{place}", consumesCounters=draws) for place in range(cards)]
+    amounts = {"memory": f"{cards}Gi", "slots": str(2 * cards)}
+    sets = resource_slice(
+        name="sets", count=2, sharedCounters=[counters("set", **amounts)]
+    )
+    whole: list[Json] = [
+        node(),
+        device_class(),
+        sets,
+        resource_slice(found, count=2),
+        *objects,
+    ]
+    for place in range(number):
+        one = pod(f"worker-{place}", f"worker-{place}")
+        one["metadata"]["labels"] = {"job": "train"}
+        whole += [claim(f"worker-{place}", request()), one]
+    return cluster(whole)
+
+
+def why(whole: dralloc.Cluster, **options: Any) -> Explanation:
+    return dralloc.explain(
+        whole, pod="default/worker-0", mode="optimal", gang="job", **options
+    )
+
+
+def placed(whole: dralloc.Cluster, *caps: str) -> int:
+    return dralloc.allocate(whole, gang="job", caps=caps).metrics.placed
+
+
+def changes(found: Explanation) -> list[tuple[str, str]]:
+    return [(one.text, one.outcome) for one in found.suggestions]
+
+
+def test_a_cap_that_leaves_too_little_for_the_gang() -> None:
+    whole = gang(3)
+    found = why(whole, caps=["default=memory:2Gi"])
+    assert found.gathering is not None
+    assert found.gathering.members == tuple(
+        ClaimKey("default", f"worker-{place}") for place in range(3)
+    )
+    assert (found.gathering.number, found.gathering.bound) == (2, 2)
+    assert changes(found) == [
+        ("raise cap default=memory from 2Gi to 3Gi", "all 3 members of the gang fit")
+    ]
+    assert [
+        placed(whole, f"default=memory:{amount}") for amount in ("3Gi", "3145727Ki")
+    ] == [3, 0]
+    text = str(found)
+    assert (
+        "Of the 3 members of its gang at most 2 fit at once beside what is placed."
+        in text
+    )
+    assert "Not even its gang alone would fit beside what is allocated already." in text
+    assert found.to_dict()["gang"]["bound"] == 2
+
+
+def test_one_of_two_caps_is_not_enough() -> None:
+    whole = gang(3)
+    found = why(whole, caps=["default=memory:2Gi", "default=slots:5"])
+    text = "raise cap default=memory from 2Gi to 3Gi, default=slots from 5 to 6"
+    assert changes(found) == [(text, "all 3 members of the gang fit")]
+    assert placed(whole, "default=memory:3Gi", "default=slots:6") == 3
+
+
+def test_more_members_than_devices() -> None:
+    found = why(gang(3, cards=2))
+    assert found.gathering is not None
+    assert found.gathering.bound == 2
+    assert found.suggestions == ()
+
+
+def test_somebody_else_takes_what_the_gang_would_need() -> None:
+    rivals = [pod(name, name, priority=10) for name in ("first", "second")]
+    found = why(
+        gang(3, *rivals, claim("first", request()), claim("second", request()), cards=3)
+    )
+    assert found.gathering is not None
+    assert found.gathering.bound == 1
+    assert found.competition is not None
+    assert found.competition.possible
+    assert found.competition.displaced == (
+        ClaimKey("default", "first"),
+        ClaimKey("default", "second"),
+    )
+
+
+def test_a_claim_that_somebody_else_was_granted() -> None:
+    rival = pod("rival", "worker-1", priority=10)
+    found = why(gang(3, rival, cards=2))
+    assert found.gathering is None
+    assert any(re.search("its gang is in its way", remark) for remark in found.remarks)
+
+
+@pytest.mark.parametrize("mode", ["first-fit", "optimal"])
+def test_a_gang_that_fits(mode: ModeName) -> None:
+    found = dralloc.explain(gang(2), pod="default/worker-0", mode=mode, gang="job")
+    assert found.placed
+    assert found.gathering is None

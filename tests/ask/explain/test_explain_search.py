@@ -1,0 +1,100 @@
+"""First-fit reasons agree with the search, for every node.
+
+``DRALLOC_EXPLAIN_PROBLEMS`` says how many problems are tried, 150 if it does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+
+from dralloc.ask.context.offers import Offers
+from dralloc.ask.explain.nodes import Diagnosis
+from dralloc.ask.explain.snapshot import DemandSnapshot, placed_before
+from dralloc.ask.explain.wording import Wording
+from dralloc.objects.errors import AllocationError
+from dralloc.objects.names import ClaimKey
+from dralloc.problem import Problem
+from dralloc.problem.solution import Grant, Placement
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.first_fit.ledger import SearchLedger
+from dralloc.solve.first_fit.search import DepthFirstSearch
+from examples import examples
+from strategies import problems
+
+PROBLEMS = examples(150)
+
+
+def searched(
+    problem: Problem, number: int, placements: tuple[Placement, ...], node: int
+) -> bool | str:
+    """What first fit's search finds on a node after these placements: whether the demand fits, or the error."""
+    ledger = SearchLedger(problem)
+    allocated: dict[ClaimKey, tuple[int, tuple[Grant, ...]]] = {}
+    for placement in placements:
+        for place, claim in enumerate(problem.demands[placement.demand].claims):
+            grants = placement.grants[place]
+            if grants or not claim.requests:
+                allocated[claim.key] = placement.node, grants
+            for grant in grants:
+                alternative = claim.requests[grant.request].alternatives[
+                    grant.alternative
+                ]
+                charge = problem.eligibility.charge(alternative.index, grant.device)
+                assert charge is not None
+                ledger.take(grant.device, alternative, place, charge)
+        ledger.settle()
+    demand = problem.demands[number]
+    shared = [allocated[claim.key] for claim in demand.claims if claim.key in allocated]
+    reachable = all(
+        problem.usable_from(grant.device, home, node)
+        for home, grants in shared
+        for grant in grants
+    )
+    if node not in problem.candidate_nodes(demand) or not reachable:
+        return False
+    claims = [claim for claim in demand.claims if claim.key not in allocated]
+    try:
+        return DepthFirstSearch(problem, ledger, claims, node).run() is not None
+    except AllocationError as error:
+        return str(error)
+
+
+@settings(max_examples=PROBLEMS)
+@given(problems())
+def test_a_node_fits_exactly_if_the_search_finds_something_there(
+    problem: Problem,
+) -> None:
+    for number in range(len(problem.demands)):
+        placements = placed_before(problem, number)
+        snapshot = DemandSnapshot.after(
+            placements, problem, number, Offers(problem.eligibility)
+        )
+        diagnosis = Diagnosis(snapshot, Wording(snapshot.placed))
+        for node in range(len(problem.nodes)):
+            reason, found = (
+                diagnosis.reason(node),
+                searched(problem, number, placements, node),
+            )
+            assert reason.fits is (found is True)
+            if (
+                isinstance(found, str)
+                and found != "invalid resource pools were encountered"
+            ):
+                assert reason.causes[0].text == found
+            assert all(cause.text for cause in reason.causes)
+
+
+@settings(max_examples=PROBLEMS // 2)
+@given(problems())
+def test_what_is_placed_before_a_demand_is_that_of_the_batch(problem: Problem) -> None:
+    alone = replace(
+        problem, demands=tuple(replace(demand, gang="") for demand in problem.demands)
+    )
+    solution = first_fit(alone)
+    for number in range(len(alone.demands)):
+        before = tuple(
+            placement for placement in solution.placements if placement.demand < number
+        )
+        assert placed_before(alone, number) == before

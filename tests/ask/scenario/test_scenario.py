@@ -1,0 +1,117 @@
+"""Changes of a cluster: what is different, and that all else stays."""
+
+from __future__ import annotations
+
+from dralloc.ask.allocate import allocate
+from dralloc.ask.scenario import Scenario
+from dralloc.objects.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.names import ClaimKey
+from scenario_strategies import TAINT, bound_pod, tainted_node
+from settled import held
+from wire import claim, cluster, device_class, gpus, pod, request, resource_slice
+
+P, X = ClaimKey("default", "p"), ClaimKey("default", "x")
+
+
+def busy() -> Cluster:
+    slices = [
+        resource_slice(gpus(1), name=name, pool=name, nodeName=name) for name in "ab"
+    ]
+    running = [
+        held("x", "a", "gpu-0"),
+        bound_pod("p", "x", nodeName="a", priority=7, nodeSelector={"zone": "z"}),
+    ]
+    return cluster(
+        device_class(), [tainted_node(name, zone="z") for name in "ab"], slices, running
+    )
+
+
+def test_a_pod_that_is_unbound_says_what_it_said() -> None:
+    whole = busy()
+    before, after = (
+        whole.pods_by_key[P],
+        Scenario(whole).unbind([P]).cluster.pods_by_key[P],
+    )
+    assert (before.spec.node_name, after.spec.node_name) == ("a", None)
+    assert after.model_copy(update={"spec": before.spec}) == before
+    assert after.spec.tolerations == before.spec.tolerations
+    assert after.spec.containers == before.spec.containers
+
+
+def test_a_claim_that_is_released_can_be_had_again() -> None:
+    again = Scenario(busy()).release([X]).unbind([P]).cordon(["a"]).cluster
+    [placed] = allocate(again).placed
+    assert (placed.demand, placed.node) == (P, "b")
+
+
+def test_changes_leave_what_they_began_with() -> None:
+    whole = busy()
+    scenario = Scenario(whole)
+    scenario.release([X]).unbind([P]).cordon(["a"]).with_copy_of("a", "c").emptied()
+    assert scenario.cluster == whole == busy()
+
+
+def test_what_runs_stays_when_nobody_waits() -> None:
+    whole = busy()
+    more = cluster(claim("w", request()), pod("w", "w"))
+    both = Cluster.of(
+        [
+            *whole.nodes,
+            *whole.slices,
+            *whole.classes.values(),
+            *whole.claims,
+            *whole.pods,
+            *more.pods,
+        ]
+    )
+    left = Scenario(both).without_pending().cluster
+    assert [one.key for one in left.pods] == [P]
+    assert [one.key for one in left.claims] == [X]
+
+
+def test_a_copy_of_a_node_is_empty_and_takes_pods() -> None:
+    copied = (
+        Scenario(busy())
+        .cordon(["a"])
+        .with_copy_of("a", "c")
+        .release([X])
+        .unbind([P])
+        .cluster
+    )
+    new = next(one for one in copied.nodes if one.name == "c")
+    assert not new.spec.unschedulable
+    assert new.metadata.labels == {"kubernetes.io/hostname": "c", "zone": "z"}
+    assert [taint.key for taint in new.spec.taints] == [TAINT["key"]]
+    assert [
+        one.spec.pool.name for one in copied.slices if one.spec.node_name == "c"
+    ] == ["a of c"]
+    assert allocate(copied, nodes=["c"]).solution.placements
+
+
+def test_what_is_claimed_for_extended_resources_is_asked_for_once() -> None:
+    """A pod that asks for a resource by name, and its claim, become a pod with a claim."""
+    gpu = device_class()
+    gpu["spec"]["extendedResourceName"] = "example.com/gpu"
+    extended = held("x", "a", "gpu-0")
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": "p",
+        "uid": "",
+        "controller": True,
+    }
+    extended["metadata"] |= {
+        "annotations": {EXTENDED_RESOURCE_ANNOTATION: "true"},
+        "ownerReferences": [owner],
+    }
+    user = pod(
+        "p",
+        nodeName="a",
+        containers=[{"name": "m", "resources": {"requests": {"example.com/gpu": "1"}}}],
+    )
+    slices = resource_slice(gpus(1), pool="a", nodeName="a")
+    whole = cluster(gpu, tainted_node("a", taints=()), slices, extended, user)
+    again = Scenario(whole).release([X]).unbind([P]).cluster
+    [placed] = allocate(again).placed
+    assert list(placed.claims) == [X]

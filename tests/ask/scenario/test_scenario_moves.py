@@ -1,0 +1,205 @@
+"""Draining and defragmenting against what `allocate` says of the changed objects."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from itertools import combinations, product
+
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+
+from changed_objects import (
+    homes_of,
+    of_equal_rank,
+    only,
+    pending_again,
+    pinned,
+    settled_on,
+)
+from dralloc.ask.allocate import allocate
+from dralloc.ask.whatif import defragment, drain
+from dralloc.ask.whatif.moves import Action
+from dralloc.objects.api.objects import changed
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.names import ClaimKey
+from examples import examples
+from scenario_strategies import bound_pod, crowded_clusters, tainted_node
+from settled import held
+from wire import Json, claim, cluster, device_class, gpus, request, resource_slice
+
+EXAMPLES = examples(40)
+THOROUGH = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def two_nodes(*objects: Json, cpu: str = "8") -> Cluster:
+    slices = [
+        resource_slice(gpus(2), name=name, pool=name, nodeName=name) for name in "ab"
+    ]
+    return cluster(
+        device_class(), tainted_node("a"), tainted_node("b", cpu), slices, list(objects)
+    )
+
+
+def test_a_pod_that_tolerates_the_taint_of_gpu_nodes_leaves_a_node() -> None:
+    found = drain(
+        two_nodes(held("x", "a", "gpu-0"), bound_pod("p", "x", nodeName="a")), "a"
+    )
+    assert found.possible
+    assert not found.unmodelled
+
+
+def test_moves_of_pods_that_tolerate_the_taint_of_gpu_nodes_make_room() -> None:
+    running = [bound_pod("p", "x", nodeName="a"), bound_pod("q", "y", nodeName="b")]
+    wanted = [claim("w", request(count=2)), bound_pod("w", "w")]
+    found = defragment(
+        two_nodes(held("x", "a", "gpu-0"), held("y", "b", "gpu-0"), *running, *wanted),
+        1,
+    )
+    assert [key.name for key in found.admitted] == ["w"]
+    assert found.moves == 1
+
+
+def test_no_pod_moves_to_a_node_without_cpu() -> None:
+    found = drain(
+        two_nodes(
+            held("x", "a", "gpu-0"), bound_pod("p", "x", cpu="2", nodeName="a"), cpu="1"
+        ),
+        "a",
+    )
+    assert not found.possible
+    assert found.conflict is not None
+    assert "Insufficient cpu" in [member.title for member in found.conflict.members]
+
+
+def test_a_pod_that_tolerates_everything_does_not_stay_on_the_node() -> None:
+    anything = [{"operator": "Exists"}]
+    found = drain(
+        two_nodes(
+            held("x", "a", "gpu-0"),
+            bound_pod("p", "x", nodeName="a", tolerations=anything),
+        ),
+        "a",
+    )
+    assert [one.to_node for step in found.itinerary.steps for one in step.claims] == [
+        "b"
+    ]
+
+
+def test_who_has_no_room_beside_itself_restarts() -> None:
+    """Two pods change places on nodes that have CPU for one of them each."""
+    zoned = [tainted_node(name, "1", zone=name) for name in "ab"]
+    slices = [
+        resource_slice(gpus(1 + (name == "a")), name=name, pool=name, nodeName=name)
+        for name in "ab"
+    ]
+    running = [held("x", "a", "gpu-0"), bound_pod("p", "x", nodeName="a")]
+    wanted = [claim("w", request()), bound_pod("w", "w", nodeSelector={"zone": "a"})]
+    found = defragment(cluster(device_class(), zoned, slices, running, wanted), 1)
+    assert [key.name for key in found.admitted] == ["w"]
+    assert [step.action for step in found.itinerary.steps] == [
+        Action.MOVE,
+        Action.ADMIT,
+    ]
+
+
+def without_targets(whole: Cluster, node: str) -> list[str]:
+    return [one.name for one in whole.nodes if one.name != node]
+
+
+@THOROUGH
+@given(crowded_clusters())
+def test_drains_agree_with_allocate(whole: Cluster) -> None:
+    found = drain(whole, "node-0")
+    leaving = [pod.key for pod in whole.pods if pod.spec.node_name == "node-0"]
+    assume(leaving)
+    homes = homes_of(whole, found.itinerary)
+    assert settled_on(pending_again(whole, homes), homes) is not None
+    again = of_equal_rank(only(pending_again(whole, leaving), leaving))
+    best = allocate(again, nodes=without_targets(whole, "node-0"))
+    assert (found.gone, found.most) == (len(best.solution.placements),) * 2
+    assert found.possible == (len(homes) == len(leaving))
+
+
+@THOROUGH
+@given(crowded_clusters().map(of_equal_rank), st.integers(1, 2))
+def test_moves_agree_with_allocate(whole: Cluster, moves: int) -> None:
+    found = defragment(whole, moves)
+    homes = homes_of(whole, found.itinerary)
+    waiting = {pod.key for pod in whole.pods if not pod.spec.node_name}
+    assert set(found.admitted) == homes.keys() & waiting
+    assert settled_on(pending_again(whole, homes.keys() - waiting), homes) is not None
+    assert len(found.before.placements) == len(allocate(whole).solution.placements)
+    running = [pod.key for pod in whole.pods if pod.spec.node_name]
+    tries = (some for size in range(moves + 1) for some in combinations(running, size))
+    assert len(found.admitted) == max(admitted_after(whole, some) for some in tries)
+
+
+def admitted_after(whole: Cluster, moved: Collection[ClaimKey]) -> int:
+    """How many more are placed if these pods move; -1 if one of them has nowhere to go."""
+    plan = allocate(first(pending_again(whole, moved), moved))
+    placed = {plan.demands[one.demand].key for one in plan.solution.placements}
+    return len(placed) - len(moved) if placed.issuperset(moved) else -1
+
+
+def first(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
+    """The cluster in which these pods come before all others."""
+    return replace(
+        whole,
+        pods=tuple(
+            changed(pod, spec=changed(pod.spec, priority=int(pod.key in pods)))
+            for pod in whole.pods
+        ),
+    )
+
+
+@THOROUGH
+@given(crowded_clusters(company=True))
+def test_drains_mind_the_company_of_pods(whole: Cluster) -> None:
+    found = drain(whole, "node-0")
+    leaving = [pod.key for pod in whole.pods if pod.spec.node_name == "node-0"]
+    assume(leaving)
+    homes = homes_of(whole, found.itinerary)
+    placed = allocate(
+        only(pinned(pending_again(whole, homes), homes), homes)
+    ).solution.placements
+    assert len(placed) == len(homes)
+    tries = (
+        some for size in range(len(leaving) + 1) for some in combinations(leaving, size)
+    )
+    best = max(len(some) for some in tries if can_go(whole, some, "node-0"))
+    assert found.most >= found.gone == best
+
+
+def can_go(whole: Cluster, pods: Collection[ClaimKey], node: str) -> bool:
+    """Whether these pods find a place on other nodes while all others stay."""
+    again = of_equal_rank(only(pending_again(whole, pods), pods))
+    others = [one.name for one in whole.nodes if one.name != node]
+    tries = (
+        dict(zip(pods, homes, strict=True))
+        for homes in product(others, repeat=len(pods))
+    )
+    return any(
+        len(allocate(pinned(again, homes)).solution.placements) == len(pods)
+        for homes in tries
+    )
+
+
+@THOROUGH
+@given(crowded_clusters(company=True).map(of_equal_rank), st.integers(1, 2))
+def test_moves_mind_the_company_of_pods(whole: Cluster, moves: int) -> None:
+    found = defragment(whole, moves)
+    homes = homes_of(whole, found.itinerary)
+    placed = allocate(
+        only(pinned(pending_again(whole, homes), homes), homes)
+    ).solution.placements
+    assert len(placed) == len(homes)
+    assert len(found.before.placements) == len(allocate(whole).solution.placements)
+    running = [pod.key for pod in whole.pods if pod.spec.node_name]
+    tries = (some for size in range(moves + 1) for some in combinations(running, size))
+    assert len(found.admitted) == max(admitted_after(whole, some) for some in tries)

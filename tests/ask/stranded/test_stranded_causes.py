@@ -1,0 +1,310 @@
+"""What strands capacity, cause by cause, on clusters that fit on a page."""
+
+from __future__ import annotations
+
+import pytest
+
+from dralloc.ask.stranded import Cause, Row, Stranding, stranded
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.errors import DrallocError
+from dralloc.objects.quantity import NANOS, parse_quantity
+from wire import (
+    DRIVER,
+    Json,
+    allocated,
+    claim,
+    cluster,
+    consumes,
+    counters,
+    device,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
+
+MODEL = f"device.attributes['{DRIVER}'].model"
+TAINT = {"key": "broken", "value": "fan", "effect": "NoSchedule"}
+
+
+def one_node(*objects: Json | list[Json], devices: list[Json]) -> Cluster:
+    return cluster(node(), device_class(), resource_slice(devices), *objects)
+
+
+def row(found: Stranding, measure: str = "devices") -> Row:
+    (only,) = (one for one in found.pools if one.measure == measure)
+    return only
+
+
+def parts(found: Stranding, measure: str = "devices") -> tuple[int, dict[Cause, int]]:
+    """What is usable and what is stranded, in whole units."""
+    one = row(found, measure)
+    return one.usable // NANOS, {
+        cause: nanos // NANOS for cause, nanos in one.causes.items()
+    }
+
+
+def test_all_of_it_is_of_use() -> None:
+    found = stranded(one_node(claim("any", request()), devices=gpus(2)))
+    assert parts(found) == (2, {})
+
+
+def test_what_is_held_is_not_free() -> None:
+    held = allocated("held", {"device": "gpu-0"})
+    found = stranded(one_node(held, claim("any", request()), devices=gpus(2)))
+    assert (row(found).total // NANOS, *parts(found)) == (2, 1, {})
+
+
+def test_nobody_selects_it() -> None:
+    devices = [device("gpu-0", {"model": "a"}), device("gpu-1", {"model": "b"})]
+    found = stranded(
+        one_node(claim("a", request("gpu", f"{MODEL} == 'a'")), devices=devices)
+    )
+    assert parts(found) == (1, {Cause.UNWANTED: 1})
+
+
+def test_a_taint() -> None:
+    devices = [*gpus(1), device("gpu-9", {"index": 9}, taints=[TAINT])]
+    found = stranded(one_node(claim("any", request()), devices=devices))
+    assert parts(found) == (1, {Cause.TAINT: 1})
+
+
+def test_a_cordoned_node() -> None:
+    cordoned = {**node("node-1"), "spec": {"unschedulable": True}}
+    far = resource_slice(gpus(2), name="far", pool="far", nodeName="node-1")
+    found = stranded(one_node(cordoned, far, claim("any", request()), devices=gpus(1)))
+    assert [(one.pool, dict(one.causes)) for one in found.pools] == [
+        ("far", {Cause.NODE: 2 * NANOS}),
+        ("pool-0", {}),
+    ]
+
+
+def test_attributes_do_not_agree() -> None:
+    devices = [
+        device(f"gpu-{index}", {"numa": numa}) for index, numa in enumerate([0, 0, 1])
+    ]
+    pair = claim(
+        "pair", request(count=2), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]
+    )
+    assert parts(stranded(one_node(pair, devices=devices))) == (2, {Cause.ALIGNMENT: 1})
+
+
+def test_too_few_devices_on_a_node() -> None:
+    assert parts(
+        stranded(one_node(claim("three", request(count=3)), devices=gpus(2)))
+    ) == (0, {Cause.SIZE: 2})
+
+
+def test_a_share_policy_rounds_up() -> None:
+    policy = {"default": "4Gi", "validRange": {"min": "4Gi", "step": "4Gi"}}
+    shared = gpus(
+        1,
+        allowMultipleAllocations=True,
+        capacity={"memory": {"value": "10Gi", "requestPolicy": policy}},
+    )
+    found = stranded(
+        one_node(
+            claim("three", request(capacity={"requests": {"memory": "3Gi"}})),
+            devices=shared,
+        )
+    )
+    one = row(found, "capacity memory")
+    assert (one.usable, dict(one.causes)) == (
+        gibi(8),
+        {Cause.POLICY: gibi(1), Cause.SIZE: gibi(1)},
+    )
+
+
+def gibi(amount: int) -> int:
+    return parse_quantity(f"{amount}Gi").nanos
+
+
+def mig(*held: str) -> list[Json]:
+    """A GPU with four memory slices, its partitions of one and of two slices, and a claim for each that is held."""
+    places = {f"1g-{start}": [start] for start in range(4)} | {
+        f"2g-{start}": [start, start + 1] for start in (0, 2)
+    }
+    devices = [
+        device(
+            name,
+            {"model": name[:2]},
+            consumesCounters=consumes(
+                "gpu", **{f"slice-{place}": "1" for place in placed}
+            ),
+        )
+        for name, placed in places.items()
+    ]
+    return [
+        node(),
+        device_class(),
+        resource_slice(
+            name="counters",
+            count=2,
+            sharedCounters=[
+                counters("gpu", **{f"slice-{place}": "1" for place in range(4)})
+            ],
+        ),
+        resource_slice(devices, count=2),
+        *(allocated(f"holds-{name}", {"device": name}) for name in held),
+    ]
+
+
+def test_places_are_taken() -> None:
+    found = stranded(
+        cluster(mig("1g-2"), claim("two", request("gpu", f"{MODEL} == '2g'")))
+    )
+    assert parts(found, "counter slice-*") == (2, {Cause.GEOMETRY: 1})
+
+
+def test_a_smaller_partition_would_use_the_place() -> None:
+    mix = [
+        claim("two", request("gpu", f"{MODEL} == '2g'")),
+        claim("one", request("gpu", f"{MODEL} == '1g'")),
+    ]
+    assert parts(stranded(cluster(mig("1g-2"), mix)), "counter slice-*") == (3, {})
+
+
+def test_another_counter_is_short() -> None:
+    partitions = [
+        device(f"gpu-{n}", consumesCounters=consumes("card", memory="10", engines="1"))
+        for n in range(3)
+    ]
+    found = stranded(
+        cluster(
+            node(),
+            device_class(),
+            resource_slice(
+                name="counters",
+                count=2,
+                sharedCounters=[counters("card", memory="35", engines="1")],
+            ),
+            resource_slice(partitions, count=2),
+            allocated("held", {"device": "gpu-0"}),
+            claim("any", request()),
+        )
+    )
+    assert parts(found, "counter memory") == (0, {Cause.COUNTER: 20, Cause.SIZE: 5})
+
+
+def test_compatibility_groups_clash() -> None:
+    def grouped(name: str, group: str) -> Json:
+        (use,) = consumes("card", memory="10")
+        return device(
+            name,
+            {"model": group},
+            consumesCounters=[{**use, "compatibilityGroups": [group]}],
+        )
+
+    found = stranded(
+        cluster(
+            node(),
+            device_class(),
+            resource_slice(
+                name="counters", count=2, sharedCounters=[counters("card", memory="20")]
+            ),
+            resource_slice(
+                [grouped("mig-0", "mig"), grouped("vgpu-0", "vgpu")], count=2
+            ),
+            allocated("held", {"device": "mig-0"}),
+            claim("other", request("gpu", f"{MODEL} == 'vgpu'")),
+        )
+    )
+    assert parts(found, "counter memory") == (0, {Cause.GROUPS: 10})
+
+
+def test_kinds_of_nodes_are_summed_up() -> None:
+    slices = [
+        resource_slice(gpus(2), name=name, pool=name, nodeName=name)
+        for name in ("n-0", "n-1")
+    ]
+    found = stranded(
+        cluster(
+            node("n-0"),
+            node("n-1"),
+            device_class(),
+            slices,
+            claim("three", request(count=3)),
+        )
+    )
+    (both,) = found.node_kinds
+    assert (both.node_kind, both.pool, both.free, both.stranded) == (
+        "like n-0",
+        "",
+        4 * NANOS,
+        4 * NANOS,
+    )
+
+
+def test_the_mix_can_be_named() -> None:
+    given = one_node(
+        claim("one", request()), claim("three", request(count=3)), devices=gpus(2)
+    )
+    assert row(stranded(given, ["default/three=4"])).stranded == 2 * NANOS
+    assert stranded(given, ["default/three=4"]).mix == {"default/three": 4}
+    assert stranded(given).mix == {"default/one": 1, "default/three": 1}
+
+
+def test_nothing_to_make_a_mix_of() -> None:
+    with pytest.raises(DrallocError, match="no claim and no template"):
+        stranded(one_node(devices=gpus(2)))
+
+
+# The measure of Weng et al., worked out by hand.
+
+
+def shares(*wishes: Json) -> Cluster:
+    """Two GPUs of 100 with 60 and 30 of it free."""
+    shared = gpus(
+        2, allowMultipleAllocations=True, capacity={"compute": {"value": "100"}}
+    )
+    held = [
+        allocated(
+            f"held-{n}",
+            {
+                "device": f"gpu-{n}",
+                "shareID": f"s{n}",
+                "consumedCapacity": {"compute": used},
+            },
+        )
+        for n, used in enumerate(["40", "70"])
+    ]
+    return one_node(held, list(wishes), devices=shared)
+
+
+def compute(name: str, amount: str, count: int = 1) -> Json:
+    return claim(name, request(capacity={"requests": {"compute": amount}}, count=count))
+
+
+def test_fragmentation_is_what_cannot_serve_a_claim() -> None:
+    # 50 does not fit on the second GPU, so its 30 count as fragmented for three of four claims.
+    found = stranded(
+        shares(compute("half", "50"), compute("fifth", "20")),
+        ["default/half=3", "default/fifth"],
+    )
+    assert row(found, "capacity compute").fragmented == 3 * 30 * NANOS
+    assert "25.0%" in str(found)
+
+
+def test_fragmentation_is_everything_where_a_claim_does_not_run() -> None:
+    found = stranded(shares(compute("half", "50"), compute("many", "10", count=3)))
+    assert row(found, "capacity compute").fragmented == (30 + 90) * NANOS
+
+
+def test_the_usual_mix_is_what_allocate_places() -> None:
+    offered = {**device_class(), "spec": {"extendedResourceName": "example.com/gpu"}}
+    containers = [{"name": "c", "resources": {"limits": {"example.com/gpu": "1"}}}]
+    found = stranded(
+        cluster(
+            node(),
+            offered,
+            resource_slice(gpus(1)),
+            claim("later", request(count=8)),
+            pod("gated", "later", schedulingGates=[{"name": "wait"}]),
+            pod("plain", containers=containers),
+        )
+    )
+    assert list(found.mix.values()) == [1]
+    assert next(iter(found.mix)).startswith("default/plain-extended-resources-")
+    assert not found.pools[0].stranded

@@ -1,0 +1,82 @@
+"""What holds of stranded capacity in any cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pytest
+
+from brute_force import solutions, without_partial_defects
+from crowded import Crowd
+from dralloc.ask.stranded import Row, stranded
+from dralloc.ask.stranded.split import Splitter
+from dralloc.ask.whatif.mix_entries import MixEntry, compile_mix
+from dralloc.objects.cluster import Cluster
+from dralloc.problem import Demand, Problem
+from dralloc.problem.holdings import ClaimLedger
+from examples import examples
+
+CLUSTERS = examples(60)
+CHUNKS = 4
+
+
+def crowds(chunk: int) -> Iterator[tuple[Cluster, list[MixEntry]]]:
+    for seed in range(chunk, CLUSTERS, CHUNKS):
+        cluster = Crowd(seed).cluster()
+        yield (
+            cluster,
+            [
+                MixEntry(claim.key)
+                for claim in cluster.claims
+                if claim.status.allocation is None
+            ],
+        )
+
+
+def rows(cluster: Cluster, mix: list[MixEntry]) -> Mapping[tuple[str, str], Row]:
+    return {(one.pool, one.measure): one for one in stranded(cluster, mix).pools}
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_parts_add_up_and_more_claims_strand_no_more(chunk: int) -> None:
+    for cluster, mix in crowds(chunk):
+        before: Mapping[tuple[str, str], Row] = {}
+        for number in range(1, len(mix) + 1):
+            now = rows(cluster, mix[:number])
+            for key, one in now.items():
+                assert one.free == one.usable + sum(one.causes.values())
+                assert one.usable >= 0
+                assert all(nanos > 0 for nanos in one.causes.values())
+                assert 0 <= one.fragmented <= number * one.free
+                if key in before:
+                    assert one.stranded <= before[key].stranded
+            before = now
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_what_can_be_granted_is_what_some_answer_grants(chunk: int) -> None:
+    for cluster, mix in crowds(chunk):
+        staged = compile_mix(cluster, mix)
+        ledger = ClaimLedger(staged.compiled.problem, staged.compiled.holdings)
+        found = Splitter(
+            staged.compiled, ledger, staged.of_devices, [None] * len(mix)
+        ).found()
+        for number, demand in enumerate(staged.demands):
+            granted = {one.device for each in found[number] for one in each.granted}
+            assert granted == in_some_answer(staged.compiled.problem, demand), (
+                demand.key
+            )
+
+
+def in_some_answer(problem: Problem, demand: Demand) -> set[int]:
+    """The devices that the demand is granted for itself in any answer."""
+    alone = without_partial_defects(replace(problem, demands=(demand,)))
+    return {
+        grant.device
+        for solution in solutions(alone)
+        for placement in solution.placements
+        for claim, grants in zip(demand.claims, placement.grants, strict=True)
+        for grant in grants
+        if not claim.requests[grant.request].alternatives[grant.alternative].admin
+    }

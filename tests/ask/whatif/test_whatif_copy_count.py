@@ -1,0 +1,94 @@
+"""How many more fit, against trying every way to place one more than that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import brute_force
+import strategies
+from crowd_strategies import crowds
+from dralloc.ask.whatif.copies import copies, takes_nothing
+from dralloc.ask.whatif.copy_count import CopyCount, count_copies
+from dralloc.compile.compiler import compile_cluster
+from dralloc.problem import Demand, Problem
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.optimum import Options, solve
+from examples import examples
+from wire import claim, cluster, device, device_class, node, request, resource_slice
+
+EXAMPLES = examples(50)
+MANY = 4
+"""So many copies are too many to try every answer."""
+THOROUGH = settings(
+    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+
+def most_of(problem: Problem, demand: Demand, number: int) -> int:
+    """How many of so many copies fit."""
+    return brute_force.best(replace(problem, demands=tuple(copies(demand, number))))[0]
+
+
+@THOROUGH
+@given(strategies.problems(max_demands=1, max_devices=4))
+def test_any_demand(problem: Problem) -> None:
+    demand = problem.demands[0]
+    found = count_copies(problem, demand)
+    if found.number is None:
+        many = replace(problem, demands=tuple(copies(demand, MANY)))
+        if not takes_nothing(problem, demand):
+            assert len(solve(many).placements) == MANY
+        return
+    assert found.exact
+    assume(found.number < MANY)
+    assert found.number == most_of(problem, demand, found.number + 1)
+    assert found.first_fit is not None
+    assert found.first_fit <= found.number
+    if found.per_device is not None:
+        assert found.number <= found.per_device
+
+
+def nics(**second: Any) -> Problem:
+    """A claim that takes all devices: a NIC that anybody can share, and another one."""
+    free = device("free", allowMultipleAllocations=True)
+    whole = resource_slice(
+        [free, device("other", allowMultipleAllocations=True, **second)]
+    )
+    return compile_cluster(
+        cluster(
+            node(), device_class(), whole, claim("all", request(allocationMode="All"))
+        )
+    ).problem
+
+
+def test_all_of_what_is_left_can_go_on_for_ever() -> None:
+    """Once the second NIC is full, all devices are the first one, which takes any number."""
+    problem = nics(
+        capacity={"bandwidth": {"value": "4", "requestPolicy": {"default": "1"}}}
+    )
+    assert count_copies(problem, problem.demands[0]) == CopyCount(
+        None, None, None, None
+    )
+
+
+def test_many_copies_of_all_are_not_tried() -> None:
+    problem = nics(
+        capacity={"bandwidth": {"value": "1M", "requestPolicy": {"default": "1"}}}
+    )
+    found = count_copies(problem, problem.demands[0])
+    assert (found.number, found.bound, found.first_fit) == (512, None, 512)
+
+
+@THOROUGH
+@given(crowds(), st.data())
+def test_equal_nodes_are_solved_once(problem: Problem, data: st.DataObject) -> None:
+    demand = data.draw(st.sampled_from(problem.demands))
+    found = count_copies(problem, demand)
+    assert found.number == found.bound
+    placed = replace(problem, demands=tuple(copies(demand, (found.number or 0) + 1)))
+    assert found.first_fit == len(first_fit(placed).placements)
+    assert solve(placed, Options(per_device=True)).tiers[0].value == found.number

@@ -1,0 +1,352 @@
+"""Draining and defragmenting clusters: examples, and random clusters against trying everything."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+
+from dralloc.ask.whatif import Defragmentation, Drain, defragment, drain
+from dralloc.objects.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.errors import DrallocError
+from examples import examples
+from migrations import best_of_all
+from settled import held, running_clusters
+from wire import (
+    DRIVER,
+    Json,
+    claim,
+    cluster,
+    device,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
+
+EXAMPLES = examples(40)
+THOROUGH = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def three_nodes(
+    *objects: Json | list[Json], sizes: tuple[int, ...] = (2, 2, 1)
+) -> Cluster:
+    names = [f"node-{number}" for number in range(len(sizes))]
+    slices = [
+        resource_slice(gpus(size), name=name, pool=name, nodeName=name)
+        for name, size in zip(names, sizes, strict=True)
+        if size
+    ]
+    return cluster(device_class(), [node(name) for name in names], slices, *objects)
+
+
+def plan_of(found: Drain | Defragmentation) -> list[tuple[str, str, str | None]]:
+    """Action, claim and target of each step."""
+    steps = found.itinerary.steps
+    return [
+        (step.action, one.claim.removeprefix("default/"), one.to_node)
+        for step in steps
+        for one in step.claims
+    ]
+
+
+def test_everybody_finds_a_place() -> None:
+    found = drain(
+        three_nodes(
+            held("x", "node-0", "gpu-0"),
+            pod("px", "x", nodeName="node-0"),
+            sizes=(2, 2),
+        ),
+        "node-0",
+    )
+    assert found.possible
+    assert plan_of(found) == [("move", "x", "node-1")]
+    assert "node-0: the claim fits on another node" in str(found)
+
+
+def test_what_a_pod_has_for_extended_resources_can_go_nowhere() -> None:
+    """The claim is the pod's, though the pod does not name it."""
+    extended = held("x", "node-0", "gpu-0")
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": "p",
+        "uid": "",
+        "controller": True,
+    }
+    extended["metadata"] |= {
+        "annotations": {EXTENDED_RESOURCE_ANNOTATION: "true"},
+        "ownerReferences": [owner],
+    }
+    user = pod("p", "network", nodeName="node-0")
+    network = resource_slice(gpus(1), name="network", pool="network", allNodes=True)
+    objects = [
+        extended,
+        held("network", None, "gpu-0"),
+        user,
+        held("y", "node-1", "gpu-0", "gpu-1"),
+    ]
+    found = drain(three_nodes(network, objects, sizes=(2, 2)), "node-0")
+    assert [key.name for key in found.together] == ["x"]
+    assert found.conflict is not None
+    assert "holder" in [member.kind.value for member in found.conflict.members]
+
+
+def test_others_stay() -> None:
+    found = drain(
+        three_nodes(
+            [held("x", "node-0", "gpu-0"), held("y", "node-1", "gpu-0", "gpu-1")]
+        ),
+        "node-0",
+    )
+    assert plan_of(found) == [("move", "x", "node-2")]
+
+
+def test_two_cannot_go_though_each_could() -> None:
+    claims = [
+        held("x", "node-0", "gpu-0"),
+        held("y", "node-0", "gpu-1"),
+        held("z", "node-1", "gpu-0", "gpu-1"),
+    ]
+    found = drain(three_nodes(claims), "node-0")
+    assert not found.possible
+    assert (found.gone, found.most) == (1, 1)
+    assert [key.name for key in found.together] == ["x", "y"]
+    assert found.conflict is None
+    assert "1 of 2 claims fit on other nodes, no more do" in str(found)
+
+
+def test_what_leaves_may_make_room() -> None:
+    """Without `b`, which has to stay then and keeps what `a` or `d` could take, the others fit even less."""
+
+    def wants(name: str, home: str | None, device_name: str, *sorts: str) -> Json:
+        found = held(name, home, device_name)
+        selector = f'device.attributes["{DRIVER}"].sort in {list(sorts)}'
+        found["spec"] = claim(name, request("gpu", selector))["spec"]
+        return found
+
+    def devices(*sorts: str) -> list[Json]:
+        return [
+            device(f"gpu-{number}", {"sort": sort}) for number, sort in enumerate(sorts)
+        ]
+
+    slices = [
+        resource_slice(
+            devices("m", "m", "l", "l"), name="node-0", pool="node-0", nodeName="node-0"
+        ),
+        resource_slice(
+            devices("l", "m", "y"), name="node-1", pool="node-1", nodeName="node-1"
+        ),
+        resource_slice(devices("x"), name="network", pool="network", allNodes=True),
+    ]
+    claims = [
+        wants("g", "node-0", "gpu-0", "m"),
+        wants("b", "node-0", "gpu-1", "m"),
+        wants("a", "node-0", "gpu-2", "l", "x"),
+        wants("d", "node-0", "gpu-3", "l", "x"),
+        wants("network", None, "gpu-0", "x", "y"),
+    ]
+    pods = [
+        pod("pb", "b", "network", nodeName="node-0"),
+        *(pod(f"p{one}", one, nodeName="node-0") for one in "gad"),
+    ]
+    found = drain(
+        cluster(device_class(), node("node-0"), node("node-1"), slices, claims, pods),
+        "node-0",
+    )
+    assert (found.gone, found.most) == (3, 3)
+    assert [key.name for key in found.together] == ["a", "d"]
+
+
+def test_the_rules_in_the_way_of_one() -> None:
+    wanted = [{"key": "zone", "operator": "In", "values": ["a"]}]
+    affinity = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": wanted}]
+            }
+        }
+    }
+    objects = [held("x", "node-0", "gpu-0"), held("y", "node-1", "gpu-0")]
+    pods = [
+        pod("px", "x", nodeName="node-0", affinity=affinity),
+        pod("py", "y", nodeName="node-1"),
+    ]
+    found = drain(three_nodes(objects, pods), "node-0")
+    assert [key.name for key in found.together] == ["x"]
+    assert found.conflict is not None
+    assert [member.title for member in found.conflict.members] == [
+        "pod spec.affinity.nodeAffinity: zone In ['a']"
+    ]
+
+
+def test_a_network_device_stays_with_its_pod() -> None:
+    network = resource_slice(gpus(1), name="network", pool="network", allNodes=True)
+    objects = [
+        held("x", "node-0", "gpu-0"),
+        held("n", None, "gpu-0"),
+        pod("px", "x", "n", nodeName="node-0"),
+    ]
+    found = drain(three_nodes(network, objects), "node-0")
+    assert [key.name for key in found.claims] == ["x"]
+    assert plan_of(found) == [("move", "x", "node-1")]
+
+
+def test_claims_of_one_pod_move_together() -> None:
+    objects = [
+        held("x", "node-0", "gpu-0"),
+        held("y", "node-0", "gpu-1"),
+        pod("p", "x", "y", nodeName="node-0"),
+    ]
+    found = drain(three_nodes(objects, held("z", "node-1", "gpu-0")), "node-0")
+    assert not found.possible
+    assert found.gone == 0
+    assert found.conflict is not None
+
+
+def test_a_daemon_ends_with_its_node() -> None:
+    daemon = pod("d", "x", nodeName="node-0")
+    daemon["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "1"}
+    ]
+    found = drain(three_nodes(held("x", "node-0", "gpu-0"), daemon), "node-0")
+    assert found.possible
+    assert not found.claims
+    assert [key.name for key in found.left_out] == ["x"]
+
+
+def test_pods_that_were_not_given_can_run_anywhere() -> None:
+    claim = held("x", "node-0", "gpu-0")
+    claim["status"]["reservedFor"] = [{"resource": "pods", "name": "px", "uid": "1"}]
+    found = drain(three_nodes(claim), "node-0")
+    assert found.possible
+    assert "1 claim is reserved for pods that were not found" in str(found)
+
+
+def test_nodes_have_to_exist() -> None:
+    with pytest.raises(DrallocError, match='node "nope" does not exist'):
+        drain(three_nodes(), "nope")
+    with pytest.raises(DrallocError, match="needs the name of a node"):
+        drain(three_nodes())
+
+
+def test_one_move_makes_room() -> None:
+    objects = [held("x", "node-0", "gpu-0"), held("y", "node-1", "gpu-0")]
+    found = defragment(three_nodes(objects, claim("wanted", request(count=2))), 1)
+    assert [key.name for key in found.admitted] == ["wanted"]
+    assert found.moves == 1
+    assert plan_of(found)[1] == ("admit", "wanted", plan_of(found)[1][2])
+    assert plan_of(found)[0][0] == "move"
+
+
+def test_no_moves_no_room() -> None:
+    objects = [held("x", "node-0", "gpu-0"), held("y", "node-1", "gpu-0")]
+    found = defragment(three_nodes(objects, claim("wanted", request(count=2))), 0)
+    assert not found.admitted
+    assert found.tiers[0].bound == 0
+
+
+def test_no_more_moves_than_needed() -> None:
+    found = defragment(
+        three_nodes(held("x", "node-0", "gpu-0"), claim("wanted", request(count=2))), 3
+    )
+    assert [key.name for key in found.admitted] == ["wanted"]
+    assert found.moves == 0
+
+
+def test_a_pod_moves_out_of_the_way_of_one_that_is_tied() -> None:
+    zoned = cluster(
+        device_class(),
+        node("node-0"),
+        node("node-1", zone="b"),
+        [
+            resource_slice(gpus(1), name=name, pool=name, nodeName=name)
+            for name in ("node-0", "node-1")
+        ],
+        claim("first", request()),
+        pod("p", "first", nodeSelector={"zone": "b"}),
+        held("y", "node-1", "gpu-0"),
+    )
+    assert plan_of(defragment(zoned, 1)) == [
+        ("move", "y", "node-0"),
+        ("admit", "first", "node-1"),
+    ]
+
+
+def test_who_changes_places_has_to_restart() -> None:
+    """The node of the pending pod is full, and who is there finds room only where another one is, and the reverse."""
+    zoned = cluster(
+        device_class(),
+        [node("node-0", zone="a"), node("node-1")],
+        [
+            resource_slice(gpus(2), name=name, pool=name, nodeName=name)
+            for name in ("node-0", "node-1")
+        ],
+        [
+            held("x", "node-0", "gpu-0", "gpu-1"),
+            held("y", "node-1", "gpu-0"),
+            claim("wanted", request()),
+        ],
+        pod("p", "wanted", nodeSelector={"zone": "a"}),
+    )
+    found = defragment(zoned, 2)
+    assert sorted(action for action, *_ in plan_of(found)) == [
+        "admit",
+        "move",
+        "start",
+        "stop",
+    ]
+    assert (found.itinerary.outcome.restarts, found.itinerary.outcome.fewest) == (
+        1,
+        True,
+    )
+    assert "1 of the moves are restarts" not in str(found)
+    assert "1 move is a restart" in str(found)
+    assert not defragment(zoned, 1).admitted
+
+
+def test_a_claim_of_a_pending_pod_stays() -> None:
+    objects = [
+        held("x", "node-0", "gpu-0"),
+        held("y", "node-1", "gpu-0"),
+        claim("more", request(count=2)),
+    ]
+    found = defragment(three_nodes(objects, pod("p", "x", "more"), sizes=(2, 2)), 2)
+    assert not found.admitted
+
+
+def test_a_negative_number_of_moves() -> None:
+    with pytest.raises(DrallocError, match="--moves -1"):
+        defragment(three_nodes(), -1)
+
+
+@THOROUGH
+@given(running_clusters())
+def test_draining_random_clusters(whole: Cluster) -> None:
+    found = drain(whole, "node-0")
+    migration = found.itinerary.movable.migration
+    assume(found.claims)
+    weight, moves = best_of_all(migration, len(migration.movers))
+    values = [tier.value for tier in found.itinerary.outcome.tiers[:2]]
+    assert values == [weight, moves]
+    assert found.gone == values[0]
+    assert found.possible != bool(found.together)
+
+
+@THOROUGH
+@given(running_clusters(), st.integers(1, 2))
+def test_defragmenting_random_clusters(whole: Cluster, moves: int) -> None:
+    found = defragment(whole, moves)
+    migration = found.itinerary.movable.migration
+    assume(migration.movers and migration.problem.demands)
+    assert found.tiers[0].value >= found.before.tiers[0].value
+    values = [tier.value for tier in found.tiers[:2]]
+    assert values == list(best_of_all(migration, moves))

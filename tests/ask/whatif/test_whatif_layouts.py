@@ -1,0 +1,153 @@
+"""Fixed layouts: the best against partitions on demand, one for all against trying every set of partitions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import networkx as nx
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import brute_force
+from crowd_strategies import crowds
+from dralloc.ask.whatif.copies import copies
+from dralloc.ask.whatif.layouts import LayoutComparison, compare
+from dralloc.ask.whatif.partitions import read_single
+from dralloc.problem import Demand, Problem, Usage
+from examples import examples
+
+EXAMPLES = examples(30)
+THOROUGH = settings(
+    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> tuple[Problem, list[Demand], list[int]]:
+    """An empty problem without devices that are shared, and demands for one device each, with numbers."""
+    problem = draw(crowds())
+    assume(not any(device.shareable for device in problem.devices))
+    counters = tuple(
+        replace(counter, free=counter.total) for counter in problem.counters
+    )
+    problem = replace(problem, usage=Usage(frozenset(), {}, {}), counters=counters)
+    demands = [single(demand) for demand in problem.demands[:3]]
+    return problem, demands, [draw(st.integers(1, 5)) for _ in demands]
+
+
+def single(demand: Demand) -> Demand:
+    claim = demand.claims[0]
+    alternatives = tuple(
+        replace(one, count=1) for one in claim.requests[0].alternatives
+    )
+    request = replace(claim.requests[0], alternatives=alternatives)
+    return replace(
+        demand, claims=(replace(claim, requests=(request,), constraints=()),)
+    )
+
+
+def compared(
+    problem: Problem, demands: Sequence[Demand], needs: Sequence[int]
+) -> LayoutComparison:
+    return compare(problem, demands, needs)
+
+
+@THOROUGH
+@given(workloads())
+def test_the_best_layouts_serve_as_many_as_partitions_on_demand(
+    workload: tuple[Problem, list[Demand], list[int]],
+) -> None:
+    problem, demands, needs = workload
+    found = compared(problem, demands, needs)
+    few = [1 for _ in needs]
+    once = replace(
+        problem, demands=tuple(one for demand in demands for one in copies(demand, 1))
+    )
+    assert sum(compared(problem, demands, few).on_demand) == brute_force.best(once)[0]
+    assert sum(found.on_demand) == found.bound == found.plans[-1].total
+    totals = [plan.total for plan in found.plans]
+    assert totals == sorted(totals)
+    assert all(plan.total == plan.bound for plan in found.plans)
+    for plan in found.plans:
+        kinds = Counter(unit for unit, _, _ in plan.layouts)
+        if plan.limit is not None:
+            assert max(kinds.values()) <= plan.limit
+
+
+@THOROUGH
+@given(workloads())
+def test_one_layout_for_all(workload: tuple[Problem, list[Demand], list[int]]) -> None:
+    problem, demands, needs = workload
+    found = compared(problem, demands, needs)
+    assume(len(found.units) == 1)
+    [units] = found.units
+    numbers = {device.id: number for number, device in enumerate(problem.devices)}
+    layouts = together(problem, [numbers[device] for device in units.example])
+    served = max(
+        served_by(problem, demands, needs, layout, units.size) for layout in layouts
+    )
+    assert found.plans[0].total == served
+
+
+def together(problem: Problem, devices: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """All sets of devices that their counters allow at once."""
+    for number in range(1, len(devices) + 1):
+        for chosen in combinations(devices, number):
+            taken: Counter[int] = Counter()
+            for device in chosen:
+                taken.update(dict(problem.devices[device].consumes))
+            if all(
+                amount <= problem.counters[counter].total
+                for counter, amount in taken.items()
+            ):
+                yield chosen
+
+
+def served_by(
+    problem: Problem,
+    demands: Sequence[Demand],
+    needs: Sequence[int],
+    layout: Sequence[int],
+    size: int,
+) -> int:
+    """How many demands can be matched to the partitions, if every unit has them."""
+    graph: nx.Graph[tuple[str, int, int]] = nx.Graph()
+    wants = [
+        ("demand", number, copy)
+        for number, need in enumerate(needs)
+        for copy in range(need)
+    ]
+    graph.add_nodes_from(wants)
+    for kind, number, copy in wants:
+        for device in layout:
+            alternatives = demands[number].claims[0].requests[0].alternatives
+            if any(
+                problem.eligibility.admits(one.index, device) for one in alternatives
+            ):
+                graph.add_edges_from(
+                    ((kind, number, copy), ("device", device, unit))
+                    for unit in range(size)
+                )
+    return len(nx.bipartite.maximum_matching(graph, top_nodes=wants)) // 2
+
+
+@given(crowds())
+def test_only_claims_of_one_device_have_a_request_of_their_own(
+    problem: Problem,
+) -> None:
+    one = single(problem.demands[0])
+    [claim] = one.claims
+    [request] = claim.requests
+    pair = replace(
+        request,
+        alternatives=tuple(replace(each, count=2) for each in request.alternatives),
+    )
+    assert read_single(one) is not None
+    assert read_single(replace(one, claims=(replace(claim, requests=(pair,)),))) is None
+    assert (
+        read_single(replace(one, claims=(replace(claim, requests=(request, request)),)))
+        is None
+    )

@@ -1,0 +1,65 @@
+"""What is asked for, and at what price: mistakes are named, and nothing counts twice."""
+
+from __future__ import annotations
+
+import pytest
+
+import dralloc
+from dralloc.ask.whatif import MixEntry
+from dralloc.ask.whatif.mix_entries import Source
+from dralloc.objects.errors import DrallocError
+from dralloc.objects.names import ClaimKey
+from wire import claim, cluster, device_class, gpus, node, pod, request, resource_slice
+
+
+@pytest.mark.parametrize("price", [0, -1])
+def test_nodes_have_a_price_above_0(price: int) -> None:
+    with pytest.raises(
+        DrallocError, match=f"--price small={price}: expected an amount above 0"
+    ):
+        dralloc.fewest_nodes(
+            dralloc.example(),
+            "default/any",
+            kinds={"small": "node-0"},
+            prices={"small": price},
+        )
+
+
+@pytest.mark.parametrize("number", [0, -2])
+def test_somebody_is_to_be_had_at_least_once(number: int) -> None:
+    with pytest.raises(
+        DrallocError, match=f"default/any={number}: expected a number of at least 1"
+    ):
+        MixEntry(ClaimKey("default", "any"), number=number)
+
+
+@pytest.mark.parametrize("number", ["0", "-2", "", "1.5", "9" * 5000])
+def test_a_number_is_read_exactly_or_refused(number: str) -> None:
+    with pytest.raises(DrallocError, match="expected NAMESPACE/NAME=NUMBER"):
+        MixEntry.parse(f"default/any={number}")
+
+
+def test_a_claim_and_a_pod_of_its_name_are_two_entries() -> None:
+    """The claim asks for two devices, the pod of its name, which uses another claim, for one."""
+    devices = [node(), resource_slice(gpus(4)), device_class()]
+    both = cluster(
+        *devices, claim("x", request(count=2)), claim("y", request()), pod("x", "y")
+    )
+    found = dralloc.headroom(
+        both, "default/x", MixEntry(ClaimKey("default", "x"), Source.POD)
+    )
+    assert [each.number for each in found.alone] == [2, 4]
+
+
+def test_one_entry_for_each_claim() -> None:
+    """Whatever the numbers are: shares of the mix would go by one of them only."""
+    with pytest.raises(
+        DrallocError,
+        match="default/any: is asked for 2 times; give it once, with a number",
+    ):
+        dralloc.stranded(dralloc.example(), ["default/any", "default/any=2"])
+
+
+def test_a_node_is_drained_once() -> None:
+    found = dralloc.drain(dralloc.example(), "node-1", "node-1")
+    assert found.headline == "node-1: the claim fits on another node"

@@ -1,0 +1,80 @@
+"""Moves that admit what is pending, against trying everything; every plan is gone through step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+
+from dralloc.ask.whatif.moves import Action, Migration, MigrationPlan, rearrange
+from dralloc.check import check
+from dralloc.problem.holdings import ClaimLedger, Holding
+from dralloc.problem.solution import Solution, Status, holdings_of
+from examples import examples
+from migrations import best_of_all, migrations
+
+EXAMPLES = examples(60)
+THOROUGH = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@THOROUGH
+@given(migrations(), st.integers(0, 3))
+def test_against_trying_everything(migration: Migration, most: int) -> None:
+    assume(migration.movers)
+    found = rearrange(migration, most)
+    assert found.status is Status.OPTIMAL
+    weight, moves = best_of_all(migration, most)
+    assert [tier.value for tier in found.tiers[:2]] == [weight, moves]
+    assert (
+        sum(migration.problem.demands[number].weight for number in found.admitted)
+        == weight
+    )
+    assert len(found.moved) == moves <= most
+    replayed(migration, found)
+
+
+@THOROUGH
+@given(migrations(admin=True), st.integers(0, 3))
+def test_with_admin_access(migration: Migration, most: int) -> None:
+    assume(migration.movers)
+    found = rearrange(migration, most)
+    assert [tier.value for tier in found.tiers[:2]] == list(
+        best_of_all(migration, most)
+    )
+    replayed(migration, found)
+
+
+def replayed(migration: Migration, found: MigrationPlan) -> None:
+    """Nothing is over-committed at any step; who moves holds the new devices before the old ones are given back."""
+    held = {mover.key: mover.holdings for mover in migration.movers}
+    for number, step in enumerate(found.steps):
+        movers = (mover for move in step.moves for mover in move.option.movers)
+        keys = [migration.movers[mover].key for mover in movers]
+        if step.action in {Action.STOP, Action.RESTART}:
+            held |= dict.fromkeys(keys, ())
+        ledger = ClaimLedger(migration.problem)
+        ledger.hold(one for holdings in held.values() for one in holdings)
+        problem = replace(ledger.applied(), demands=step.demands)
+        check(problem, Solution(step.placements))
+        new = tuple(taken(migration, step))
+        if step.action is Action.STOP:
+            assert not new
+        elif step.action is Action.ADMIT:
+            assert number == len(found.steps) - 1
+        else:
+            if step.action is Action.START:
+                assert not any(held[key] for key in keys)
+            held |= dict.fromkeys(keys, ()) | {keys[0]: new}
+
+
+def taken(migration: Migration, step) -> Iterator[Holding]:  # type: ignore[no-untyped-def]
+    problem = replace(migration.problem, demands=step.demands)
+    for placement in step.placements:
+        yield from holdings_of(problem, placement)

@@ -1,0 +1,183 @@
+"""The cheapest nodes, against trying every set of nodes that is cheaper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, product
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import brute_force
+import strategies
+from crowd_strategies import crowds
+from dralloc.ask.whatif.copies import copies
+from dralloc.ask.whatif.models.set_cover import CoverColumn, cover
+from dralloc.ask.whatif.node_covering import (
+    FitsNowhereError,
+    NodeCost,
+    NodeCover,
+    cover_demands,
+)
+from dralloc.problem import Demand, Problem, Usage
+from dralloc.problem.equivalent_nodes import equivalent_nodes
+from dralloc.problem.replicas import replicate
+from dralloc.problem.subproblem import cut
+from dralloc.solve.optimum import Options, solve
+from examples import examples
+from whatif_apart import apart
+
+EXAMPLES = examples(40)
+THOROUGH = settings(
+    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+
+def emptied(problem: Problem) -> Problem:
+    counters = tuple(
+        replace(counter, free=counter.total) for counter in problem.counters
+    )
+    return replace(problem, usage=Usage(frozenset(), {}, {}), counters=counters)
+
+
+def holding(
+    problem: Problem,
+    demands: Sequence[Demand],
+    needs: Sequence[int],
+    nodes: Sequence[int],
+) -> Problem:
+    """Everything that is needed, on copies of nodes."""
+    whole = replicate([cut(problem, [node]).problem for node in nodes])
+    groups = (
+        copies(replace(demand, nodes=_allowed(demand, nodes)), need)
+        for demand, need in zip(demands, needs, strict=True)
+    )
+    return replace(whole, demands=tuple(chain.from_iterable(groups)))
+
+
+def _allowed(demand: Demand, nodes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(
+        place
+        for place, node in enumerate(nodes)
+        if demand.nodes is None or node in demand.nodes
+    )
+
+
+def cheaper(node_costs: Sequence[NodeCost], cost: int) -> Iterator[list[int]]:
+    """Every set of nodes that costs less and cannot be extended without costing as much."""
+    cheapest = min(node_cost.cost for node_cost in node_costs)
+    for times in product(
+        *(range(cost // node_cost.cost + 1) for node_cost in node_costs)
+    ):
+        total = sum(
+            node_cost.cost * number
+            for node_cost, number in zip(node_costs, times, strict=True)
+        )
+        if cost - cheapest <= total < cost and any(times):
+            yield [
+                node_cost.node
+                for node_cost, number in zip(node_costs, times, strict=True)
+                for _ in range(number)
+            ]
+
+
+def covered(
+    problem: Problem,
+    demands: Sequence[Demand],
+    needs: Sequence[int],
+    node_costs: Sequence[NodeCost],
+) -> tuple[NodeCover | None, int]:
+    """The cover; without one the place of a demand that fits nowhere."""
+    try:
+        return cover_demands(problem, demands, tuple(needs), node_costs), -1
+    except FitsNowhereError as error:
+        return None, error.place
+
+
+@THOROUGH
+@given(strategies.problems(max_demands=2, max_devices=4), st.data())
+def test_small_mixes(problem: Problem, data: st.DataObject) -> None:
+    problem = emptied(problem)
+    demands = [apart(demand, number) for number, demand in enumerate(problem.demands)]
+    classes = equivalent_nodes(problem, demands)
+    assume(classes is not None and classes.groups)
+    assert classes is not None
+    node_costs = [
+        NodeCost(group[0], data.draw(st.integers(1, 3))) for group in classes.groups
+    ]
+    needs = tuple(data.draw(st.integers(1, 2)) for _ in demands)
+    found, homeless = covered(problem, demands, needs, node_costs)
+    if found is None:
+        nodes = [node_cost.node for node_cost in node_costs]
+        assert brute_force.best(holding(problem, [demands[homeless]], [1], nodes)) == (
+            0,
+            0,
+        )
+        return
+    assert (
+        found.cost
+        == found.bound
+        == sum(
+            node_cost.cost * number
+            for node_cost, number in zip(node_costs, found.numbers, strict=True)
+        )
+    )
+    for nodes in cheaper(node_costs, found.cost):
+        assert brute_force.best(holding(problem, demands, needs, nodes))[0] < sum(needs)
+
+
+@THOROUGH
+@given(crowds(), st.data())
+def test_larger_mixes(problem: Problem, data: st.DataObject) -> None:
+    problem = emptied(problem)
+    demands = list(
+        {len(each.claims[0].requests): each for each in problem.demands}.values()
+    )
+    classes = equivalent_nodes(problem, demands)
+    assert classes is not None
+    assume(classes.groups)
+    node_costs = [
+        NodeCost(group[0], data.draw(st.integers(1, 3))) for group in classes.groups
+    ]
+    needs = tuple(data.draw(st.integers(1, 6)) for _ in demands)
+    found, _ = covered(problem, demands, needs, node_costs)
+    assume(found)
+    assert found is not None
+    assert found.cost == found.bound
+    for nodes in cheaper(node_costs, found.cost):
+        best = solve(holding(problem, demands, needs, nodes), Options(per_device=True))
+        assert best.tiers[0].value < sum(needs)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 5), st.integers(0, 3), st.integers(0, 3)),
+        min_size=1,
+        max_size=4,
+    ),
+    st.tuples(st.integers(0, 6), st.integers(0, 6)),
+)
+def test_covers_are_the_cheapest(
+    given_columns: list[tuple[int, int, int]], needs: tuple[int, int]
+) -> None:
+    columns = [
+        CoverColumn(cost, (first, second)) for cost, first, second in given_columns
+    ]
+    found = cover(columns, needs)
+    costs = [
+        sum(column.cost * number for column, number in zip(columns, times, strict=True))
+        for times in product(range(max(needs) + 1), repeat=len(columns))
+        if all(
+            sum(
+                column.brings[place] * number
+                for column, number in zip(columns, times, strict=True)
+            )
+            >= needs[place]
+            for place in (0, 1)
+        )
+    ]
+    assert (found and found.cost) == min(costs, default=None)
+    if found:
+        assert found.bound == found.cost

@@ -1,0 +1,134 @@
+"""Pareto fronts, against trying all numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise, product
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import brute_force
+import strategies
+from crowd_strategies import crowds
+from dralloc.ask.whatif.copies import copies
+from dralloc.ask.whatif.copy_count import count_copies
+from dralloc.ask.whatif.front import Vector, find_front
+from dralloc.ask.whatif.pareto import pareto_front
+from dralloc.problem import Demand, Problem
+from dralloc.solve.optimum import Options, solve
+from examples import examples
+from whatif_apart import apart
+
+EXAMPLES = examples(15)
+MANY = 5
+"""So many copies are too many to try every answer."""
+THOROUGH = settings(
+    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+
+def best_of(points: set[Vector]) -> list[Vector]:
+    """Those that no other exceeds, the largest first."""
+
+    def exceeded(point: Vector) -> bool:
+        return any(
+            other != point and all(a >= b for a, b in zip(other, point, strict=True))
+            for other in points
+        )
+
+    return sorted((point for point in points if not exceeded(point)), reverse=True)
+
+
+def placed(problem: Problem, demands: list[Demand], numbers: Vector) -> Problem:
+    groups = (
+        copies(demand, number) for demand, number in zip(demands, numbers, strict=True)
+    )
+    return replace(problem, demands=tuple(copy for group in groups for copy in group))
+
+
+@THOROUGH
+@given(strategies.problems(max_demands=3, max_devices=4))
+def test_small_fronts(problem: Problem) -> None:
+    demands = [apart(demand, number) for number, demand in enumerate(problem.demands)]
+    alone = [count_copies(problem, demand).number for demand in demands]
+    most = tuple(number for number in alone if number is not None)
+    assume(len(most) == len(demands) > 1 and sum(most) <= MANY)
+    fitting = {
+        numbers
+        for numbers in product(*(range(number + 1) for number in most))
+        if brute_force.best(placed(problem, demands, numbers))[0] == sum(numbers)
+    }
+    found = pareto_front(problem, demands, most)
+    assert found.complete
+    assert found.proven
+    assert [point.numbers for point in found.points] == best_of(fitting)
+    assert all(
+        a <= b
+        for point in found.points
+        for a, b in zip(point.first_fit, point.numbers, strict=True)
+    )
+
+
+@THOROUGH
+@given(crowds())
+def test_fronts_over_equal_nodes(problem: Problem) -> None:
+    demands = list(
+        {len(each.claims[0].requests): each for each in problem.demands}.values()
+    )[:2]
+    assume(len(demands) == 2)
+    most = tuple(count_copies(problem, demand).number or 0 for demand in demands)
+    fitting = {
+        numbers
+        for numbers in product(*(range(number + 1) for number in most))
+        if solve(placed(problem, demands, numbers), Options(per_device=True))
+        .tiers[0]
+        .value
+        == sum(numbers)
+    }
+    assert [
+        point.numbers for point in pareto_front(problem, demands, most).points
+    ] == best_of(fitting)
+
+
+@settings(deadline=None)
+@given(
+    st.sets(st.tuples(*[st.integers(0, 12)] * 3), min_size=1, max_size=12),
+    st.integers(1, 4),
+)
+def test_a_front_is_found_box_by_box(points: set[Vector], limit: int) -> None:
+    front = best_of(points)
+    most = tuple(max(column) for column in zip(*points, strict=True))
+
+    def reach(least: Vector, _: int) -> Vector | None:
+        return next(
+            (
+                point
+                for point in front
+                if all(a >= b for a, b in zip(point, least, strict=True))
+            ),
+            None,
+        )
+
+    every = find_front(most, reach)
+    assert every.complete
+    assert list(every.points) == front
+    few = find_front(most, reach, limit)
+    assert set(few.points) <= set(front)
+    assert len(few.points) == min(limit, len(front))
+    if few.complete:
+        assert len(front) <= limit
+
+
+def test_points_of_a_long_front_lie_apart() -> None:
+    long = 1000
+
+    def reach(least: Vector, last: int) -> Vector | None:
+        if sum(least) > long:
+            return None
+        return (least[0], long - least[0]) if last == 0 else (long - least[1], least[1])
+
+    found = find_front((long, long), reach, 9)
+    gaps = [a[0] - b[0] for a, b in pairwise(found.points)]
+    assert not found.complete
+    assert max(gaps) <= 2 * long // 8

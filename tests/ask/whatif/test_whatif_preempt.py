@@ -1,0 +1,429 @@
+"""Victims for a pod, a claim or a gang: examples, and random clusters against trying every set of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, Phase, assume, event, given, settings
+from hypothesis import strategies as st
+
+import dralloc
+from brute_evictions import cheapest_eviction
+from dralloc.ask.whatif import Preemption, preempt
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.errors import DrallocError
+from eviction_strategies import ANNOTATION, House, houses
+from examples import examples
+from preemptions import Crowd, cheapest, crowds
+from settled import held
+from wire import (
+    Json,
+    claim,
+    cluster,
+    device_class,
+    first_available,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+    sub,
+)
+
+EXAMPLES = examples(30)
+QUICKLY = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@pytest.mark.parametrize("gang", ["", "gang"])
+@QUICKLY
+@given(crowd=crowds(), cost=st.sampled_from(["pods", "priority", ANNOTATION]))
+def test_no_victims_are_cheaper(crowd: Crowd, cost: str, gang: str) -> None:
+    try:
+        found = preempt(crowd.cluster, pod=str(crowd.pod), cost=cost, gang=gang)
+    except DrallocError as error:
+        event(str(error)[:30])
+        assume(False)
+    assume(not found.left_out)
+    expected = cheapest(crowd, cost, gang)
+    event(f"{len(found.evicted)} victims" if found.possible else "hopeless")
+    assert found.exact
+    assert found.possible == (expected is not None)
+    if expected is not None:
+        assert tuple(tier.value for tier in found.tiers) == expected
+
+
+@settings(QUICKLY, max_examples=examples(100))
+@given(house=houses(), cost=st.sampled_from(["pods", "priority", ANNOTATION]))
+def test_no_eviction_is_cheaper_where_pods_mind_each_other(
+    house: House, cost: str
+) -> None:
+    found = preempt(house.cluster, pod=f"default/{house.asked}", cost=cost)
+    expected = cheapest_eviction(house, cost)
+    event(f"{len(found.evicted)} victims" if found.possible else "hopeless")
+    assert not found.left_out
+    assert found.exact
+    assert found.possible == (expected is not None)
+    if expected is not None:
+        assert tuple(tier.value for tier in found.tiers) == expected
+
+
+@settings(QUICKLY, max_examples=examples(50))
+@given(house=houses())
+def test_upstream_admits_nobody_for_less(house: House) -> None:
+    """Where nobody goes as a whole; and upstream evicts pods of the preemptor's own team, too."""
+    own = {guest.team for guest in house.guests if guest.name == house.asked}
+    rivals = [
+        guest
+        for guest in house.guests
+        if not guest.home or not guest.team or guest.team not in own
+    ]
+    teams = {
+        name: replace(team, goes_as_whole=False) for name, team in house.teams.items()
+    }
+    found = preempt(
+        replace(house, guests=tuple(rivals), teams=teams).cluster,
+        pod=f"default/{house.asked}",
+    )
+    event(
+        f"upstream admits with {len(found.upstream.victims)} victims"
+        if found.upstream.admits
+        else "hopeless"
+    )
+    if found.upstream.admits:
+        assert found.possible
+        assert len(found.evicted) <= len(found.upstream.victims)
+
+
+def three_nodes(*objects: Json | list[Json]) -> Cluster:
+    """Nodes with two, two and one GPU."""
+    sizes = {"node-0": 2, "node-1": 2, "node-2": 1}
+    slices = [
+        resource_slice(gpus(size), name=name, pool=name, nodeName=name)
+        for name, size in sizes.items()
+    ]
+    return cluster(device_class(), [node(name) for name in sizes], slices, *objects)
+
+
+def running(
+    name: str, home: str, *devices: str, priority: int = 0, **metadata: Json
+) -> list[Json]:
+    """A pod with GPUs of its node."""
+    one = pod(name, name, nodeName=home, priority=priority)
+    one["metadata"] |= metadata
+    return [one, held(name, home, *devices)]
+
+
+def waiting(count: int, priority: int = 50, **spec: object) -> list[Json]:
+    """A pod that wants so many GPUs."""
+    return [
+        pod("new", "new", priority=priority, **spec),
+        claim("new", request(count=count)),
+    ]
+
+
+def victims(found: Preemption) -> list[str]:
+    return [key.name for key in found.evicted]
+
+
+TWO_SMALL = [*running("x", "node-0", "gpu-0"), *running("y", "node-0", "gpu-1")]
+ONE_LARGE = running("z", "node-1", "gpu-0", "gpu-1", priority=5)
+
+
+def test_the_fewest_pods() -> None:
+    found = preempt(three_nodes(TWO_SMALL, ONE_LARGE, waiting(2)), pod="default/new")
+    assert (victims(found), found.exact) == (["z"], True)
+    assert "default/new: admitted by evicting 1 pod, proven to be the cheapest" in str(
+        found
+    )
+    assert [(one.node, len(one.devices)) for one in found.admitted] == [("node-1", 2)]
+
+
+def test_the_lowest_priorities() -> None:
+    found = preempt(
+        three_nodes(TWO_SMALL, ONE_LARGE, waiting(2)),
+        pod="default/new",
+        cost="priority",
+    )
+    assert victims(found) == ["x", "y"]
+
+
+def test_of_equally_many_those_of_lower_priority() -> None:
+    small = running("w", "node-2", "gpu-0", priority=1)
+    found = preempt(
+        three_nodes(TWO_SMALL, ONE_LARGE, small, waiting(1)), pod="default/new"
+    )
+    assert victims(found) in (["x"], ["y"])
+
+
+def test_the_smallest_sum_of_an_annotation() -> None:
+    key = "controller.kubernetes.io/pod-deletion-cost"
+    large = running("z", "node-1", "gpu-0", "gpu-1", annotations={key: "7"})
+    found = preempt(
+        three_nodes(TWO_SMALL, large, waiting(2)), claim="default/new", cost=key
+    )
+    assert victims(found) == ["x", "y"]
+    assert [(tier.name, tier.value) for tier in found.tiers][:2] == [
+        (key, 0),
+        ("pods", 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [("much", '"much" is no integer from 0'), (None, "nor an annotation of a pod")],
+)
+def test_an_annotation_that_says_nothing(value: str | None, said: str) -> None:
+    annotations = {} if value is None else {"cost": value}
+    source = three_nodes(
+        running("x", "node-0", "gpu-0", annotations=annotations), waiting(2)
+    )
+    with pytest.raises(DrallocError, match=said):
+        preempt(source, pod="default/new", cost="cost")
+
+
+def test_nobody_of_equal_priority() -> None:
+    equal = [
+        running(f"x-{name}", name, "gpu-0", priority=50)
+        for name in ("node-0", "node-1")
+    ]
+    found = preempt(three_nodes(*equal, waiting(2)), pod="default/new")
+    assert (found.possible, found.exact, found.candidates) == (False, True, 0)
+    assert "evicting any of 0 pods below priority 50 does not help, proven" in str(
+        found
+    )
+
+
+@pytest.mark.parametrize("mode", ["PodGroup", {"all": {}}])
+def test_a_group_goes_as_a_whole(mode: str | Json) -> None:
+    members = [*running("x", "node-0", "gpu-0"), *running("y", "node-2", "gpu-0")]
+    for one in (members[0], members[2]):
+        one["spec"]["schedulingGroup"] = {"podGroupName": "job"}
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "job", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"basic": {}}, "disruptionMode": mode},
+    }
+    full = running("f", "node-1", "gpu-0", "gpu-1", priority=99)
+    found = preempt(three_nodes(members, group, full, waiting(2)), pod="default/new")
+    assert victims(found) == ["x", "y"]
+    assert "PodGroup default/job" in str(found)
+
+
+def test_a_gang_is_admitted_as_a_whole() -> None:
+    gang = [
+        [pod(f"g-{n}", f"g-{n}", priority=9), claim(f"g-{n}", request(count=2))]
+        for n in range(2)
+    ]
+    for one, _ in gang:
+        one["metadata"]["labels"] = {"gang": "g"}
+    source = three_nodes(TWO_SMALL, ONE_LARGE, *gang)
+    found = preempt(source, pod="default/g-0", gang="gang")
+    assert [key.name for key in found.asked] == ["g-0", "g-1"]
+    assert victims(found) == ["x", "y", "z"]
+
+
+def test_a_shared_claim_is_freed_by_the_last_of_its_users() -> None:
+    shared = [
+        *running("x", "node-0", "gpu-0", "gpu-1"),
+        pod("y", "x", nodeName="node-0"),
+    ]
+    full = running("f", "node-1", "gpu-0", "gpu-1", priority=99)
+    found = preempt(three_nodes(shared, full, waiting(2)), pod="default/new")
+    assert victims(found) == ["x", "y"]
+    assert [len(found.freed[key]) for key in found.evicted] == [1, 1]
+
+
+def test_victims_free_cpu_too_where_upstream_evicts_more() -> None:
+    """Upstream keeps the most important ones as long as it can; two small ones go where one large one would do."""
+
+    def busy(name: str, cpu: str, priority: int) -> Json:
+        container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+        return {
+            **pod(name, nodeName="node-0", priority=priority, containers=[container])
+        }
+
+    home = {**node("node-0"), "status": {"allocatable": {"cpu": "4", "pods": "10"}}}
+    others = [busy("large", "2", 2), busy("small-1", "1", 1), busy("small-2", "1", 1)]
+    container = {"name": "c", "resources": {"requests": {"cpu": "2"}}}
+    slices = resource_slice(gpus(1), nodeName="node-0")
+    source = cluster(
+        device_class(), home, slices, others, waiting(1, containers=[container])
+    )
+    found = preempt(source, pod="default/new")
+    assert victims(found) == ["large"]
+    assert sorted(one.pod.name for one in found.upstream.victims) == [
+        "small-1",
+        "small-2",
+    ]
+    assert "kube-scheduler's preemption evicts 2 where 1 would do" in str(found)
+
+
+def test_upstream_evicts_nobody_for_devices() -> None:
+    found = preempt(three_nodes(TWO_SMALL, ONE_LARGE, waiting(2)), pod="default/new")
+    assert not found.upstream.admits
+    assert "Preemption is not helpful for scheduling" in found.upstream.message
+
+
+def test_who_breaks_a_rule_already_is_left_out() -> None:
+    """Two dedicated claims of one device: neither could be allocated again beside the other."""
+    twice = [*running("x", "node-0", "gpu-0"), *running("y", "node-0", "gpu-0")]
+    found = preempt(three_nodes(twice, ONE_LARGE, waiting(2)), pod="default/new")
+    assert victims(found) == ["z"]
+    assert [key.name for key in found.left_out] == ["x", "y"]
+
+
+def test_who_asks_for_extended_resources_does_not_ask_its_node_for_them() -> None:
+    kind = device_class()
+    kind["spec"]["extendedResourceName"] = "example.com/gpu"
+    container = {
+        "name": "c",
+        "resources": {"requests": {"example.com/gpu": "1", "cpu": "2"}},
+    }
+    new = pod("new", priority=50, containers=[container])
+    busy = pod(
+        "x",
+        nodeName="node-0",
+        containers=[{"name": "c", "resources": {"requests": {"cpu": "3"}}}],
+    )
+    home = {**node("node-0"), "status": {"allocatable": {"cpu": "4", "pods": "10"}}}
+    found = preempt(
+        cluster(kind, home, resource_slice(gpus(1), nodeName="node-0"), new, busy),
+        pod="default/new",
+    )
+    assert (victims(found), found.exact) == (["x"], True)
+
+
+def test_exactly_one_is_asked_for() -> None:
+    with pytest.raises(DrallocError, match="a claim or of a pod, and not both"):
+        preempt(dralloc.example())
+
+
+COMPANY = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "host"}
+
+
+def labelled(name: str, *claims: str, **spec: object) -> Json:
+    """A pod with a label."""
+    plain = pod(name, *claims, **spec)
+    plain["metadata"]["labels"] = {"app": "x"}
+    return plain
+
+
+def hosts_with_one_gpu(*objects: Json) -> Cluster:
+    """Two nodes, the first of which has a GPU; a pod that wants it."""
+    nodes = [node(f"node-{number}", host=f"node-{number}") for number in range(2)]
+    return cluster(
+        device_class(),
+        nodes,
+        resource_slice(gpus(1)),
+        claim("new", request()),
+        *objects,
+    )
+
+
+def test_a_newcomer_is_not_the_first_where_whom_it_means_runs_elsewhere() -> None:
+    """It may begin only where nobody whom its affinity means is there, and who runs was there before it."""
+    affinity = {
+        "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [COMPANY]}
+    }
+    new = labelled("new", "new", priority=9, affinity=affinity)
+    found = preempt(
+        hosts_with_one_gpu(labelled("x", nodeName="node-1", priority=1), new),
+        pod="default/new",
+    )
+    assert (victims(found), found.exact) == (["x"], True)
+
+
+def test_a_newcomer_finds_those_who_run_where_it_is_to_be_spread() -> None:
+    spread = {**COMPANY, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    new = labelled("new", "new", priority=9, topologySpreadConstraints=[spread])
+    running = [labelled(name, nodeName="node-0", priority=1) for name in "xy"]
+    found = preempt(hosts_with_one_gpu(*running, new), pod="default/new")
+    assert (victims(found), found.exact) == (["x", "y"], True)
+    assert sorted(one.pod.name for one in found.upstream.victims) == ["x", "y"]
+
+
+def pod_group(name: str, count: int, parent: str | None = None) -> Json:
+    """A group of pods of which so many are needed, perhaps in a group of groups."""
+    spec: Json = {"schedulingPolicy": {"gang": {"minCount": count}}}
+    if parent:
+        spec["parentCompositePodGroupName"] = parent
+    metadata = {"name": name, "namespace": "default"}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "PodGroup",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def test_of_a_gang_with_too_few_pods_upstream_looks_at_none() -> None:
+    new = labelled("new", "new", schedulingGroup={"podGroupName": "job"})
+    found = preempt(hosts_with_one_gpu(new, pod_group("job", 2)), pod="default/new")
+    assert (found.possible, found.exact) == (False, True)
+    assert (
+        found.upstream.message
+        == "default/new: waiting for minCount pods from a gang to appear in scheduling queue"
+    )
+
+
+def test_of_a_tree_with_too_few_groups_nobody_is_admitted() -> None:
+    new = labelled("new", "new", schedulingGroup={"podGroupName": "job"})
+    tree = {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "CompositePodGroup",
+        "metadata": {"name": "tree", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minGroupCount": 2}}},
+    }
+    found = preempt(
+        hosts_with_one_gpu(new, pod_group("job", 1, "tree"), tree), pod="default/new"
+    )
+    assert (found.possible, found.exact) == (False, True)
+    assert (
+        "fewer pods, or groups of them, than have to be placed together"
+        in found.upstream.message
+    )
+
+
+def test_nobody_is_evicted_for_its_own_group() -> None:
+    """A member that runs counts for the group, which would lack it."""
+    members = [running("x", "node-2", "gpu-0"), waiting(2)]
+    for member, _ in members:
+        member["spec"]["schedulingGroup"] = {"podGroupName": "job"}
+    others = [
+        running("y", "node-0", "gpu-0", "gpu-1"),
+        running("f", "node-1", "gpu-0", "gpu-1", priority=99),
+    ]
+    found = preempt(
+        three_nodes(*members, *others, pod_group("job", 2)), pod="default/new"
+    )
+    assert (victims(found), found.candidates) == (["y"], 1)
+
+
+def test_the_members_that_a_gang_does_not_need_may_stay_out() -> None:
+    """One of two is enough, and there is room for one; the other would get its second choice."""
+    pods = [
+        pod(name, name, schedulingGroup={"podGroupName": "g"}) for name in ("p", "q")
+    ]
+    choice = first_available(
+        "gpu",
+        sub("large", "device.attributes['gpu.example.com'].index > 9"),
+        sub("any"),
+    )
+    claims = [claim("p", request()), claim("q", choice)]
+    objects = cluster(
+        device_class(),
+        node("node-0"),
+        resource_slice(gpus(1)),
+        pod_group("g", 1),
+        pods,
+        claims,
+    )
+    found = preempt(objects, pod="default/p")
+    assert (victims(found), found.possible, found.exact) == ([], True, True)

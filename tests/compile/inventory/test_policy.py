@@ -1,0 +1,116 @@
+"""Request policies: the rules of KEP-5075 as upstream applies them."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dralloc.compile.inventory.charges import amount_taken
+from dralloc.objects.api import CapacityRequestPolicy, CapacityRequestPolicyRange
+from dralloc.objects.quantity import NANOS, Quantity, parse_quantity
+
+
+def q(text: str) -> Quantity:
+    return parse_quantity(text)
+
+
+def in_range(
+    minimum: str,
+    maximum: str | None = None,
+    step: str | None = None,
+    default: str | None = None,
+) -> CapacityRequestPolicy:
+    valid = CapacityRequestPolicyRange(
+        q(minimum), maximum and q(maximum), step and q(step)
+    )  # type: ignore[arg-type]
+    return CapacityRequestPolicy(default=default and q(default), valid_range=valid)  # type: ignore[arg-type]
+
+
+def one_of(*values: str, default: str | None = None) -> CapacityRequestPolicy:
+    return CapacityRequestPolicy(
+        default=default and q(default), valid_values=tuple(map(q, values))
+    )  # type: ignore[arg-type]
+
+
+CASES = [
+    ("no policy, no request: everything", None, None, "80Gi"),
+    ("no policy: what is asked", "3Gi", None, "3Gi"),
+    ("no request: the default", None, in_range("1Gi", default="4Gi"), "4Gi"),
+    ("no request and no default: everything", None, in_range("1Gi"), "80Gi"),
+    ("below the minimum: the minimum", "1Mi", in_range("1Gi"), "1Gi"),
+    ("no step: what is asked", "1500Mi", in_range("1Gi"), "1500Mi"),
+    (
+        "rounded up to the next step from the minimum",
+        "6Gi",
+        in_range("1Gi", step="4Gi"),
+        "9Gi",
+    ),
+    ("exactly on a step", "5Gi", in_range("1Gi", step="4Gi"), "5Gi"),
+    ("at the maximum", "8Gi", in_range("1Gi", maximum="8Gi"), "8Gi"),
+    ("above the maximum", "9Gi", in_range("1Gi", maximum="8Gi"), None),
+    (
+        "rounded above the maximum",
+        "6Gi",
+        in_range("1Gi", maximum="8Gi", step="4Gi"),
+        None,
+    ),
+    ("a step of zero makes nothing valid", "3Gi", in_range("1Gi", step="0"), None),
+    ("a step of zero makes no minimum valid", "1Mi", in_range("1Gi", step="0"), None),
+    (
+        "a step below zero makes nothing valid",
+        "3Gi",
+        in_range("1Gi", step="-1Gi"),
+        None,
+    ),
+    ("a step that counts as zero", "3Gi", in_range("1Gi", step="-1m"), None),
+    (
+        "the default is valid with any step",
+        None,
+        in_range("1Gi", step="0", default="2Gi"),
+        "2Gi",
+    ),
+    ("the next valid value", "3Gi", one_of("2Gi", "4Gi", "8Gi"), "4Gi"),
+    ("a valid value", "4Gi", one_of("2Gi", "4Gi", "8Gi"), "4Gi"),
+    ("above all valid values", "9Gi", one_of("2Gi", "4Gi", "8Gi"), None),
+    ("the default is always allowed", None, one_of("2Gi", default="3Gi"), "3Gi"),
+    ("no request, whole value not valid", None, one_of("2Gi"), None),
+    (
+        "only a default: requests as asked",
+        "7Gi",
+        CapacityRequestPolicy(default=parse_quantity("1Gi")),
+        "7Gi",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("requested", "policy", "taken"),
+    [case[1:] for case in CASES],
+    ids=[case[0] for case in CASES],
+)
+def test_amount_taken(
+    requested: str | None, policy: CapacityRequestPolicy | None, taken: str | None
+) -> None:
+    amount = amount_taken(
+        None if requested is None else q(requested), q("80Gi"), policy
+    )
+    assert (None if amount is None else str(amount)) == taken
+
+
+@given(
+    st.integers(0, 10**6),
+    st.integers(0, 1000),
+    st.integers(1, 1000),
+)
+def test_rounding_gives_the_smallest_step_that_covers_the_request(
+    requested: int, lowest: int, step: int
+) -> None:
+    policy = in_range(str(lowest), step=str(step))
+    amount = amount_taken(q(str(requested)), q("10M"), policy)
+    assert amount is not None
+    value = amount.nanos // NANOS
+    assert value >= requested
+    assert value == next(one for one in count(lowest, step) if one >= requested)

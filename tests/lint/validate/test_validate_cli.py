@@ -1,0 +1,180 @@
+"""``dralloc validate`` as a user meets it, and its output for machines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from dralloc.cli import app
+from dralloc.cli.guard import Exit
+from dralloc.lint.validate import RULES, as_sarif, validate, validate_reading
+from dralloc.objects.load import load_documents, read_documents
+from lint.validate.objects import edited
+from wire import Json, claim, device, device_class, gpus, request, resource_slice
+
+WHOLE = [device_class(), resource_slice(gpus(2))]
+WARNED = [*WHOLE, claim("c", request(count=3))]
+BROKEN = [
+    *WARNED,
+    edited(device_class("b"), {"spec.config": [{}]}),
+    {"apiVersion": "v1", "kind": "Pod", "spec": 1},
+]
+
+
+def run(path: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["validate", str(path), *arguments])
+
+
+@pytest.fixture
+def write(tmp_path: Path):  # type: ignore[no-untyped-def]
+    def written(objects: list[Json]) -> Path:
+        path = tmp_path / "objects.yaml"
+        path.write_text(yaml.safe_dump_all(objects))
+        return path
+
+    return written
+
+
+@pytest.mark.parametrize(
+    ("objects", "arguments", "code"),
+    [
+        (WHOLE, [], Exit.DONE),
+        (WARNED, [], Exit.DONE),
+        (WARNED, ["--strict"], Exit.FAILED),
+        (BROKEN, [], Exit.FAILED),
+        (BROKEN, ["--level", "error"], Exit.FAILED),
+    ],
+)
+def test_exit_codes(
+    write, objects: list[Json], arguments: list[str], code: Exit
+) -> None:  # type: ignore[no-untyped-def]
+    assert run(write(objects), *arguments).exit_code == code
+
+
+def test_what_cannot_be_read(tmp_path: Path) -> None:
+    result = run(tmp_path / "missing.yaml")
+    assert result.exit_code == Exit.INPUT
+    assert "cannot be read" in result.stderr
+    text = tmp_path / "text.yaml"
+    text.write_text("{")
+    assert run(text).exit_code == Exit.INPUT
+
+
+def test_the_table(write) -> None:  # type: ignore[no-untyped-def]
+    out = run(write(BROKEN)).stdout
+    assert "objects.yaml: document 4: DeviceClass b" in out
+    assert "spec.config[0].opaque" in out
+    assert out.splitlines()[-1] == "2 errors, 1 warning, 0 remarks"
+
+
+def test_only_the_level_that_is_asked_for(write) -> None:  # type: ignore[no-untyped-def]
+    shown = json.loads(run(write(BROKEN), "--json", "--level", "error").stdout)[
+        "violations"
+    ]
+    assert {one["level"] for one in shown} == {"error"}
+    assert {one["rule"] for one in shown} == {"schema", "config-opaque"}
+    assert all(
+        one["source"] and one["path"] and one["message"] and one["object"]
+        for one in shown
+    )
+
+
+def test_unknown_fields_are_warnings(write) -> None:  # type: ignore[no-untyped-def]
+    (only,) = json.loads(
+        run(write([edited(WHOLE[1], {"spec.colour": "red"})]), "--json").stdout
+    )["violations"]
+    assert (only["level"], only["rule"], only["path"]) == (
+        "warning",
+        "unknown-field",
+        "spec.colour",
+    )
+
+
+def test_sarif(write) -> None:  # type: ignore[no-untyped-def]
+    path = write(BROKEN)
+    log = json.loads(run(path, "--sarif").stdout)
+    assert log["version"] == "2.1.0"
+    (only,) = log["runs"]
+    rules = only["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == [rule.id for rule in RULES]
+    assert all(
+        rule["help"]["text"] and rule["shortDescription"]["text"] for rule in rules
+    )
+    result = next(one for one in only["results"] if one["ruleId"] == "config-opaque")
+    assert rules[result["ruleIndex"]]["id"] == "config-opaque"
+    assert result["level"] == "error"
+    assert (
+        result["message"]["text"] == "DeviceClass b: spec.config[0].opaque: is required"
+    )
+    (location,) = result["locations"]
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == path.as_uri()
+    assert location["logicalLocations"][0]["properties"] == {"document": 4}
+
+
+def test_sarif_of_standard_input_names_no_file() -> None:
+    reading = read_documents(
+        [edited(device_class("b"), {"spec.config": [{}]})], source="<stdin>"
+    )
+    log = as_sarif(validate_reading(reading), RULES)
+    assert "physicalLocation" not in log["runs"][0]["results"][0]["locations"][0]
+
+
+def test_objects_with_one_name() -> None:
+    reading = read_documents(
+        [device_class("a", "true"), device_class("b"), device_class("a", "false")],
+        source="x",
+    )
+    assert reading.refused == ()
+    assert [str(finding) for finding in reading.repeated] == [
+        "x: DeviceClass a: was given before in x with different content"
+    ]
+    assert reading.cluster.classes["a"].spec.selectors[0].cel.expression == "true"  # type: ignore[union-attr]
+    assert [str(one) for one in validate_reading(reading)] == [
+        "warning: x: DeviceClass a: was given before in x with different content: the API server would update it; "
+        "only the first is checked (repeated-object)"
+    ]
+
+
+def test_a_directory_of_demos_is_no_failure(tmp_path: Path) -> None:
+    for name, expression in {"one": "true", "two": "false"}.items():
+        (tmp_path / f"{name}.yaml").write_text(
+            yaml.safe_dump(device_class("a", expression))
+        )
+    result = run(tmp_path)
+    assert result.exit_code == Exit.DONE
+    assert "0 errors, 1 warning" in result.stdout
+    assert [
+        one["rule"] for one in json.loads(run(tmp_path, "--json").stdout)["violations"]
+    ] == ["repeated-object"]
+    assert run(tmp_path, "--strict").exit_code == Exit.FAILED
+
+
+def test_violations_print_on_one_line() -> None:
+    (only,) = validate(
+        load_documents(
+            [edited(device_class("b"), {"spec.config": [{}]})], source="f.yaml"
+        )
+    )
+    assert (
+        str(only)
+        == "error: f.yaml: DeviceClass b: spec.config[0].opaque: is required (config-opaque)"
+    )
+
+
+def test_the_api_server_of_a_version(write) -> None:  # type: ignore[no-untyped-def]
+    """Before 1.37 a name with two slashes is accepted, and lists are no values."""
+    path = write([resource_slice([device("gpu-0", {"a/b/c": 1, "d": ["x"]})])])
+    assert [
+        one["path"] for one in json.loads(run(path, "--json").stdout)["violations"]
+    ] == ["spec.devices[0].attributes"]
+    earlier = json.loads(run(path, "--json", "--kubernetes", "1.36").stdout)[
+        "violations"
+    ]
+    assert [(one["rule"], one["path"]) for one in earlier] == [
+        ("attribute-value", "spec.devices[0].attributes[d]"),
+        ("dropped-field", "spec.devices[0].attributes[d]"),
+    ]

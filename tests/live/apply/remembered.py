@@ -1,0 +1,106 @@
+"""Runs that work nothing out twice: what follows from nothing but what is seen is remembered. For very many runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from dralloc.live.apply import ApplyRun, Question, Selection
+from dralloc.live.apply.fence import without_fence
+from dralloc.live.apply.selection import LiveView
+from dralloc.live.apply.units import WriteUnit
+from dralloc.objects.choices import Mode
+from dralloc.objects.cluster import Cluster
+from dralloc.show.plan import Plan
+from wire import Json
+
+
+@dataclass(frozen=True, eq=False)
+class This:
+    """A cluster that equals itself alone."""
+
+    cluster: Cluster
+
+    def __hash__(self) -> int:
+        return id(self.cluster)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, This) and other.cluster is self.cluster
+
+
+@lru_cache(maxsize=4096)
+def viewed(text: bytes, selection: Selection) -> LiveView:
+    return LiveView.of(orjson.loads(text), selection, "")
+
+
+@lru_cache(maxsize=4096)
+def planned(mode: Mode, this: This) -> Plan:
+    return Question(mode).plan(this.cluster)
+
+
+@lru_cache(maxsize=16384)
+def judged(mode: Mode, this: This, units: bytes) -> tuple[str, ...]:
+    found = [WriteUnit.of(one) for one in orjson.loads(units)]
+    return tuple(Question(mode).broken_rules(this.cluster, found))
+
+
+class RememberedQuestion(Question):
+    """A question whose answers are remembered."""
+
+    def plan(self, cluster: Cluster) -> Plan:
+        return planned(self.mode, This(cluster))
+
+    def broken_rules(self, cluster: Cluster, units: Iterable[WriteUnit]) -> list[str]:
+        return list(
+            judged(
+                self.mode,
+                This(cluster),
+                orjson.dumps([timeless(one.to_dict()) for one in units]),
+            )
+        )
+
+
+class RememberedRun(ApplyRun):
+    """A run that has seen equal clusters before."""
+
+    def _view(self, selection: Selection) -> LiveView:
+        bare = [
+            unversioned(one)
+            for each in self.source()
+            if (one := without_fence(each, self.name)) is not None
+        ]
+        return viewed(orjson.dumps(bare), selection)
+
+
+def unversioned(one: Json) -> Json:
+    """An object without what no plan depends on: its version, and when it was allocated."""
+    one = {
+        **one,
+        "metadata": {
+            key: part
+            for key, part in one["metadata"].items()
+            if key != "resourceVersion"
+        },
+    }
+    if allocation := (one.get("status") or {}).get("allocation"):
+        one["status"] = {**one["status"], "allocation": _without_time(allocation)}
+    return one
+
+
+def timeless(unit: Json) -> Json:
+    """A unit without when its claims are allocated."""
+    claims: Sequence[Any] = unit["claims"]
+    return {
+        **unit,
+        "claims": [[*rest, _without_time(allocation)] for *rest, allocation in claims],
+    }
+
+
+def _without_time(allocation: Json) -> Json:
+    return {
+        key: part for key, part in allocation.items() if key != "allocationTimestamp"
+    }

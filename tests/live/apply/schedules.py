@@ -1,0 +1,597 @@
+"""What can happen to a run: it is killed, refused, not answered; others allocate, delete, publish, apply meanwhile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
+
+from dralloc.live.apply import ApplyRun, NodeTaintFence, TaintRuleFence, WriteJournal
+from dralloc.live.apply.fence import run_of
+from dralloc.live.apply.journal import JournalStep
+from dralloc.live.apply.marks import FINALIZER
+from dralloc.live.snapshot import Refused, Unanswered, Wire
+from dralloc.objects.choices import Mode
+from dralloc.objects.errors import ApplyError, SnapshotError
+from live.apply.remembered import RememberedQuestion, RememberedRun
+from live.apply.runs import gated, run_on
+from simulated import Simulated
+from wire import (
+    DRIVER,
+    Json,
+    claim,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
+
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+NAMES = "abcd"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+class Killed(BaseException):
+    """The process is gone: nothing of it runs any more, not even what ends it."""
+
+
+@dataclass
+class Client:
+    """One process that speaks with the server. ``agenda``: what happens at which of its steps.
+
+    A list is one step; any other request is two, so that it can be served or not when something happens. What the
+    server offers is asked for in no step.
+    """
+
+    server: Wire
+    agenda: Mapping[int, Callable[[], None]] = field(default_factory=dict)
+    host: str = "http://simulated"
+    steps: int = 0
+    dead: bool = False
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Json | None = None,
+    ) -> Json:
+        if _is_discovery(path):
+            return self.server.send(method, path, query, body)
+        self.step()
+        answer = self.server.send(method, path, query, body)
+        if "items" not in answer:
+            self.step()
+        return answer
+
+    def stream(self, path: str, query: Mapping[str, str]) -> Iterator[Json]:
+        return self.server.stream(path, query)
+
+    def renew(self) -> None:
+        """Nothing is limited."""
+
+    def step(self) -> None:
+        """Let happen what is due."""
+        if self.dead:
+            raise Killed
+        self.steps += 1
+        self.agenda.get(self.steps - 1, lambda: None)()
+
+    def kill(self) -> None:
+        self.dead = True
+        raise Killed
+
+
+def _is_discovery(path: str) -> bool:
+    return path.startswith("/apis") and path.count("/") < 4
+
+
+class Journalled(WriteJournal):
+    """A journal that outlives its client; each entry is a step in which the client can be killed, before or after."""
+
+    client: Client
+
+    def kill(self) -> None:
+        """Kill the process that has it now."""
+        self.client.kill()
+
+    def add(self, step: JournalStep, **about: Any) -> None:
+        self._step()
+        super().add(step, **about)
+        self._step()
+
+    def _step(self) -> None:
+        with suppress(Refused, Unanswered):  # only a server refuses
+            self.client.step()
+
+
+def unanswered() -> None:
+    raise Unanswered("no answer")
+
+
+def refusal(status: int) -> Callable[[], None]:
+    def refuse() -> None:
+        raise Refused(status, "said the server")
+
+    return refuse
+
+
+@dataclass
+class Scheduler:
+    """kube-scheduler: it allocates claims, binds pods, and takes claims back, with a view of the cluster that lags.
+
+    As a rival it allocates claims one by one, also those of pods that wait for dralloc. Pods whose claims are allocated
+    it binds where they fit; where they fit nowhere, it takes claims back (``PostFilter`` of DynamicResources).
+
+    Parameters
+    ----------
+    knows_rules
+        Whether DeviceTaintRules count; in 1.36.0 to 1.36.2 they do not.
+    deallocated
+        The pods for which it took claims back.
+    """
+
+    server: Simulated
+    knows_rules: bool = True
+    seen: dict[str, list[Json]] = field(default_factory=dict)
+    begun: list[tuple[Json, Json]] = field(default_factory=list)
+    deallocated: list[str] = field(default_factory=list)
+
+    def look(self) -> None:
+        """Hear of everything that happened."""
+        plurals = (
+            "resourceclaims",
+            "resourceslices",
+            "devicetaintrules",
+            "nodes",
+            "pods",
+        )
+        self.seen = {plural: self.server.of(plural) for plural in plurals}
+
+    @property
+    def claims(self) -> dict[str, Json]:
+        """The claims as far as is known, by name."""
+        return {one["metadata"]["name"]: one for one in self.seen["resourceclaims"]}
+
+    def decide(self) -> None:
+        """Choose a device for the first claim that has none, as far as is known."""
+        rules = self.seen["devicetaintrules"] if self.knows_rules else []
+        fenced = {one["spec"]["deviceSelector"]["pool"] for one in rules}
+        used = {device for one in self.claims.values() for device in devices_of(one)}
+        used |= {
+            (each["pool"], each["device"])
+            for _, allocation in self.begun
+            for each in allocation["devices"]["results"]
+        }
+        wanting = [
+            one
+            for one in self.claims.values()
+            if not (one.get("status") or {}).get("allocation")
+        ]
+        begun = {one["metadata"]["name"] for one, _ in self.begun}
+        closed = {
+            one["metadata"]["name"]
+            for one in self.seen["nodes"]
+            if is_cordoned(one) or taints_of(one)
+        }
+        free = [
+            (one["spec"]["pool"]["name"], device["name"])
+            for one in self.seen["resourceslices"]
+            for device in one["spec"]["devices"]
+            if one["spec"]["pool"]["name"] not in fenced
+            and one["spec"]["nodeName"] not in closed
+        ]
+        for one in wanting:
+            for pool, device in free:
+                if one["metadata"]["name"] not in begun and (pool, device) not in used:
+                    result = {
+                        "request": "gpu",
+                        "driver": DRIVER,
+                        "pool": pool,
+                        "device": device,
+                    }
+                    self.begun.append((one, {"devices": {"results": [result]}}))
+                    return
+
+    def bind(self) -> None:
+        """Write what was decided, on the state that it was decided on."""
+        for one, allocation in self.begun:
+            metadata = one["metadata"]
+            seen = {
+                "uid": metadata["uid"],
+                "resourceVersion": metadata["resourceVersion"],
+            }
+            path = f"{CLAIMS}/{metadata['name']}"
+            with suppress(Refused):
+                finalizers = sorted({*metadata.get("finalizers", ()), FINALIZER})
+                now = self.server.send(
+                    "PATCH", path, {}, {"metadata": {**seen, "finalizers": finalizers}}
+                )
+                seen = {"resourceVersion": now["metadata"]["resourceVersion"]}
+                user = {
+                    "resource": "pods",
+                    "name": "rival",
+                    "uid": f"of-{metadata['name']}",
+                }
+                status = {"allocation": allocation, "reservedFor": [user]}
+                self.server.send(
+                    "PATCH", f"{path}/status", {}, {"metadata": seen, "status": status}
+                )
+        self.begun = []
+
+    def schedule(self) -> None:
+        """Try each pod without gates whose claims are allocated, as far as is known."""
+        for waiting in self.seen["pods"]:
+            spec = waiting["spec"]
+            names = [one["resourceClaimName"] for one in spec.get("resourceClaims", ())]
+            claims = [self.claims[name] for name in names if name in self.claims]
+            may_go = not spec.get("nodeName") and not spec.get("schedulingGates")
+            if may_go and len(claims) == len(names) and all(map(devices_of, claims)):
+                with suppress(Refused):
+                    self._try(waiting, claims)
+
+    def _try(self, waiting: Json, claims: list[Json]) -> None:
+        unavailable: list[Json] = []
+        for place in self.seen["nodes"]:
+            name = place["metadata"]["name"]
+            if not comes_to(waiting, place):
+                continue
+            away = [one for one in claims if nodes_of(one) not in (None, name)]
+            unavailable += away
+            if not away:
+                self._reserve(waiting, claims)
+                path = f"/api/v1/namespaces/default/pods/{waiting['metadata']['name']}/binding"
+                self.server.send("POST", path, {}, {"target": {"name": name}})
+                return
+        for one in (one for one in unavailable if not one["status"].get("reservedFor")):
+            metadata = {key: one["metadata"][key] for key in ("uid", "resourceVersion")}
+            change = {"metadata": metadata, "status": {"allocation": None}}
+            self.server.send(
+                "PATCH", f"{CLAIMS}/{one['metadata']['name']}/status", {}, change
+            )
+            self.deallocated.append(waiting["metadata"]["name"])
+            return
+
+    def _reserve(self, pod: Json, claims: list[Json]) -> None:
+        user = {
+            "resource": "pods",
+            "name": pod["metadata"]["name"],
+            "uid": pod["metadata"]["uid"],
+        }
+        for one in claims:
+            path = f"{CLAIMS}/{one['metadata']['name']}"
+            reserved = (
+                self.server.send("GET", path).get("status", {}).get("reservedFor", [])
+            )
+            self.server.send(
+                "PATCH",
+                f"{path}/status",
+                {},
+                {"status": {"reservedFor": [*reserved, user]}},
+            )
+
+    def settle(self) -> None:
+        """Write what was begun, hear of everything, and try the pods that wait."""
+        self.bind()
+        self.look()
+        self.schedule()
+        self.look()
+
+
+def comes_to(pod: Json, node: Json) -> bool:
+    """Whether a pod's affinity and tolerations let it come to a node."""
+    terms = (
+        pod["spec"]
+        .get("affinity", {})
+        .get("nodeAffinity", {})
+        .get(REQUIRED, {})
+        .get("nodeSelectorTerms")
+    )
+    name = node["metadata"]["name"]
+    named = terms is None or any(
+        all(name in one["values"] for one in term.get("matchFields", ()))
+        for term in terms
+    )
+    tolerated = [
+        (one.get("key"), one.get("value")) for one in pod["spec"].get("tolerations", ())
+    ]
+    return (
+        named
+        and not is_cordoned(node)
+        and all((one["key"], one["value"]) in tolerated for one in taints_of(node))
+    )
+
+
+def nodes_of(claim: Json) -> str | None:
+    """The node where an allocated claim can be used; None if everywhere."""
+    terms = (
+        claim["status"]["allocation"]
+        .get("nodeSelector", {})
+        .get("nodeSelectorTerms", [])
+    )
+    return str(terms[0]["matchFields"][0]["values"][0]) if terms else None
+
+
+def taints_of(node: Json) -> list[Json]:
+    return list(node.get("spec", {}).get("taints") or ())
+
+
+def devices_of(claim: Json) -> list[tuple[str, str]]:
+    allocation = (claim.get("status") or {}).get("allocation") or {"devices": {}}
+    return [
+        (one["pool"], one["device"]) for one in allocation["devices"].get("results", ())
+    ]
+
+
+def is_cordoned(node: Json) -> bool:
+    return bool(node.get("spec", {}).get("unschedulable"))
+
+
+def crowd(devices: int, *pods: Json) -> list[Json]:
+    """Two nodes with some devices each, four claims, and pods that share some of them."""
+    slices = (
+        resource_slice(
+            gpus(devices),
+            name=f"slice-{one}",
+            pool=f"pool-{one}",
+            nodeName=f"node-{one}",
+        )
+        for one in (0, 1)
+    )
+    claims = (claim(name, request()) for name in NAMES)
+    return [node("node-0"), node("node-1"), device_class(), *slices, *claims, *pods]
+
+
+def gang() -> list[Json]:
+    """A group that runs whole or not, whose pods have a claim in common."""
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "both", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    }
+    of_group = {"schedulingGroup": {"podGroupName": "both"}}
+    return crowd(
+        3, group, gated("p", "a", "b", **of_group), gated("q", "b", "c", **of_group)
+    )
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a world begins with."""
+
+    gang: bool = False
+    mode: Mode = Mode.FIRST_FIT
+    node_taints: bool = False
+    knows_rules: bool = True
+
+    def world(self) -> World:
+        return World(_begun(self.gang, self.node_taints).copy(), self)
+
+
+@cache
+def _begun(is_gang: bool, without_rules: bool) -> Simulated:
+    server = Simulated(without=frozenset({"devicetaintrules"} if without_rules else ()))
+    server.add(*(gang() if is_gang else crowd(2, gated("p", "a", "b"), pod("q", "c"))))
+    return server
+
+
+@dataclass
+class World:
+    """A server, a rival scheduler, and runs with their journals, which may be killed and go on."""
+
+    server: Simulated
+    setting: Setting
+    journal: Journalled = field(default_factory=Journalled)
+    rivals: list[Journalled] = field(default_factory=list)
+    deleted: set[str] = field(default_factory=set)
+    cordoned: set[str] = field(default_factory=set)
+    runs: int = 0
+    released_by_others: bool = False
+
+    def __post_init__(self) -> None:
+        self.scheduler = Scheduler(self.server, self.setting.knows_rules)
+        self.scheduler.look()
+
+    @property
+    def actions(self) -> Mapping[str, Callable[[], None]]:
+        """What can happen between two steps of a run."""
+        return {
+            "killed": self.journal.kill,
+            "decide": self.scheduler.decide,
+            "bind": self.scheduler.bind,
+            "look": self.scheduler.look,
+            "schedule": self.scheduler.schedule,
+            **{
+                f"rival {step}": partial(self.rival_run, step)
+                for step in (None, 20, 40, 50, 60, 80)
+            },
+            **{
+                f"refused {status}": refusal(status)
+                for status in (403, 409, 410, 422, 429, 500)
+            },
+            "lost": unanswered,
+            "delete a": partial(self.delete_claim, "a"),
+            "delete d": partial(self.delete_claim, "d"),
+            "delete p": partial(self.delete_pod, "p"),
+            "make a": partial(self.make_claim, "a"),
+            "release p": partial(self.release, "p"),
+            "touch b": partial(self.touch, "b"),
+            "touch node": self.touch_node,
+            "cordon": partial(self.cordon, "node-1"),
+            "publish": partial(self.publish, "pool-0"),
+        }
+
+    def run(
+        self, journal: Journalled, agenda: Mapping[int, Callable[[], None]]
+    ) -> ApplyRun:
+        """A run as a new process, which goes on if the journal says so."""
+        client = journal.client = Client(self.server, agenda)
+        self.runs += 1
+        name = journal.run if journal.unfinished else f"run-{self.runs}"
+        found = run_on(
+            client,
+            name,
+            RememberedRun,
+            journal=journal,
+            question=RememberedQuestion(self.setting.mode),
+            pause=lambda _seconds: self.scheduler.settle(),
+            watch=1,
+        )
+        kind = NodeTaintFence if self.setting.node_taints else TaintRuleFence
+        found.fence = kind(found.objects, name)
+        return found
+
+    def apply(
+        self,
+        agenda: Mapping[int, Callable[[], None]],
+        journal: Journalled | None = None,
+    ) -> int:
+        """A run, or going on with one that was killed; returns its steps."""
+        mine = journal or self.journal
+        self._ending(lambda: self._applied(mine, agenda))
+        return mine.client.steps
+
+    def _applied(
+        self, journal: Journalled, agenda: Mapping[int, Callable[[], None]]
+    ) -> None:
+        run = self.run(journal, agenda)
+        if journal.unfinished:
+            run.resume()
+        else:
+            run.write(run.plan()[1])
+
+    def rollback(self, agenda: Mapping[int, Callable[[], None]]) -> None:
+        if self.journal.unfinished:
+            self._ending(lambda: self.run(self.journal, agenda).rollback())
+
+    def rival_run(self, killed: int | None = None) -> None:
+        """Somebody else applies, from the beginning to the end, or until it is killed."""
+        journal = Journalled()
+        self.rivals.append(journal)
+        self.apply({} if killed is None else {killed: journal.kill}, journal)
+
+    def end(self) -> None:
+        """Everybody goes on with what was killed."""
+        for journal in (self.journal, *self.rivals):
+            if journal.unfinished:
+                self.apply({}, journal)
+
+    @staticmethod
+    def _ending(work: Callable[[], object]) -> None:
+        """A process ends as it wants: done, killed, or with an error that names what to do."""
+        with suppress(Killed, ApplyError, SnapshotError, Refused):
+            work()
+
+    def delete_claim(self, name: str) -> None:
+        with suppress(Refused):
+            self.server.send("DELETE", f"{CLAIMS}/{name}")
+            self.deleted.add(name)
+
+    def make_claim(self, name: str) -> None:
+        """Another claim takes the name of one that is gone."""
+        with suppress(Refused):
+            self.server.send("POST", CLAIMS, {}, claim(name, request()))
+
+    def delete_pod(self, name: str) -> None:
+        with suppress(Refused):
+            self.server.send("DELETE", f"/api/v1/namespaces/default/pods/{name}")
+
+    def release(self, name: str) -> None:
+        """Somebody else takes a pod's gates."""
+        with suppress(Refused):
+            self.server.send(
+                "PATCH",
+                f"/api/v1/namespaces/default/pods/{name}",
+                {},
+                {"spec": {"schedulingGates": []}},
+            )
+            self.released_by_others = True
+
+    def touch(self, name: str) -> None:
+        """Change what does not matter."""
+        with suppress(Refused):
+            labels = {"touched": str(self.server.revision)}
+            self.server.send(
+                "PATCH", f"{CLAIMS}/{name}", {}, {"metadata": {"labels": labels}}
+            )
+
+    def touch_node(self) -> None:
+        """A kubelet says that it is there."""
+        status = {
+            "conditions": [
+                {"type": "Ready", "status": "True", "reason": str(self.server.revision)}
+            ]
+        }
+        self.server.send("PATCH", "/api/v1/nodes/node-0/status", {}, {"status": status})
+
+    def cordon(self, name: str) -> None:
+        """Somebody cordons a node, if it is not cordoned already."""
+        if not is_cordoned(self.server.one("nodes", name, "")):
+            self.server.send(
+                "PATCH", f"/api/v1/nodes/{name}", {}, {"spec": {"unschedulable": True}}
+            )
+            self.cordoned.add(name)
+
+    def publish(self, pool: str) -> None:
+        """A driver publishes its pool anew, without the last device."""
+        for place, one in list(self.server.objects.items()):
+            if (
+                place[0] == "resourceslices"
+                and one["spec"]["pool"]["name"] == pool
+                and len(one["spec"]["devices"]) > 1
+            ):
+                spec = one["spec"]
+                newer = {**spec["pool"], "generation": spec["pool"]["generation"] + 1}
+                changed = {
+                    "spec": {**spec, "pool": newer, "devices": spec["devices"][:-1]}
+                }
+                self.server.send(
+                    "PATCH",
+                    f"/apis/resource.k8s.io/v1/resourceslices/{place[2]}",
+                    {},
+                    changed,
+                )
+
+    def check(self) -> None:
+        """Nothing is held twice, no claim is lost, and a fence is there only for a run that has not ended."""
+        claims = self.server.of("resourceclaims")
+        held = Counter(device for one in claims for device in devices_of(one))
+        assert [device for device, number in held.items() if number > 1] == []
+        assert set(NAMES) - {one["metadata"]["name"] for one in claims} <= self.deleted
+        assert [
+            one
+            for one in claims
+            if devices_of(one) and FINALIZER not in one["metadata"]["finalizers"]
+        ] == []
+        unfinished = {
+            journal.run
+            for journal in (self.journal, *self.rivals)
+            if journal.unfinished
+        }
+        assert set(self.fences.values()) <= unfinished
+        assert {
+            one["metadata"]["name"]
+            for one in self.server.of("nodes")
+            if is_cordoned(one)
+        } == self.cordoned
+        # Who was released by a run never loses what was planned for it.
+        released = {
+            entry["pod"][1]
+            for one in (self.journal, *self.rivals)
+            for entry in one.of(JournalStep.RELEASE)
+        }
+        assert (
+            released.isdisjoint(self.scheduler.deallocated) or self.released_by_others
+        )
+
+    @property
+    def fences(self) -> Mapping[str, str]:
+        """The runs to which what is fenced belongs."""
+        marked = [*self.server.of("devicetaintrules"), *self.server.of("nodes")]
+        return {one["metadata"]["name"]: run for one in marked if (run := run_of(one))}

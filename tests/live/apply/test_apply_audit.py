@@ -1,0 +1,46 @@
+"""What the checker says about allocations that are there, or that are about to be."""
+
+from __future__ import annotations
+
+from dralloc.live.apply import Question
+from dralloc.live.apply.units import units_of
+from dralloc.objects.choices import Mode
+from dralloc.objects.load import load_documents
+from live.apply.runs import small_cluster
+from wire import Json, allocated
+
+QUESTION = Question(Mode.FIRST_FIT)
+
+
+def verdict(*more: Json, without: str = "") -> list[str]:
+    """What is wrong with the plan for the small cluster, once it has changed."""
+    units, _ = units_of(QUESTION.plan(load_documents(with_uids(small_cluster()))))
+    now = [
+        one for one in with_uids(small_cluster()) if one["metadata"]["name"] != without
+    ]
+    return QUESTION.broken_rules(load_documents([*now, *more]), units)
+
+
+def with_uids(objects: list[Json]) -> list[Json]:
+    for one in objects:
+        one["metadata"]["uid"] = f"uid-{one['metadata']['name']}"
+        one.get("spec", {}).pop("schedulingGates", None)
+    return objects
+
+
+def test_what_was_planned_fits() -> None:
+    assert verdict() == []
+
+
+def test_a_device_that_somebody_else_has_by_now() -> None:
+    (line,) = verdict(allocated("rival", {"device": "gpu-0"}))
+    assert line.endswith("held by an allocated claim")
+
+
+def test_a_claim_that_is_gone() -> None:
+    assert verdict(without="a") == ["claim default/a: is gone"]
+
+
+def test_a_pod_that_is_gone() -> None:
+    (line,) = verdict(without="slice-0")
+    assert line == "device gpu.example.com/pool-0/gpu-0: is not published any more"

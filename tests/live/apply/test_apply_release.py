@@ -1,0 +1,218 @@
+"""Released pods are bound as planned while the scheduler works all the time, or it is said what became of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from dralloc.live.apply import Fence, NodeTaintFence, Selection, TaintRuleFence
+from dralloc.live.apply.executor import Executor, LeftAlone
+from dralloc.live.apply.journal import JournalStep
+from live.apply.runs import GATE, gated, run_on
+from live.apply.schedules import Client, Scheduler, crowd, devices_of
+from simulated import Simulated
+from wire import (
+    Json,
+    allocated,
+    claim,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
+
+
+def busy(server: Simulated, *, knows_rules: bool = True) -> tuple[Client, Scheduler]:
+    """A client between whose requests a scheduler hears of everything and tries what it can."""
+    scheduler = Scheduler(server, knows_rules)
+    scheduler.look()
+    return Client(server, dict.fromkeys(range(1000), scheduler.settle)), scheduler
+
+
+def bound(server: Simulated) -> dict[str, str | None]:
+    return {
+        one["metadata"]["name"]: one["spec"].get("nodeName")
+        for one in server.of("pods")
+    }
+
+
+@pytest.mark.parametrize("kind", [NodeTaintFence, TaintRuleFence, Fence])
+def test_gated_pods_are_bound_as_planned_under_every_fence(kind: type[Fence]) -> None:
+    server = Simulated()
+    server.add(*crowd(1, gated("p", "a"), gated("q", "b")), node("other"))
+    client, scheduler = busy(server)
+    run = run_on(client, pause=lambda _: scheduler.settle(), watch=1)
+    run.fence = kind() if kind is Fence else kind(run.objects, run.name)  # type: ignore[call-arg]
+    _, units, _ = run.plan()
+    outcome = run.write([unit for unit in units if unit.demands[0].pod])
+    assert (outcome.asides, outcome.findings) == ((), ())
+    assert bound(server) == {
+        one.key.name: one.node for unit in outcome.units for one in unit.demands
+    }
+    assert scheduler.deallocated == []
+    assert all("taints" not in one.get("spec", {}) for one in server.of("nodes"))
+
+
+def test_without_a_node_of_its_own_a_pod_loses_its_plan_to_a_closed_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dralloc.live.apply.executor._on_node", lambda _pod, _node: {})
+    monkeypatch.setattr(NodeTaintFence, "toleration", None)
+    server = Simulated()
+    server.add(*crowd(1, gated("p", "a")), node("other"))
+    client, scheduler = busy(server)
+    run = run_on(client, pause=lambda _: scheduler.settle(), watch=1)
+    run.fence = NodeTaintFence(run.objects, run.name)
+    outcome = run.write([unit for unit in run.plan()[1] if unit.demands[0].pod])
+    assert scheduler.deallocated == ["p"]
+    assert outcome.failed
+
+
+def test_a_fence_that_the_scheduler_ignores_is_void() -> None:
+    """As in 1.36.0 to 1.36.2: what is fenced by rules is given away all the same."""
+    held = Counter[tuple[str, str]]()
+    for step in range(30):
+        server = Simulated()
+        claims = (claim(name, request()) for name in "ad")
+        server.add(
+            node(), device_class(), resource_slice(gpus(1)), *claims, gated("p", "d")
+        )
+        scheduler = Scheduler(server, knows_rules=False)
+        scheduler.look()
+        run = run_on(
+            Client(server, {step: scheduler.decide, step + 9: scheduler.bind}),
+            selection=Selection(gated=True),
+        )
+        run.write(run.plan()[1])
+        held |= Counter(
+            device for one in server.of("resourceclaims") for device in devices_of(one)
+        )
+    assert max(held.values()) > 1
+
+
+def outcome_of(server: Simulated, becomes: Json | None) -> list[str]:
+    """What is said of a pod that is released, and then becomes something else."""
+    run = run_on(server, watch=1)
+
+    def happen(_seconds: float) -> None:
+        one = server.objects.get(("pods", "default", "p"))
+        if one is None or one["spec"]["schedulingGates"]:
+            return
+        if becomes is None:
+            del server.objects["pods", "default", "p"]
+        else:
+            server.objects["pods", "default", "p"] = {
+                **one,
+                **becomes,
+                "spec": {**one["spec"], **becomes["spec"]},
+            }
+
+    run.pause = happen
+    outcome = run.write(run.plan()[1])
+    assert outcome.failed
+    return [aside.reason for aside in outcome.asides]
+
+
+def waiting() -> Simulated:
+    server = Simulated()
+    server.add(
+        node(),
+        device_class(),
+        resource_slice(gpus(1)),
+        claim("a", request()),
+        gated("p", "a"),
+    )
+    return server
+
+
+def test_a_pod_that_is_bound_elsewhere_is_named() -> None:
+    told = outcome_of(waiting(), {"spec": {"nodeName": "other"}})
+    assert told == ["pod default/p: is bound to other in place of node-0"]
+
+
+def test_a_pod_that_is_not_bound_is_named_with_what_the_scheduler_says() -> None:
+    conditions = [
+        {
+            "type": "PodScheduled",
+            "status": "False",
+            "message": "0/1 nodes are available",
+        }
+    ]
+    told = outcome_of(waiting(), {"spec": {}, "status": {"conditions": conditions}})
+    assert told == [
+        "pod default/p: is not bound to node-0 after 1 s: 0/1 nodes are available"
+    ]
+
+
+def test_a_pod_that_goes_after_its_claims_are_written_is_named() -> None:
+    assert outcome_of(waiting(), None) == ["pod default/p: is gone"]
+
+
+def test_a_pod_that_shares_a_claim_and_has_no_place_stays_gated() -> None:
+    server = Simulated()
+    both = gated("p", "a", "b")
+    server.add(
+        node(),
+        device_class(),
+        resource_slice(gpus(1)),
+        claim("a", request()),
+        claim("b", request()),
+        both,
+    )
+    server.add(allocated("c", {"device": "gpu-0"}))
+    assert run_on(server).plan()[1] == []
+
+
+def test_pods_without_claims_do_not_wait_for_ever() -> None:
+    server = Simulated()
+    server.add(node(), device_class(), resource_slice(gpus(1)), gated("p"), pod("q"))
+    run = run_on(server)
+    outcome = run.write(run.plan()[1])
+    assert [str(key) for key in outcome.released] == ["default/p"]
+    assert "affinity" not in server.one("pods", "p")["spec"]
+
+
+def test_nothing_is_released_of_a_unit_of_which_a_pod_is_gone() -> None:
+    server = Simulated()
+    server.add(*crowd(1, gated("p", "a"), gated("q", "a")))
+    run = run_on(server)
+    (unit,) = [unit for unit in run.plan()[1] if len(unit.demands) == 2]
+    run.journal.add(
+        JournalStep.BEGIN, run="run-1", fence="none", gate=GATE, units=[unit.to_dict()]
+    )
+    executor = Executor(run.objects, run.journal)
+    executor.write(unit)
+    assert devices_of(server.one("resourceclaims", "a")) != []
+    server.objects.pop(("pods", "default", "q"))
+    with pytest.raises(LeftAlone, match="pod default/q: is gone"):
+        executor.release(unit, None)
+    assert executor.released == []
+    assert devices_of(server.one("resourceclaims", "a")) == []
+
+
+def test_what_has_begun_to_be_released_is_released() -> None:
+    server = Simulated()
+    server.add(*crowd(1, gated("p", "a"), gated("q", "a"), gated("r", "a")))
+    run = run_on(server)
+    (unit,) = [unit for unit in run.plan()[1] if len(unit.demands) == 3]
+    run.journal.add(
+        JournalStep.BEGIN, run="run-1", fence="none", gate=GATE, units=[unit.to_dict()]
+    )
+    executor = Executor(run.objects, run.journal)
+    executor.write(unit)
+    server.send(
+        "PATCH",
+        "/api/v1/namespaces/default/pods/p",
+        {},
+        {"spec": {"schedulingGates": []}},
+    )
+    server.objects.pop(("pods", "default", "q"))
+    executor.release(unit, None)
+    assert [str(key) for key in executor.released] == ["default/r"]
+    assert [str(why) for why in executor.stuck.values()] == [
+        'pod default/q: is gone (pods "q" not found)'
+    ]
+    assert devices_of(server.one("resourceclaims", "a")) != []

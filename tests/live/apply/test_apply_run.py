@@ -1,0 +1,144 @@
+"""A run against the simulated API server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dralloc.live.apply import JournalFile, Question, TaintRuleFence
+from dralloc.live.apply.journal import JournalStep
+from dralloc.live.apply.marks import FENCE
+from dralloc.live.apply.selection import gates_of
+from dralloc.live.apply.units import units_of
+from dralloc.live.snapshot import LiveObjects
+from dralloc.objects.choices import Mode
+from dralloc.objects.load import load_documents
+from live.apply.runs import GATE, run_on, small_cluster
+from live.apply.schedules import Client, refusal
+from simulated import Simulated
+
+
+def devices(server: Simulated) -> dict[str, list[str]]:
+    return {
+        one["metadata"]["name"]: [
+            result["device"]
+            for result in one["status"]["allocation"]["devices"]["results"]
+        ]
+        for one in server.of("resourceclaims")
+        if one.get("status", {}).get("allocation")
+    }
+
+
+def test_claims_are_written_with_their_finalizer_and_pods_released() -> None:
+    server = Simulated()
+    server.add(*small_cluster())
+    run = run_on(server)
+    _, units, asides = run.plan()
+    assert asides == []
+    outcome = run.write(units)
+    assert outcome.findings == ()
+    assert devices(server) == {"a": ["gpu-1"], "b": ["gpu-0"]}
+    assert server.of("devicetaintrules") == []
+    assert gates_of(server.one("pods", "train")) == []
+
+
+def test_a_fence_that_was_noted_and_not_taken_is_taken_when_the_run_goes_on() -> None:
+    server = Simulated()
+    server.add(*small_cluster())
+    run = run_on(server)
+    _, units, _ = run.plan()
+    plan = [unit.to_dict() for unit in units]
+    journal = run.journal
+    journal.add(
+        JournalStep.BEGIN, run="run-1", fence=run.fence.kind, gate=GATE, units=plan
+    )
+    journal.add(JournalStep.FENCE, parts=["gpu.example.com/pool-0"])
+    fenced: list[int] = []
+    run_on(
+        server,
+        journal=journal,
+        pause=lambda _: fenced.append(len(server.of("devicetaintrules"))),
+    ).resume()
+    assert fenced == [1, 1]
+    assert server.of("devicetaintrules") == []
+
+
+def test_a_pool_that_another_run_has_fenced_is_left_to_it() -> None:
+    server = Simulated()
+    server.add(*small_cluster())
+    other = TaintRuleFence(run_on(server, "run-2").objects, "run-2")
+    assert other.take("gpu.example.com/pool-0")
+    run = run_on(server)
+    # As if the other run had begun just after the plan was made.
+    plan = [
+        *units_of(Question(Mode.FIRST_FIT).plan(load_documents(small_cluster())))[0]
+    ]
+    outcome = run.write(run.plan()[1] or plan)
+    assert outcome.units == ()
+    assert devices(server) == {}
+    assert [
+        rule["metadata"]["labels"][FENCE] for rule in server.of("devicetaintrules")
+    ] == ["run-2"]
+
+
+def test_a_run_notes_its_fence_although_the_journal_is_of_one_that_ended(
+    tmp_path: Path,
+) -> None:
+    server = Simulated()
+    server.add(*small_cluster())
+    path = tmp_path / "journal"
+    for name in ("run-1", "run-2"):
+        run = run_on(server, name, journal=JournalFile(path))
+        run.write(run.plan()[1])
+        server.add(*small_cluster())
+    journal = JournalFile(path)
+    assert journal.run == "run-2"
+    assert journal.fenced == ["gpu.example.com/pool-0"]
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [(403, "denied (said the server)"), (429, "the API server is too busy")],
+)
+def test_what_a_rollback_cannot_look_at_is_not_called_taken_back(
+    status: int, why: str
+) -> None:
+    server = Simulated()
+    server.add(*small_cluster())
+    client = Client(server)
+    run = run_on(client)
+    run.write(run.plan()[1])
+    run.journal.entries = [
+        entry for entry in run.journal.entries if entry["step"] != JournalStep.END
+    ]
+    client.agenda = dict.fromkeys(range(1000), refusal(status))
+    again = run_on(server, journal=run.journal)
+    again._executor.objects = LiveObjects(client, again.objects.versions)
+    outcome = again.rollback()
+    assert outcome.taken_back == ()
+    assert [
+        aside.reason.startswith(f"claim {aside.key}: {why}") for aside in outcome.asides
+    ] == [True, True]
+
+
+def test_a_rollback_leaves_alone_what_is_reserved_and_what_is_gone() -> None:
+    server = Simulated()
+    server.add(*small_cluster())
+    run = run_on(server)
+    run.write(run.plan()[1])
+    run.journal.entries = [
+        entry for entry in run.journal.entries if entry["step"] != JournalStep.END
+    ]
+    held = server.one("resourceclaims", "a")
+    user = {"resource": "pods", "name": "train", "uid": "u"}
+    server.objects["resourceclaims", "default", "a"] = {
+        **held,
+        "status": {**held["status"], "reservedFor": [user]},
+    }
+    del server.objects["resourceclaims", "default", "b"]
+    outcome = run_on(server, journal=run.journal).rollback()
+    assert [key.name for key in outcome.taken_back or ()] == ["b"]
+    assert [aside.reason for aside in outcome.asides] == [
+        "claim default/a: somebody has reserved it"
+    ]

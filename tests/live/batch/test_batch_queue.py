@@ -1,0 +1,153 @@
+"""The batch queue against the simulated API server: batches, replicas, what pods are told."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from dralloc.live.apply import TaintRuleFence
+from dralloc.live.apply.marks import FENCE
+from live.apply.runs import gated
+from live.batch.queues import Clock, crowd, queue, until, waiting
+from simulated import Simulated
+from wire import claim, request
+
+
+def test_enough_pods_are_placed_at_once_and_the_others_hear_why() -> None:
+    server = Simulated()
+    server.add(*crowd(4))
+    with queue(server, Clock()) as one:
+        assert one.step() is None  # it does not lead yet
+        one.lease.renew()
+        outcome = one.step()
+        assert outcome is not None
+        assert len(outcome.released) == 3
+        assert one.step() is None  # nothing is new
+    assert waiting(server) == ["p3"]
+    condition = server.one("pods", "p3")["status"]["conditions"][0]
+    assert condition["type"] == "dralloc.dev/Placed"
+    assert condition["message"].startswith("1 nodes: ")
+    assert [event["message"] for event in server.of("events")] == [condition["message"]]
+    assert server.of("devicetaintrules") == []
+
+
+def test_few_pods_are_placed_after_the_interval() -> None:
+    server, clock = Simulated(), Clock()
+    server.add(*crowd(1))
+    with queue(server, clock) as one:
+        one.lease.renew()
+        assert one.step() is None
+        clock.now = 61
+        one.lease.renew()
+        assert one.step() is not None
+    assert waiting(server) == []
+
+
+def test_news_come_by_watches_and_nothing_is_listed_again() -> None:
+    server = Simulated()
+    server.add(*crowd(1))
+    with queue(server, Clock(), at_least=1) as one:
+        one.lease.renew()
+        one.step()
+        before = Counter(server.lists)
+        server.add(claim("new", request()), gated("new", "new"))
+        until(lambda: [key.name for key in one.waiting()] == ["new"])
+        outcome = one.step()
+        assert outcome is not None
+        assert [key.name for key in outcome.released] == ["new"]
+        again = Counter(server.lists) - before
+        assert again.keys() == {"resourceclaims"}
+
+
+def test_a_forgotten_place_is_listed_again() -> None:
+    server = Simulated()
+    server.add(*crowd(1))
+    with queue(server, Clock()) as one:
+        lists = one.cache.lists
+        server.add(gated("new", "p0"))
+        server.compacted = server.revision + 1
+        until(lambda: one.cache.lists > lists)
+        server.compacted = 0
+        until(lambda: len(one.waiting()) == 2)
+        assert {key.name for key in one.waiting()} == {"p0", "new"}
+
+
+def test_another_replica_takes_over_and_lifts_what_is_left() -> None:
+    server, clock = Simulated(), Clock()
+    server.add(*crowd(2))
+    with queue(server, clock) as first, queue(server, clock, "two") as second:
+        assert first.lease.renew()
+        assert not second.lease.renew()
+        TaintRuleFence(first.objects, f"{first.runs}gone").take(
+            "gpu.example.com/pool-0"
+        )
+        clock.now = 16
+        assert not first.lease.held
+        assert second.lease.renew()
+        outcome = second.step()
+        assert outcome is not None
+        assert len(outcome.released) == 2
+        assert first.step() is None
+    assert server.of("devicetaintrules") == []
+    assert server.one("leases", "batch", "system")["spec"]["leaseTransitions"] == 1
+
+
+def test_a_released_lease_is_free_at_once() -> None:
+    server, clock = Simulated(), Clock()
+    with queue(server, clock) as first, queue(server, clock, "two") as second:
+        first.lease.renew()
+        first.lease.release()
+        assert second.lease.renew()
+
+
+def test_fences_of_others_stay() -> None:
+    server = Simulated()
+    server.add(*crowd(0))
+    with queue(server, Clock()) as one:
+        TaintRuleFence(one.objects, "run-of-apply").take("gpu.example.com/pool-0")
+        one.lease.renew()
+        one.step()
+    assert [
+        rule["metadata"]["labels"][FENCE] for rule in server.of("devicetaintrules")
+    ] == ["run-of-apply"]
+
+
+def test_a_pod_whose_claims_are_allocated_is_released() -> None:
+    server = Simulated()
+    server.add(*crowd(2))
+    with queue(server, Clock(), at_least=1) as one:
+        one.lease.renew()
+        one.step()
+        pod = server.one("pods", "p0")
+        server.objects["pods", "default", "p0"] = gated("p0", "p0") | {
+            "metadata": pod["metadata"]
+        }
+        server.add(server.one("pods", "p0") | {"status": {"phase": "Pending"}})
+        until(lambda: [key.name for key in one.waiting()] == ["p0"])
+        one._tried.clear()
+        outcome = one.step()
+        assert outcome is not None
+        assert [key.name for key in outcome.released] == ["p0"]
+        assert outcome.claims == []
+
+
+def test_a_batch_that_fails_is_tried_again_after_the_interval() -> None:
+    server, clock, said = (
+        Simulated(denied=frozenset({"devicetaintrules"})),
+        Clock(),
+        list[str](),
+    )
+    server.add(*crowd(2))
+    with queue(server, clock) as one:
+        one.say = said.append
+        for now, failures in ((0, 1), (5, 1), (66, 2)):
+            clock.now = now
+            one.lease.renew()
+            one.step()
+            assert (
+                sum(
+                    line.startswith("batch failed: nothing keeps others away")
+                    for line in said
+                )
+                == failures
+            )
+    assert waiting(server) == ["p0", "p1"]

@@ -1,0 +1,53 @@
+"""What deploy/ allows, and asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dralloc.live.snapshot import LISTED_KINDS
+from wire import Json
+
+
+@pytest.fixture
+def rules(root: Path) -> list[Json]:
+    objects = list(yaml.safe_load_all((root / "deploy" / "rbac.yaml").read_text()))
+    return [rule for one in objects for rule in one.get("rules", ())]
+
+
+def test_nothing_is_allowed_by_wildcard_nor_for_secrets(rules: list[Json]) -> None:
+    for rule in rules:
+        assert "*" not in [*rule["verbs"], *rule["resources"], *rule["apiGroups"]]
+        assert not {"secrets", "configmaps"} & set(rule["resources"])
+
+
+def test_all_that_is_read_may_be_watched(rules: list[Json]) -> None:
+    watched = {
+        (group, one)
+        for rule in rules
+        if "watch" in rule["verbs"]
+        for group in rule["apiGroups"]
+        for one in rule["resources"]
+    }
+    assert {(kind.group, kind.plural) for kind in LISTED_KINDS} == watched
+
+
+def test_an_allocation_may_be_bound(rules: list[Json]) -> None:
+    written = [
+        rule["resources"]
+        for rule in rules
+        if rule["verbs"] == ["patch"] and "resource.k8s.io" in rule["apiGroups"]
+    ]
+    assert written == [
+        ["resourceclaims", "resourceclaims/status"],
+        ["resourceclaims/binding"],
+    ]
+
+
+def test_the_deployment_runs_as_that_account(root: Path) -> None:
+    deployment = yaml.safe_load((root / "deploy" / "deployment.yaml").read_text())
+    spec = deployment["spec"]["template"]["spec"]
+    assert spec["serviceAccountName"] == "dralloc-batch"
+    assert spec["containers"][0]["args"][0] == "batch"

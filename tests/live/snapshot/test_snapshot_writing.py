@@ -1,0 +1,123 @@
+"""Changing a cluster over HTTP: what is sent, what is repeated, and what a lost answer means."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from dralloc.live.snapshot import (
+    LISTED_KINDS,
+    LiveObjects,
+    ReadLimits,
+    Refused,
+    Unanswered,
+    connect,
+    served,
+)
+from dralloc.objects.errors import SnapshotError
+from dralloc.objects.names import ClaimKey
+from live.snapshot.recorded import write_kubeconfig
+from simulated import Simulated
+from simulated_http import serving
+from wire import claim, request
+
+CLAIM = next(kind for kind in LISTED_KINDS if kind.kind == "ResourceClaim")
+QUICK = ReadLimits(seconds=30, pause=0)
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+@contextmanager
+def objects(server: Simulated, tmp_path: Path) -> Iterator[LiveObjects]:
+    with (
+        serving(server, tmp_path) as kubeconfig,
+        connect(kubeconfig, limits=QUICK) as api,
+    ):
+        yield LiveObjects(api.wire, served(api))
+
+
+def test_objects_are_made_changed_watched_and_deleted(tmp_path: Path) -> None:
+    with objects(Simulated(), tmp_path) as live:
+        start = live.listed(CLAIM)["metadata"]["resourceVersion"]
+        made = live.create(CLAIM, claim("a", request()))
+        changed = live.patch(
+            CLAIM, ClaimKey("default", "a"), {"metadata": {"labels": {"x": "y"}}}
+        )
+        with pytest.raises(Refused, match="409"):
+            live.delete(CLAIM, made)
+        live.delete(CLAIM, changed)
+        events = [event["type"] for event in live.watch(CLAIM, start)]
+    assert events == ["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+
+
+def test_a_forgotten_place_of_a_watch_is_a_refusal(tmp_path: Path) -> None:
+    server = Simulated(compacted=9)
+    with objects(server, tmp_path) as live, pytest.raises(Refused, match="410"):
+        next(live.watch(CLAIM, "1"))
+
+
+def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
+    server = Simulated()
+    with objects(server, tmp_path) as live:
+        dry = LiveObjects(live.wire, live.versions, dry=True)
+        dry.create(CLAIM, claim("a", request()))
+        made = live.create(CLAIM, claim("a", request()))
+        dry.patch(CLAIM, ClaimKey("default", "a"), {"metadata": {"labels": {"x": "y"}}})
+        assert live.get(CLAIM, ClaimKey("default", "a")) == made
+
+
+@contextmanager
+def hanging_up(tmp_path: Path, heard: list[bytes]) -> Iterator[Path]:
+    """A server that hears requests and answers none."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def listen() -> None:
+            with suppress(OSError):
+                while True:
+                    one, _ = listening.accept()
+                    heard.append(one.recv(65_536))
+                    one.close()
+
+        Thread(target=listen, daemon=True).start()
+        yield write_kubeconfig(
+            tmp_path, f"http://127.0.0.1:{listening.getsockname()[1]}"
+        )
+
+
+def test_a_change_without_answer_is_not_repeated_and_a_question_is(
+    tmp_path: Path,
+) -> None:
+    heard: list[bytes] = []
+    with (
+        hanging_up(tmp_path, heard) as kubeconfig,
+        connect(kubeconfig, limits=QUICK) as api,
+    ):
+        with pytest.raises(Unanswered, match="whether it was done is not known"):
+            api.wire.send("PATCH", "/x", {}, {"a": 1})
+        assert len(heard) == 1
+        assert heard[0].startswith(b"PATCH /x HTTP/1.1")
+        assert b"application/merge-patch+json" in heard[0]
+        with pytest.raises(SnapshotError):
+            api.wire.send("GET", "/x")
+        assert len(heard) == 1 + 1 + QUICK.retries
+
+
+def test_in_a_pod_the_cluster_is_that_of_the_pod(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    with (
+        pytest.raises(SnapshotError, match="Service token file does not exist"),
+        connect(),
+    ):
+        pass

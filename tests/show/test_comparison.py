@@ -1,0 +1,126 @@
+"""What a comparison says of two answers is true of these two, in tables, JSON, pages and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
+
+from hypothesis import given, settings
+
+import dralloc
+from cluster_strategies import clusters
+from conftest import ROOT
+from dralloc.objects.choices import Mode
+from dralloc.objects.report import Table
+from dralloc.show.page.render import render
+from dralloc.show.plan import Plan
+from dralloc.show.plot import gained
+from examples import examples
+from wire import Json, cluster
+
+EVERY_MODE = "scheduler,first-fit,optimal"
+
+
+@cache
+def compared(modes: str) -> dralloc.Comparison:
+    """Two nodes of eight H100: kube-scheduler leaves out others than first fit does."""
+    return dralloc.compare(dralloc.load(ROOT / "models" / "h100-mig"), modes=modes)
+
+
+def placed(plan: Plan) -> list[str]:
+    return [
+        str(plan.demands[placement.demand].key)
+        for placement in plan.solution.placements
+    ]
+
+
+def tables(comparison: dralloc.Comparison) -> dict[str, list[str]]:
+    """The demands that each table of the report names, by title."""
+    return {
+        part.title: [row[0] for row in part.rows]
+        for part in comparison.parts()
+        if isinstance(part, Table)
+    }
+
+
+def test_only_is_said_where_two_answers_are_compared() -> None:
+    both = tables(compared("first-fit,optimal"))
+    assert [title for title in both if title.startswith("Only")] == [
+        "Only the optimum places",
+        "Only first fit places",
+    ]
+    every = compared(EVERY_MODE)
+    assert every.scheduler
+    of_scheduler = f"kube-scheduler (seed {every.scheduler.median_seed})"
+    assert [title for title in tables(every) if "places" in title] == [
+        f"The optimum places, {of_scheduler} does not",
+        f"{of_scheduler} places, the optimum does not",
+        "The optimum places, first fit does not",
+        "First fit places, the optimum does not",
+        "None of them places",
+    ]
+
+
+def test_the_gain_is_shown_against_the_scheduler() -> None:
+    every = compared(EVERY_MODE)
+    assert every.scheduler
+    missed = {str(demand.key) for demand in every.scheduler.median.unplaced}
+    assert missed
+    assert {str(key) for key in every.gain.demands} == missed & set(
+        placed(every.optimal)
+    )
+    assert every.gain.not_by is Mode.SCHEDULER
+    assert every.gain.heading in render(every)
+    assert gained(every).get_title(loc="left") == every.gain.heading
+
+
+def test_the_seed_that_is_named_gives_the_answer_that_is_shown() -> None:
+    every = compared(EVERY_MODE)
+    assert every.scheduler
+    again = dralloc.allocate(
+        every.optimal.compiled.cluster, "scheduler", seed=every.scheduler.median_seed
+    )
+    assert placed(again) == placed(every.scheduler.median)
+
+
+def _true_lists(
+    comparison: dralloc.Comparison,
+) -> Iterator[tuple[Mode, Mode, list[str]]]:
+    """What one answer places and another does not, from the placements alone."""
+    plans = comparison.answers.values()
+    for plan, other in product(plans, plans):
+        there = set(placed(other))
+        yield (
+            plan.rules,
+            other.rules,
+            [name for name in placed(plan) if name not in there],
+        )
+
+
+@given(clusters())
+@settings(max_examples=examples(40))
+def test_each_list_is_true_of_the_two_answers_that_it_names(
+    objects: list[Json],
+) -> None:
+    comparison = dralloc.compare(cluster(*objects), modes=EVERY_MODE, seeds=2)
+    truth = {
+        (mode, other): sorted(names) for mode, other, names in _true_lists(comparison)
+    }
+    document = comparison.to_dict()
+    told = {
+        (row["placedBy"], row["notBy"]): sorted(row["demands"])
+        for row in document["differences"]
+    }
+    assert told == {pair: truth[pair] for pair in told}
+    assert len(told) == 4
+    assert sorted(document["onlyOptimal"]) == truth[Mode.OPTIMAL, Mode.FIRST_FIT]
+    assert sorted(document["onlyFirstFit"]) == truth[Mode.FIRST_FIT, Mode.OPTIMAL]
+    somewhere = {name for plan in comparison.answers.values() for name in placed(plan)}
+    everybody = {str(demand.key) for demand in comparison.optimal.demands}
+    assert set(document["neither"]) == everybody - somewhere
+    shown = tables(comparison)
+    for difference in comparison.differences:
+        assert set(shown[difference.title]) == set(
+            truth[difference.placed_by, difference.not_by]
+        )

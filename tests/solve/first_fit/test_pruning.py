@@ -1,0 +1,316 @@
+"""First fit with pruning answers as without, and does not get lost where nothing fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from crowd_strategies import crowds
+from dralloc.compile.compiler import compile_cluster
+from dralloc.objects.cluster import Cluster
+from dralloc.problem import Problem
+from dralloc.problem.solution import Solution
+from dralloc.solve.first_fit import first_fit
+from examples import examples
+from mixed_strategies import mixed_clusters
+from rack_strategies import racks
+from strategies import problems, repeated
+from wire import (
+    Json,
+    claim,
+    cluster,
+    consumes,
+    counters,
+    device,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
+
+ROOT = "gpu.example.com/root"
+MEMORY = {"memory": {"value": "10Gi"}}
+
+
+def both(problem: Problem) -> tuple[Solution, Solution]:
+    return first_fit(problem), first_fit(problem, pruning=False)
+
+
+def errors(solution: Solution) -> dict[int, tuple[type, str]]:
+    return {
+        number: (type(error), str(error)) for number, error in solution.errors.items()
+    }
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(problems().flatmap(repeated))
+def test_same_answers_and_errors(problem: Problem) -> None:
+    quick, plain = both(problem)
+    assert quick.placements == plain.placements
+    assert errors(quick) == errors(plain)
+
+
+@settings(max_examples=examples(250), deadline=None)
+@given(problems(max_demands=2, max_devices=8))
+def test_same_answers_and_errors_if_every_search_is_pruned_from_its_start(
+    problem: Problem,
+) -> None:
+    quick, plain = first_fit(problem, dead_ends=0), first_fit(problem, pruning=False)
+    assert quick.placements == plain.placements
+    assert errors(quick) == errors(plain)
+
+
+@settings(
+    max_examples=examples(500),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(racks(most_groups=8) | crowds(gangs=True, domains=True, sharing=True))
+def test_same_answers_where_gangs_choose_a_domain(problem: Problem) -> None:
+    quick, plain = both(problem)
+    assert quick.placements == plain.placements
+    assert errors(quick) == errors(plain)
+
+
+@settings(
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(mixed_clusters())
+def test_same_answers_where_everything_is_mixed(cluster: Cluster) -> None:
+    quick, plain = both(compile_cluster(cluster).whole)
+    assert quick.placements == plain.placements
+    assert errors(quick) == errors(plain)
+
+
+def compiled(*objects: Json | Sequence[Json]) -> Problem:
+    return compile_cluster(cluster(device_class(), node(), *objects)).problem
+
+
+def with_counters(size: int, available: str, sets: int = 1) -> list[Json]:
+    """Devices of 10Gi, dealt out to counter sets with that much memory each."""
+    published = [counters(f"set-{number}", memory=available) for number in range(sets)]
+    parts = [
+        device(f"d{i}", consumesCounters=consumes(f"set-{i % sets}", memory="10Gi"))
+        for i in range(size)
+    ]
+    return [
+        resource_slice(name="counters", count=2, sharedCounters=published),
+        resource_slice(parts, name="parts", count=2),
+    ]
+
+
+def rooted(size: int, roots: int) -> Json:
+    return resource_slice(
+        [
+            device(f"d{number}", {"index": number, "root": number % roots})
+            for number in range(size)
+        ]
+    )
+
+
+def below(limit: int) -> str:
+    return f"device.attributes['gpu.example.com'].index < {limit}"
+
+
+def impossible(n: int) -> dict[str, tuple[list[Json], Json]]:
+    """Slices and a claim that they cannot serve, by name; the work of a plain search grows exponentially with n."""
+    match, distinct = [{"matchAttribute": ROOT}], [{"distinctAttribute": ROOT}]
+    singles = [request(f"r{number}") for number in range(n)]
+    halves = [request("a", count=n // 2), request("b", count=n // 2)]
+    small = [
+        request(f"r{number}", capacity={"requests": {"memory": "6Gi"}})
+        for number in range(n)
+    ]
+    shareable = [
+        device(f"d{number}", capacity=MEMORY, allowMultipleAllocations=True)
+        for number in range(n - 1)
+    ]
+    limited = [
+        request("a", below(n), count=n // 2),
+        request("b", below(n - 1), count=n // 2),
+    ]
+    return {
+        "one device too few": (
+            [rooted(n - 1, 1)],
+            claim("c", *singles, constraints=match),
+        ),
+        "too few in the union of two requests": (
+            [rooted(n - 1, n)],
+            claim("c", *limited),
+        ),
+        "too few of each value": (
+            [rooted(2 * n - 2, 2)],
+            claim("c", *halves, constraints=match),
+        ),
+        "too few values": (
+            [rooted(2 * n, n - 1)],
+            claim("c", *singles, constraints=distinct),
+        ),
+        "one counter too small": (
+            with_counters(n, f"{10 * (n // 2) - 1}Gi"),
+            claim("c", request(count=n // 2)),
+        ),
+        "counter sets too small": (
+            with_counters(n, "25Gi", n // 3),
+            claim("c", request(count=2 * (n // 3) + 1)),
+        ),
+        "capacities too small": ([resource_slice(shareable)], claim("c", *small)),
+    }
+
+
+@pytest.mark.parametrize("name", impossible(6))
+def test_what_cannot_be_is_seen_in_few_steps(name: str) -> None:
+    slices, wanted = impossible(30)[name]
+    solution = first_fit(compiled(slices, wanted))
+    assert not solution.placements
+    assert solution.steps < 1000
+
+
+@pytest.mark.parametrize("name", impossible(6))
+def test_plain_search_finds_nothing_either(name: str) -> None:
+    quick, plain = both(compiled(*impossible(6)[name]))
+    assert quick.placements == plain.placements == ()
+
+
+def test_backtracking_leaves_out_the_large_device() -> None:
+    """The case PartitionableBacktracking of upstream's scheduler_perf."""
+    amounts = ["20Gi"] + ["10Gi"] * 7
+    parts = [
+        device(f"d{i}", consumesCounters=consumes("set", memory=amount))
+        for i, amount in enumerate(amounts)
+    ]
+    slices = [
+        resource_slice(
+            name="s0", count=2, sharedCounters=[counters("set", memory="70Gi")]
+        ),
+        resource_slice(parts, name="s1", count=2),
+    ]
+    quick, plain = both(compiled(slices, claim("c", request(count=7))))
+    assert [grant.device for grant in quick.placements[0].grants[0]] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+    ]
+    assert quick.placements == plain.placements
+
+
+def test_equal_pods_go_on_where_the_last_one_landed() -> None:
+    slices = [
+        resource_slice(
+            gpus(2), name=f"s{number}", pool=f"p{number}", nodeName=f"node-{number}"
+        )
+        for number in range(3)
+    ]
+    claims = [claim(f"c{number}", request()) for number in range(7)]
+    nodes = [node(f"node-{number}") for number in (1, 2)]
+    quick, plain = both(compiled(nodes, slices, claims))
+    assert [placement.node for placement in quick.placements] == [0, 0, 1, 1, 2, 2]
+    assert quick.placements == plain.placements
+
+
+def test_what_a_gang_gives_back_is_found_again() -> None:
+    slices = resource_slice(gpus(2))
+    claims = [claim(name, request()) for name in ("a", "b", "c", "last")]
+    problem = compiled(
+        slices, claims, [pod(name, name) for name in ("a", "b", "c", "last")]
+    )
+    gang = tuple(replace(demand, gang="gang") for demand in problem.demands[:3])
+    quick, plain = both(replace(problem, demands=(*gang, problem.demands[3])))
+    assert [placement.demand for placement in quick.placements] == [3]
+    assert quick.placements == plain.placements
+
+
+def test_a_failing_selector_ends_every_equal_demand_with_its_own_name() -> None:
+    broken = request("gpu", "device.attributes['gpu.example.com'].missing == 1")
+    quick, plain = both(
+        compiled(resource_slice(gpus(1)), claim("a", broken), claim("b", broken))
+    )
+    assert errors(quick) == errors(plain)
+    assert [str(error).split(":")[0] for error in quick.errors.values()] == [
+        "claim default/a",
+        "claim default/b",
+    ]
+
+
+def with_cpu(wanted: Json, cpu: str) -> Json:
+    container = {"name": "main", "resources": {"requests": {"cpu": cpu} if cpu else {}}}
+    return {**wanted, "spec": {**wanted["spec"], "containers": [container]}}
+
+
+def test_pods_with_equal_claims_know_the_same_nodes_whatever_they_take_beside_devices() -> (
+    None
+):
+    amounts = {"status": {"allocatable": {"cpu": "4", "pods": "110"}}}
+    nodes = [
+        {**node(f"node-{number}", zone="ab"[number // 4]), **amounts}
+        for number in range(8)
+    ]
+    slices = [
+        # Only on the last node two devices have the same root.
+        resource_slice(
+            [
+                device(f"d{index}", {"root": index if number < 7 else 0})
+                for index in range(4)
+            ],
+            name=f"s{number}",
+            pool=f"p{number}",
+            nodeName=f"node-{number}",
+        )
+        for number in range(8)
+    ]
+    same_root = [{"matchAttribute": ROOT}]
+    cpus = {"any-0": "3", "any-1": "3", "any-2": "3", "any-3": "3"}
+    cpus |= {"same-root": "", "same-root-elsewhere": "1", "then-any": ""}
+    claims = [
+        claim(
+            name, request(count=2), constraints=same_root if "same-root" in name else []
+        )
+        for name in cpus
+    ]
+    pods = [with_cpu(pod(name, name), cpu) for name, cpu in cpus.items()]
+    pods[4]["spec"]["nodeSelector"] = {"zone": "b"}
+    problem = compile_cluster(
+        cluster(device_class(), nodes, slices, claims, pods)
+    ).whole
+    quick, plain = both(problem)
+    assert [placement.node for placement in quick.placements] == [0, 1, 2, 3, 7, 7, 0]
+    assert quick.placements == plain.placements
+
+
+def test_nodes_without_any_device_are_no_obstacle() -> None:
+    nodes = [node(f"node-{number}") for number in range(1, 6)]
+    quick, plain = both(compiled(nodes, claim("a", request())))
+    assert quick.placements == plain.placements == ()
+
+
+def test_errors_of_nodes_are_remembered_for_equal_demands() -> None:
+    broken = resource_slice([device("x"), device("x")])
+    quick, plain = both(compiled(broken, claim("a", request()), claim("b", request())))
+    assert errors(quick) == errors(plain)
+    assert quick.errors.keys() == {0, 1}
+
+
+def test_nodes_may_be_without_any_device() -> None:
+    limited = [
+        {**node(name), "status": {"allocatable": {"cpu": "2", "pods": "2"}}}
+        for name in "abcd"
+    ]
+    asking = [with_cpu(pod(f"p{number}", f"c{number}"), "1") for number in range(4)]
+    claims = [claim(f"c{number}", request()) for number in range(4)]
+    problem = compile_cluster(cluster(limited, device_class(), claims, asking)).whole
+    assert (
+        first_fit(problem).placements
+        == first_fit(problem, pruning=False).placements
+        == ()
+    )

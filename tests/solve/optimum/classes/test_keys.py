@@ -1,0 +1,183 @@
+"""A rulebook of canonical keys: which demands are one class, and which bins.
+
+Demands and bins are told apart by what a decision depends on, and by nothing else: names and indices never count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from dralloc.problem import Constraint, ConstraintKind, Problem, Usage
+from dralloc.solve.optimum.classes.bin_keys import BinClass, BinClassifier
+from dralloc.solve.optimum.classes.bins import find_bins
+from dralloc.solve.optimum.classes.classification import classify_demands
+from dralloc.solve.optimum.classes.usable import usable_devices
+from dralloc.solve.optimum.stopping import Stop
+from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
+
+ANY = AlternativeSpec()
+SAME_NUMA = Constraint(ConstraintKind.MATCH, "numa")
+
+
+def demand_classes(builder: ProblemBuilder) -> list[list[int]]:
+    """The members of each class."""
+    return [
+        each.members for each in classify_demands(builder.problem(), Stop()).classes
+    ]
+
+
+def bin_classes(problem: Problem) -> list[BinClass]:
+    demands = classify_demands(problem, Stop())
+    usable = usable_devices(problem, demands, Stop(), strict_cel=False)
+    classifier = BinClassifier(problem, demands, usable)
+    for each in find_bins(problem, demands, usable, Stop()):
+        classifier.enter(each)
+    return list(classifier.classes.values())
+
+
+def sizes(problem: Problem) -> list[int]:
+    """How many bins are in each class."""
+    return [len(each.bins) for each in bin_classes(problem)]
+
+
+def test_demands_that_differ_in_names_alone_are_one_class() -> None:
+    builder = ProblemBuilder()
+    builder.device()
+    for _ in range(3):
+        builder.pod(builder.claim(ANY))
+    assert demand_classes(builder) == [[0, 1, 2]]
+
+
+Second = Callable[[ProblemBuilder], int]
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param(
+            lambda builder: builder.pod(builder.claim(ANY), weight=2), id="weight"
+        ),
+        pytest.param(
+            lambda builder: builder.pod(builder.claim(ANY), nodes=(0,)),
+            id="candidate nodes",
+        ),
+        pytest.param(
+            lambda builder: builder.pod(builder.claim(AlternativeSpec(count=2))),
+            id="count",
+        ),
+        pytest.param(
+            lambda builder: builder.pod(builder.claim(ANY, ANY)), id="requests"
+        ),
+        pytest.param(
+            lambda builder: builder.pod(builder.claim(ANY), builder.claim(ANY)),
+            id="claims",
+        ),
+        pytest.param(
+            lambda builder: builder.pod(builder.claim(AlternativeSpec(only=[0]))),
+            id="devices that match",
+        ),
+        pytest.param(
+            lambda builder: builder.pod(builder.claim([ANY, AlternativeSpec(count=2)])),
+            id="alternatives",
+        ),
+    ],
+)
+def test_demands_that_differ_in_what_a_decision_depends_on_are_two_classes(
+    second: Second,
+) -> None:
+    builder = ProblemBuilder(nodes=2)
+    for _ in range(4):
+        builder.device(0)
+    builder.pod(builder.claim(ANY))
+    second(builder)
+    assert demand_classes(builder) == [[0], [1]]
+
+
+def test_bins_that_differ_in_names_alone_are_one_class() -> None:
+    builder = ProblemBuilder(nodes=3)
+    for node in range(3):
+        builder.device(node)
+    builder.pod(builder.claim(ANY))
+    assert sizes(builder.problem()) == [3]
+
+
+def test_devices_in_use_are_in_no_bin() -> None:
+    builder = ProblemBuilder(nodes=3)
+    for node in range(3):
+        builder.device(node)
+    builder.usage = Usage(frozenset({1}), {}, {})
+    builder.pod(builder.claim(ANY))
+    assert sizes(builder.problem()) == [2]
+
+
+def test_bins_are_told_apart_by_what_is_left_of_capacities() -> None:
+    builder = ProblemBuilder(nodes=3)
+    for node in range(3):
+        builder.device(node, capacity={"memory": 10})
+    builder.usage = Usage(frozenset(), {0: 1}, {0: {"memory": 4}})
+    builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 3})))
+    assert sizes(builder.problem()) == [1, 2]
+
+
+def test_what_is_left_counts_in_steps_of_what_can_be_asked_for() -> None:
+    """Of 10 and of 11, in threes, 9 can be had."""
+    builder = ProblemBuilder(nodes=3)
+    for node, memory in enumerate((10, 11, 12)):
+        builder.device(node, capacity={"memory": memory})
+    builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 3})))
+    assert sizes(builder.problem()) == [2, 1]
+
+
+def test_a_counter_that_cannot_run_out_is_none() -> None:
+    """Two devices of 4: with 8 and with 9 both can be had, with 7 one of them."""
+    builder = ProblemBuilder(nodes=3)
+    for node, free in enumerate((8, 9, 7)):
+        counter = builder.counter(total=free)
+        builder.device(node, consumes={counter: 4})
+        builder.device(node, consumes={counter: 4})
+    builder.pod(builder.claim(ANY))
+    ample, scarce = bin_classes(builder.problem())
+    assert (len(ample.bins), len(scarce.bins)) == (2, 1)
+    assert [unit.free for unit in ample.units] == [()]
+    assert [unit.free for unit in scarce.units] == [(1,)], "in fours"
+
+
+def test_attributes_count_only_where_a_constraint_compares_them() -> None:
+    def problem(*constraints: Constraint) -> Problem:
+        builder = ProblemBuilder(nodes=2)
+        for node, numa in enumerate([(0, 0), (0, 1)]):
+            for number in numa:
+                builder.device(
+                    node,
+                    attributes={"numa": [number], "serial": [len(builder.devices)]},
+                )
+        builder.pod(builder.claim(AlternativeSpec(count=2), constraints=constraints))
+        return builder.problem()
+
+    assert sizes(problem()) == [2]
+    assert [len(each.units) for each in bin_classes(problem(SAME_NUMA))] == [2, 1]
+
+
+def test_values_are_numbered_as_they_appear() -> None:
+    """So equal patterns of different values are one class."""
+    builder = ProblemBuilder(nodes=2)
+    for node, numa in enumerate([(0, 0), (7, 7)]):
+        for number in numa:
+            builder.device(node, attributes={"numa": [number]})
+    builder.pod(builder.claim(AlternativeSpec(count=2), constraints=[SAME_NUMA]))
+    assert sizes(builder.problem()) == [2]
+
+
+def test_nodes_are_told_apart_by_whose_candidates_they_are() -> None:
+    builder = ProblemBuilder(nodes=3)
+    for node in range(3):
+        builder.device(node)
+    builder.pod(builder.claim(ANY))
+    builder.pod(builder.claim(ANY), nodes=(0, 2))
+    found = {
+        tuple(node for each in one.bins for node in each.nodes)
+        for one in bin_classes(builder.problem())
+    }
+    assert found == {(0, 2), (1,)}

@@ -1,0 +1,144 @@
+"""Large-neighbourhood search keeps every rule at every step, never makes an answer worse, and finds the optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from any_problem import weighted
+from dralloc.check.problem import violations
+from dralloc.compile.compiler import compile_cluster
+from dralloc.objects.choices import Goal, Options
+from dralloc.problem import Problem
+from dralloc.problem.solution import Placement, Solution
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.optimum import solve
+from dralloc.solve.optimum.budgets import fairness, within_caps
+from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
+from dralloc.solve.optimum.objective import (
+    DemandSubset,
+    Objective,
+    after_weight,
+    placed_weight,
+)
+from dralloc.solve.optimum.stopping import Stop
+from examples import examples
+from mixed_strategies import mixed_clusters
+from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
+
+THOROUGH = settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+GOALS = st.sampled_from(Goal)
+
+
+def tiers_of(problem: Problem, goal: Goal) -> tuple[Objective, ...]:
+    return (*placed_weight(problem), *fairness(problem), *after_weight(goal))
+
+
+def costs(problem: Problem, goal: Goal, placements: Sequence[Placement]) -> list[int]:
+    everything = DemandSubset(problem, range(len(problem.demands)))
+    return [tier.cost(everything, placements) for tier in tiers_of(problem, goal)]
+
+
+def searched(
+    problem: Problem,
+    placements: Sequence[Placement],
+    goal: Goal = Goal.NONE,
+    jobs: int = 1,
+    steps: int | None = None,
+) -> list[tuple[Placement, ...]]:
+    """The answers of a search, from the one that it starts with."""
+    everything = DemandSubset(problem, range(len(problem.demands)))
+    options = Options(goal=goal, jobs=jobs, steps=steps)
+    search = NeighbourhoodSearch(
+        everything, tiers_of(problem, goal), placements, options
+    )
+    return [tuple(placements), *search.run(Stop())]
+
+
+@THOROUGH
+@given(weighted(), GOALS)
+def test_every_step_keeps_the_rules_and_is_better(problem: Problem, goal: Goal) -> None:
+    start = within_caps(problem, first_fit(problem).placements)
+    answers = searched(problem, start, goal)
+    for answer in answers[1:]:
+        assert violations(problem, Solution(answer)) == []
+    reached = [costs(problem, goal, answer) for answer in answers]
+    assert all(after < before for before, after in pairwise(reached))
+
+
+@THOROUGH
+@given(weighted())
+def test_small_problems_are_solved_from_nothing(problem: Problem) -> None:
+    """What fits into one neighbourhood is solved as a whole: the search alone reaches the proven optimum."""
+    *_, best = searched(problem, [])
+    proven = solve(problem, Options(per_device=True))
+    assert costs(problem, Goal.NONE, best) == costs(
+        problem, Goal.NONE, proven.placements
+    )
+
+
+@settings(
+    max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck)
+)
+@given(mixed_clusters(most_nodes=3))
+def test_mixed_clusters(cluster: object) -> None:
+    compiled = compile_cluster(cluster)  # type: ignore[arg-type]
+    problem = compiled.whole
+    start = first_fit(problem).placements
+    solution = solve(problem, Options(steps=4), hint=Solution(start))
+    assert violations(problem, solution) == []
+    assert costs(problem, Goal.NONE, solution.placements) <= costs(
+        problem, Goal.NONE, start
+    )
+
+
+def crowded(nodes: int = 6) -> Problem:
+    """Nodes with two devices, which hold a demand for both that is worth one, beside demands for one that wait."""
+    builder = ProblemBuilder(nodes=nodes)
+    for node in range(nodes):
+        builder.device(node)
+        builder.device(node)
+        builder.pod(builder.claim(AlternativeSpec(2)))
+    for _ in range(nodes):
+        builder.pod(builder.claim(AlternativeSpec()))
+    return builder.problem()
+
+
+def test_small_demands_take_the_place_of_large_ones() -> None:
+    problem = crowded()
+    start = first_fit(problem).placements
+    *_, best = searched(problem, start)
+    assert len(start) == 6
+    assert len(best) == 9
+
+
+def test_processes_change_no_answer() -> None:
+    problem = crowded(nodes=90)
+    start = first_fit(problem).placements
+    one, two = (searched(problem, start, jobs=jobs, steps=12)[-1] for jobs in (1, 2))
+    assert one == two
+    assert len(one) > len(start)
+
+
+def test_a_gang_outside_of_the_neighbourhood_stays_whole() -> None:
+    builder = ProblemBuilder(nodes=3)
+    for node in range(3):
+        builder.device(node)
+    for _ in range(3):
+        builder.pod(builder.claim(AlternativeSpec()), gang="trio")
+    for _ in range(4):
+        builder.pod(builder.claim(AlternativeSpec()))
+    problem = builder.problem()
+    heavy = tuple(
+        replace(demand, weight=2 if demand.gang else 1) for demand in problem.demands
+    )
+    problem = replace(problem, demands=heavy)
+    *_, best = searched(problem, first_fit(problem).placements)
+    assert [placement.demand for placement in best] == [0, 1, 2]

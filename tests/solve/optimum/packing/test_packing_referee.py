@@ -1,0 +1,133 @@
+"""Packing items into bins against deciding on every device, on problems that would be counted otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+
+import brute_force
+from crowd_strategies import crowds
+from dralloc.check import check
+from dralloc.objects.choices import Thresholds
+from dralloc.problem import Constraint, ConstraintKind, Problem
+from dralloc.problem.solution import Status
+from dralloc.solve.optimum import Options, solve
+from dralloc.solve.optimum.candidates import survey
+from dralloc.solve.optimum.division import divide
+from examples import examples
+from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder, placed
+
+EXAMPLES = examples(40)
+FEW = 4
+"""So many demands, or fewer, are tried in every option."""
+
+THOROUGH = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+
+
+PACKED = Thresholds(pattern_effort=0)
+"""No bin's patterns are listed, as if they were too many."""
+
+SETTINGS = {
+    "patterns": PACKED,
+    "amounts": replace(PACKED, listed_amounts=0),  # nor are those of shared devices
+    "dives": replace(
+        PACKED, packings=0, round_packings=0, exact_bins=1
+    ),  # columns come from pricing alone
+}
+
+
+@pytest.fixture(scope="module", params=list(SETTINGS))
+def options(request: pytest.FixtureRequest) -> Options:
+    return Options(thresholds=SETTINGS[request.param])
+
+
+def packed(problem: Problem, options: Options) -> bool:
+    return bool(
+        divide(problem, lambda demands: survey(problem, demands), options).packed
+    )
+
+
+@THOROUGH
+@given(crowds())
+def test_packing_is_as_good_as_devices(options: Options, problem: Problem) -> None:
+    assume(packed(problem, options))
+    found = solve(problem, options)
+    check(problem, found)
+    one_by_one = solve(problem, Options(per_device=True))
+    assert found.status is Status.OPTIMAL
+    assert [tier.value for tier in found.tiers] == [
+        tier.value for tier in one_by_one.tiers
+    ]
+
+
+@THOROUGH
+@given(crowds(gangs=True) | crowds(sharing=True) | crowds(gangs=True, sharing=True))
+def test_gangs_and_shared_claims_are_packed_as_well(
+    options: Options, problem: Problem
+) -> None:
+    assume(packed(problem, options))
+    found = solve(problem, options)
+    check(problem, found)
+    one_by_one = solve(problem, Options(per_device=True))
+    assert found.status is Status.OPTIMAL
+    assert [tier.value for tier in found.tiers] == [
+        tier.value for tier in one_by_one.tiers
+    ]
+
+
+@THOROUGH
+@given(crowds().filter(lambda problem: len(problem.demands) <= FEW))
+def test_packing_is_as_good_as_anything(options: Options, problem: Problem) -> None:
+    assume(packed(problem, options))
+    assert tuple(
+        tier.value for tier in solve(problem, options).tiers
+    ) == brute_force.best(problem)
+
+
+@THOROUGH
+@given(crowds())
+def test_bounds_hold_when_time_is_short(options: Options, problem: Problem) -> None:
+    assume(packed(problem, options))
+    found = solve(problem, replace(options, time_limit=0.001))
+    check(problem, found)
+    weight, best = found.tiers[0], solve(problem, Options(per_device=True)).tiers[0]
+    assert weight.value <= best.value <= weight.bound
+
+
+def test_a_rule_about_values_holds_inside_of_a_unit(options: Options) -> None:
+    """Three partitions of one GPU, two of which have the same value: who asks for two that differ gets the third."""
+    builder = ProblemBuilder()
+    memory = builder.counter(2)
+    for root in (1, 1, 2):
+        builder.device(0, consumes={memory: 1}, attributes={"root": [root]})
+    differ = Constraint(ConstraintKind.DISTINCT, "root")
+    builder.pod(
+        builder.claim(AlternativeSpec(), AlternativeSpec(), constraints=[differ])
+    )
+    problem = builder.problem()
+    assert packed(problem, options)
+    found = solve(problem, options)
+    check(problem, found)
+    assert placed(found) == [0]
+
+
+def test_a_bundle_is_not_taken_for_what_nobody_can_have(options: Options) -> None:
+    """Two shares of one device that a rule binds together, beside a claim for two devices where there is only one."""
+    builder = ProblemBuilder()
+    builder.device(0, capacity={"memory": 3}, attributes={"root": [1]})
+    small, large = (AlternativeSpec(capacity={"memory": amount}) for amount in (1, 2))
+    same = Constraint(ConstraintKind.MATCH, "root")
+    builder.pod(builder.claim(large, small, constraints=[same]))
+    builder.pod(builder.claim(large, small, constraints=[same]))
+    builder.pod(builder.claim(replace(large, count=2)))
+    problem = builder.problem()
+    assert packed(problem, options)
+    found = solve(problem, options)
+    check(problem, found)
+    assert len(found.placements) == 1

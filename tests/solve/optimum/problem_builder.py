@@ -1,0 +1,217 @@
+"""Small problems in a few words, and their optimal answers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from dralloc.check import check
+from dralloc.objects.choices import Goal
+from dralloc.objects.errors import AllocationError
+from dralloc.objects.names import ClaimKey, DeviceID, PoolID, RequestName
+from dralloc.problem import (
+    Alternative,
+    Capacity,
+    Charge,
+    Claim,
+    Constraint,
+    Counter,
+    CounterID,
+    Demand,
+    Device,
+    Node,
+    PoolAccess,
+    PoolState,
+    Problem,
+    Request,
+    Scalar,
+    Usage,
+)
+from dralloc.problem.solution import Solution, Status
+from dralloc.solve.optimum import Options, solve
+from strategies import TableEligibility
+
+__all__ = ["AlternativeSpec", "ProblemBuilder", "answer", "devices_of", "placed"]
+
+
+@dataclass(frozen=True)
+class AlternativeSpec:
+    """One alternative: ``only`` these devices match, ``fails`` on those; amounts of capacities and counters."""
+
+    count: int | None = 1
+    only: Collection[int] | None = None
+    fails: Mapping[int, AllocationError] | None = None
+    refused: Collection[int] = ()
+    admin: bool = False
+    defect: str = ""
+    capacity: Mapping[str, int] | None = None
+    counters: Mapping[int, int] | None = None
+
+
+class ProblemBuilder:
+    """Collects devices and pods. Every device is in the pool of its node; without node, in one that all nodes see."""
+
+    def __init__(self, nodes: int = 1) -> None:
+        self.own: list[list[int]] = [[] for _ in range(nodes)]
+        self.common: list[int] = []
+        self.devices: list[Device] = []
+        self.counters: list[Counter] = []
+        self.demands: list[Demand] = []
+        self.specs: list[AlternativeSpec] = []
+        self.states: dict[int, PoolState] = {}
+        self.usage = Usage(frozenset(), {}, {})
+
+    def counter(
+        self,
+        total: int,
+        free: int | None = None,
+        group: int = 0,
+        counter_set: str = "set",
+    ) -> int:
+        identity = CounterID(
+            "driver", "pool", counter_set, f"counter-{len(self.counters)}"
+        )
+        self.counters.append(
+            Counter(identity, total, total if free is None else free, group)
+        )
+        return len(self.counters) - 1
+
+    def device(
+        self,
+        node: int | None = 0,
+        consumes: Mapping[int, int] | None = None,
+        capacity: Mapping[str, int] | None = None,
+        attributes: Mapping[str, Collection[int]] | None = None,
+        slot: int | None = None,
+    ) -> int:
+        """A dedicated device, or a shareable one if it has capacities."""
+        index = len(self.devices)
+        values: dict[str, frozenset[Scalar]] = {
+            name: frozenset(("int", number) for number in numbers)
+            for name, numbers in (attributes or {}).items()
+        }
+        self.devices.append(
+            Device(
+                id=DeviceID(
+                    "driver",
+                    "common" if node is None else f"pool-{node}",
+                    f"device-{index}",
+                ),
+                slot=index if slot is None else slot,
+                group=0,
+                shareable=capacity is not None,
+                capacity={
+                    name: Capacity(name, total)
+                    for name, total in (capacity or {}).items()
+                },
+                consumes=tuple((consumes or {}).items()),
+                attributes=values,
+                nodes=None,
+            )
+        )
+        (self.common if node is None else self.own[node]).append(index)
+        return index
+
+    def claim(
+        self,
+        *requests: AlternativeSpec | Collection[AlternativeSpec],
+        constraints: Collection[Constraint] = (),
+    ) -> Claim:
+        """A claim with requests r0, r1, ...; several for one request are its alternatives r0/a, r0/b, ..."""
+        built = []
+        for number, request in enumerate(requests):
+            specs = [request] if isinstance(request, AlternativeSpec) else list(request)
+            alternatives = []
+            for rank, spec in enumerate(specs):
+                name = RequestName(
+                    f"r{number}", "abcdef"[rank] if len(specs) > 1 else ""
+                )
+                alternatives.append(
+                    Alternative(
+                        len(self.specs), name, rank, spec.count, spec.admin, spec.defect
+                    )
+                )
+                self.specs.append(spec)
+            built.append(Request(f"r{number}", tuple(alternatives)))
+        key = ClaimKey("default", f"claim-{len(self.specs)}")
+        return Claim(key, str(key), tuple(built), tuple(constraints))
+
+    def pod(
+        self,
+        *claims: Claim,
+        weight: int = 1,
+        nodes: tuple[int, ...] | None = None,
+        gang: str = "",
+        quorum: int | None = None,
+    ) -> int:
+        key = ClaimKey("default", f"pod-{len(self.demands)}")
+        self.demands.append(Demand(key, claims, 0, weight, nodes, gang, quorum))
+        return len(self.demands) - 1
+
+    def problem(self) -> Problem:
+        return Problem(
+            tuple(self.demands),
+            tuple(self._node(number, own) for number, own in enumerate(self.own)),
+            tuple(self.devices),
+            tuple(self.counters),
+            self.usage,
+            self._eligibility(),
+        )
+
+    def _node(self, number: int, own: list[int]) -> Node:
+        state = self.states.get(number, PoolState.USABLE)
+        mine = PoolAccess(
+            PoolID("driver", f"pool-{number}"),
+            state,
+            tuple(own) if state is PoolState.USABLE else (),
+        )
+        common = PoolAccess(
+            PoolID("driver", "common"), PoolState.USABLE, tuple(self.common)
+        )
+        return Node(f"node-{number}", (mine, common))
+
+    def _eligibility(self) -> TableEligibility:
+        selected: dict[tuple[int, int], bool | AllocationError] = {}
+        charges: dict[tuple[int, int], Charge | None] = {}
+        for number, spec in enumerate(self.specs):
+            for device, view in enumerate(self.devices):
+                selected[number, device] = spec.only is None or device in spec.only
+                if spec.fails and device in spec.fails:
+                    selected[number, device] = spec.fails[device]
+                amounts = spec.capacity or {}
+                taken = tuple(
+                    (name, amounts.get(name, known.total))
+                    for name, known in view.capacity.items()
+                )
+                charges[number, device] = Charge(
+                    taken if view.shareable else (),
+                    tuple((spec.counters or {}).items()),
+                )
+        refused = {
+            (number, device)
+            for number, spec in enumerate(self.specs)
+            for device in spec.refused
+        }
+        return TableEligibility(selected, frozenset(refused), charges)
+
+
+def answer(builder: ProblemBuilder, goal: Goal = Goal.NONE) -> Solution:
+    """The optimal answer, checked."""
+    problem = builder.problem()
+    solution = solve(problem, Options(goal=goal))
+    check(problem, solution)
+    assert solution.status is Status.OPTIMAL
+    return replace(solution, timings={})
+
+
+def placed(solution: Solution) -> list[int]:
+    """The placed demands."""
+    return [placement.demand for placement in solution.placements]
+
+
+def devices_of(solution: Solution) -> list[list[int]]:
+    """The devices of each placement, of all of its claims in a row."""
+    return [
+        [grant.device for claim in placement.grants for grant in claim]
+        for placement in solution.placements
+    ]

@@ -1,0 +1,79 @@
+"""Bounds of relaxations hold: for every problem, whatever is in it, and for whatever prices."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from any_problem import weighted
+from dralloc.objects.choices import Goal, Options
+from dralloc.problem import Problem
+from dralloc.solve.optimum import solve
+from dralloc.solve.optimum.objective import DemandSubset, after_weight, placed_weight
+from dralloc.solve.optimum.relax import relaxed_bounds
+from dralloc.solve.optimum.relax.demand_kinds import demand_kinds_of
+from dralloc.solve.optimum.relax.offers import node_offers_of
+from dralloc.solve.optimum.relax.prices import Market
+from dralloc.solve.optimum.stopping import Stop
+from examples import examples
+from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
+
+THOROUGH = settings(
+    max_examples=examples(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+def best_costs(problem: Problem) -> tuple[int, ...]:
+    solution = solve(problem, Options(per_device=True))
+    assert all(tier.proven for tier in solution.tiers)
+    everything = DemandSubset(problem, range(len(problem.demands)))
+    tiers = (*placed_weight(problem), *after_weight(Goal.NONE))
+    return tuple(tier.cost(everything, solution.placements) for tier in tiers)
+
+
+def bounds(problem: Problem) -> list[tuple[int, ...]]:
+    tiers = (*placed_weight(problem), *after_weight(Goal.NONE))
+    return [bound.costs for bound in relaxed_bounds(problem, tiers, Stop())]
+
+
+@THOROUGH
+@given(weighted())
+def test_no_answer_costs_less(problem: Problem) -> None:
+    proven, best = bounds(problem), best_costs(problem)
+    assert proven == sorted(proven)
+    assert all(costs <= best for costs in proven)
+
+
+@THOROUGH
+@given(weighted(), st.randoms(use_true_random=False), st.sampled_from([1, 3, 50]))
+def test_whatever_the_prices(problem: Problem, random: Random, dearest: int) -> None:
+    wanted = demand_kinds_of(problem, Stop())
+    market = Market(problem, wanted, node_offers_of(problem, wanted, Stop()), Stop())
+    prices = market.affordable([random.randint(0, dearest) for _ in market.limits[:-1]])
+    total = sum(demand.weight for demand in problem.demands)
+    cost, *_ = best_costs(problem)
+    assert market.bound(prices, [kind.weight for kind in wanted.kinds]) >= total - cost
+
+
+def test_devices_are_counted() -> None:
+    builder = ProblemBuilder()
+    for _ in range(4):
+        builder.pod(builder.claim(AlternativeSpec()))
+    builder.device()
+    builder.device()
+    *_, best = bounds(builder.problem())
+    assert best == (2, 0)
+
+
+def test_nothing_to_place() -> None:
+    assert bounds(ProblemBuilder().problem()) == []
+
+
+def test_nowhere_to_place_anything() -> None:
+    builder = ProblemBuilder(nodes=0)
+    builder.pod(builder.claim(AlternativeSpec()))
+    assert bounds(builder.problem()) == [(1, 0)]

@@ -1,0 +1,75 @@
+"""What relaxations see: small problems whose bound is the optimum."""
+
+from __future__ import annotations
+
+from dralloc.objects.choices import Goal
+from dralloc.problem import Constraint, ConstraintKind
+from dralloc.solve.optimum.objective import after_weight, placed_weight
+from dralloc.solve.optimum.relax import relaxed_bounds
+from dralloc.solve.optimum.relax.levels import LexicographicLevel, levels_of
+from dralloc.solve.optimum.stopping import Stop
+from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
+
+
+def least_missed(builder: ProblemBuilder) -> int:
+    problem = builder.problem()
+    tiers = (*placed_weight(problem), *after_weight(Goal.NONE))
+    *_, bound = relaxed_bounds(problem, tiers, Stop())
+    return bound.costs[0]
+
+
+def test_partitions_share_counters() -> None:
+    builder = ProblemBuilder()
+    slices = builder.counter(total=4, free=3)
+    for _ in range(4):
+        builder.device(consumes={slices: 1})
+        builder.pod(builder.claim(AlternativeSpec()))
+    assert least_missed(builder) == 1
+
+
+def test_devices_with_a_common_value_are_counted_value_by_value() -> None:
+    builder = ProblemBuilder()
+    for root in (1, 1, 1, 2):
+        builder.device(attributes={"root": [root]})
+    same_root = [Constraint(ConstraintKind.MATCH, "root")]
+    for _ in range(2):
+        builder.pod(builder.claim(AlternativeSpec(2), constraints=same_root))
+    # A part of a pair is not enough, but a linear program would take it.
+    assert least_missed(builder) <= 1
+    builder.pod(builder.claim(AlternativeSpec(4), constraints=same_root))
+    assert least_missed(builder) >= 1
+
+
+def test_a_gang_without_room_is_left_out() -> None:
+    builder = ProblemBuilder(nodes=2)
+    for node in (0, 0, 1):
+        builder.device(node)
+    for _ in range(2):
+        builder.pod(builder.claim(AlternativeSpec(2)), gang="pair")
+    builder.pod(builder.claim(AlternativeSpec()))
+    assert least_missed(builder) == 2
+
+
+def test_alternatives_go_where_there_is_room() -> None:
+    builder = ProblemBuilder()
+    large, small = builder.device(), builder.device()
+    for _ in range(3):
+        builder.pod(
+            builder.claim(
+                [AlternativeSpec(only=[large]), AlternativeSpec(only=[small])]
+            )
+        )
+    assert least_missed(builder) == 1
+
+
+def test_each_level_is_worth_more_than_all_below() -> None:
+    levels = levels_of([1, 1, 1, 4, 4, 20])
+    assert levels == [
+        LexicographicLevel(20, 20, 1 * 20, 1),
+        LexicographicLevel(4, 4, 4, 2),
+        LexicographicLevel(1, 1, 1, 3),
+    ]
+
+
+def test_weights_that_could_be_outweighed_are_one_level() -> None:
+    assert levels_of([5, 4, 1, 1]) == [LexicographicLevel(1, 5, 1, 11)]

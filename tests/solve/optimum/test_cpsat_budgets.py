@@ -1,0 +1,81 @@
+"""Caps and fairness, against trying everything."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, Phase, given, settings
+
+import brute_force
+import strategies
+from budget_strategies import budgeted
+from dralloc.check import check, violations
+from dralloc.problem import Problem
+from dralloc.problem.solution import Solution
+from dralloc.problem.spending import spent
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.optimum import solve, within_caps
+from examples import examples
+
+EXAMPLES = examples(60)
+THOROUGH = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+PROBLEMS = strategies.problems(max_demands=3, max_devices=4).flatmap(budgeted)
+
+
+def worth(problem: Problem, solution: Solution) -> tuple[int, ...]:
+    """The tiers of a solution: weight, what the poorest share, ranks."""
+    weight = sum(problem.demands[one.demand].weight for one in solution.placements)
+    sharing = [budget for budget in problem.budgets if budget.fair]
+    uses = sorted(
+        budget.used
+        + spent(problem, solution.placements, budget.resource).get(budget.namespace, 0)
+        for budget in sharing
+    )
+    ranks = {
+        (one.demand, number, grant.request): problem.demands[one.demand]
+        .claims[number]
+        .requests[grant.request]
+        .alternatives[grant.alternative]
+        .rank
+        for one in solution.placements
+        for number, grants in enumerate(one.grants)
+        for grant in grants
+    }
+    return (
+        weight,
+        *(sum(uses[:number]) for number in range(1, len(uses) + 1)),
+        -sum(ranks.values()),
+    )
+
+
+@THOROUGH
+@given(PROBLEMS)
+def test_against_trying_everything(problem: Problem) -> None:
+    found = solve(problem)
+    check(problem, found)
+    allowed = (
+        one
+        for one in brute_force.every_solution(problem)
+        if not violations(problem, one)
+    )
+    best = max(worth(problem, one) for one in allowed)
+    assert worth(problem, found) == best
+    assert [tier.value * (1 if tier.sense > 0 else -1) for tier in found.tiers] == list(
+        best
+    )
+    assert all(tier.proven for tier in found.tiers)
+
+
+@THOROUGH
+@given(PROBLEMS)
+def test_what_first_fit_exceeds_is_left_out(problem: Problem) -> None:
+    greedy = first_fit(problem)
+    kept = within_caps(problem, greedy.placements)
+    broken = violations(problem, Solution(tuple(kept)))
+    assert not any(line.startswith("namespace") for line in broken)
+    if len(kept) < len(greedy.placements):
+        assert any(line.startswith("namespace") for line in violations(problem, greedy))
+    assert set(kept) <= set(greedy.placements)

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from dralloc.objects.errors import FatalError, ModelError
+from dralloc.problem import Usage
+from dralloc.problem.solution import Placement, Solution
+from dralloc.solve.optimum import Options, solve
+from solve.optimum.problem_builder import (
+    AlternativeSpec,
+    ProblemBuilder,
+    answer,
+    devices_of,
+)
+
+
+def failing() -> ProblemBuilder:
+    builder = ProblemBuilder()
+    for _ in range(4):
+        builder.device()
+    late, early = FatalError("gpu-2: no such key"), FatalError("gpu-0: no such key")
+    builder.pod(builder.claim(AlternativeSpec(fails={0: early, 1: early, 2: late})))
+    builder.pod(builder.claim(AlternativeSpec(fails={2: late})))
+    return builder
+
+
+def test_a_failing_selector_leaves_the_device_out_with_one_warning_per_message() -> (
+    None
+):
+    solution = answer(failing())
+    assert solution.warnings == ("gpu-0: no such key", "gpu-2: no such key")
+    assert devices_of(solution)[0] == [3]
+
+
+def test_a_failing_selector_can_be_an_error() -> None:
+    with pytest.raises(FatalError, match="gpu-0"):
+        solve(failing().problem(), Options(strict_cel=True))
+
+
+def test_a_device_in_use_is_not_asked() -> None:
+    builder = failing()
+    builder.usage = Usage(frozenset({0, 1, 2}), {}, {})
+    assert answer(builder).warnings == ()
+
+
+def test_all_leaves_a_failing_device_out() -> None:
+    builder = ProblemBuilder()
+    builder.device()
+    builder.device()
+    builder.pod(
+        builder.claim(AlternativeSpec(None, fails={0: FatalError("no such key")}))
+    )
+    assert devices_of(answer(builder)) == [[1]]
+
+
+def test_a_hint_for_what_cannot_be_placed_is_an_error() -> None:
+    builder = ProblemBuilder()
+    builder.pod(builder.claim(AlternativeSpec()))
+    with pytest.raises(ModelError, match="hint: demand default/pod-0"):
+        solve(builder.problem(), hint=Solution((Placement(0, 0, ((),)),)))

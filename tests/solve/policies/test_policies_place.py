@@ -1,0 +1,301 @@
+"""Policies keep every rule, and their shortcuts do not change what they choose."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowd_strategies import crowds
+from dralloc.check import violations
+from dralloc.compile.compiler import compile_cluster
+from dralloc.objects.errors import DrallocError
+from dralloc.problem import Problem
+from dralloc.problem.solution import Placement, Solution
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.policies import POLICIES, place
+from dralloc.solve.policies.run import ScoredRun
+from dralloc.solve.policies.scores import Scoring, least_fragmentation, least_left
+from examples import examples
+from strategies import problems, repeated
+from wire import (
+    Json,
+    claim,
+    cluster,
+    consumes,
+    counters,
+    device,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
+
+EXAMPLES = examples(60)
+"""How many problems are drawn for each property."""
+
+names = st.sampled_from(list(POLICIES))
+
+
+class Forgetful(ScoredRun):
+    """Starts afresh with every demand: no score, state or offer is kept."""
+
+    def place(self, number: int) -> None:
+        self._begin()
+        super().place(number)
+
+    def adopt(self, placement: Placement) -> None:
+        """Take what the placement of another run took."""
+        claims = self._problem.demands[placement.demand].claims
+        for number, (owner, grants) in enumerate(
+            zip(claims, placement.grants, strict=True)
+        ):
+            for position, choice, index in grants:
+                alternative = owner.requests[position].alternatives[choice]
+                charge = self._problem.eligibility.charge(alternative.index, index)
+                assert charge is not None
+                self._ledger.take(index, alternative, number, charge)
+        self._ledger.settle()
+
+
+@settings(max_examples=EXAMPLES)
+@given(problems().flatmap(repeated), names)
+def test_answers_keep_the_rules(problem: Problem, policy: str) -> None:
+    assert violations(problem, place(problem, policy)) == []
+
+
+@settings(max_examples=EXAMPLES)
+@given(problems().flatmap(repeated))
+def test_first_fit_is_first_fit(problem: Problem) -> None:
+    assert place(problem, "first-fit").placements == first_fit(problem).placements
+
+
+@settings(max_examples=EXAMPLES)
+@given(
+    crowds() | problems().flatmap(repeated),
+    st.sampled_from([least_left, least_fragmentation]),
+)
+def test_what_is_remembered_does_not_change_the_choice(
+    problem: Problem, scoring: Scoring
+) -> None:
+    runs = ScoredRun(problem, scoring), Forgetful(problem, scoring)
+    for run in runs:
+        for number in range(len(problem.demands)):
+            run.place(number)
+    assert runs[0].placements == runs[1].placements
+    assert {number: str(error) for number, error in runs[0].errors.items()} == {
+        number: str(error) for number, error in runs[1].errors.items()
+    }
+
+
+@settings(max_examples=EXAMPLES)
+@given(crowds(), names)
+def test_nobody_is_left_out_who_fits(problem: Problem, policy: str) -> None:
+    """A crowd has no gangs and nobody who wants all devices: what does not fit at its turn never will."""
+    answer = place(problem, policy)
+    placed = {placement.demand for placement in answer.placements}
+    later = Forgetful(problem, least_left)
+    for placement in answer.placements:
+        later.adopt(placement)
+    for number in set(range(len(problem.demands))) - placed:
+        later.place(number)
+    assert later.placements == []
+
+
+def small(*objects: Json | list[Json]) -> Problem:
+    return compile_cluster(cluster(device_class(), *objects)).problem
+
+
+def devices_of(problem: Problem, answer: Solution) -> dict[str, str]:
+    """The device of each placed demand with one claim for one device, with its node."""
+    return {
+        problem.demands[placement.demand].key.name: (
+            f"{problem.nodes[placement.node].name}/{problem.devices[placement.grants[0][0].device].id.device}"
+        )
+        for placement in answer.placements
+    }
+
+
+def nodes_with_gpus(*numbers: int) -> list[Json]:
+    found: list[Json] = []
+    for index, number in enumerate(numbers):
+        name = f"node-{index}"
+        found += [
+            node(name),
+            resource_slice(gpus(number), name=name, pool=name, nodeName=name),
+        ]
+    return found
+
+
+def test_best_fit_takes_the_node_with_the_least_left() -> None:
+    problem = small(
+        nodes_with_gpus(3, 1, 2), [claim(f"c{n}", request()) for n in range(3)]
+    )
+    assert devices_of(problem, place(problem, "best-fit")) == {
+        "c0": "node-1/gpu-0",
+        "c1": "node-2/gpu-0",
+        "c2": "node-2/gpu-1",
+    }
+
+
+def shared(*sizes: str) -> list[Json]:
+    """Devices that can be shared, of these sizes, on one node."""
+    devices = [
+        device(
+            f"gpu-{n}",
+            {"index": n},
+            capacity={"memory": {"value": size}},
+            allowMultipleAllocations=True,
+        )
+        for n, size in enumerate(sizes)
+    ]
+    return [node(), resource_slice(devices)]
+
+
+def share(name: str, size: str) -> Json:
+    return claim(name, request(capacity={"requests": {"memory": size}}))
+
+
+def test_best_fit_takes_the_device_with_the_least_left() -> None:
+    problem = small(
+        shared("8Gi", "8Gi"),
+        share("large", "6Gi"),
+        share("small", "3Gi"),
+        share("tiny", "2Gi"),
+    )
+    assert devices_of(problem, place(problem, "best-fit"))["tiny"] == "node-0/gpu-0"
+    assert devices_of(problem, place(problem, "first-fit"))["tiny"] == "node-0/gpu-0"
+    reverse = small(
+        shared("8Gi", "8Gi"),
+        share("small", "3Gi"),
+        share("large", "6Gi"),
+        share("tiny", "2Gi"),
+    )
+    assert devices_of(reverse, place(reverse, "best-fit"))["tiny"] == "node-0/gpu-1"
+    assert devices_of(reverse, place(reverse, "first-fit"))["tiny"] == "node-0/gpu-0"
+
+
+def test_larger_demands_come_first_inside_a_priority() -> None:
+    claims = [
+        claim("one", request(count=1)),
+        claim("two", request(count=2)),
+        claim("urgent", request(count=1)),
+    ]
+    problem = small(
+        nodes_with_gpus(3),
+        claims,
+        pod("a", "one"),
+        pod("b", "two"),
+        pod("c", "urgent", priority=7),
+    )
+    assert devices_of(problem, place(problem, "first-fit")) == {
+        "a": "node-0/gpu-1",
+        "c": "node-0/gpu-0",
+    }
+    assert devices_of(problem, place(problem, "priority-ordered")) == {
+        "b": "node-0/gpu-1",
+        "c": "node-0/gpu-0",
+    }
+
+
+def test_density_prefers_weight_over_size() -> None:
+    claims = [
+        claim("two", request(count=2)),
+        claim("one", request()),
+        claim("other", request()),
+    ]
+    problem = small(
+        nodes_with_gpus(2),
+        claims,
+        pod("a", "two", priority=7),
+        pod("b", "one"),
+        pod("c", "other"),
+    )
+    assert devices_of(problem, place(problem, "density")).keys() == {"a"}
+    even = small(
+        nodes_with_gpus(2), claims, pod("a", "two"), pod("b", "one"), pod("c", "other")
+    )
+    assert devices_of(even, place(even, "density")).keys() == {"b", "c"}
+
+
+def test_fgd_keeps_whole_devices_for_those_who_need_them() -> None:
+    """Two devices of 8Gi on two nodes each; half of the demands want whole devices."""
+    devices = [
+        device(
+            f"gpu-{n}",
+            {"index": n},
+            capacity={"memory": {"value": "8Gi"}},
+            allowMultipleAllocations=True,
+        )
+        for n in range(2)
+    ]
+    nodes = [
+        part
+        for name in ("node-0", "node-1")
+        for part in (
+            node(name),
+            resource_slice(devices, name=name, pool=name, nodeName=name),
+        )
+    ]
+    asked = [
+        share("a", "4Gi"),
+        claim("b", request(count=2)),
+        share("c", "4Gi"),
+        claim("d", request(count=1)),
+    ]
+    problem = small(nodes, asked)
+    answer = place(problem, "fgd")
+    assert len(answer.placements) == 4
+    found = devices_of(problem, answer)
+    assert found["a"] == found["c"]
+
+
+def test_a_failing_selector_rules_out_the_device_only() -> None:
+    failing = "device.attributes['gpu.example.com'].speed > 1"
+    devices = [device("broken", {"index": 0}), device("fine", {"speed": 2})]
+    problem = small(
+        node(), resource_slice(devices), claim("c", request("gpu", failing))
+    )
+    assert devices_of(problem, place(problem, "first-fit")) == {}
+    assert devices_of(problem, place(problem, "best-fit")) == {"c": "node-0/fine"}
+
+
+def test_an_unknown_policy_is_named() -> None:
+    problem = small(nodes_with_gpus(1))
+    with pytest.raises(
+        DrallocError,
+        match=r"no policy 'worst-fit'; known policies: first-fit, priority-ordered",
+    ):
+        place(problem, "worst-fit")
+
+
+@pytest.mark.parametrize("policy", ["best-fit", "fgd"])
+def test_nodes_that_differ_in_compatibility_groups_only_are_told_apart(
+    policy: str,
+) -> None:
+    """On the first node the two partitions exclude each other, on the second they do not (KEP-5963)."""
+    nodes: list[Json] = []
+    for name, groups in (("apart", ("x", "y")), ("together", ("x", "x"))):
+        [use] = consumes("gpu", memory="10")
+        partitions = [
+            device(
+                f"part-{number}",
+                consumesCounters=[{**use, "compatibilityGroups": [group]}],
+            )
+            for number, group in enumerate(groups)
+        ]
+        published: Json = {"pool": name, "nodeName": name, "count": 2}
+        nodes += [
+            node(name),
+            resource_slice(
+                name=f"{name}-counters",
+                sharedCounters=[counters("gpu", memory="40")],
+                **published,
+            ),
+            resource_slice(partitions, name=name, **published),
+        ]
+    problem = small(nodes, claim("both", request(count=2)))
+    [placement] = place(problem, policy).placements
+    assert problem.nodes[placement.node].name == "together"

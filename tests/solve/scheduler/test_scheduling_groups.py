@@ -1,0 +1,236 @@
+"""Pods of a PodGroup as kube-scheduler takes them: together, enough of them or none, and in one domain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dralloc
+import wire
+from dralloc.compile.compiler import compile_cluster
+from dralloc.solve.scheduler import Attempt, Scheduler, profiles_of
+from examples import examples
+from scheduling_strategies import CrowdedCluster, crowded_clusters
+from scheduling_wire import node, pod
+from wire import Json
+
+WAITING = (
+    "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, "
+    "one or more plugins asked to wait and no plugin rejected pod"
+)
+ZONES = {"n0": "a", "n1": "a", "n2": "b", "n3": "b"}
+
+
+def cluster(
+    *objects: Json | Sequence[Json], sizes: Sequence[int] = (2, 2, 2, 2)
+) -> dralloc.Cluster:
+    """Four nodes in two zones, with some GPUs each."""
+    nodes = [node(name, labels={"zone": zone}) for name, zone in ZONES.items()]
+    slices = [
+        wire.resource_slice(wire.gpus(size), name=name, pool=name, nodeName=name)
+        for name, size in zip(ZONES, sizes, strict=True)
+        if size
+    ]
+    return wire.cluster(nodes, wire.device_class(), slices, *objects)
+
+
+def group(name: str = "g", least: int | None = None, key: str = "") -> Json:
+    """A PodGroup: a gang if there is a least number of pods."""
+    spec: Json = {
+        "schedulingPolicy": {"basic": {}}
+        if least is None
+        else {"gang": {"minCount": least}}
+    }
+    if key:
+        spec["schedulingConstraints"] = {"topology": [{"key": key}]}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    }
+
+
+def members(count: int, name: str = "g", **spec: Any) -> list[Json]:
+    """Pods of a group that ask for a GPU each."""
+    found: list[Json] = []
+    for number in range(count):
+        claim = f"{name}-{number}"
+        entries = [{"name": "gpu", "resourceClaimName": claim}]
+        found.append(wire.claim(claim, wire.request()))
+        found.append(
+            pod(
+                claim,
+                resourceClaims=entries,
+                schedulingGroup={"podGroupName": name},
+                **spec,
+            )
+        )
+    return found
+
+
+def scheduled(
+    objects: dralloc.Cluster, **choices: Any
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The nodes of placed pods, and the scheduler's words for the others."""
+    plan = dralloc.allocate(objects, "scheduler", **choices)
+    placed = {
+        plan.demands[one.demand].key.name: plan.node_of(one)
+        for one in plan.solution.placements
+    }
+    return placed, {one.key.name: str(one.reason) for one in plan.unplaced}
+
+
+def test_a_gang_without_enough_nodes_leaves_nothing_behind() -> None:
+    early, late = members(9, priority=1), members(8, "later")
+    placed, unplaced = scheduled(
+        cluster(group(least=9), early, group("later", 8), late)
+    )
+    assert set(placed) == {f"later-{number}" for number in range(8)}
+    assert sorted(unplaced.values())[1:] == [WAITING] * 8
+
+
+def test_the_feature_switches_gangs() -> None:
+    objects = cluster(group(least=9), members(9))
+    assert len(scheduled(objects)[0]) == 0
+    assert (
+        len(scheduled(objects, features=dralloc.Features.of_kubernetes("1.36"))[0]) == 8
+    )
+
+
+def test_more_than_enough_are_welcome() -> None:
+    placed, unplaced = scheduled(cluster(group(least=7), members(9)))
+    assert len(placed) == 8
+    assert [reason.partition(".")[0] for reason in unplaced.values()] == [
+        "0/4 nodes are available: 4 cannot allocate all claims"
+    ]
+
+
+def test_those_that_run_count() -> None:
+    there = pod("there", on="n0", schedulingGroup={"podGroupName": "g"})
+    assert len(scheduled(cluster(group(least=9), members(9), there))[0]) == 8
+
+
+def test_a_group_is_in_one_domain_where_most_of_it_fits() -> None:
+    objects = cluster(group(least=2, key="zone"), members(4), sizes=(2, 0, 2, 1))
+    assert {len(scheduled(objects, seed=seed)[0]) for seed in range(5)} == {3}
+    assert {
+        ZONES[home]
+        for seed in range(5)
+        for home in scheduled(objects, seed=seed)[0].values()
+    } == {"b"}
+
+
+def test_of_equal_domains_the_fuller_one_is_taken() -> None:
+    busy = pod("busy", on="n2", requests={"cpu": "4"})
+    objects = cluster(group(least=2, key="zone"), members(2), busy)
+    assert {
+        ZONES[home]
+        for seed in range(5)
+        for home in scheduled(objects, seed=seed)[0].values()
+    } == {"b"}
+
+
+def test_a_group_stays_in_the_domain_of_those_that_run() -> None:
+    there = pod("there", on="n3", schedulingGroup={"podGroupName": "g"})
+    placed, _ = scheduled(cluster(group(least=1, key="zone"), members(3), there))
+    assert {ZONES[home] for home in placed.values()} == {"b"}
+
+
+def test_without_a_domain_the_scheduler_says_so() -> None:
+    assert set(
+        scheduled(cluster(group(least=1, key="rack"), members(2)))[1].values()
+    ) == {"no feasible placements found"}
+
+
+def test_members_in_two_domains_keep_the_others_out() -> None:
+    there = [
+        pod(name, on=name, schedulingGroup={"podGroupName": "g"})
+        for name in ("n0", "n2")
+    ]
+    _, unplaced = scheduled(cluster(group(least=1, key="zone"), members(1), there))
+    assert unplaced["g-0"].endswith("more than 1 domain found for pod group: a, b")
+
+
+@pytest.mark.parametrize(
+    ("objects", "reason"),
+    [
+        ([], 'waiting for pods\'s pod group "g" to appear in scheduling queue'),
+        (
+            [group(least=3)],
+            "waiting for minCount pods from a gang to appear in scheduling queue",
+        ),
+    ],
+)
+def test_a_group_that_is_not_complete_does_not_come_into_the_queue(
+    objects: list[Json], reason: str
+) -> None:
+    assert set(scheduled(cluster(objects, members(2)))[1].values()) == {reason}
+
+
+def test_pods_of_a_group_come_together_and_by_priority() -> None:
+    urgent = members(1, "other", priority=7)
+    late = members(2, "g", priority=1)
+    late[1]["spec"]["priority"] = 9
+    placed, _ = scheduled(
+        cluster(group(), group("other"), late, urgent, sizes=(1, 0, 0, 1))
+    )
+    assert set(placed) == {"g-0", "g-1"}
+
+
+def test_an_error_for_one_pod_is_one_for_all_of_its_group() -> None:
+    broken = members(2)
+    broken[2]["spec"]["devices"]["requests"] = [
+        wire.request("gpu", "device.attributes['x.com'].missing")
+    ]
+    _, unplaced = scheduled(cluster(group(), broken))
+    first, second = (unplaced[f"g-{number}"] for number in range(2))
+    assert second.startswith('running "DynamicResources" filter plugin')
+    assert first == f"failed to schedule other pod from a pod group: {second}"
+
+
+def state(scheduler: Scheduler, found: Attempt) -> Json:
+    return {
+        "scores": {plugin: scores.tolist() for plugin, scores in found.scores.items()},
+        "rejected": {one.name: rejection for one, rejection in found.rejected.items()},
+        "message": found.message,
+        "placed": scheduler.solution.placements,
+    }
+
+
+@settings(max_examples=examples(20))
+@given(crowded_clusters(), st.data())
+def test_who_is_taken_back_was_never_there(
+    crowded: CrowdedCluster, data: st.DataObject
+) -> None:
+    compiled = compile_cluster(wire.cluster(*crowded.objects))
+    profiles = profiles_of(crowded.configuration, "test")
+    trying, straight = (
+        Scheduler(compiled, profiles, crowded.heard_of) for _ in range(2)
+    )
+    waiting = [one.key for one in compiled.cluster.pods if not one.spec.node_name]
+    everywhere = [one.name for one in straight.snapshot.nodes]
+    for number, key in enumerate(waiting):
+        back = []
+        later = waiting[number:]
+        for other in data.draw(
+            st.lists(st.sampled_from(later), max_size=3, unique=True)
+        ):
+            attempt = trying.attempt(other, everywhere)
+            if attempt.feasible:
+                trying.bind(other, attempt.chosen)
+                back.append((other, attempt.chosen))
+        for other, home in reversed(back):
+            trying.unbind(other, home)
+        found, expected = (
+            trying.attempt(key, everywhere),
+            straight.attempt(key, everywhere),
+        )
+        assert state(trying, found) == state(straight, expected)
+        if expected.feasible:
+            for one, attempt in ((trying, found), (straight, expected)):
+                one.bind(key, attempt.chosen)

@@ -1,0 +1,169 @@
+"""While a pool is updated, nodes see devices in two versions: all searches and the checker agree with the referee."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import brute_force
+from dralloc.check import check, violations
+from dralloc.objects.names import ClaimKey, CounterID, DeviceID, PoolID, RequestName
+from dralloc.problem import (
+    Alternative,
+    Capacity,
+    Charge,
+    Claim,
+    Counter,
+    Demand,
+    Device,
+    Node,
+    PoolAccess,
+    PoolState,
+    Problem,
+    Request,
+    Usage,
+)
+from dralloc.problem.solution import Status
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.optimum import solve
+from examples import examples
+from inventory_strategies import rarely
+from strategies import TableEligibility
+
+REFEREE = settings(max_examples=examples(50), deadline=None)
+POOL = PoolID("gpu", "pool")
+
+
+@st.composite
+def updates(draw: st.DrawFn) -> Problem:
+    """Draw two nodes: one sees a pool with counters, the other its next generation, which has none."""
+    size = draw(st.integers(1, 3))
+    shareable = [not draw(rarely()) for _ in range(size)]
+    groups = draw(st.sampled_from((None, None, frozenset("a"), frozenset("ab"))))
+    old = [
+        _device(
+            slot,
+            group=0,
+            shareable=shareable[slot],
+            consumes=tuple((number, draw(st.integers(0, 2))) for number in range(2)),
+            compatibility=((0, groups if draw(st.booleans()) else frozenset("b")),)
+            if groups
+            else (),
+        )
+        for slot in range(size)
+    ]
+    new = [
+        _device(slot, group=1, shareable=shareable[slot] ^ draw(rarely()))
+        for slot in range(size)
+    ]
+    numbers = count()
+    demands = tuple(
+        _demand(draw, next(numbers)) for _ in range(draw(st.integers(1, 4)))
+    )
+    by_request = draw(st.integers(0, 3)) == 3
+    charges = {
+        (demand.claims[0].requests[0].alternatives[0].index, index): _charge(
+            device, by_request=index < size and by_request
+        )
+        for demand in demands
+        for index, device in enumerate((*old, *new))
+    }
+    return Problem(
+        demands=demands,
+        nodes=(_node(0, range(size)), _node(1, range(size, 2 * size))),
+        devices=(*old, *new),
+        counters=tuple(
+            Counter(
+                CounterID(*POOL, "set", f"counter-{number}"),
+                4,
+                draw(st.integers(-1, 3)),
+                0,
+            )
+            for number in range(2)
+        ),
+        usage=Usage(frozenset(), {0: 1} if draw(rarely()) and shareable[0] else {}, {}),
+        eligibility=TableEligibility(charges=charges),
+    )
+
+
+def _device(
+    slot: int,
+    group: int,
+    *,
+    shareable: bool,
+    consumes: tuple[tuple[int, int], ...] = (),
+    compatibility: tuple[tuple[int, frozenset[str]], ...] = (),
+) -> Device:
+    capacity = {"memory": Capacity("memory", 3 - group)} if shareable else {}
+    name = DeviceID(*POOL, f"gpu-{slot}")
+    return Device(
+        name,
+        slot,
+        group,
+        shareable,
+        capacity,
+        consumes,
+        {},
+        None,
+        compatibility=compatibility,
+    )
+
+
+def _charge(device: Device, *, by_request: bool) -> Charge:
+    capacity = (("memory", 1),) if device.shareable else ()
+    return Charge(capacity, ((0, 1),) if by_request and device.shareable else ())
+
+
+def _node(number: int, devices: range) -> Node:
+    return Node(f"node-{number}", (PoolAccess(POOL, PoolState.USABLE, tuple(devices)),))
+
+
+def _demand(draw: st.DrawFn, number: int) -> Demand:
+    devices = draw(st.sampled_from((1, 1, 2)))
+    claim = Claim(
+        ClaimKey("default", f"claim-{number}"),
+        "",
+        (
+            Request(
+                "gpu",
+                (
+                    Alternative(
+                        number, RequestName("gpu"), 0, devices, admin=draw(rarely())
+                    ),
+                ),
+            ),
+        ),
+    )
+    nodes = draw(st.sampled_from(((0,), (1,), None)))
+    return Demand(
+        ClaimKey("default", f"pod-{number}"),
+        (claim,),
+        weight=draw(st.integers(1, 2)),
+        nodes=nodes,
+    )
+
+
+@REFEREE
+@given(updates())
+def test_what_first_fit_does_is_right(problem: Problem) -> None:
+    found = first_fit(problem)
+    check(problem, found)
+    assert brute_force.feasible(problem, found)
+
+
+@REFEREE
+@given(updates())
+def test_the_optimum_is_what_the_referee_finds(problem: Problem) -> None:
+    found = solve(problem, hint=first_fit(problem))
+    check(problem, found)
+    assert found.status is Status.OPTIMAL
+    assert tuple(tier.value for tier in found.tiers) == brute_force.best(problem)
+
+
+@REFEREE
+@given(updates())
+def test_the_checker_accepts_what_the_referee_accepts(problem: Problem) -> None:
+    for solution in brute_force.solutions(problem):
+        assert violations(problem, solution) == []
