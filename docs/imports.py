@@ -32,11 +32,11 @@ def rooms() -> tuple[list[str], Uses]:
         "tool"
     ]["importlinter"]["contracts"]
     layers = next(
-        one["layers"]
-        for one in contracts
-        if one["type"] == "layers" and "containers" not in one
+        contract["layers"]
+        for contract in contracts
+        if contract.get("containers") == ["dralloc"]
     )
-    order = [room for layer in layers for room in layer.split(" | ")]
+    order = [f"dralloc.{room}" for layer in layers for room in layer.split(" | ")]
     graph = grimp.build_graph("dralloc", cache_dir=None)
     importing = {
         (module, room)

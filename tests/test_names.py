@@ -23,14 +23,20 @@ def _words(text: str) -> list[str]:
 
 NOT_A_WORD: Final = frozenset(
     _words(
-        "bay bays books crowd dive estate filling fillings funnel island islands lab lesser minded naive resident "
+        "bay bays books crowd dive estate filling fillings funnel island islands lesser minded naive resident "
         "residents scene shelf shelves situation stacking tenancy toll tolls twin twins witness"
     )
 )
 """What no identifier of dralloc has as one of its words: each of them has a standard term (see the glossary)."""
 
-_EXPLAINING: Final = ("explain", "context", "stranded", "whatif")
-_SOLVING: Final = ("problem", "match", "solvers")
+_EXPLAINING: Final = ("ask/explain", "ask/context", "ask/stranded", "ask/whatif")
+_SOLVING: Final = (
+    "problem",
+    "compile/match",
+    "solve/first_fit",
+    "solve/optimum",
+    "solve/policies",
+)
 
 NOT_A_NAME: Final = {
     **dict.fromkeys(
@@ -48,7 +54,7 @@ NOT_A_NAME: Final = {
         _SOLVING,
     ),
     **dict.fromkeys(_words("others raised rooms stage stays turn"), _EXPLAINING),
-    **dict.fromkeys(_words("wish wishes"), (*_EXPLAINING, "cli", "validate")),
+    **dict.fromkeys(_words("wish wishes"), (*_EXPLAINING, "cli", "lint/validate")),
 }
 """What no module, class and function of a module is called in which rooms: words with an ordinary meaning elsewhere."""
 
@@ -106,7 +112,7 @@ def clashes() -> Iterator[str]:
     """Classes with one name; the objects of the API bear the API's names."""
     files: dict[str, list[str]] = defaultdict(list)
     for name in names():
-        if name.sort == "class" and not name.is_in("api"):
+        if name.sort == "class" and not name.is_in("objects/api"):
             files[name.text].append(name.file)
     yield from (f"class:{text}" for text, places in files.items() if len(places) > 1)
 

@@ -298,10 +298,9 @@ class Editor:
         kept_tolerations = details.tolerations
         if variation.other is not None:
             kept_tolerations = variation.other.tolerations
-            name, selectors = (
-                variation.other.device_class.metadata.name,
-                list(variation.other.selectors),
-            )  # type: ignore[union-attr]
+            assert variation.other.device_class is not None
+            name = variation.other.device_class.metadata.name
+            selectors = list(variation.other.selectors)
             amounts = dict(variation.other.amounts)
         elif variation.without:
             criteria = Criteria(claim, self.classes[name], tuple(selectors), (), ())

@@ -13,7 +13,10 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
+from dralloc.objects.notebook import Cell, register
+
 if TYPE_CHECKING:
+    from dralloc.ask import whatif as whatif
     from dralloc.ask.allocate import allocate, compare
     from dralloc.ask.explain import Explanation, explain
     from dralloc.ask.stranded import Stranding, stranded
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     )
     from dralloc.lab.study import study
     from dralloc.lint.validate import Validation, Violation, validate
+    from dralloc.objects import errors as errors
     from dralloc.objects.across import Across
     from dralloc.objects.budget import Cap
     from dralloc.objects.choices import Choices, Goal, Mode, Options
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     from dralloc.objects.features import Features
     from dralloc.objects.limits import Limits
     from dralloc.objects.load import load
+    from dralloc.show import plot as plot
     from dralloc.show.comparison import Comparison
     from dralloc.show.plan import Plan
     from dralloc.solve.policies import OfferedNode, OrderedPolicy, Policy, WaitingPod
@@ -108,31 +113,33 @@ _NAMES: Final = {
         "preempt",
     ),
 }
-"""What each submodule offers here."""
+"""What each module offers here."""
+
+_MODULES: Final = {
+    "errors": "objects.errors",
+    "plot": "show.plot",
+    "whatif": "ask.whatif",
+}
+"""Modules that can be taken from here, too: ``from dralloc import plot``."""
 
 _HOMES: Final = {name: module for module, names in _NAMES.items() for name in names}
 
 
 class _Package(ModuleType):
-    """Imports what it offers when that is first used: the solver and the grammar of CEL take seconds.
-
-    Importing a submodule sets it as an attribute of its package. Where a function has the same name, as in
-    ``dralloc.load``, the function is meant.
-    """
+    """Imports what it offers when that is first used: the solver and the grammar of CEL take seconds."""
 
     def __getattr__(self, name: str) -> Any:
+        value: object
         if name == "__version__":
-            value: object = import_module("importlib.metadata").version(__name__)
+            value = import_module("importlib.metadata").version(__name__)
         elif name in _HOMES:
             value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        elif name in _MODULES:
+            value = import_module(f"{__name__}.{_MODULES[name]}")
         else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         setattr(self, name, value)
         return value
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in _HOMES and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let functions of scripts and notebooks, which name the package, be sent to other processes: by its name."""
@@ -142,4 +149,11 @@ class _Package(ModuleType):
         return sorted({*super().__dir__(), *__all__})
 
 
+def _notebook_cell() -> Cell:
+    from dralloc.show.page.cell import cell  # noqa: PLC0415 - only a notebook needs it
+
+    return cell
+
+
+register(_notebook_cell)
 sys.modules[__name__].__class__ = _Package

@@ -64,10 +64,14 @@ def test_a_command_is_explained_without_what_it_runs() -> None:
     assert modules.isdisjoint(HEAVY)
 
 
-def test_submodules_do_not_hide_what_is_offered() -> None:
-    for module in ("allocate", "explain", "load", "stranded", "study", "validate"):
-        assert isinstance(importlib.import_module(f"dralloc.{module}"), ModuleType)
-        assert callable(getattr(dralloc, module))
+def test_modules_that_users_import_are_offered_by_name() -> None:
+    from dralloc.ask import whatif
+    from dralloc.objects import errors
+    from dralloc.show import plot
+
+    assert all(isinstance(module, ModuleType) for module in (errors, plot, whatif))
+    assert errors.DrallocError is dralloc.DrallocError
+    assert whatif.headroom is dralloc.headroom
 
 
 def test_the_version_is_that_of_the_package() -> None:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Final
 
 from dralloc.objects.brief import shortened
+from dralloc.objects.notebook import cell_of
 from dralloc.objects.report import Part, as_text
 from dralloc.objects.schema import Document
 
@@ -37,9 +38,7 @@ class Answer(ABC):
         return f"<{type(self).__name__}: {shortened(self.headline, _REPR)}>"
 
     def _repr_html_(self) -> str:
-        from dralloc.show.page.cell import cell  # noqa: PLC0415 - it stands above, with the pictures of all answers
-
-        return cell(self)
+        return cell_of(self)
 
 
 class Documented(Answer):

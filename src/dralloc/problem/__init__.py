@@ -1,8 +1,8 @@
 """The hub: what is to be placed and what there is to place it on, as plain frozen data.
 
 A `Problem` is compiled from a cluster once and read by both solvers, by the checker and by the writer. It holds no
-YAML, no API objects and no CEL. Amounts are integers in nanos (see `dralloc.objects.quantity`), so nothing is ever rounded; a
-solver that needs small numbers divides by a common factor of its own.
+YAML, no API objects and no CEL. Amounts are integers in nanos (see `dralloc.objects.quantity`), so nothing is ever
+rounded; a solver that needs small numbers divides by a common factor of its own.
 
 Things are referred to by their index in the problem's tuples. Which device may serve which alternative is asked through
 `Eligibility`, because the answer is lazy: first fit must not evaluate a selector for a device that its search does not

@@ -1,3 +1,3 @@
-"""How a problem is answered: as upstream would (first fit), or as well as possible (CP-SAT)."""
+"""How a problem is answered: as upstream's allocator would (first fit), as kube-scheduler would, or optimally."""
 
 __all__: list[str] = []

@@ -21,7 +21,10 @@ __all__ = ["FORMATS"]
 _Check = Callable[[str], tuple[str, ...]]
 _BOUNDS: Final = "and must start and end with an alphanumeric character"
 _LABEL: Final = f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_BOUNDS}"
-_SUBDOMAIN: Final = f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_BOUNDS}"
+_SUBDOMAIN: Final = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
+    f"'-' or '.', {_BOUNDS}"
+)
 _LABEL_1035: Final = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character,"
     " and end with an alphanumeric character"

@@ -24,15 +24,17 @@ def in_range(
     default: str | None = None,
 ) -> CapacityRequestPolicy:
     valid = CapacityRequestPolicyRange(
-        q(minimum), maximum and q(maximum), step and q(step)
-    )  # type: ignore[arg-type]
-    return CapacityRequestPolicy(default=default and q(default), valid_range=valid)  # type: ignore[arg-type]
+        q(minimum), q(maximum) if maximum else None, q(step) if step else None
+    )
+    return CapacityRequestPolicy(
+        default=q(default) if default else None, valid_range=valid
+    )
 
 
 def one_of(*values: str, default: str | None = None) -> CapacityRequestPolicy:
     return CapacityRequestPolicy(
-        default=default and q(default), valid_values=tuple(map(q, values))
-    )  # type: ignore[arg-type]
+        default=q(default) if default else None, valid_values=tuple(map(q, values))
+    )
 
 
 CASES = [

@@ -49,9 +49,9 @@ def write(tmp_path: Path):  # type: ignore[no-untyped-def]
         (BROKEN, ["--level", "error"], Exit.FAILED),
     ],
 )
-def test_exit_codes(
+def test_exit_codes(  # type: ignore[no-untyped-def]
     write, objects: list[Json], arguments: list[str], code: Exit
-) -> None:  # type: ignore[no-untyped-def]
+) -> None:
     assert run(write(objects), *arguments).exit_code == code
 
 

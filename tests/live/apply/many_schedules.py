@@ -1,4 +1,4 @@
-"""Very many schedules, in parts that can be had again: ``python -m live.apply.many_schedules SCHEDULES [FIRST_SEED]``."""
+"""Very many schedules, in repeatable parts: ``python -m live.apply.many_schedules SCHEDULES [FIRST_SEED]``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""First fit, rule by rule. The recorded cases (tests/lint/conformance) are the reference; these say what the rules are."""
+"""First fit, rule by rule. The recorded cases (tests/lint/conformance) are the reference; these name the rules."""
 
 from __future__ import annotations
 

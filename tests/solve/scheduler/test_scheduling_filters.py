@@ -10,7 +10,10 @@ import wire
 from dralloc.solve.scheduler import Profile
 from scheduling_wire import AMPLE, attempt, feasible, node, pod
 
-NOT_HELPFUL = "no new claims to deallocate, preemption: 0/{n} nodes are available: {n} Preemption is not helpful for scheduling."
+NOT_HELPFUL = (
+    "no new claims to deallocate, preemption: 0/{n} nodes are available: "
+    "{n} Preemption is not helpful for scheduling."
+)
 
 
 def anti_affinity(**labels: str) -> dict[str, Any]:

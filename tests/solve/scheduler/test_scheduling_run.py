@@ -17,7 +17,7 @@ from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.errors import DrallocError, InputError
 from dralloc.objects.features import ALL_FEATURES
 from dralloc.objects.names import ClaimKey
-from dralloc.solve.scheduler import Profile, read_profiles, schedule
+from dralloc.solve.scheduler import Attempt, Profile, read_profiles, schedule
 from dralloc.solve.scheduler.profile import Strategy
 from scheduling_wire import AMPLE, attempt, node, pod
 from wire import Json
@@ -89,7 +89,10 @@ def test_the_scheduler_says_why_in_its_words() -> None:
         "scheduler",
     )
     (one,) = plan.unplaced
-    after = "still not schedulable, preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+    after = (
+        "still not schedulable, preemption: 0/2 nodes are available: "
+        "2 No preemption victims found for incoming pod."
+    )
     assert one.reason == f"0/2 nodes are available: 2 Too many pods. {after}"
     assert plan.to_dict()["unplaced"][0]["error"] == one.reason
 
@@ -317,7 +320,7 @@ def test_ties_are_decided_as_recorded(shared: Path) -> None:
         run = json.loads(gzip.decompress(file.read_bytes()))
         for one in run["attempts"]:
             names = list(one["totals"])
-            found = dralloc.solve.scheduler.Attempt(
+            found = Attempt(
                 ClaimKey("", ""),
                 feasible=names,
                 scores={"all": np.array(list(one["totals"].values()))},

@@ -1,10 +1,10 @@
 """The cheapest set of nodes that holds given numbers of some demands, with a bound that is proven.
 
 A node of a type holds some vector of numbers; the cheapest nodes are a cover of what is needed by such vectors (see
-`dralloc.ask.whatif.models.set_cover`). These are generated as columns: those that are worth the most at the prices that the
-relaxation over the known ones sets, until the prices prove the bound or no vector is worth more than its node costs.
-Where the cover still costs more than the bound, all vectors of which none can be raised are listed, as far as they are
-few.
+`dralloc.ask.whatif.models.set_cover`). These are generated as columns: those that are worth the most at the prices that
+the relaxation over the known ones sets, until the prices prove the bound or no vector is worth more than its node
+costs. Where the cover still costs more than the bound, all vectors of which none can be raised are listed, as far as
+they are few.
 """
 
 from __future__ import annotations

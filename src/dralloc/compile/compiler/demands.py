@@ -257,7 +257,10 @@ class Demands:
         for key, users in places.items():
             claim, number = self.cluster.claim(key), len(users)
             if number > MAX_CONSUMERS and claim is not None:
-                rule = f"{number} pods want it, but only {MAX_CONSUMERS} can use it at a time: the others are not placed"
+                rule = (
+                    f"{number} pods want it, but only {MAX_CONSUMERS} can use it at a time: "
+                    "the others are not placed"
+                )
                 self.findings.append(
                     self.cluster.remark(claim, "status.reservedFor", rule)
                 )

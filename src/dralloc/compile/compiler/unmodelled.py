@@ -23,7 +23,7 @@ Unmodelled = tuple[Finding, frozenset[Mode]]
 
 
 def find_unmodelled(cluster: Cluster, problem: Problem) -> Iterator[Unmodelled]:
-    """The fields that nobody knows, and those that say in the table that some mode ignores them (`dralloc.compile.modelled`).
+    """Find the fields that nobody knows, and those that some mode ignores by the table in `dralloc.compile.modelled`.
 
     Parameters
     ----------

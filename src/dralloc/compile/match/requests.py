@@ -201,7 +201,10 @@ class _ClaimCompiler:
     ) -> str:
         """Why upstream refuses the request before any device is looked at; empty if it does not."""
         if details.capacity is not None and not self.features.ConsumableCapacity:
-            return f"claim {self.claim}, {title}: has capacity requests, but the DRAConsumableCapacity feature is disabled"
+            return (
+                f"claim {self.claim}, {title}: has capacity requests, "
+                "but the DRAConsumableCapacity feature is disabled"
+            )
         request = f"claim {self.claim}, request {name}"
         for number, selector in enumerate(details.selectors):
             if selector.cel is None:

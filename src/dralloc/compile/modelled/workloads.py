@@ -20,7 +20,10 @@ __all__ = ["WORKLOADS"]
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _LABELS: Final = "{matchLabels,matchExpressions.{key,operator,values}}"
-_TERM: Final = f"{{labelSelector.{_LABELS},namespaces,namespaceSelector.{_LABELS},topologyKey,matchLabelKeys,mismatchLabelKeys}}"
+_TERM: Final = (
+    f"{{labelSelector.{_LABELS},namespaces,namespaceSelector.{_LABELS},"
+    "topologyKey,matchLabelKeys,mismatchLabelKeys}"
+)
 _CONTAINERS: Final = "Pod spec.{initContainers,containers}"
 _SCHEDULER_ONLY: Final = {Mode.FIRST_FIT: Fate.NO_MATTER, Mode.OPTIMAL: Fate.NO_MATTER}
 _NOT_SCHEDULER: Final = {Mode.SCHEDULER: Fate.IGNORED}

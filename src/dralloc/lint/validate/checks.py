@@ -157,7 +157,7 @@ def one_term(word: str) -> Check:
 
 
 def named(text: Any, path: str, judge: Judge) -> Iterator[Issue]:
-    """An issue if the text does not have the form that one of the functions of `dralloc.lint.validate.names` asks for."""
+    """Yield an issue if the text lacks the form that one of the functions of `dralloc.lint.validate.names` asks for."""
     text = str(text or "")
     if not text:
         yield Issue(path, "is required")

@@ -1,6 +1,6 @@
 """Brings an answer into a live cluster: journalled, fenced, conditional, read back and checked.
 
-- `dralloc.live.apply.units`: the plan of writes: claims with their allocations, and the pods that are released after them;
+- `dralloc.live.apply.units`: the plan of writes: claims with their allocations, and the pods released after them;
 - `dralloc.live.apply.journal`: what is about to be done, on disk before it is;
 - `dralloc.live.apply.fence`: what keeps others from allocating the same devices meanwhile;
 - `dralloc.live.apply.executor`: one write after the other, each on the state that was seen;

@@ -64,7 +64,7 @@ class Unanswered(SnapshotError):  # noqa: N818 - the change may have been made
 
 
 class Wire(Protocol):
-    """What carries requests to an API server and brings its answers. `dralloc.live.snapshot.transport` has the real one."""
+    """What carries requests to an API server and brings answers; `dralloc.live.snapshot.transport` has the real one."""
 
     host: str
 

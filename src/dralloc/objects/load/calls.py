@@ -54,7 +54,7 @@ def load(
     --------
     >>> import dralloc
     >>> from importlib.resources import files
-    >>> cluster = dralloc.load(str(files("dralloc") / "example.yaml"))
+    >>> cluster = dralloc.load(str(files("dralloc.objects") / "example.yaml"))
     >>> [node.name for node in cluster.nodes]
     ['node-0', 'node-1']
     """

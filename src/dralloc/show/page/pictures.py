@@ -47,7 +47,8 @@ def _picture(
 
 def map(plan: Plan, beside: Plan | None, name: str, title: str) -> Picture:  # noqa: A001 - what it is
     """Where everything is under one answer."""
-    caption = f"{title}: {plan.metrics.placed} of {asked(plan.compiled)} placed. Point at a box for its claim and device."
+    placed = f"{plan.metrics.placed} of {asked(plan.compiled)} placed"
+    caption = f"{title}: {placed}. Point at a box for its claim and device."
     return _picture(
         partial(device_map, plan, beside=beside, title=""), name, title, caption
     )

@@ -38,7 +38,10 @@ _CANNOT_FIT: Final = Rejection(("cannot fit resource",))
 _ELSEWHERE: Final = Rejection(("resourceclaim not available on the node",))
 _IN_USE: Final = Rejection(("resourceclaim in use",))
 _MAPPED: Final = "has a mapped device and cannot be shared across pods"
-_CAPPED: Final = "pod level request for {} is insufficient to cover the aggregated container and node-allocatable DRA requests"
+_CAPPED: Final = (
+    "pod level request for {} is insufficient to cover "
+    "the aggregated container and node-allocatable DRA requests"
+)
 
 
 def _filter(cycle: Cycle) -> Check | Rejection | None:
