@@ -131,3 +131,21 @@ def test_a_bundle_is_not_taken_for_what_nobody_can_have(options: Options) -> Non
     found = solve(problem, options)
     check(problem, found)
     assert len(found.placements) == 1
+
+
+@pytest.mark.parametrize("time_limit", [None, 600.0])
+def test_a_limit_that_is_not_reached_changes_no_proof_however_many_bins(
+    time_limit: float | None,
+) -> None:
+    """Nodes with one device too few for a second pod, which the relaxation fills with devices of several nodes."""
+    builder = ProblemBuilder(nodes=70)
+    for node in range(70):
+        for _ in range(3):
+            builder.device(node)
+    for _ in range(80):
+        builder.pod(builder.claim(AlternativeSpec(count=2)))
+    problem = builder.problem()
+    options = Options(thresholds=PACKED, time_limit=time_limit)
+    assert packed(problem, options)
+    found = solve(problem, options)
+    assert (len(found.placements), found.status) == (70, Status.OPTIMAL)

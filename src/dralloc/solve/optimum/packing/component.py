@@ -42,7 +42,10 @@ _MANY: Final = 512
 """With more bins, pricing columns for them takes longer than it is worth, unless nothing else helps."""
 
 _SMALL: Final = 64
-"""Up to so many bins the exact model may come to an end within a time limit."""
+"""Up to so many bins the exact model has all the rest of a time limit: it is likely to come to an end."""
+
+_WORTH_TRYING: Final = 250_000
+"""With more decisions the exact model takes gigabytes of memory: a limited time is better spent on packings."""
 
 
 class PackedComponent(BestOfClasses):
@@ -95,13 +98,11 @@ class PackedComponent(BestOfClasses):
             self._relax(level, options, stop)
             if watch:
                 watch(self.cost(level), self.bounds[level])
-            for _ in self._rounds(level, stop):
-                if self._learn_best() and watch:
-                    watch(self.cost(level), self.bounds[level])
-                if is_proven(self, level) or stop.reached():
-                    break
-            else:
-                self._prove(level, options, stop, watch)
+            self._search_on(level, stop, watch, patience=_ROUNDS)
+            # A limit that is not reached must change no proof, so the exact model is asked within a limit, too.
+            self._prove(level, options, self._share_of_proof(stop), watch)
+            if stop.seconds() < inf:
+                self._search_on(level, stop, watch, patience=inf)
         self._learn_best()
 
     def _relax(self, level: int, options: Options, stop: Stop) -> None:
@@ -114,10 +115,20 @@ class PackedComponent(BestOfClasses):
         if outcome.values is not None:
             self._targets = relaxation.targets(outcome.values)
 
-    def _rounds(self, level: int, stop: Stop) -> Iterator[bool]:
-        """Whether each step found a better answer; ends when that becomes too rare for what the exact model can do."""
+    def _search_on(
+        self, level: int, stop: Stop, watch: Watch | None, *, patience: float
+    ) -> None:
+        """Look for better answers until one is proven to be the best, or so many rounds in a row found none."""
+        for _ in self._rounds(level, stop, patience):
+            if self._learn_best() and watch:
+                watch(self.cost(level), self.bounds[level])
+            if is_proven(self, level) or stop.reached():
+                break
+
+    def _rounds(self, level: int, stop: Stop, patience: float) -> Iterator[bool]:
+        """Whether each step found a better answer."""
         in_vain, packings = 0, self.options.thresholds.round_packings
-        while in_vain < _ROUNDS or not (stop.seconds() == inf or self._bins <= _SMALL):
+        while in_vain < patience:
             better = False
             dives = self._bins <= _MANY or in_vain > 0
             for step in self._steps(level, stop, packings, dives=dives):
@@ -144,17 +155,36 @@ class PackedComponent(BestOfClasses):
         order = self._search.random.permutation(len(self.instance.bin_types)).tolist()
         yield from map(self._search.consider, heuristic.run(order, stop))
 
+    def _share_of_proof(self, stop: Stop) -> Stop:
+        """How long the exact model may take: with many bins half of the rest, as better packings may be found, too."""
+        return stop if self._bins <= _SMALL else stop.within(stop.seconds() / 2)
+
     def _prove(
         self, level: int, options: Options, stop: Stop, watch: Watch | None
     ) -> None:
-        """Let the exact model decide."""
-        model = ExactModel(self.instance)
+        """Let the exact model decide, unless that is known already or the model would be too large for the time."""
+        if (
+            is_proven(self, level)
+            or stop.reached()
+            or (stop.seconds() < inf and self._decisions() > _WORTH_TRYING)
+        ):
+            return
+        model = ExactModel(self.instance, stop)
         model.hint(self._search.best)
         cost = model.cost_after(self._costs[:level])
         outcome = minimise(model.cp, cost, options, stop, watch)
         self._raise_bound(level, outcome.bound)
         if outcome.values is not None:
             self._search.learn(model.read(outcome.values))
+            self._learn_best()
+
+    def _decisions(self) -> int:
+        """How many decisions the exact model would have: each option in each bin."""
+        types = self.instance.bin_types
+        return sum(
+            len(bin_type.instances) * len(list(self.instance.options_of(bin_type.area)))
+            for bin_type in types
+        )
 
     def _learn_best(self) -> bool:
         """Keep the best answer of the search if it is better than what was known."""

@@ -15,6 +15,7 @@ from dralloc.solve.optimum.packing.instance import BinType, PackingInstance
 from dralloc.solve.optimum.packing.tiered import TieredModel
 from dralloc.solve.optimum.packing.unit_types import Supplied
 from dralloc.solve.optimum.rows import sum_of
+from dralloc.solve.optimum.stopping import Stop
 
 __all__ = ["ExactModel"]
 
@@ -27,14 +28,26 @@ class _BinVariables(NamedTuple):
 
 
 class ExactModel(TieredModel):
-    """The model; see the module."""
+    """The model; see the module.
 
-    def __init__(self, instance: PackingInstance) -> None:
+    Parameters
+    ----------
+    stop
+        When to stop building it.
+
+    Raises
+    ------
+    Stopped
+        It is time to stop.
+    """
+
+    def __init__(self, instance: PackingInstance, stop: Stop | None = None) -> None:
         super().__init__(instance, instance.demand)
+        bin_types = (
+            bin_type for bin_type in instance.bin_types for _ in bin_type.instances
+        )
         self.bins = [
-            self._bin(bin_type)
-            for bin_type in instance.bin_types
-            for _ in bin_type.instances
+            self._bin(bin_type) for bin_type in (stop or Stop()).hundreds(bin_types)
         ]
         self.cover(each for bin_ in self.bins for each in bin_.placed.items())
 
