@@ -1,8 +1,8 @@
 """The referee for rules between pods, read straight from objects: what the API says, asked for one pod after the other.
 
-Nothing of the package is used: objects are plain data in wire form. Every pod that waits asks for some devices of its
-node, one as good as the other. From any state each pod may come to each node that all filters let it have; the states
-that are reached so are the answers, whoever came first.
+Nothing of the package is used: objects are plain data in wire form. Every claim is for one device, one as good as the
+other; who uses a claim that somebody else has comes to its node. From any state each pod may come to each node that all
+filters let it have; of the states that are reached so, whoever came first, the answers are those without half a gang.
 
 Sources: ``interpodaffinity/filtering.go`` and ``podtopologyspread/filtering.go`` of ``kubernetes/pkg/scheduler``, and
 the API's description of ``PodAffinityTerm`` and ``TopologySpreadConstraint``.
@@ -57,6 +57,8 @@ class Company:
         self.waiting = [
             key for key, pod in self.pods.items() if "nodeName" not in pod["spec"]
         ]
+        self.claims = {_key(claim): claim for claim in by_kind.get("ResourceClaim", ())}
+        self.groups = {_key(group): group for group in by_kind.get("PodGroup", ())}
         self.spaces = {
             one["metadata"]["name"]: one["metadata"]["labels"]
             for one in by_kind.get("Namespace", ())
@@ -66,6 +68,8 @@ class Company:
             self.devices[published["spec"]["nodeName"]] += len(
                 published["spec"]["devices"]
             )
+        for claim in self.claims.values():
+            self.devices.subtract(_homes(claim))
 
     @cached_property
     def answers(self) -> frozenset[Answer]:
@@ -79,7 +83,7 @@ class Company:
                 if later not in reached:
                     reached.add(later)
                     fresh.append(later)
-        return frozenset(reached)
+        return frozenset(filter(self._are_gangs_whole, reached))
 
     def worth(self, answer: Answer) -> list[int]:
         """How many pods of each priority an answer places, the highest first."""
@@ -95,16 +99,66 @@ class Company:
     def _priorities(self) -> list[int]:
         return sorted({_priority(self.pods[key]) for key in self.waiting}, reverse=True)
 
+    def _are_gangs_whole(self, state: Answer) -> bool:
+        """Whether of every gang enough pods are there, or none has come."""
+        coming = Counter(self._group_of(self.pods[key]) for key, _ in state)
+        running = Counter(self._group_of(pod) for pod, _ in self.running)
+        return all(
+            not coming[key]
+            or coming[key] + running[key]
+            >= group["spec"]["schedulingPolicy"]["gang"]["minCount"]
+            for key, group in self.groups.items()
+        )
+
+    @staticmethod
+    def _group_of(pod: Json) -> str:
+        name = pod["spec"].get("schedulingGroup", {}).get("podGroupName", "")
+        return f"{_space(pod)}/{name}"
+
     def _after(self, state: Answer) -> Iterator[Answer]:
         there = [*self.running, *((self.pods[key], node) for key, node in state)]
-        taken = Counter(node for _, node in state)
+        held = {
+            key: home for key, claim in self.claims.items() for home in _homes(claim)
+        }
+        given = {
+            claim: node
+            for key, node in state
+            for claim in self._claims_of(key)
+            if claim not in held
+        }
+        taken = Counter(given.values())
         come = {key for key, _ in state}
         for key in self.waiting:
-            for node in self.nodes if key not in come else ():
-                if taken[node] < self.devices[node] and self._lets(
-                    self.pods[key], node, there
-                ):
+            if key in come:
+                continue
+            had = {
+                claim: home
+                for claim, home in {**held, **given}.items()
+                if claim in self._claims_of(key)
+            }
+            needed = len(self._claims_of(key)) - len(had)
+            for node in self.nodes:
+                is_free = taken[node] + needed <= self.devices[node] and set(
+                    had.values()
+                ) <= {node}
+                if is_free and self._lets(self.pods[key], node, there):
                     yield state | {(key, node)}
+
+    def _claims_of(self, key: str) -> list[str]:
+        """The claims of a pod: those that it names, and its own, which are called after it."""
+        pod = self.pods[key]
+        entries = pod["spec"].get("resourceClaims", ())
+        named = [
+            f"{_space(pod)}/{entry['resourceClaimName']}"
+            for entry in entries
+            if "resourceClaimName" in entry
+        ]
+        own = [
+            f"{key}:{entry['name']}"
+            for entry in entries
+            if "resourceClaimTemplateName" in entry
+        ]
+        return named + own
 
     def _lets(self, pod: Json, node: str, there: Sequence[tuple[Json, str]]) -> bool:
         """Whether every filter lets a pod have a node, with these pods on nodes."""
@@ -244,13 +298,21 @@ class Company:
         return found
 
 
-def _key(pod: Json) -> str:
-    return f"{_space(pod)}/{pod['metadata']['name']}"
+def _key(document: Json) -> str:
+    return f"{_space(document)}/{document['metadata']['name']}"
 
 
-def _space(pod: Json) -> str:
-    name: str = pod["metadata"]["namespace"]
+def _space(document: Json) -> str:
+    name: str = document["metadata"]["namespace"]
     return name
+
+
+def _homes(claim: Json) -> list[str]:
+    """The node of each device that a claim holds."""
+    allocation = claim.get("status", {}).get("allocation", {})
+    return [
+        result["pool"] for result in allocation.get("devices", {}).get("results", ())
+    ]
 
 
 def _labels(pod: Json) -> Labels:

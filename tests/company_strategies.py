@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
@@ -15,18 +16,71 @@ from wire import Json
 __all__ = ["HOST", "TEMPLATE", "companies", "template"]
 
 HOST = "kubernetes.io/hostname"
-KEYS = (HOST, "zone", "rack")
-APPS = ("x", "x", "y")
+KEYS = (
+    (HOST,),
+    (HOST, "zone"),
+    (HOST, "zone"),
+    ("zone", "rack"),
+    (HOST, "zone", "rack"),
+)
+SORTS = ("podAffinity", "podAntiAffinity", "spread")
 SPACES = {"default": {"team": "a"}, "other": {"team": "b"}}
 TAINTED = [{"key": "t", "effect": "NoSchedule"}]
 TOLERANT = [{"operator": "Exists"}]
 TEMPLATE = "one"
+GROUP = "gang"
+LOOSE, HELD = "loose", "held"
+"""Claims that several pods name: one that waits, and one that a pod has already."""
+
+
+@dataclass(frozen=True)
+class _Theme:
+    """What pods of a cluster can say at all: with everything in every cluster, no two rules would ever meet.
+
+    Parameters
+    ----------
+    most
+        So many rules of each sort a pod may have.
+    keys
+        Topology keys that rules are about.
+    is_wide
+        Whether pods are in several namespaces, of several versions, and choose among several selectors.
+    """
+
+    most: Mapping[str, int]
+    keys: tuple[str, ...]
+    is_wide: bool
+    has_gangs: bool
+    has_shared_claims: bool
+
+
+@st.composite
+def _themes(draw: st.DrawFn) -> _Theme:
+    sorts = draw(
+        st.sampled_from(
+            [
+                *((sort,) for sort in SORTS),
+                SORTS[:2],
+                SORTS[1:],
+                (SORTS[0], SORTS[2]),
+                SORTS,
+            ]
+        )
+    )
+    return _Theme(
+        most={sort: draw(st.integers(1, 2)) if sort in sorts else 0 for sort in SORTS},
+        keys=draw(st.sampled_from(KEYS)),
+        is_wide=draw(st.booleans()),
+        has_gangs=draw(rarely()),
+        has_shared_claims=draw(rarely()),
+    )
 
 
 @st.composite
 def companies(draw: st.DrawFn, max_waiting: int = 4) -> list[Json]:
     """Draw two to four nodes with a few devices each, some of which lack labels, pods that run and pods that wait."""
-    names = [f"n{number}" for number in range(draw(st.integers(2, 4)))]
+    theme = draw(_themes())
+    names = [f"n{number}" for number in range(draw(st.sampled_from((2, 2, 3, 3, 4))))]
     objects: list[Json] = [wire.device_class(), *(draw(_nodes(name)) for name in names)]
     for name in names:
         devices = wire.gpus(draw(st.sampled_from((1, 1, 2, 3))))
@@ -39,17 +93,26 @@ def companies(draw: st.DrawFn, max_waiting: int = 4) -> list[Json]:
         if not draw(rarely())
     ]
     objects += [template(space) for space in SPACES]
-    # Few sorts of rules in one cluster, so that they meet.
-    most = {
-        sort: draw(st.sampled_from((0, 0, 1, 2)))
-        for sort in ("podAffinity", "podAntiAffinity", "spread")
-    }
-    kinds = draw(st.lists(_kinds(most), min_size=1, max_size=3))
-    for number in range(draw(st.integers(0, 3))):
+    # Few kinds, some of which are without rules, so that those who have rules meet others whom they mean.
+    kinds = [draw(_kinds(theme)) for _ in range(draw(st.sampled_from((2, 2, 3, 1))))]
+    if theme.has_gangs:
+        objects += [_gang(space, draw(st.integers(1, 3))) for space in SPACES]
+    shared = draw(_shared_claims(names)) if theme.has_shared_claims else []
+    claims = [claim["metadata"]["name"] for claim in shared]
+    # Where more pods run than wait, what those who run take of a node cannot hide behind what those who wait would.
+    number_running = draw(st.sampled_from((0, 1, 1, 2, 2, 3, 4)))
+    for number in range(number_running):
         objects.append(draw(_running(f"r{number}", kinds, names)))
-    for number in range(draw(st.integers(1, max_waiting))):
-        objects.append(draw(_waiting(f"p{number}", kinds)))
-    return objects
+    for number in range(min(max_waiting, draw(st.sampled_from((1, 1, 2, 2, 3, 4))))):
+        objects.append(draw(_waiting(f"p{number}", kinds, theme, claims)))
+    used = {
+        entry.get("resourceClaimName")
+        for one in objects
+        if one["kind"] == "Pod"
+        for entry in one["spec"].get("resourceClaims", ())
+    }
+    # What nobody uses would be placed by itself.
+    return [*objects, *(claim for claim in shared if claim["metadata"]["name"] in used)]
 
 
 @st.composite
@@ -84,20 +147,58 @@ def template(space: str) -> Json:
     }
 
 
+def _gang(space: str, least: int) -> Json:
+    """A PodGroup, so many pods of which are placed, or none."""
+    spec = {"schedulingPolicy": {"gang": {"minCount": least}}}
+    metadata = {"name": GROUP, "namespace": space}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "PodGroup",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
 @st.composite
-def _kinds(draw: st.DrawFn, most: Mapping[str, int]) -> Json:
-    """What pods have in common: labels, namespace and rules, so many of each sort at most."""
-    labels = {"app": draw(st.sampled_from(APPS))}
+def _shared_claims(draw: st.DrawFn, nodes: Sequence[str]) -> list[Json]:
+    """Claims of the default namespace for one device each that several pods may use; one may hold a device already."""
+    held = []
     if draw(st.booleans()):
+        home = draw(st.sampled_from(nodes))
+        allocated = wire.allocated(HELD, {"device": "gpu-0", "pool": home})
+        fields = [{"key": "metadata.name", "operator": "In", "values": [home]}]
+        allocated["status"]["allocation"]["nodeSelector"] = {
+            "nodeSelectorTerms": [{"matchFields": fields}]
+        }
+        held.append(allocated)
+    return [wire.claim(LOOSE, wire.request()), *held]
+
+
+@st.composite
+def _kinds(draw: st.DrawFn, theme: _Theme) -> Json:
+    """What pods have in common: labels, namespace and rules, so many of each sort at most."""
+    labels = {"app": draw(st.sampled_from("xxxy"))}
+    if theme.is_wide and draw(st.booleans()):
         labels["version"] = draw(st.sampled_from("12"))
+    most = {
+        sort: number if draw(st.integers(0, 2)) else 0
+        for sort, number in theme.most.items()
+    }
     affinity = {
         sort: {"requiredDuringSchedulingIgnoredDuringExecution": terms}
         for sort in ("podAffinity", "podAntiAffinity")
-        if (terms := draw(st.lists(_terms(), max_size=most[sort])))
+        if (
+            terms := [
+                draw(_terms(theme))
+                for _ in range(draw(st.integers(min(1, most[sort]), most[sort])))
+            ]
+        )
     }
     # A pod may have one constraint for a topology.
+    least = min(1, most["spread"])
     constraints = st.lists(
-        _constraints(),
+        _constraints(theme),
+        min_size=least,
         max_size=most["spread"],
         unique_by=lambda one: one["topologyKey"],
     )
@@ -106,19 +207,22 @@ def _kinds(draw: st.DrawFn, most: Mapping[str, int]) -> Json:
         spec["nodeSelector"] = {"zone": draw(st.sampled_from("ab"))}
     if draw(rarely()):
         spec["tolerations"] = TOLERANT
-    return {
-        "labels": labels,
-        "space": draw(st.sampled_from(("default", "default", "default", "other"))),
-        "spec": spec,
-    }
+    space = (
+        draw(st.sampled_from(("default", "default", "default", "other")))
+        if theme.is_wide
+        else "default"
+    )
+    return {"labels": labels, "space": space, "spec": spec}
 
 
 @st.composite
-def _terms(draw: st.DrawFn) -> Json:
+def _terms(draw: st.DrawFn, theme: _Theme) -> Json:
     term: Json = {
-        "topologyKey": draw(st.sampled_from(KEYS)),
-        "labelSelector": draw(_selectors()),
+        "topologyKey": draw(st.sampled_from(theme.keys)),
+        "labelSelector": draw(_selectors(theme)),
     }
+    if not theme.is_wide:
+        return term
     if draw(rarely()):
         del term["labelSelector"]
     elif draw(rarely()):
@@ -131,15 +235,17 @@ def _terms(draw: st.DrawFn) -> Json:
     return term
 
 
-def _selectors() -> st.SearchStrategy[Json]:
+def _selectors(theme: _Theme) -> st.SearchStrategy[Json]:
     expressions = [
         {"key": "app", "operator": "In", "values": ["x", "y"]},
         {"key": "app", "operator": "NotIn", "values": ["y"]},
         {"key": "version", "operator": "DoesNotExist"},
     ]
     by_expression = ({"matchExpressions": [one]} for one in expressions)
-    by_label = ({"matchLabels": {"app": app}} for app in "xxxxyy")
-    return st.sampled_from([*by_label, *by_expression, {}])
+    by_label = [{"matchLabels": {"app": app}} for app in "xxxxyy"]
+    return st.sampled_from(
+        [*by_label, *by_expression, {}] if theme.is_wide else by_label
+    )
 
 
 def _space_selectors() -> st.SearchStrategy[Json]:
@@ -153,12 +259,12 @@ def _space_selectors() -> st.SearchStrategy[Json]:
 
 
 @st.composite
-def _constraints(draw: st.DrawFn) -> Json:
+def _constraints(draw: st.DrawFn, theme: _Theme) -> Json:
     constraint: Json = {
         "maxSkew": draw(st.sampled_from((1, 1, 1, 2))),
-        "topologyKey": draw(st.sampled_from(KEYS)),
+        "topologyKey": draw(st.sampled_from(theme.keys)),
         "whenUnsatisfiable": "ScheduleAnyway" if draw(rarely()) else "DoNotSchedule",
-        "labelSelector": draw(_selectors()),
+        "labelSelector": draw(_selectors(theme)),
     }
     if draw(rarely()):
         constraint["matchLabelKeys"] = ["version"]
@@ -174,17 +280,46 @@ def _constraints(draw: st.DrawFn) -> Json:
 def _running(
     draw: st.DrawFn, name: str, kinds: Sequence[Json], nodes: Sequence[str]
 ) -> Json:
-    """A pod on a node, wherever its own rules, or those of others, would have it."""
-    return _pod(name, draw(st.sampled_from(kinds)), on=draw(st.sampled_from(nodes)))
+    """A pod on a node, wherever its own rules, or those of others, would have it; often without rules, or unmeant."""
+    kind = draw(st.sampled_from(kinds))
+    bare = {
+        "labels": {"app": draw(st.sampled_from("xxy"))},
+        "space": kind["space"],
+        "spec": {},
+    }
+    return _pod(
+        name,
+        draw(st.sampled_from((kind, bare))),
+        on=draw(st.sampled_from((nodes[0], nodes[-1], *nodes))),
+    )
 
 
 @st.composite
-def _waiting(draw: st.DrawFn, name: str, kinds: Sequence[Json]) -> Json:
-    claims = [{"name": "gpu", "resourceClaimTemplateName": TEMPLATE}]
-    priority = 7 if draw(rarely()) else 0
-    return _pod(
-        name, draw(st.sampled_from(kinds)), resourceClaims=claims, priority=priority
-    )
+def _waiting(
+    draw: st.DrawFn,
+    name: str,
+    kinds: Sequence[Json],
+    theme: _Theme,
+    shared: Sequence[str],
+) -> Json:
+    kind = draw(st.sampled_from(kinds))
+    own: Json = {"name": "gpu", "resourceClaimTemplateName": TEMPLATE}
+    claims = [own]
+    if shared and kind["space"] == "default" and draw(st.booleans()):
+        with_others = {
+            "name": "with-others",
+            "resourceClaimName": draw(st.sampled_from(shared)),
+        }
+        # Somebody with nothing but a claim that is allocated waits for no device.
+        claims = (
+            [own, with_others]
+            if with_others["resourceClaimName"] == HELD or draw(rarely())
+            else [with_others]
+        )
+    spec: Json = {"resourceClaims": claims, "priority": 7 if draw(rarely()) else 0}
+    if theme.has_gangs and draw(st.booleans()):
+        spec["schedulingGroup"] = {"podGroupName": GROUP}
+    return _pod(name, kind, **spec)
 
 
 def _pod(name: str, kind: Json, on: str = "", **spec: Any) -> Json:

@@ -12,7 +12,7 @@ from dralloc import Mode, Plan
 from dralloc.compile.compiler import compile_cluster
 from dralloc.problem.solution import Solution, Status
 from dralloc.solve.optimum import Options, solve
-from examples import examples
+from examples import INDEPENDENT, examples
 from small_strategies import (
     across_claims,
     gangs_over_others,
@@ -22,7 +22,10 @@ from small_strategies import (
 from wire import Json, cluster
 
 FAMILY = settings(
-    max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(40),
+    backend=INDEPENDENT,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 

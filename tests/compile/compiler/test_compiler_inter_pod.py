@@ -14,11 +14,11 @@ from dralloc.check import check
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Options
 from dralloc.solve.optimum import solve
-from examples import examples
+from examples import INDEPENDENT, examples
 from scheduling_wire import node, pod
 from wire import Json
 
-SEVERAL = settings(max_examples=examples(60))
+SEVERAL = settings(max_examples=examples(60), backend=INDEPENDENT)
 
 
 def answer(plan: Plan) -> Answer:
