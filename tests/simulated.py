@@ -110,11 +110,14 @@ class Simulated:
         Plural names of kinds that it does not serve.
     denied
         Plural names of kinds that nobody may change.
+    version
+        Its release; no scheduler that would honour no DeviceTaintRules may run beside the one by default.
     """
 
     without: frozenset[str] = frozenset()
     denied: frozenset[str] = frozenset()
     host: str = "http://simulated"
+    version: str = "v1.38.0"
     objects: dict[Place, Json] = field(default_factory=dict)
     revision: int = 1
     compacted: int = 0
@@ -131,6 +134,8 @@ class Simulated:
         query: Mapping[str, str] | None = None,
         body: Json | None = None,
     ) -> Json:
+        if path == "/version":
+            return {"gitVersion": self.version}
         if path.rstrip("/") == "/apis" or (
             len(path.strip("/").split("/")) == 3 and path.startswith("/apis")
         ):

@@ -16,8 +16,8 @@ from wire import Json
 
 
 @contextmanager
-def serving(wire: Wire, folder: Path) -> Iterator[Path]:
-    """Serve it; gives a kubeconfig."""
+def serving(wire: Wire, folder: Path, port: int = 0) -> Iterator[Path]:
+    """Serve it, on any port if none is given; gives a kubeconfig."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -70,7 +70,7 @@ def serving(wire: Wire, folder: Path) -> Iterator[Path]:
         def log_message(self, *_: object) -> None:
             """Nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

@@ -19,6 +19,7 @@ from dralloc.objects.errors import ApplyError
 
 if TYPE_CHECKING:
     from dralloc.live.apply import ApplyOutcome, ApplyRun, JournalFile, Question
+    from dralloc.live.apply.status import FenceStatus
     from dralloc.live.snapshot.client import ApiServer
     from dralloc.show.plan import Plan
 
@@ -59,6 +60,20 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
             help="Take back what a run wrote and nobody reserved, and lift its fence.",
         ),
     ] = False,
+    status: Annotated[
+        bool,
+        typer.Option(
+            "--status",
+            help="Only show what is fenced, by whom and since when, and what is unfinished.",
+        ),
+    ] = False,
+    lift: Annotated[
+        str,
+        typer.Option(
+            metavar="RUN",
+            help="Only lift the fence of this run, or of all, without any journal.",
+        ),
+    ] = "",
     journal: Annotated[
         Path | None,
         typer.Option(
@@ -76,13 +91,17 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
     from dralloc.live.apply.journal import default_path
 
     dry = dry_run or (DryRun.NONE if yes or resume or rollback else DryRun.SERVER)
-    if resume and rollback:
+    if sum(map(bool, (resume, rollback, status, lift))) > 1:
         raise ApplyError(
-            "--resume and --rollback: a run goes on or is taken back, not both"
+            "--resume, --rollback, --status and --lift: one of them at a time"
         )
     with live.server() as server, session.counting("reading") as progress:
         session.warn(server.warnings)
         file = JournalFile(journal or default_path(server.wire.host))
+        if status or lift:
+            found = _status(server, file, lift)
+            session.answer(found, failed=found.failed)
+            return
         run = _run(
             server,
             file,
@@ -99,6 +118,18 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
     session.answer(outcome, failed=outcome.failed)
 
 
+def _status(server: ApiServer, file: JournalFile, lift: str) -> FenceStatus:
+    """What is fenced, once the fences of a run are lifted."""
+    from dralloc.live.apply.fence import lift_all
+    from dralloc.live.apply.status import status_of
+    from dralloc.live.snapshot import LiveObjects, served
+
+    objects = LiveObjects(server.wire, served(server))
+    if lift:
+        lift_all(objects, lambda run: lift in (run, "all"))
+    return status_of(objects, file, str(file.path))
+
+
 def _run(  # noqa: PLR0913 - what the command was told
     server: ApiServer,
     file: JournalFile,
@@ -109,6 +140,7 @@ def _run(  # noqa: PLR0913 - what the command was told
     again: bool,
 ) -> ApplyRun:
     from dralloc.live.apply import ApplyRun, WriteJournal
+    from dralloc.live.apply.choice import fence_for
     from dralloc.live.apply.fence import fence_of
     from dralloc.live.snapshot import LiveObjects, served, take_snapshot
 
@@ -126,8 +158,11 @@ def _run(  # noqa: PLR0913 - what the command was told
         question=question,
         selection=live.selection(),
         settle=0 if objects.dry else live.settle,
+        probe=live.probe_of(objects),
         watch=live.watch,
-        fence=fence_of(file, objects) if again else live.fence_for(objects, name),
+        fence=fence_of(file, objects)
+        if again
+        else fence_for(live.fence_of(objects), objects, name).fence,
         name=name,
         journal=WriteJournal() if objects.dry else file,
     )

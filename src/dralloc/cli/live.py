@@ -5,30 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dralloc.objects.choices import Choices, Mode
+from dralloc.objects.choices import Choices, FenceKind, Mode
 from dralloc.objects.errors import DrallocError
 
 if TYPE_CHECKING:
-    from dralloc.live.apply import Fence, Question, Selection
+    from dralloc.live.apply import Question, Selection
+    from dralloc.live.apply.probe import SchedulerProbe
     from dralloc.live.snapshot import LiveObjects
     from dralloc.live.snapshot.client import ApiServer
 
-__all__ = ["FenceKind", "Live", "ServerOptions", "question_of"]
-
-
-class FenceKind(StrEnum):
-    """What keeps others from what is written."""
-
-    AUTO = "auto"
-    DEVICE_TAINTS = "device-taints"
-    NODE_TAINTS = "node-taints"
-    NONE = "none"
+__all__ = ["Live", "ServerOptions", "question_of"]
 
 
 @dataclass(frozen=True)
@@ -107,6 +99,14 @@ class Live(ServerOptions):
             help="How long a scheduler may take to hear of something.",
         ),
     ] = 1.0
+    probe: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMESPACE",
+            help="Where a pod is made for a moment that can run nowhere, by which the scheduler shows that it knows of "
+            "the tainted nodes; empty to do without.",
+        ),
+    ] = "default"
     watch: Annotated[
         float,
         typer.Option(
@@ -124,16 +124,19 @@ class Live(ServerOptions):
         labels = parse_selector(self.selector) if self.selector else None
         return Selection(frozenset(self.only or ()), labels, gated, self.gate)
 
-    def fence_for(self, objects: LiveObjects, run: str) -> Fence:
-        """What keeps others away."""
-        from dralloc.live.apply import Fence, NodeTaintFence, TaintRuleFence
-        from dralloc.live.apply.fence import RULES
+    def probe_of(self, objects: LiveObjects) -> SchedulerProbe | None:
+        """What asks the scheduler about a fence."""
+        from dralloc.live.apply.probe import SchedulerProbe
 
-        if objects.dry or self.fence is FenceKind.NONE:
-            return Fence()
-        if self.fence is FenceKind.NODE_TAINTS or RULES not in objects.versions:
-            return NodeTaintFence(objects, run)
-        return TaintRuleFence(objects, run)
+        return (
+            SchedulerProbe(objects, self.probe, sleep)
+            if self.probe and not objects.dry
+            else None
+        )
+
+    def fence_of(self, objects: LiveObjects) -> FenceKind:
+        """What is to keep others away; who writes nothing keeps nobody."""
+        return FenceKind.NONE if objects.dry else self.fence
 
 
 def question_of(mode: Mode, choices: Choices) -> Question:

@@ -17,6 +17,7 @@ __all__ = ["DOCUMENTS", "document_of", "schema_command"]
 DOCUMENTS: Final = {
     "allocate": ("show.plan_document", "PlanDocument"),
     "apply": ("live.apply.document", "ApplyDocument"),
+    "apply-status": ("live.apply.document", "StatusDocument"),
     "compare": ("show.plan_document", "ComparisonDocument"),
     "conformance": ("lint.conformance.document", "OutcomeDocument"),
     "defragment": ("ask.whatif.document", "DefragmentationDocument"),

@@ -248,6 +248,7 @@ class Scheduler:
                 path = f"/api/v1/namespaces/default/pods/{waiting['metadata']['name']}/binding"
                 self.server.send("POST", path, {}, {"target": {"name": name}})
                 return
+        self._tell(waiting)
         for one in (one for one in unavailable if not one["status"].get("reservedFor")):
             metadata = {key: one["metadata"][key] for key in ("uid", "resourceVersion")}
             change = {"metadata": metadata, "status": {"allocation": None}}
@@ -256,6 +257,32 @@ class Scheduler:
             )
             self.deallocated.append(waiting["metadata"]["name"])
             return
+
+    def _tell(self, waiting: Json) -> None:
+        """Say what keeps a pod from the nodes that it names, in upstream's words and order."""
+        named = [one for one in self.seen["nodes"] if is_named(waiting, one)]
+        tainted = [one for one in named if not tolerates_all(waiting, one)]
+        why = (
+            "had untolerated taint(s)"
+            if tainted
+            else "didn't match Pod's node affinity/selector"
+        )
+        message = f"0/{len(self.seen['nodes'])} nodes are available: {len(named)} node(s) {why}."
+        path = f"/api/v1/namespaces/{waiting['metadata']['namespace']}/pods/{waiting['metadata']['name']}/status"
+        others = [
+            one
+            for one in waiting.get("status", {}).get("conditions", ())
+            if one["type"] != "PodScheduled"
+        ]
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": message,
+        }
+        self.server.send(
+            "PATCH", path, {}, {"status": {"conditions": [*others, condition]}}
+        )
 
     def _reserve(self, pod: Json, claims: list[Json]) -> None:
         user = {
@@ -285,26 +312,40 @@ class Scheduler:
 
 def comes_to(pod: Json, node: Json) -> bool:
     """Whether a pod's affinity and tolerations let it come to a node."""
-    terms = (
-        pod["spec"]
-        .get("affinity", {})
-        .get("nodeAffinity", {})
-        .get(REQUIRED, {})
-        .get("nodeSelectorTerms")
+    return (
+        is_labelled(pod, node)
+        and is_named(pod, node)
+        and not is_cordoned(node)
+        and tolerates_all(pod, node)
     )
+
+
+def terms_of(pod: Json) -> list[Json]:
+    affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
+    return list(affinity.get(REQUIRED, {}).get("nodeSelectorTerms", [{}]))
+
+
+def is_named(pod: Json, node: Json) -> bool:
     name = node["metadata"]["name"]
-    named = terms is None or any(
+    return any(
         all(name in one["values"] for one in term.get("matchFields", ()))
-        for term in terms
+        for term in terms_of(pod)
     )
+
+
+def is_labelled(pod: Json, node: Json) -> bool:
+    labels = node["metadata"].get("labels", {})
+    return any(
+        all(one["key"] in labels for one in term.get("matchExpressions", ()))
+        for term in terms_of(pod)
+    )
+
+
+def tolerates_all(pod: Json, node: Json) -> bool:
     tolerated = [
         (one.get("key"), one.get("value")) for one in pod["spec"].get("tolerations", ())
     ]
-    return (
-        named
-        and not is_cordoned(node)
-        and all((one["key"], one["value"]) in tolerated for one in taints_of(node))
-    )
+    return all((one["key"], one["value"]) in tolerated for one in taints_of(node))
 
 
 def nodes_of(claim: Json) -> str | None:

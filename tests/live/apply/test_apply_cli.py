@@ -37,7 +37,17 @@ def apply(server: Simulated, tmp_path: Path, *options: str) -> Result:
             "--journal",
             str(tmp_path / "journal"),
         ]
-        arguments = ["apply", *files, "--settle", "0", "--watch", "0", *options]
+        arguments = [
+            "apply",
+            *files,
+            "--settle",
+            "0",
+            "--watch",
+            "0",
+            "--probe",
+            "",
+            *options,
+        ]
         return CliRunner().invoke(app, arguments)
 
 

@@ -23,8 +23,8 @@ from live.apply.schedules import (
     Journalled,
     Killed,
     devices_of,
-    is_cordoned,
     refusal,
+    taints_of,
     unanswered,
 )
 from live_plane import KINDS, LivePlane, live
@@ -37,7 +37,7 @@ STEPS = 130
 """More than a run has."""
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["rules", "cordons"])
+@pytest.fixture(scope="module", params=[True, False], ids=["rules", "node taints"])
 def plane(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LivePlane]:
@@ -98,7 +98,8 @@ def everything(objects: LiveObjects) -> tuple[list[Json], list[Json], list[Json]
         for kind in ("ResourceClaim", "Pod", "Node")
     )
     rules = objects.listed(RULES)["items"] if RULES in objects.versions else []
-    return claims, pods, [*rules, *filter(is_cordoned, nodes)]
+    fenced = [one for one in nodes if taints_of(one)]
+    return claims, pods, [*rules, *fenced]
 
 
 @pytest.mark.parametrize("number", range(KILLS))

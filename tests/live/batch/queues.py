@@ -50,20 +50,20 @@ def queue(
     objects = LiveObjects(wire or server, {**versions, EVENTS: "v1", LEASES: "v1"})
     cache = WatchCache(LiveObjects(server, versions))
     cache.start()
+    kind = TaintRuleFence if RULES in versions else NodeTaintFence
     found = BatchQueue(
         objects=objects,
         cache=cache,
         question=Question(Mode.FIRST_FIT),
         selection=Selection(gated=True),
-        fence=lambda run: (TaintRuleFence if RULES in versions else NodeTaintFence)(
-            objects, run
-        ),
+        fence=lambda run, is_over: kind(objects, run, is_over=is_over),
         lease=LeaderLease(objects, ClaimKey("system", "batch"), name, clock=clock),
         notes=PodNotes(objects, "batch"),
         figures=Figures(),
         interval=60,
         at_least=at_least,
         say=lambda _line: None,
+        complain=lambda _line: None,
         settle=0,
         watch=0,
         clock=clock,
@@ -90,8 +90,8 @@ def waiting(server: Simulated) -> list[str]:
     return [one["metadata"]["name"] for one in server.of("pods") if gates_of(one)]
 
 
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
+def until(holds: Callable[[], bool], seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections import Counter
 
 from dralloc.live.apply import TaintRuleFence
+from dralloc.live.apply.executor import PODS
 from dralloc.live.apply.marks import FENCE
+from dralloc.live.batch import Figures, PodNotes
+from dralloc.live.snapshot import LISTED_KINDS
+from dralloc.objects.names import ClaimKey
 from live.apply.runs import gated
 from live.batch.queues import Clock, crowd, queue, until, waiting
 from simulated import Simulated
-from wire import claim, request
+from wire import claim, gpus, request, resource_slice
+
+SLICES = next(kind for kind in LISTED_KINDS if kind.kind == "ResourceSlice")
 
 
 def test_enough_pods_are_placed_at_once_and_the_others_hear_why() -> None:
@@ -138,7 +144,7 @@ def test_a_batch_that_fails_is_tried_again_after_the_interval() -> None:
     )
     server.add(*crowd(2))
     with queue(server, clock) as one:
-        one.say = said.append
+        one.complain = said.append
         for now, failures in ((0, 1), (5, 1), (66, 2)):
             clock.now = now
             one.lease.renew()
@@ -151,3 +157,99 @@ def test_a_batch_that_fails_is_tried_again_after_the_interval() -> None:
                 == failures
             )
     assert waiting(server) == ["p0", "p1"]
+
+
+def test_a_store_that_was_put_back_is_seen_as_it_is_now() -> None:
+    server = Simulated()
+    server.add(*crowd(1))
+    with queue(server, Clock()) as one:
+        before = server.copy()
+        server.add(gated("new", "p0"))
+        until(lambda: len(one.waiting()) == 2)
+        with server.lock:
+            server.objects, server.revision, server.events = (
+                before.objects,
+                before.revision,
+                before.events,
+            )
+        one.cache._list(PODS)
+        assert {key.name for key in one.waiting()} == {"p0"}
+
+
+def test_what_was_said_to_a_pod_is_taken_back_when_it_is_released() -> None:
+    server, clock = Simulated(), Clock()
+    server.add(*crowd(1), claim("late", request(count=9)), gated("late", "late"))
+    with queue(server, clock) as one:
+        one.lease.renew()
+        one.step()
+        until(
+            lambda: bool(server.one("pods", "late").get("status", {}).get("conditions"))
+        )
+        server.add(resource_slice(gpus(9), name="more", pool="more"))
+        until(
+            lambda: any(
+                item["metadata"]["name"] == "more" for item in one.cache.of(SLICES)
+            )
+        )
+        until(
+            lambda: any(
+                pod.get("status", {}).get("conditions")
+                for pod in one.waiting().values()
+            )
+        )
+        clock.now = 61
+        one.lease.renew()
+        assert one.step() is None  # it becomes due
+        clock.now = 130
+        one.lease.renew()
+        outcome = one.step()
+        assert outcome is not None
+        assert [key.name for key in outcome.released] == ["late"]
+    (condition,) = server.one("pods", "late")["status"]["conditions"]
+    assert (condition["status"], condition["reason"]) == ("True", "Released")
+
+
+def test_the_same_event_is_counted() -> None:
+    server = Simulated()
+    server.add(*crowd(1))
+    with queue(server, Clock()) as one:
+        for _ in range(3):
+            notes = PodNotes(one.objects, "batch")
+            notes.tell(
+                {ClaimKey("default", "p0"): server.one("pods", "p0")},
+                {ClaimKey("default", "p0"): "no room"},
+            )
+    (event,) = server.of("events")
+    assert event["count"] == 3
+
+
+def test_metrics_are_there_before_the_first_batch() -> None:
+    shown = Figures().text().decode()
+    assert 'dralloc_batches_total{result="failed"} 0.0' in shown
+    assert 'dralloc_pods_total{result="aside"} 0.0' in shown
+    assert "process_resident_memory_bytes" in shown
+    assert "_created" not in shown
+    assert "# TYPE dralloc_lists_total counter" in shown
+
+
+def test_a_queue_whose_batches_all_fail_is_not_ready() -> None:
+    server, clock = Simulated(denied=frozenset({"devicetaintrules"})), Clock()
+    server.add(*crowd(2))
+    with queue(server, clock) as one:
+        health = [one.is_ready]
+        for now in (0, 66, 132):
+            clock.now = now
+            one.lease.renew()
+            one.step()
+            clock.now = now + 61
+            one.lease.renew()
+            one.step()
+        health.append(one.is_ready)
+        assert one.is_well
+        server.denied = frozenset()
+        for now in (260, 330):
+            clock.now = now
+            one.lease.renew()
+            one.step()
+        health.append(one.is_ready)
+    assert health == [True, False, True]

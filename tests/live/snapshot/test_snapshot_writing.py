@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
+from time import sleep
 
 import pytest
 
@@ -121,3 +122,48 @@ def test_in_a_pod_the_cluster_is_that_of_the_pod(
         connect(),
     ):
         pass
+
+
+@contextmanager
+def away_and_back(tmp_path: Path, outage: float) -> Iterator[LiveObjects]:
+    """A server that was reached, cannot be reached now, and is back after half a second."""
+    server, limits = Simulated(), ReadLimits(seconds=30, pause=0.05, outage=outage)
+    with ExitStack() as stack:
+        with serving(server, tmp_path) as kubeconfig:
+            api = stack.enter_context(connect(kubeconfig, limits=limits))
+            found = LiveObjects(api.wire, served(api))
+            found.listed(CLAIM)
+        # What is still connected would be served.
+        api.wire._api.rest_client.pool_manager.clear()  # type: ignore[attr-defined]
+        port = int(api.wire.host.rpartition(":")[2])
+        gone = Event()
+        again = Thread(target=serve_later, args=(server, tmp_path, port, gone))
+        again.start()
+        try:
+            yield found
+        finally:
+            gone.set()
+            again.join()
+
+
+def serve_later(server: Simulated, folder: Path, port: int, gone: Event) -> None:
+    sleep(0.5)
+    with serving(server, folder, port):
+        gone.wait(20)
+
+
+def test_a_server_that_was_reached_is_waited_for(tmp_path: Path) -> None:
+    with away_and_back(tmp_path, outage=20) as found:
+        made = found.create(CLAIM, claim("a", request()))
+        assert (
+            found.get(CLAIM, ClaimKey("default", "a"))["metadata"]["uid"]
+            == made["metadata"]["uid"]
+        )
+
+
+def test_a_server_is_waited_for_within_a_limit(tmp_path: Path) -> None:
+    with (
+        away_and_back(tmp_path, outage=0.1) as found,
+        pytest.raises(SnapshotError, match="refused"),
+    ):
+        found.create(CLAIM, claim("a", request()))

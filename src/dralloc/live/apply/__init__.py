@@ -7,6 +7,9 @@
 - `dralloc.live.apply.binding`: what became of the pods that were released;
 - `dralloc.live.apply.selection`: the cluster as a run sees it;
 - `dralloc.live.apply.audit`: the independent checker, asked about what is planned and about what the server holds;
+- `dralloc.live.apply.releases`, `dralloc.live.apply.choice`: which fence the scheduler that runs is sure to honour;
+- `dralloc.live.apply.probe`: whether the scheduler knows of a fence;
+- `dralloc.live.apply.status`: what runs hold on a cluster;
 - `dralloc.live.apply.run`: all of it in order, again where others were first.
 """
 

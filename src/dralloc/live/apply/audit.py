@@ -22,7 +22,7 @@ __all__ = ["Question"]
 
 @dataclass(frozen=True)
 class Question:
-    """How a cluster is planned for, and what answers are held against: what is given to `dralloc.allocate`."""
+    """How a cluster is planned for, and what answers are held against: what is given to `dralloc.ask.allocate`."""
 
     mode: Mode = Mode.OPTIMAL
     choices: Choices = field(default_factory=Choices)
@@ -43,8 +43,10 @@ class Question:
         return replace(compiled, problem=problem)
 
     def is_lost(self, cluster: Cluster, unit: WriteUnit) -> bool:
-        """Whether a claim of a unit is gone, or allocated otherwise."""
-        return any(
+        """Whether a claim of a unit is gone, not allocated any more, or otherwise."""
+        held = [cluster.claim(claim.key) for claim in unit.claims]
+        is_taken_back = any(one is None or not one.is_allocated for one in held)
+        return is_taken_back or any(
             True for _ in _lost(cluster, {claim.key: claim for claim in unit.claims})
         )
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dralloc.objects.schema import Document, Fields, Key
+from dralloc.objects.schema import Document, Fields, Key, Word
 from dralloc.show.plan_document import PlanFields
 
-__all__ = ["ApplyDocument"]
+__all__ = ["ApplyDocument", "StatusDocument"]
 
 
 class AsideFields(Fields):
@@ -13,6 +13,27 @@ class AsideFields(Fields):
 
     key: Key
     reason: str
+
+
+class FenceFields(Fields):
+    """What a run fences."""
+
+    run: str
+    parts: list[str]
+    """DeviceTaintRules and nodes, as ``Kind name``."""
+    since: Word
+    """When the first of them was fenced; null if nobody has noted it."""
+
+
+class StatusDocument(Document):
+    """What ``dralloc apply --status --json`` prints."""
+
+    fences: list[FenceFields]
+    """By run."""
+    journal: str
+    """The file."""
+    unfinished: Word
+    """The run of the journal, if it was ended before its end."""
 
 
 class ApplyDocument(Document):
@@ -35,5 +56,9 @@ class ApplyDocument(Document):
     findings: list[str]
     """Rules that are broken by what the API server holds now."""
     fence: str
+    foreign: list[FenceFields]
+    """What other runs fenced while this one planned, so that nothing could be placed there."""
+    unasked: Word
+    """Why the scheduler could not be asked whether it knew of the fence; null if it was, or had not to be."""
     dry: bool
     """Whether the server was only asked what it would do."""

@@ -70,7 +70,8 @@ class Executor:
     gate
         The scheduling gate that is taken from pods whose claims are written.
     may_go_on
-        Asked before each look at an object; once it says no, everything is left as it is.
+        Asked after each look at an object; once it says no, everything is left as it is. What was seen before is then
+        written only if nobody has changed it since.
     """
 
     objects: LiveObjects
@@ -282,14 +283,14 @@ class Executor:
     def _get(self, kind: ListedKind, key: ClaimKey, uid: str) -> Json:
         """The object with this UID."""
         what = f"{'claim' if kind is CLAIMS else 'pod'} {key}"
-        if not self.may_go_on():
-            raise LeftAlone(what, "another replica has taken over")
         try:
             found = self.objects.get(kind, key)
         except Refused as refusal:
             raise (Gone if refusal.status == _GONE else LeftAlone)(
                 what, refusal
             ) from None
+        if not self.may_go_on():
+            raise LeftAlone(what, "another replica has taken over")
         if found["metadata"]["uid"] != uid:
             raise Gone(what, "is gone, and another one has its name")
         return found

@@ -30,11 +30,15 @@ from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey, PoolID
 
 __all__ = [
+    "FENCED_KINDS",
+    "NODES",
     "RULES",
     "Fence",
     "NodeTaintFence",
     "TaintRuleFence",
     "fence_of",
+    "held_parts",
+    "held_since",
     "lift_all",
     "run_of",
     "unfenced",
@@ -43,6 +47,8 @@ __all__ = [
 
 NODES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "Node")
 RULES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "DeviceTaintRule")
+FENCED_KINDS: Final = frozenset((NODES.kind, RULES.kind))
+"""The kinds of objects that are parts of fences."""
 _GONE: Final = 404
 _NO_SCHEDULE: Final = "NoSchedule"
 
@@ -75,13 +81,24 @@ class Fence:
         """Let a part go, if it is there and this run's. To let it go again is no mistake."""
 
 
+def _never(_run: str) -> bool:
+    return False
+
+
 @dataclass
 class TaintRuleFence(Fence):
-    """A DeviceTaintRule with NoSchedule for each pool (KEP-5055). Allocated devices are not affected."""
+    """A DeviceTaintRule with NoSchedule for each pool (KEP-5055). Allocated devices are not affected.
+
+    Parameters
+    ----------
+    is_over
+        Whether another run writes nothing any more, by its name: what is left of its fence is taken over.
+    """
 
     objects: LiveObjects
     run: str
     kind: str = "taint rules"
+    is_over: Callable[[str], bool] = _never
 
     def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:  # noqa: ARG002
         """The pools, as ``driver/pool``."""
@@ -99,8 +116,12 @@ class TaintRuleFence(Fence):
         }
         if is_current(lambda: self.objects.create(RULES, rule)):
             return True
-        there = [run_of(one) for one in _found(self.objects, RULES, _name(part))]
-        return self.run in there if there else self.take(part)
+        holders = [run_of(one) for one in _found(self.objects, RULES, _name(part))]
+        if holders and not self.is_over(holders[0]):
+            return self.run in holders
+        for holder in holders:
+            _lift_rule(self.objects, _name(part), holder)
+        return self.take(part)
 
     def lift(self, part: str) -> None:
         """Delete the rule of a pool. Controllers write its status, so that it may have changed meanwhile."""
@@ -118,6 +139,7 @@ class NodeTaintFence(Fence):
     objects: LiveObjects
     run: str
     kind: str = "node taints"
+    is_over: Callable[[str], bool] = _never
 
     @property
     def toleration(self) -> Json:
@@ -141,7 +163,7 @@ class NodeTaintFence(Fence):
         """Taint a node in this run's name; one that is gone keeps nobody, and is none that anybody could come to."""
         for node in _found(self.objects, NODES, part):
             holder = run_of(node)
-            if holder:
+            if holder and not self.is_over(holder):
                 return holder == self.run
             taint = {
                 "key": FENCE,
@@ -149,7 +171,7 @@ class NodeTaintFence(Fence):
                 "effect": _NO_SCHEDULE,
                 "timeAdded": _now(),
             }
-            return self._write(node, [*_taints(node), taint]) or self.take(part)
+            return self._write(node, [*_other_taints(node), taint]) or self.take(part)
         return True
 
     def lift(self, part: str) -> None:
@@ -220,6 +242,20 @@ def run_of(one: Json) -> str:
     return str((one["metadata"].get("labels") or {}).get(FENCE, ""))
 
 
+def held_since(part: Json) -> str:
+    """When a DeviceTaintRule or a node was fenced; empty if nobody has noted it."""
+    if part["kind"] == NODES.kind:
+        return next(
+            (
+                str(one.get("timeAdded") or "")
+                for one in _taints(part)
+                if one.get("key") == FENCE
+            ),
+            "",
+        )
+    return str(part["metadata"].get("creationTimestamp") or "")
+
+
 def _taints(node: Json) -> list[Json]:
     return list(node.get("spec", {}).get("taints") or ())
 
@@ -240,30 +276,43 @@ def without_fence(one: Json, runs: str) -> Json | None:
     runs
         How the names of the runs start; if they start like nothing, all fences count.
     """
-    if (
-        one["kind"] not in (RULES.kind, NODES.kind)
-        or not runs
-        or not run_of(one).startswith(runs)
-    ):
+    if one["kind"] not in FENCED_KINDS or not runs or not run_of(one).startswith(runs):
         return one
     if one["kind"] == RULES.kind:
         return None
     return {**one, "spec": {**one["spec"], "taints": _other_taints(one)}}
 
 
-def lift_all(objects: LiveObjects, prefix: str) -> int:
-    """Lift what is left of the fences of runs whose names start like this; returns how many parts there were."""
+def lift_all(
+    objects: LiveObjects,
+    is_over: Callable[[str], bool],
+    found: Iterable[Json] | None = None,
+) -> int:
+    """Lift what is left of the fences of runs that are over; returns how many parts there were.
+
+    Parameters
+    ----------
+    found
+        DeviceTaintRules and nodes, for who has them at hand; by default they are listed.
+    """
     lifted = 0
+    for one in held_parts(objects) if found is None else found:
+        run, name = run_of(one), one["metadata"]["name"]
+        if run and is_over(run):
+            NodeTaintFence(objects, run).lift(name) if one[
+                "kind"
+            ] == NODES.kind else _lift_rule(objects, name, run)
+            lifted += 1
+    return lifted
+
+
+def held_parts(objects: LiveObjects) -> Iterator[Json]:
+    """The DeviceTaintRules and nodes that belong to the fence of some run, as they are now."""
     for kind in (RULES, NODES):
         for one in objects.listed(kind)["items"] if kind in objects.versions else ():
-            run = run_of({**one, "kind": kind.kind})
-            if run and run.startswith(prefix):
-                name = one["metadata"]["name"]
-                NodeTaintFence(objects, run).lift(
-                    name
-                ) if kind is NODES else _lift_rule(objects, name, run)
-                lifted += 1
-    return lifted
+            part = {**one, "kind": kind.kind}
+            if run_of(part):
+                yield part
 
 
 def fence_of(journal: WriteJournal, objects: LiveObjects) -> Fence:

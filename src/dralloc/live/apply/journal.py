@@ -39,6 +39,8 @@ class JournalStep(StrEnum):
 
 
 Entry = Mapping[str, Any]
+_TELLING: Final = (JournalStep.RETRACT, JournalStep.LIFT, JournalStep.END)
+"""What is undone, and may be undone twice: where it cannot be noted, it is done all the same."""
 
 
 class WriteJournal:
@@ -134,9 +136,10 @@ class JournalFile(WriteJournal):
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise ApplyError(
-                f"{self.path}: cannot be written: {error.strerror or error}"
-            ) from None
+            if step not in _TELLING:
+                raise ApplyError(
+                    f"{self.path}: cannot be written: {error.strerror or error}"
+                ) from None
 
 
 def default_path(host: str) -> Path:

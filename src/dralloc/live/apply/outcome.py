@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from dralloc.live.apply.document import ApplyDocument
+from dralloc.live.apply.status import HeldFence
 from dralloc.live.apply.units import Aside, WriteUnit
 from dralloc.objects.answer import Documented
 from dralloc.objects.names import ClaimKey
@@ -35,6 +36,10 @@ class ApplyOutcome(Documented):
         Rules that are broken by what the API server holds now.
     fence
         What kept others away.
+    unasked
+        Why the scheduler could not be asked whether it knows of the fence; empty if it was, or had not to be.
+    foreign
+        What other runs fenced when the plan was made.
     dry
         Whether the server was only asked what it would do.
     """
@@ -48,6 +53,8 @@ class ApplyOutcome(Documented):
     taken_back: tuple[ClaimKey, ...] | None = None
     findings: tuple[str, ...] = ()
     fence: str = ""
+    foreign: tuple[HeldFence, ...] = ()
+    unasked: str = ""
     dry: bool = False
 
     @property
@@ -64,20 +71,21 @@ class ApplyOutcome(Documented):
     def unplaced(self) -> list[Aside]:
         """What the plan found no place for."""
         aside = {one.key for one in self.asides}
-        return (
-            [
-                Aside(key, why)
-                for key, why in self.plan.reasons.items()
-                if key not in aside
-            ]
-            if self.plan
-            else []
+        fenced = "".join(
+            f"; run {one.run} fences {counted(len(one.parts), 'part')} of the cluster"
+            for one in self.foreign
         )
+        reasons = self.plan.reasons if self.plan else {}
+        return [
+            Aside(key, f"{why}{fenced}")
+            for key, why in reasons.items()
+            if key not in aside
+        ]
 
     @property
     def failed(self) -> bool:
-        """Whether something was left alone or is wrong."""
-        return bool(self.asides or self.findings)
+        """Whether something was left alone, has no place because of other runs, or is wrong."""
+        return bool(self.asides or self.findings or (self.foreign and self.unplaced))
 
     @property
     def headline(self) -> str:
@@ -107,7 +115,16 @@ class ApplyOutcome(Documented):
             _reasons("Left alone", self.asides),
             _reasons("Not placed", self.unplaced),
         )
-        return [Line(self.headline, "bold"), *tables, *broken]
+        unasked = Line(
+            f"whether the scheduler knew of the fence was not asked: {self.unasked}",
+            "yellow",
+        )
+        return [
+            Line(self.headline, "bold"),
+            *tables,
+            *broken,
+            *([unasked] if self.unasked else ()),
+        ]
 
 
 def planned_parts(

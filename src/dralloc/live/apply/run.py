@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from time import sleep
 from typing import Final
@@ -14,7 +14,9 @@ from dralloc.live.apply.executor import PODS, Executor, LeftAlone
 from dralloc.live.apply.fence import Fence
 from dralloc.live.apply.journal import JournalStep, WriteJournal
 from dralloc.live.apply.outcome import ApplyOutcome
+from dralloc.live.apply.probe import SchedulerProbe
 from dralloc.live.apply.selection import LiveView, Selection, Source
+from dralloc.live.apply.status import HeldFence
 from dralloc.live.apply.units import Aside, WriteUnit, units_of
 from dralloc.live.snapshot import Json, LiveObjects, Refused
 from dralloc.objects.cluster import Cluster
@@ -30,8 +32,14 @@ SETTLE: Final = 1.0
 """Seconds after which a scheduler has heard of a fence, or of an allocation, and what it had begun is written."""
 PATIENCE: Final = 10.0
 """Seconds without news of released pods that a scheduler gets: its longest pause before it tries a pod again."""
+_AGAIN: Final = 2
+"""How often what a scheduler took back is planned anew."""
+_LIFTS: Final = 4
+"""How often a fence is tried to be lifted."""
 _PATIENCE: Final = 0.5
 """Seconds between two looks for claims that are about to be made."""
+
+ENDED: Final = "the run was ended before it was written"
 
 Progress = Callable[[str, int, int], None]
 """Called with what is going on, how much of it is done, and how much there is."""
@@ -63,12 +71,18 @@ class ApplyRun:
         Seconds to wait for claims that a controller makes of templates.
     settle
         Seconds to wait after a fence is taken and before it is lifted.
+    probe
+        Asks the scheduler whether it knows that nodes are tainted, before anything is written; None does not ask.
     watch
         Seconds without a newly bound pod after which released pods are waited for no more; 0 waits for none.
     pods
         All pods as they are now, for who has them at hand; by default they are listed.
     may_go_on
         Asked before each write; once it says no, the rest is left as it is.
+    planning
+        Entered while a plan is made, for who may interrupt that.
+    is_ending
+        Asked before anything new is begun; once it says yes, what was begun is brought to its end, and no more.
     """
 
     objects: LiveObjects
@@ -81,16 +95,21 @@ class ApplyRun:
     progress: Progress = lambda *_: None
     wait: float = 10
     settle: float = SETTLE
+    probe: SchedulerProbe | None = None
     watch: float = PATIENCE
     pods: Callable[[], Iterable[Json]] | None = None
     pause: Callable[[float], None] = sleep
     may_go_on: Callable[[], bool] = lambda: True
+    is_ending: Callable[[], bool] = lambda: False
+    planning: Callable[[], AbstractContextManager[None]] = nullcontext
     queue: str = ""
     _reasons: dict[ClaimKey, str] = field(default_factory=dict, init=False)
     _held: set[str] = field(default_factory=set, init=False)
     _done: list[WriteUnit] = field(default_factory=list, init=False)
     _asides: list[Aside] = field(default_factory=list, init=False)
     _plan: Plan | None = field(default=None, init=False)
+    _unasked: str = field(default="", init=False)
+    _foreign: tuple[HeldFence, ...] = field(default=(), init=False)
 
     def __post_init__(self) -> None:
         self._executor = Executor(
@@ -105,7 +124,9 @@ class ApplyRun:
             self.pause(_PATIENCE)
             waited += _PATIENCE
             view = self._view(self.selection)
-        self._plan = plan = self.question.plan(view.cluster)
+        self._foreign = view.foreign
+        with self.planning():
+            self._plan = plan = self.question.plan(view.cluster)
         units, asides = units_of(plan)
         ready = [
             unit
@@ -139,16 +160,21 @@ class ApplyRun:
 
     def resume(self) -> ApplyOutcome:
         """Write what the journal's last plan wants, as far as it is not written yet; otherwise as `write`."""
-        with self._fence_lifted():
-            left = self._rounds(self.journal.units)
-            self._release(late=False)
-        self._release(late=True)
+        left = self._written_and_released(self.journal.units)
+        for _ in range(_AGAIN):
+            lost = self._lost()
+            if not lost or self.is_ending():
+                break
+            self._done = [unit for unit in self._done if unit not in lost]
+            self._reasons = {
+                key: why
+                for key, why in self._reasons.items()
+                if all(key not in unit.keys for unit in lost)
+            }
+            left = [*left, *self._written_and_released(self._planned_anew())]
         self.journal.add(JournalStep.END)
-        self._reasons |= {
-            one.key: "the cluster changed too often"
-            for unit in left
-            for one in unit.demands
-        }
+        why = ENDED if self.is_ending() else "the cluster changed too often"
+        self._reasons |= {one.key: why for unit in left for one in unit.demands}
         return ApplyOutcome(
             plan=self._plan,
             units=tuple(self._done),
@@ -159,8 +185,36 @@ class ApplyRun:
             ),
             findings=() if self.objects.dry else tuple(self._read_back()),
             fence=self.fence.kind,
+            foreign=self._foreign,
+            unasked=self._unasked,
             dry=self.objects.dry,
         )
+
+    def _written_and_released(self, units: Sequence[WriteUnit]) -> Sequence[WriteUnit]:
+        """Write units under the fence and release their pods; what could not be written is returned."""
+        with self._fence_lifted():
+            left = self._rounds(units)
+            self._release(late=False)
+        self._held = set()
+        self._release(late=True)
+        return left
+
+    def _lost(self) -> list[WriteUnit]:
+        """Units whose claims a scheduler has taken back, and whose pods still wait: they can be planned anew.
+
+        That happens to pods that had no gate: they are tried while nodes are fenced. Who plans gated pods alone sees no
+        others.
+        """
+        if self.objects.dry or self.selection.gated or not self.watch:
+            return []
+        cluster = self._whole()
+        waiting = {pod.key for pod in cluster.pods if not pod.spec.node_name}
+        return [
+            unit
+            for unit in self._done
+            if self.question.is_lost(cluster, unit)
+            and all(one.key in waiting for one in unit.demands if one.pod)
+        ]
 
     def _release(self, *, late: bool) -> None:
         """Release the pods whose claims are written, and wait until they are bound.
@@ -191,8 +245,9 @@ class ApplyRun:
             if one.key not in self._executor.stuck and (late or one.key in gated)
         ]
         self.progress("waiting for the scheduler", 0, len(awaited))
+        limit = 0.0 if self.is_ending() else self.watch
         differences = BindingWatch(
-            self.pods or self._listed_pods, self.watch, self.pause
+            self.pods or self._listed_pods, limit, self.pause
         ).differences(awaited)
         if late:
             self._reasons |= differences
@@ -223,7 +278,7 @@ class ApplyRun:
     def _rounds(self, units: Sequence[WriteUnit]) -> Sequence[WriteUnit]:
         """Write, and plan the rest anew; what is left at the end is returned."""
         for _ in range(ROUNDS):
-            if not units:
+            if not units or self.is_ending():
                 break
             if self._take_fence(units) and not self._broken(units):
                 failed = [
@@ -253,6 +308,9 @@ class ApplyRun:
 
     def _is_written(self, unit: WriteUnit, number: int, total: int) -> bool:
         self.progress("writing", number, total)
+        if self.is_ending():
+            self._reasons |= {one.key: ENDED for one in unit.demands}
+            return False
         try:
             self._executor.write(unit)
         except LeftAlone as why:
@@ -323,13 +381,19 @@ class ApplyRun:
         )
         self.progress("fencing", 0, len(wanted))
         try:
-            taken = {part for part in wanted if self.fence.take(part)}
+            taken = {
+                part
+                for part in sorted(wanted)
+                if self.may_go_on() and self.fence.take(part)
+            }
         except Refused as refusal:
             raise ApplyError(
                 f"nothing keeps others away while this is written: {self.fence.kind}: {refusal}; "
                 "--fence names another one"
             ) from None
         self._held |= taken
+        if taken and self.probe is not None and self.fence.toleration is not None:
+            self._unasked = self.probe.confirm(max(taken))
         self.pause(self.settle)
         return taken.issuperset(wanted)
 
@@ -354,10 +418,21 @@ class ApplyRun:
                 self.journal.add(JournalStep.END)
 
     def _lift(self, parts: Iterable[str]) -> None:
-        try:
-            for part in parts:
-                self.fence.lift(part)
-        except (Refused, SnapshotError) as error:
-            raise ApplyError(
-                f"the fence is still there ({self.fence.kind}): {error}; --resume lifts it"
-            ) from None
+        """Lift all parts that can be lifted, those whose answer was lost, or that are refused, a few times."""
+        left, failure = list(parts), ""
+        for attempt in range(_LIFTS):
+            stuck = []
+            for part in left:
+                try:
+                    self.fence.lift(part)
+                except (Refused, SnapshotError) as error:
+                    stuck.append(part)
+                    failure = str(error)
+            left = stuck
+            if not left:
+                return
+            self.pause(self.settle * 2**attempt)
+        raise ApplyError(
+            f"the fence is still there ({self.fence.kind}, {len(left)} parts): {failure}; "
+            f"--resume lifts it, or --lift {self.name}"
+        )

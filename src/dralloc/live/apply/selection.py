@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dralloc.compile.pods.selectors import Selector, selector_of
-from dralloc.live.apply.fence import without_fence
+from dralloc.live.apply.fence import FENCED_KINDS, without_fence
 from dralloc.live.apply.marks import GATE
+from dralloc.live.apply.status import HeldFence, fences_of
 from dralloc.live.apply.units import WriteUnit, WrittenDemand, sole_node
 from dralloc.live.snapshot import Json, key_of
 from dralloc.objects.api import LabelSelector, LabelSelectorRequirement, Pod
@@ -162,10 +163,13 @@ class LiveView:
         What is to be placed, and all that is there.
     gates
         The scheduling gates of each pod that has any.
+    foreign
+        What other runs fence.
     """
 
     cluster: Cluster
     gates: Mapping[ClaimKey, list[str]]
+    foreign: tuple[HeldFence, ...]
 
     @classmethod
     def of(cls, objects: Iterable[Json], selection: Selection, runs: str) -> LiveView:
@@ -178,7 +182,8 @@ class LiveView:
             for one in bare
             if one["kind"] == "Pod" and (names := gates_of(one))
         }
-        return cls(load_documents(selection.of(bare)), gates)
+        fences = fences_of(one for one in bare if one["kind"] in FENCED_KINDS)
+        return cls(load_documents(selection.of(bare)), gates, fences)
 
     @property
     def awaited(self) -> list[ClaimKey]:

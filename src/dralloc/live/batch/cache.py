@@ -120,24 +120,32 @@ class WatchCache:
                     self._watch(kind)
             except Refused as refusal:
                 if refusal.status in _OPTIONAL and not kind.required:
-                    self._replace(kind, {}, "")
+                    self._replace(kind, {}, "", 0)
                 if refusal.status != _EXPIRED:
                     self._closed.wait(_PAUSE)
             except SnapshotError:
                 self._closed.wait(_PAUSE)
 
     def _list(self, kind: ListedKind) -> None:
+        known = int(self._versions.get(kind) or 0)
         found = self.objects.listed(kind)
         items = kept(
             kind, self.objects.versions[kind], found.get("items") or (), whole=True
         )
-        self._replace(kind, {key_of(one): one for one in items}, version_of(found))
+        self._replace(
+            kind, {key_of(one): one for one in items}, version_of(found), known
+        )
 
     def _replace(
-        self, kind: ListedKind, held: dict[ClaimKey, Json], version: str
+        self, kind: ListedKind, held: dict[ClaimKey, Json], version: str, known: int
     ) -> None:
+        """Hold what a list has, unless another thread was faster with a newer one.
+
+        A list is as new as the server when it is asked for. One that is older than what was known before that is of a
+        server whose store was put back to an earlier state.
+        """
         with self._changed:
-            if int(version or 0) < int(self._versions.get(kind) or 0):
+            if known <= int(version or 0) < int(self._versions.get(kind) or 0):
                 return
             self.lists += 1
             self._held[kind] = held

@@ -1,4 +1,4 @@
-"""What Prometheus is told, and whether the process is well: ``/metrics`` and ``/healthz``."""
+"""What Prometheus is told, and whether the process is well: ``/metrics``, ``/healthz`` and ``/readyz``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    ProcessCollector,
+    disable_created_metrics,
     generate_latest,
 )
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -24,6 +26,8 @@ class Figures:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        ProcessCollector(registry=self.registry)
         self.leading = Gauge(
             "dralloc_leader",
             "Whether this replica holds the lease.",
@@ -56,9 +60,17 @@ class Figures:
             "Broken rules that were read back.",
             registry=self.registry,
         )
-        self.lists = Gauge(
-            "dralloc_lists",
-            "Lists that were read since the start.",
+        self.unplaced = Gauge(
+            "dralloc_unplaced_pods",
+            "Pods that found no place last.",
+            registry=self.registry,
+        )
+        self.lists = Counter(
+            "dralloc_lists", "Lists that were read.", registry=self.registry
+        )
+        self.foreign = Gauge(
+            "dralloc_foreign_fences",
+            "Parts of fences of other runs.",
             registry=self.registry,
         )
         self.seconds = Histogram(
@@ -68,6 +80,11 @@ class Figures:
             buckets=(1, 2, 5, 10, 20, 50, 100, 200, 500, 1000),
         )
 
+        for result in ("done", "failed", "broken"):
+            self.batches.labels(result)
+        for result in ("released", "aside"):
+            self.pods.labels(result)
+
     def text(self) -> bytes:
         """All of them, as Prometheus reads them."""
         return generate_latest(self.registry)
@@ -75,9 +92,13 @@ class Figures:
 
 @contextmanager
 def serving(
-    figures: Figures, is_well: Callable[[], bool], port: int, address: str = ""
+    figures: Figures,
+    is_well: Callable[[], bool],
+    is_ready: Callable[[], bool],
+    port: int,
+    address: str = "",
 ) -> Iterator[int]:
-    """Serve both; gives the port, which is a free one for 0."""
+    """Serve them; gives the port, which is a free one for 0."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -85,14 +106,16 @@ def serving(
                 case "/metrics":
                     self._answer(200, figures.text(), CONTENT_TYPE_LATEST)
                 case "/healthz":
-                    well = is_well()
-                    self._answer(
-                        200 if well else 503,
-                        b"ok\n" if well else b"stuck\n",
-                        "text/plain",
-                    )
+                    self._judge(is_well(), b"stuck\n")
+                case "/readyz":
+                    self._judge(is_ready(), b"blocked\n")
                 case _:
                     self._answer(404, b"not found\n", "text/plain")
+
+        def _judge(self, is_good: bool, otherwise: bytes) -> None:
+            self._answer(
+                200 if is_good else 503, b"ok\n" if is_good else otherwise, "text/plain"
+            )
 
         def _answer(self, status: int, body: bytes, kind: str) -> None:
             self.send_response(status)

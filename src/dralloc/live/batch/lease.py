@@ -36,6 +36,11 @@ class LeaderLease:
         Who this replica is.
     seconds
         How long it holds without being renewed.
+    token
+        How often the Lease went to another replica, up to the one that was here last: who has a smaller number
+        has lost it.
+    is_usurped
+        Whether it was taken from a replica that did not let it go, and may still be there.
     """
 
     objects: LiveObjects
@@ -43,6 +48,8 @@ class LeaderLease:
     identity: str
     seconds: int = 15
     clock: Callable[[], float] = monotonic
+    token: int = field(default=0, init=False)
+    is_usurped: bool = field(default=False, init=False)
     _seen: tuple[str, float] = ("", 0.0)
     _until: float = field(default=0.0, init=False)
 
@@ -82,6 +89,7 @@ class LeaderLease:
         except Refused as refusal:
             if refusal.status != _GONE:
                 raise
+            self.token = 0
             return is_current(lambda: self.objects.create(LEASES, self._lease({}, 0)))
         holder = lease["spec"].get("holderIdentity")
         if holder not in ("", None, self.identity) and not self._is_stale(lease):
@@ -89,11 +97,16 @@ class LeaderLease:
         changes = int(lease["spec"].get("leaseTransitions") or 0) + (
             holder != self.identity
         )
-        return is_current(
+        if not is_current(
             lambda: self.objects.replace(
                 LEASES, {**lease, **self._lease(lease, changes)}
             )
-        )
+        ):
+            return False
+        if holder != self.identity:
+            self.is_usurped = bool(holder)
+        self.token = changes
+        return True
 
     def _is_stale(self, lease: Json) -> bool:
         """Whether it did not change for as long as it says that it lasts."""

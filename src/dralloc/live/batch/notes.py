@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Final
 
 from dralloc.ask.explain import explain
 from dralloc.live.apply import Question
 from dralloc.live.apply.executor import PODS
-from dralloc.live.snapshot import Json, ListedKind, LiveObjects, Refused, condition
+from dralloc.live.snapshot import (
+    Json,
+    ListedKind,
+    LiveObjects,
+    Refused,
+    condition,
+    is_current,
+)
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError, SnapshotError
 from dralloc.objects.names import ClaimKey
@@ -55,8 +64,24 @@ class PodNotes:
             told += 1
         return told
 
-    def _write(self, key: ClaimKey, pod: Json, why: str) -> None:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    def take_back(
+        self, pods: Mapping[ClaimKey, Json], released: Iterable[ClaimKey]
+    ) -> None:
+        """Say of released pods that they wait no more, where they were told otherwise."""
+        for key in released:
+            pod = pods.get(key, {})
+            if any(
+                one.get("type") == CONDITION
+                for one in pod.get("status", {}).get("conditions") or ()
+            ):
+                with suppress(Refused, SnapshotError):
+                    # The list goes by type; other conditions are the scheduler's, who writes now.
+                    held = self.objects.get(PODS, key)
+                    self._set(key, held, "True", "Released", "its claims are written")
+
+    def _set(
+        self, key: ClaimKey, pod: Json, status: str, reason: str, why: str
+    ) -> None:
         others = [
             one
             for one in pod.get("status", {}).get("conditions") or ()
@@ -64,13 +89,17 @@ class PodNotes:
         ]
         mine = {
             "type": CONDITION,
-            "status": "False",
-            "reason": "Waiting",
+            "status": status,
+            "reason": reason,
             "message": why,
-            "lastTransitionTime": now,
+            "lastTransitionTime": _now(),
         }
         change = {"metadata": condition(pod), "status": {"conditions": [*others, mine]}}
         self.objects.patch(PODS, key, change, "status")
+
+    def _write(self, key: ClaimKey, pod: Json, why: str) -> None:
+        self._set(key, pod, "False", "Waiting", why)
+        now = _now()
         about = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -78,10 +107,7 @@ class PodNotes:
             "name": key.name,
         }
         event = {
-            "metadata": {
-                "generateName": f"{key.name[:200]}.",
-                "namespace": key.namespace,
-            },
+            "metadata": {"name": _event_name(pod, why), "namespace": key.namespace},
             "involvedObject": {**about, "uid": pod["metadata"]["uid"]},
             "type": "Warning",
             "reason": "NotPlaced",
@@ -91,7 +117,20 @@ class PodNotes:
             "count": 1,
             "source": {"component": self.component},
         }
-        self.objects.create(EVENTS, event)
+        if not is_current(lambda: self.objects.create(EVENTS, event)):
+            there = ClaimKey(key.namespace, _event_name(pod, why))
+            times = int(self.objects.get(EVENTS, there).get("count") or 1) + 1
+            self.objects.patch(EVENTS, there, {"count": times, "lastTimestamp": now})
+
+
+def _event_name(pod: Json, why: str) -> str:
+    """The same for what is said to a pod again, as kubelets aggregate their events."""
+    digest = sha256(f"{pod['metadata']['uid']} {why}".encode()).hexdigest()[:16]
+    return f"{pod['metadata']['name'][:200]}.{digest}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def reasons_for(

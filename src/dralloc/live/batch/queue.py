@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from threading import Event, Thread
@@ -21,9 +21,10 @@ from dralloc.live.apply import (
     Selection,
     WriteJournal,
 )
-from dralloc.live.apply.executor import PODS, LeftAlone
-from dralloc.live.apply.fence import lift_all
-from dralloc.live.apply.marks import RUN
+from dralloc.live.apply.executor import CLAIMS, PODS, LeftAlone
+from dralloc.live.apply.fence import NODES, RULES, lift_all, run_of
+from dralloc.live.apply.marks import RUN, TOKEN
+from dralloc.live.apply.probe import SchedulerProbe
 from dralloc.live.apply.run import PATIENCE
 from dralloc.live.apply.selection import LiveView, gates_of
 from dralloc.live.apply.units import WrittenClaim, allocation_to_wire
@@ -35,8 +36,10 @@ from dralloc.live.snapshot import Json, LiveObjects, Refused, key_of
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.names import ClaimKey
 
-__all__ = ["BatchQueue"]
+__all__ = ["BatchQueue", "runs_of"]
 
+_BLOCKED: Final = 3
+"""Batches in a row after whose failure the queue counts as blocked."""
 _STUCK: Final = 3600.0
 """Seconds of one batch after which the process counts as stuck."""
 
@@ -52,27 +55,29 @@ class BatchQueue:
     question, selection
         How batches are planned, and of which pods.
     fence
-        What keeps others away, by the name of a run.
+        What keeps others away, by the name of a run and by what tells which other runs are over.
     interval
         Seconds after which pods are placed that wait, however few.
     at_least
         How many new pods are placed at once.
-    say
-        Is told what happens.
+    say, complain
+        Are told what happens, and what goes wrong.
     """
 
     objects: LiveObjects
     cache: WatchCache
     question: Question
     selection: Selection
-    fence: Callable[[str], Fence]
+    fence: Callable[[str, Callable[[str], bool]], Fence]
     lease: LeaderLease
     notes: PodNotes
     figures: Figures
     interval: float
     at_least: int
     say: Callable[[str], None]
+    complain: Callable[[str], None]
     settle: float = 1.0
+    probe: SchedulerProbe | None = None
     watch: float = PATIENCE
     pause: Callable[[float], None] = sleep
     clock: Callable[[], float] = monotonic
@@ -80,6 +85,10 @@ class BatchQueue:
     _due: float | None = field(default=None, init=False)
     _leads: bool = field(default=False, init=False)
     _alive: float = field(init=False)
+    _lists: int = field(default=0, init=False)
+    _failures: int = field(default=0, init=False)
+    _plans: bool = field(default=False, init=False)
+    _stop: Event = field(default_factory=Event, init=False)
 
     def __post_init__(self) -> None:
         self._alive = self.clock()
@@ -90,27 +99,53 @@ class BatchQueue:
         return self.clock() - self._alive < _STUCK
 
     @property
+    def is_ready(self) -> bool:
+        """Whether batches get through: the loop goes round, and the last ones did not all fail."""
+        return self.is_well and self._failures < _BLOCKED
+
+    @property
     def runs(self) -> str:
         """How the names of its runs start: only who holds the Lease works, so that those of other replicas are over."""
-        return f"batch-{sha256(str(self.lease.key).encode()).hexdigest()[:8]}-"
+        return runs_of(self.lease.key)
 
-    def run(self, stop: Event) -> None:
-        """Work until it is stopped, whenever this replica holds the lease."""
-        keeper = Thread(target=self._keep, args=(stop,), daemon=True)
+    def is_over(self, run: str) -> bool:
+        """Whether a run of this queue is of an earlier leader, or of an earlier batch: it writes nothing any more."""
+        token = run.removeprefix(self.runs).partition("-")[0]
+        is_later = token.isdecimal() and int(token) > self.lease.token
+        return run.startswith(self.runs) and not is_later
+
+    def run(self) -> None:
+        """Work until it is stopped, whenever this replica holds the lease, which it keeps up to its last write."""
+        closed = Event()
+        keeper = Thread(target=self._keep, args=(closed,), daemon=True)
         keeper.start()
         try:
-            while not stop.is_set():
+            while not self._stop.is_set():
                 self.step()
                 self.cache.wait(min(1.0, self.interval))
+        except KeyboardInterrupt:
+            if not self._stop.is_set():
+                raise
         finally:
+            closed.set()
             keeper.join(self.lease.seconds)
             self.lease.release()
+
+    def stop(self) -> None:
+        """Come to an end, from the handler of a signal: plans are given up, writes are finished."""
+        self._stop.set()
+        if self._plans:
+            self._plans = (
+                False  # whoever is impatient does not interrupt what cleans up
+            )
+            raise KeyboardInterrupt
 
     def step(self) -> ApplyOutcome | None:
         """Place a batch if this replica leads and one is due."""
         self._alive = self.clock()
         self.objects.wire.renew()
-        self.figures.lists.set(self.cache.lists)
+        self.figures.lists.inc(self.cache.lists - self._lists)
+        self._lists = self.cache.lists
         waiting = self.waiting()
         self.figures.waiting.set(len(waiting))
         self.figures.leading.set(self.lease.held)
@@ -120,10 +155,12 @@ class BatchQueue:
         try:
             if not self._leads:
                 self._take_over()
+            self._lift_older()
             return self._batch(waiting) if self._is_due(waiting) else None
         except (DrallocError, Refused) as error:
-            self.say(f"batch failed: {error}")
+            self.complain(f"batch failed: {error}")
             self.figures.batches.labels("failed").inc()
+            self._failures += 1
             self._leads = False  # what it left behind is looked for again
             return None
 
@@ -137,17 +174,29 @@ class BatchQueue:
             if not pod["metadata"].get("deletionTimestamp")
         }
 
-    def _keep(self, stop: Event) -> None:
+    @contextmanager
+    def _planning(self) -> Iterator[None]:
+        """As long as a plan is made, it can be given up at any moment."""
+        self._plans = True
+        try:
+            if self._stop.is_set():
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._plans = False
+
+    def _keep(self, closed: Event) -> None:
         """Renew the lease, also while a batch is solved."""
-        while not stop.is_set():
+        while not closed.is_set():
             self.lease.renew()
-            stop.wait(self.lease.seconds / 3)
+            closed.wait(self.lease.seconds / 3)
 
     def _take_over(self) -> None:
         """Clean up after replicas that are gone, or after a batch that failed; the rest is planned or released.
 
         No journal outlives them. What is to be done follows from marks on the cluster: fences and claims name their
-        run. What was not written whole is taken back.
+        run. What was not written whole is taken back. A replica that was paused between its last look and a write has
+        seen claims as they were: they are marked anew, so that it is refused.
         """
         view = LiveView.of(self.cache.catch_up(), self.selection, self.runs)
         executor, taken = Executor(self.objects, WriteJournal(), self.selection.gate), 0
@@ -155,7 +204,9 @@ class BatchQueue:
             with suppress(LeftAlone):
                 executor.retract(claim)
                 taken += 1
-        lifted = lift_all(self.objects, self.runs)
+        if self.lease.is_usurped:
+            self._mark(view)
+        lifted = lift_all(self.objects, self.is_over)
         self._leads = True
         more = (
             f"; lifted {lifted} parts of old fences, took back {taken} claims"
@@ -163,6 +214,35 @@ class BatchQueue:
             else ""
         )
         self.say(f"leading as {self.lease.identity}{more}")
+
+    def _mark(self, view: LiveView) -> None:
+        """Change the claims that a replica before this one may be about to allocate, and nothing that matters."""
+        waiting = {
+            claim
+            for pod in view.cluster.pods
+            if pod.key in view.gates
+            for claim in view.cluster.pod_claims(pod)
+        }
+        for claim in view.cluster.claims:
+            if claim.key in waiting and not claim.is_allocated:
+                with suppress(Refused):  # it is gone, or somebody else has changed it
+                    marks = {"annotations": {TOKEN: str(self.lease.token)}}
+                    self.objects.patch(
+                        CLAIMS,
+                        claim.key,
+                        {"metadata": {"uid": claim.metadata.uid, **marks}},
+                    )
+
+    def _lift_older(self) -> None:
+        """Lift what a replica has fenced that did not know yet that it leads no more."""
+        parts = [
+            part
+            for part in (*self.cache.of(RULES), *self.cache.of(NODES))
+            if run_of(part)
+        ]
+        self.figures.foreign.set(sum(not self.is_over(run_of(part)) for part in parts))
+        if lifted := lift_all(self.objects, self.is_over, parts):
+            self.complain(f"lifted {lifted} parts of fences of runs that are over")
 
     def _is_due(self, waiting: Mapping[ClaimKey, Json]) -> bool:
         if not waiting:
@@ -174,7 +254,7 @@ class BatchQueue:
         return new >= self.at_least or self.clock() >= self._due
 
     def _batch(self, waiting: Mapping[ClaimKey, Json]) -> ApplyOutcome:
-        begun, name = self.clock(), f"{self.runs}{uuid4().hex[:12]}"
+        begun, name = self.clock(), f"{self.runs}{self.lease.token}-{uuid4().hex[:12]}"
         self._tried |= {pod["metadata"]["uid"] for pod in waiting.values()}
         self._due = None
         run = ApplyRun(
@@ -182,18 +262,23 @@ class BatchQueue:
             source=self.cache.catch_up,
             question=self.question,
             selection=self.selection,
-            fence=self.fence(name),
+            fence=self.fence(name, lambda other: other != name and self.is_over(other)),
             name=name,
             queue=self.runs,
             settle=self.settle,
+            probe=self.probe,
             watch=self.watch,
             pods=lambda: self.cache.of(PODS),
             pause=self.pause,
             may_go_on=lambda: self.lease.held,
+            is_ending=self._stop.is_set,
+            planning=self._planning,
         )
         _, units, _ = run.plan()
         outcome = run.write(units)
-        self._tell(outcome, waiting)
+        self._failures = 0
+        if not self._stop.is_set():
+            self._tell(outcome, waiting)
         self.figures.seconds.observe(self.clock() - begun)
         self.say(
             f"{len(waiting)} waiting: {outcome.headline} ({self.clock() - begun:.1f} s)"
@@ -204,21 +289,28 @@ class BatchQueue:
         self.figures.batches.labels("broken" if outcome.findings else "done").inc()
         self.figures.claims.inc(len(outcome.claims))
         self.figures.findings.inc(len(outcome.findings))
-        for result, keys in (
-            ("released", outcome.released),
-            ("aside", outcome.asides),
-            ("unplaced", outcome.unplaced),
-        ):
-            self.figures.pods.labels(result).inc(len(keys))
+        self.figures.pods.labels("released").inc(len(outcome.released))
+        self.figures.pods.labels("aside").inc(len(outcome.asides))
+        self.figures.unplaced.set(sum(one.key in waiting for one in outcome.unplaced))
+        if outcome.unasked:
+            self.complain(
+                f"whether the scheduler knew of the fence was not asked: {outcome.unasked}"
+            )
         for finding in outcome.findings:
-            self.say(f"the API server now holds what breaks a rule: {finding}")
+            self.complain(f"the API server now holds what breaks a rule: {finding}")
         known = {one.key: one.reason for one in outcome.unplaced if one.key in waiting}
         now = self.waiting()
         cluster = LiveView.of(self.cache.catch_up(), self.selection, self.runs).cluster
         reasons = reasons_for(self.question, cluster, now, known)
+        self.notes.take_back(waiting, outcome.released)
         self.notes.tell(
             now, {**reasons, **{one.key: one.reason for one in outcome.asides}}
         )
+
+
+def runs_of(lease: ClaimKey) -> str:
+    """How the names of the runs start whose leaders hold a Lease."""
+    return f"batch-{sha256(str(lease).encode()).hexdigest()[:8]}-"
 
 
 def _half_written(view: LiveView, gate: str, runs: str) -> Iterator[WrittenClaim]:

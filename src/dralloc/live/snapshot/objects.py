@@ -59,10 +59,9 @@ class LiveObjects:
         """An object."""
         return self.wire.send("GET", self.path(kind, key))
 
-    def listed(self, kind: ListedKind, selector: str = "") -> Json:
-        """All objects of a kind, with the resourceVersion from which they can be watched."""
-        query = {"labelSelector": selector} if selector else {}
-        return self.wire.send("GET", kind.path(self.versions[kind]), query)
+    def listed(self, kind: ListedKind, namespace: str = "") -> Json:
+        """All objects of a kind, or of one namespace, with the resourceVersion from which they can be watched."""
+        return self.wire.send("GET", kind.path(self.versions[kind], namespace))
 
     def watch(self, kind: ListedKind, version: str) -> Iterator[Json]:
         """What happens to objects of a kind after a resourceVersion, until the server ends it."""

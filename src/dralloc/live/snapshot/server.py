@@ -26,6 +26,8 @@ class ReadLimits:
         How often a request is repeated after an answer that ended early, or that asked for it.
     pause
         Seconds before the first repetition; they double each time, unless the server says how long to wait.
+    outage
+        Seconds for which a server is waited for that was reached before and cannot be any more.
     wait
         Most seconds that a server may ask for.
     answer, total
@@ -37,6 +39,7 @@ class ReadLimits:
     seconds: float = 1800
     retries: int = 3
     pause: float = 0.5
+    outage: float = 60
     wait: float = 30
     answer: int = 1 << 30
     total: int = 8 << 30

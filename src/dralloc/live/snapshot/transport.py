@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from itertools import count
 from threading import TIMEOUT_MAX, Thread
 from time import monotonic, sleep
 from typing import Any, Final, TypeVar
@@ -12,7 +11,13 @@ from urllib.parse import urlencode
 
 import orjson
 import urllib3
-from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    NewConnectionError,
+    ProtocolError,
+    ReadTimeoutError,
+)
 
 from dralloc.live.snapshot.server import Json, ReadLimits, Refused, Unanswered
 from dralloc.objects.errors import SnapshotError
@@ -35,6 +40,8 @@ _ONCE: Final = urllib3.Retry(
 )
 """urllib3 itself would wait for as long as a server says."""
 _PIECE: Final = 1 << 16
+_LONGEST: Final = 4.0
+"""Seconds between two attempts to reach a server that is away, at most."""
 _WATCH: Final = 60
 """Seconds after which the server ends a watch, so that one behind a dead connection is noticed."""
 _CONTENT: Final = {"PATCH": "application/merge-patch+json"}
@@ -42,11 +49,16 @@ _CONTENT: Final = {"PATCH": "application/merge-patch+json"}
 
 
 class _Later(Exception):  # noqa: N818 - not an error yet
-    """Another attempt may do better, after some seconds; ``failure`` is what is raised if there is none."""
+    """Another attempt may do better, after some seconds; ``failure`` is what is raised if there is none.
 
-    def __init__(self, failure: Exception, seconds: float) -> None:
+    ``unsent``: the server was not reached, so that nothing was done.
+    """
+
+    def __init__(
+        self, failure: Exception, seconds: float, *, unsent: bool = False
+    ) -> None:
         super().__init__()
-        self.failure, self.seconds = failure, seconds
+        self.failure, self.seconds, self.unsent = failure, seconds, unsent
 
 
 class Transport:
@@ -65,6 +77,7 @@ class Transport:
         self._api = api
         self._limits = limits
         self._room = limits.total
+        self._was_reached = False
         self._end = monotonic() + limits.seconds
 
     def renew(self) -> None:
@@ -81,7 +94,8 @@ class Transport:
     ) -> Json:
         """The JSON object with which the server answers.
 
-        A request that changes something is repeated only where the server says that it did nothing yet.
+        A request that changes something is repeated only where the server says that it did nothing yet, or could not
+        be reached. One that was reached before is waited for while it is away.
 
         Raises
         ------
@@ -92,28 +106,33 @@ class Transport:
         SnapshotError
             It cannot be reached, its answers are no JSON objects, or a limit is reached.
         """
-        for attempt in count():
+        attempts, away = 0, 0.0
+        while True:
             try:
-                return self._in_time(
+                found = self._in_time(
                     lambda: self._exchange(method, path, query or {}, body)
                 )
             except _Later as later:
-                if attempt == self._limits.retries:
+                is_away = (
+                    later.unsent and self._was_reached and away < self._limits.outage
+                )
+                if attempts == self._limits.retries and not is_away:
                     raise later.failure from None
-                if method != "GET" and not isinstance(later.failure, Refused):
+                if method != "GET" and not (
+                    later.unsent or isinstance(later.failure, Refused)
+                ):
                     raise Unanswered(
                         f"{later.failure}; whether it was done is not known"
                     ) from None
-                sleep(
-                    max(
-                        0,
-                        min(
-                            later.seconds or self._limits.pause * 2**attempt,
-                            self._end - monotonic(),
-                        ),
-                    )
-                )
-        raise AssertionError("the last attempt returns or raises")
+                if later.unsent and not is_away:
+                    raise later.failure from None
+                pause = later.seconds or min(self._limits.pause * 2**attempts, _LONGEST)
+                sleep(max(0, min(pause, self._end - monotonic())))
+                attempts += 0 if is_away and attempts == self._limits.retries else 1
+                away += pause if is_away else 0
+                continue
+            self._was_reached = True
+            return found
 
     def _in_time(self, call: Callable[[], T]) -> T:
         """The result of a call that may hang; a thread of its own can be left behind."""
@@ -186,6 +205,8 @@ class Transport:
         except (HTTPError, OSError) as error:  # certificates are files
             cause = getattr(error, "reason", None) or error
             failure = SnapshotError(f"{self.host}: {cause}")
+            if isinstance(cause, NewConnectionError | ConnectTimeoutError):
+                raise _Later(failure, 0, unsent=True) from None
             if isinstance(cause, ProtocolError | ReadTimeoutError):
                 raise _Later(failure, 0) from None
             raise failure from None

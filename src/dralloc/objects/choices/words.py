@@ -14,6 +14,7 @@ __all__ = [
     "AllocatorName",
     "AnswerName",
     "Backend",
+    "FenceKind",
     "Goal",
     "GoalName",
     "Ignored",
@@ -40,6 +41,19 @@ MAX_WORKERS: Final = 1024
 """Threads or processes; each takes memory, and beyond what an operating system grants the solver ends the process."""
 
 
+class FenceKind(StrEnum):
+    """What keeps others from devices that a live cluster is about to be given.
+
+    ``DEVICE_TAINTS``: a DeviceTaintRule for each pool (KEP-5055). ``NODE_TAINTS``: a taint on each node that reaches
+    one. ``NONE``: nothing. ``AUTO``: the first of them that is sure to work.
+    """
+
+    AUTO = "auto"
+    DEVICE_TAINTS = "device-taints"
+    NODE_TAINTS = "node-taints"
+    NONE = "none"
+
+
 class Mode(StrEnum):
     """How to answer.
 
@@ -49,7 +63,7 @@ class Mode(StrEnum):
     Examples
     --------
     >>> import dralloc
-    >>> dralloc.allocate(dralloc.example(), dralloc.Mode.FIRST_FIT)
+    >>> dralloc.ask.allocate(dralloc.objects.example(), dralloc.Mode.FIRST_FIT)
     <Plan: first-fit: 1 of 2 placed, nothing proven>
     """
 
@@ -96,7 +110,7 @@ class Goal(StrEnum):
     Examples
     --------
     >>> import dralloc
-    >>> dralloc.allocate(dralloc.example(), goal=dralloc.Goal.FEWEST_NODES).metrics.nodes
+    >>> dralloc.ask.allocate(dralloc.objects.example(), goal=dralloc.Goal.FEWEST_NODES).metrics.nodes
     1
     """
 

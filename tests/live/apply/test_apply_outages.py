@@ -1,0 +1,151 @@
+"""The API server is away for a while, the disk is full, another run is at work: nothing is lost, and it is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from dralloc.cli import app
+from dralloc.cli.guard import Exit
+from dralloc.live.apply import JournalFile, NodeTaintFence, TaintRuleFence
+from dralloc.live.apply.journal import JournalStep
+from dralloc.objects.errors import ApplyError
+from live.apply.runs import run_on, small_cluster
+from live.apply.schedules import Client, devices_of, refusal, unanswered
+from simulated import Simulated
+from simulated_http import serving
+
+
+def begun() -> Simulated:
+    server = Simulated()
+    server.add(*small_cluster())
+    return server
+
+
+def held(server: Simulated) -> list[str]:
+    return [
+        one["metadata"]["name"]
+        for one in server.of("resourceclaims")
+        if devices_of(one)
+    ]
+
+
+@pytest.mark.parametrize("failure", [unanswered, refusal(500), refusal(429)])
+def test_a_fence_is_lifted_although_requests_fail(failure: Callable[[], None]) -> None:
+    server = begun()
+    client = Client(server)
+    run = run_on(client)
+    failures: list[int] = []
+
+    def fail() -> None:
+        written = (
+            len(held(server)) == 2
+            and run.journal.entries[-1]["step"] == JournalStep.LIFT
+        )
+        if written and len(failures) < 3:
+            failures.append(client.steps)
+            failure()
+
+    client.agenda = dict.fromkeys(range(400), fail)
+    run.write(run.plan()[1])
+    assert len(failures) == 3
+    assert server.of("devicetaintrules") == []
+
+
+def test_a_fence_that_stays_is_named_with_how_to_lift_it() -> None:
+    server = begun()
+    run = run_on(server)
+    units = run.plan()[1]
+    run.pause = lambda _seconds: setattr(
+        server, "denied", frozenset(["devicetaintrules"])
+    )
+    with pytest.raises(
+        ApplyError,
+        match=r"the fence is still there \(taint rules, 1 parts\): .*; --resume lifts it, or",
+    ):
+        run.write(units)
+
+
+def test_a_rollback_needs_no_room_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = begun()
+    journal = JournalFile(tmp_path / "journal")
+    run = run_on(server, journal=journal)
+    run.write(run.plan()[1])
+    journal.entries = [
+        entry for entry in journal.entries if entry["step"] != JournalStep.END
+    ]
+    TaintRuleFence(run.objects, run.name).take("gpu.example.com/pool-0")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dralloc.live.apply.journal.os.fsync", full)
+    with pytest.raises(ApplyError, match="cannot be written: No space left on device"):
+        journal.add(JournalStep.FINALIZER)
+    journal.entries.pop()
+    outcome = run_on(server, journal=journal).rollback()
+    assert len(outcome.taken_back or ()) == 2
+    assert held(server) == []
+    assert server.of("devicetaintrules") == []
+
+
+def test_another_runs_fence_is_named_and_is_a_failure() -> None:
+    server = begun()
+    NodeTaintFence(run_on(server).objects, "run-7").take("node-0")
+    run = run_on(server)
+    outcome = run.write(run.plan()[1])
+    assert outcome.failed
+    assert [one.reason for one in outcome.unplaced] == [
+        "fits on no node; run run-7 fences 1 part of the cluster"
+    ] * 2
+    assert outcome.to_dict()["foreign"][0]["parts"] == ["Node node-0"]
+
+
+def apply(server: Simulated, tmp_path: Path, *options: str) -> Result:
+    with serving(server, tmp_path) as kubeconfig:
+        files = [
+            "--kubeconfig",
+            str(kubeconfig),
+            "--journal",
+            str(tmp_path / "journal"),
+        ]
+        return CliRunner().invoke(
+            app, ["apply", *files, *options], env={"NO_PROXY": "127.0.0.1"}
+        )
+
+
+def test_what_is_fenced_is_shown_and_lifted(tmp_path: Path) -> None:
+    server = begun()
+    objects = run_on(server).objects
+    NodeTaintFence(objects, "run-7").take("node-0")
+    TaintRuleFence(objects, "run-8").take("gpu.example.com/pool-0")
+    JournalFile(tmp_path / "journal").add(
+        JournalStep.BEGIN, run="run-7", fence="node taints", gate="", units=[]
+    )
+    shown = apply(server, tmp_path, "--status", "--json")
+    assert shown.exit_code == Exit.FAILED
+    answer = json.loads(shown.stdout)
+    assert [one["run"] for one in answer["fences"]] == ["run-7", "run-8"]
+    assert answer["unfinished"] == "run-7"
+    assert all(one["since"] for one in answer["fences"])
+    assert "run run-7 is unfinished" in apply(server, tmp_path, "--status").stdout
+    apply(server, tmp_path, "--lift", "run-8")
+    assert server.of("devicetaintrules") == []
+    assert [
+        one["run"]
+        for one in json.loads(apply(server, tmp_path, "--status", "--json").stdout)[
+            "fences"
+        ]
+    ] == ["run-7"]
+    apply(server, tmp_path, "--lift", "all")
+    assert "nothing is fenced" in apply(server, tmp_path, "--status").stdout
+
+
+def test_one_thing_at_a_time(tmp_path: Path) -> None:
+    assert apply(begun(), tmp_path, "--status", "--resume").exit_code == Exit.INPUT

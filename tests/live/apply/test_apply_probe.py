@@ -1,0 +1,86 @@
+"""The scheduler is asked whether it knows of a fence before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from dralloc.live.apply import ApplyRun, NodeTaintFence
+from dralloc.live.apply.probe import SchedulerProbe
+from dralloc.objects.errors import ApplyError
+from live.apply.runs import run_on, small_cluster
+from live.apply.schedules import Scheduler, devices_of
+from simulated import Simulated
+
+
+def probing(server: Simulated, pause: Callable[[float], None]) -> ApplyRun:
+    run = run_on(server, settle=0)
+    run.fence = NodeTaintFence(run.objects, run.name)
+    run.probe = SchedulerProbe(run.objects, "default", pause, patience=2)
+    return run
+
+
+def begun() -> tuple[Simulated, Scheduler]:
+    server = Simulated()
+    server.add(*small_cluster())
+    scheduler = Scheduler(server)
+    scheduler.look()
+    return server, scheduler
+
+
+def test_nothing_is_written_before_the_scheduler_knows_of_the_fence() -> None:
+    server, scheduler = begun()
+    looks: list[int] = []
+
+    def lag(_seconds: float) -> None:
+        """The scheduler hears of new pods at once, and of nodes after a while."""
+        nodes = scheduler.seen["nodes"]
+        assert not any(map(devices_of, server.of("resourceclaims")))
+        looks.append(len(looks))
+        scheduler.look()
+        if len(looks) < 6:
+            scheduler.seen["nodes"] = nodes
+        scheduler.schedule()
+
+    run = probing(server, lag)
+    outcome = run.write(run.plan()[1])
+    assert len(looks) >= 6
+    assert outcome.unasked == ""
+    assert len(outcome.claims) == 2
+    assert [one["metadata"]["name"] for one in server.of("pods")] == ["serve", "train"]
+
+
+@pytest.mark.parametrize("hears", [True, False])
+def test_a_scheduler_that_does_not_honour_the_fence_is_not_written_beside(
+    hears: bool,
+) -> None:
+    server, scheduler = begun()
+    nodes = scheduler.seen["nodes"]
+
+    def ignore(_seconds: float) -> None:
+        if hears:
+            scheduler.look()
+            scheduler.seen["nodes"] = nodes
+            scheduler.schedule()
+
+    run = probing(server, ignore)
+    said = "didn't match Pod's node affinity/selector" if hears else "nothing"
+    with pytest.raises(
+        ApplyError,
+        match=f"does not know of the fence after 2 s: pod default/dralloc-probe.*{said}",
+    ):
+        run.write(run.plan()[1])
+    assert not any(map(devices_of, server.of("resourceclaims")))
+    assert all("taints" not in one.get("spec", {}) for one in server.of("nodes"))
+    assert [one["metadata"]["name"] for one in server.of("pods")] == ["serve", "train"]
+
+
+def test_who_may_make_no_pods_goes_on_and_says_so() -> None:
+    server, _ = begun()
+    server.denied = frozenset(["pods"])
+    run = probing(server, lambda _seconds: None)
+    outcome = run.write(run.plan()[1])
+    assert outcome.unasked == "HTTP 403: nobody may"
+    assert "was not asked: HTTP 403" in str(outcome)
+    assert len(outcome.claims) == 2

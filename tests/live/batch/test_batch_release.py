@@ -1,0 +1,59 @@
+"""Everything that waits is let go when the queue is taken away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from typer.testing import CliRunner, Result
+
+from dralloc.cli import app
+from dralloc.cli.guard import Exit
+from dralloc.live.apply import TaintRuleFence
+from dralloc.live.apply.fence import run_of
+from live.apply.runs import gated
+from live.batch.queues import Clock, crowd, queue, waiting
+from simulated import Simulated
+from simulated_http import serving
+
+
+def release_all(server: Simulated, tmp_path: Path) -> Result:
+    with serving(server, tmp_path) as kubeconfig:
+        options = [
+            "--kubeconfig",
+            str(kubeconfig),
+            "--lease",
+            "system/batch",
+            "--release-all",
+        ]
+        return CliRunner().invoke(
+            app, ["batch", *options], env={"NO_PROXY": "127.0.0.1"}
+        )
+
+
+def test_gates_are_taken_and_fences_of_the_queue_lifted(tmp_path: Path) -> None:
+    server = Simulated()
+    server.add(*crowd(2))
+    other = gated("other", "p0")
+    other["spec"]["schedulingGates"].append({"name": "other.example.com/gate"})
+    server.add(other)
+    with queue(server, Clock()) as one:
+        TaintRuleFence(one.objects, f"{one.runs}3-x").take("gpu.example.com/pool-0")
+        TaintRuleFence(one.objects, "run-7").take("gpu.example.com/pool-1")
+    result = release_all(server, tmp_path)
+    assert result.exit_code == Exit.DONE, result.output
+    assert "released 3 pods, lifted 1 parts of fences" in result.stderr
+    assert waiting(server) == ["other"]
+    assert [run_of(one) for one in server.of("devicetaintrules")] == ["run-7"]
+
+
+def test_nothing_is_released_while_a_replica_works(tmp_path: Path) -> None:
+    server = Simulated()
+    server.add(*crowd(2))
+    with queue(server, Clock()) as one:
+        one.lease.renew()
+        result = release_all(server, tmp_path)
+    assert result.exit_code == Exit.INPUT
+    assert (
+        "a replica holds the Lease system/batch: end all of them first" in result.stderr
+    )
+    assert waiting(server) == ["p0", "p1"]

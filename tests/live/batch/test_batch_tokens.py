@@ -1,0 +1,173 @@
+"""A leader that was paused finds what it does refused, or undone, once another one leads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
+
+import pytest
+
+from dralloc.live.apply import NodeTaintFence, Question, TaintRuleFence
+from dralloc.live.apply.fence import run_of
+from dralloc.live.batch import BatchQueue
+from dralloc.objects.cluster import Cluster
+from dralloc.show.plan import Plan
+from live.apply.schedules import Client, devices_of
+from live.batch.queues import Clock, crowd, queue, until, waiting
+from simulated import Simulated
+
+
+def fences(server: Simulated) -> list[str]:
+    marked = [*server.of("devicetaintrules"), *server.of("nodes")]
+    return sorted(filter(None, map(run_of, marked)))
+
+
+@contextmanager
+def replicas(
+    server: Simulated, wire: Client
+) -> Iterator[tuple[BatchQueue, BatchQueue, Clock]]:
+    clock = Clock()
+    with (
+        queue(server, clock, at_least=1, wire=wire) as first,
+        queue(server, clock, "two", at_least=1) as second,
+    ):
+        first.lease.renew()
+        yield first, second, clock
+
+
+def lead(second: BatchQueue, clock: Clock) -> None:
+    """The other replica leads, and works."""
+    second.lease.renew()
+    clock.now += 16
+    assert second.lease.renew()
+    second.step()
+
+
+@pytest.mark.parametrize("without", [(), ("devicetaintrules",)])
+def test_wherever_a_leader_is_paused_the_next_one_leaves_everything_in_order(
+    without: tuple[str, ...],
+) -> None:
+    steps = paused_at(10_000, without)
+    assert steps > 30
+    for step in range(1, steps):
+        paused_at(step, without)
+
+
+def paused_at(step: int, without: tuple[str, ...]) -> int:
+    """The first leader sleeps at a step, in the middle of a request or before it, until the other has placed all."""
+    server = Simulated(without=frozenset(without))
+    server.add(*crowd(2))
+    client = Client(server)
+    with replicas(server, client) as (first, second, clock):
+        client.agenda = {step: lambda: lead(second, clock)}
+        first.step()
+        first.step()
+        steps = client.steps
+        if step < steps:
+            # What the sleeper did last is undone by who leads.
+            second.lease.renew()
+            until(
+                lambda: all(run == "" or second.is_over(run) for run in fences(server))
+            )
+            second.step()
+    held = [device for one in server.of("resourceclaims") for device in devices_of(one)]
+    assert sorted(held) == sorted(set(held)), step
+    assert len(held) == 2, step
+    assert waiting(server) == [], step
+    assert fences(server) == [], step
+    return steps
+
+
+@pytest.mark.parametrize("kind", [TaintRuleFence, NodeTaintFence])
+def test_a_fence_of_an_earlier_leader_is_taken_over(
+    kind: type[TaintRuleFence | NodeTaintFence],
+) -> None:
+    server, clock = Simulated(), Clock()
+    server.add(*crowd(2))
+    with queue(server, clock) as one:
+        part = {TaintRuleFence: "gpu.example.com/pool-0", NodeTaintFence: "node-0"}[
+            kind
+        ]
+        one.lease.token = 4
+        old, later = f"{one.runs}3-x", f"{one.runs}5-x"
+        assert kind(one.objects, old).take(part)
+        mine = kind(one.objects, f"{one.runs}4-y", is_over=one.is_over)
+        assert mine.take(part)
+        assert fences(server) == [f"{one.runs}4-y"]
+        mine.lift(part)
+        assert kind(one.objects, later).take(part)
+        assert not mine.take(part)
+
+
+def test_a_write_that_was_begun_under_an_earlier_leader_is_refused() -> None:
+    server, clock = Simulated(), Clock()
+    server.add(*crowd(2))
+    with (
+        queue(server, clock) as first,
+        queue(server, clock, "two", at_least=9) as second,
+    ):
+        first.lease.renew()
+        seen = {
+            one["metadata"]["name"]: one["metadata"]["resourceVersion"]
+            for one in server.of("resourceclaims")
+        }
+        lead(second, clock)
+        now = {
+            one["metadata"]["name"]: one["metadata"]["resourceVersion"]
+            for one in server.of("resourceclaims")
+        }
+    assert second.lease.token == 1
+    assert all(now[name] != version for name, version in seen.items())
+
+
+class SlowQuestion(Question):
+    """A plan that takes for ever, unless it is interrupted."""
+
+    begun = Event()
+
+    def plan(self, cluster: Cluster) -> Plan:
+        SlowQuestion.begun.set()
+        Event().wait(30)
+        return super().plan(cluster)
+
+
+def test_a_plan_is_given_up_when_the_process_is_to_end() -> None:
+    server, clock = Simulated(), Clock()
+    server.add(*crowd(2))
+    with queue(server, clock) as one:
+        one.question = SlowQuestion()
+        one.lease.renew()
+        one._plans = True
+        with pytest.raises(KeyboardInterrupt):
+            one.stop()
+        one.run()
+    assert not SlowQuestion.begun.is_set()
+    assert server.one("leases", "batch", "system")["spec"]["holderIdentity"] == ""
+    assert waiting(server) == ["p0", "p1"]
+
+
+def test_the_lease_is_kept_while_what_was_begun_is_written() -> None:
+    server = Simulated()
+    server.add(*crowd(2))
+    going = Event()
+    client = Client(server)
+    with queue(server, Clock(), wire=client) as one:
+        held: list[bool] = []
+
+        def stop() -> None:
+            with suppress(KeyboardInterrupt):
+                one.stop()
+            going.set()
+
+        client.agenda = dict.fromkeys(
+            range(8, 400), lambda: held.append(one.lease.held or not fences(server))
+        )
+        client.agenda[30] = stop
+        worker = Thread(target=one.run)
+        worker.start()
+        worker.join(20)
+    assert not worker.is_alive()
+    assert going.is_set()
+    assert all(held)
+    assert fences(server) == []
