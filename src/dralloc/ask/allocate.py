@@ -30,7 +30,7 @@ from dralloc.show.plan import Plan
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Progress, solve, within_caps
 from dralloc.solve.policies import Policy, place, policy_name, way_of
-from dralloc.solve.policies.starts import starts
+from dralloc.solve.recreate import Starts
 from dralloc.solve.scheduler import Profile, Release, read_profiles, schedule
 from dralloc.solve.timing import phase
 
@@ -209,12 +209,9 @@ class _Runs:
         with phase(self.timings, "optimum"):
             hint = _start(problem, kept, keeps_rules=kept is first) if kept else None
             hint = hint or _start(problem, first, keeps_rules=True)
+            starts = Starts(problem, self.choices)
             solution = solve(
-                problem,
-                self.choices,
-                hint,
-                _read(progress, worth),
-                starts=starts(problem),
+                problem, self.choices, hint, _read(progress, worth), starts=starts
             )
         # What makes a claim impossible was found on the way to the hint.
         placed = {placement.demand for placement in solution.placements}

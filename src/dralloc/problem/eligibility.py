@@ -9,7 +9,14 @@ from typing import Protocol
 from dralloc.objects.errors import AllocationError
 from dralloc.problem.requests import Charge
 
-__all__ = ["Eligibility", "EligibilityTable", "Overlay", "Renumbered", "renumbered"]
+__all__ = [
+    "Eligibility",
+    "EligibilityTable",
+    "Overlay",
+    "Remembered",
+    "Renumbered",
+    "renumbered",
+]
 
 Amounts = tuple[tuple[int, int], ...]
 """Counters by index, with amounts in nanos."""
@@ -89,6 +96,21 @@ class Renumbered(Overlay):
     def device_key(self, device: int) -> Hashable:
         """As in `Eligibility`."""
         return self.base.device_key(self.devices[device])
+
+
+class Remembered(Overlay):
+    """The answers of another eligibility, with the charges kept for who asks again and again."""
+
+    def __init__(self, base: Eligibility) -> None:
+        super().__init__(base)
+        self._charges: dict[tuple[int, int], Charge | None] = {}
+
+    def charge(self, alternative: int, device: int) -> Charge | None:
+        """As in `Eligibility`."""
+        question = alternative, device
+        if question not in self._charges:
+            self._charges[question] = self.base.charge(alternative, device)
+        return self._charges[question]
 
 
 @dataclass(frozen=True)

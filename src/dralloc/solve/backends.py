@@ -2,21 +2,71 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pickle
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from multiprocessing import resource_tracker
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dralloc.objects.choices import Backend
 from dralloc.objects.errors import DrallocError
 
-__all__ = ["Task", "is_elsewhere", "run_all", "shield_children", "stop_processes"]
+__all__ = [
+    "Parcel",
+    "Task",
+    "is_elsewhere",
+    "run_all",
+    "shield_children",
+    "stop_processes",
+]
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
+
+
+class Parcel(Generic[T]):
+    """Something large that many tasks carry: each process unpacks it once, and keeps it until another one comes.
+
+    Parameters
+    ----------
+    content
+        What is sent. It is packed when the first task goes elsewhere; later changes stay here.
+    """
+
+    def __init__(self, content: T) -> None:
+        self.content = content
+        self._packed: NDArray[np.uint8] | None = None
+
+    def __reduce__(
+        self,
+    ) -> tuple[
+        Callable[[str, NDArray[np.uint8]], Parcel[T]], tuple[str, NDArray[np.uint8]]
+    ]:
+        """Packed into an array, which joblib lays into memory that processes share."""
+        if self._packed is None:
+            self._packed = np.frombuffer(
+                pickle.dumps(self.content, protocol=5), np.uint8
+            )
+            self._name = hashlib.sha256(self._packed.data).hexdigest()
+        return _unpacked, (self._name, self._packed)
+
+
+_UNPACKED: Final[dict[str, Parcel[Any]]] = {}
+"""The parcel that came last, by the digest of what is in it."""
+
+
+def _unpacked(name: str, packed: NDArray[np.uint8]) -> Parcel[Any]:
+    if name not in _UNPACKED:
+        _UNPACKED.clear()
+        _UNPACKED[name] = Parcel(pickle.loads(packed.data))
+    return _UNPACKED[name]
 
 
 class Task(Protocol[T_co]):

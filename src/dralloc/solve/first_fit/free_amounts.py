@@ -61,7 +61,15 @@ NOTHING: Final = WantedAmounts()
 
 
 class FreeAmounts:
-    """What all nodes have left, kept up as demands come and go."""
+    """What all nodes have left, kept up as demands come and go.
+
+    Attributes
+    ----------
+    names
+        The resources that some node has an end of.
+    table
+        What is left, by resource and node; infinite where there is no end of it.
+    """
 
     def __init__(self, problem: Problem, ledger: Ledger) -> None:
         self._problem = problem
@@ -75,14 +83,15 @@ class FreeAmounts:
             for device in pool.devices
         }
         devices = problem.devices
-        names = sorted(
+        self.names = sorted(
             {
                 name
                 for device in self._devices.values()
                 for name in devices[device].capacity
             }
         )
-        self._left = {name: np.full(len(problem.nodes), inf) for name in names}
+        self.table = np.full((len(self.names), len(problem.nodes)), inf)
+        self._left = dict(zip(self.names, self.table, strict=True))
         for node in self._devices:
             self.refresh(node)
 
@@ -91,20 +100,21 @@ class FreeAmounts:
         [alternative] = claim.alternatives()
         key = self._problem.eligibility.request_key(alternative.index)
         if key not in self._wanted:
-            self._wanted[key] = WantedAmounts(self._pairs(alternative.index))
+            pairs = [
+                (self._left[name], amount) for name, amount in self.asked(claim).items()
+            ]
+            self._wanted[key] = WantedAmounts(pairs)
         return self._wanted[key]
 
-    def _pairs(self, alternative: int) -> list[tuple[Floats, float]]:
+    def asked(self, claim: Claim) -> dict[str, float]:
+        """What a synthetic claim takes of each resource, at least."""
+        [alternative] = claim.alternatives()
         amounts: dict[str, int] = {}
         for device in self._representatives:
-            charge = self._problem.eligibility.charge(alternative, device)
+            charge = self._problem.eligibility.charge(alternative.index, device)
             for name, amount in charge.capacity if charge else ():
                 amounts[name] = min(amount, amounts.get(name, amount))
-        return [
-            (self._left[name], float(amount))
-            for name, amount in amounts.items()
-            if amount
-        ]
+        return {name: float(amount) for name, amount in amounts.items() if amount}
 
     def refresh(self, node: int) -> None:
         """Something has come or gone on a node."""

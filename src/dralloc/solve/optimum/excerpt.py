@@ -1,83 +1,22 @@
-"""The part of a problem that a component uses, as a small problem of its own that can be sent to another process.
+"""The part of a problem that a component uses, as an excerpt that can be sent to another process.
 
 Everything gets new numbers, in the order of the old ones, so that the same models come out as from the whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from dralloc.problem import Charge, Node, Problem, Usage
 from dralloc.problem.eligibility import EligibilityTable, renumbered
 from dralloc.problem.grouping import grouped
-from dralloc.problem.solution import Grant, Placement
 from dralloc.problem.subproblem import Subproblem, cut, places, with_versions
+from dralloc.solve.excerpt import Excerpt
 from dralloc.solve.optimum.candidates import Candidate, CandidateSite, ServingChoice
 
-__all__ = ["Excerpt", "Excerpts"]
-
-
-@dataclass(frozen=True)
-class Excerpt:
-    """Some demands, nodes, devices and counters of a problem.
-
-    Parameters
-    ----------
-    problem
-        They alone, with numbers of their own.
-    demands, nodes, devices
-        Their numbers in the whole problem, in order; None if they stay as they are.
-    """
-
-    problem: Problem
-    demands: Sequence[int]
-    nodes: Sequence[int] | None = None
-    devices: Sequence[int] | None = None
-
-    def inward(self, placements: Iterable[Placement]) -> list[Placement]:
-        """Placements of the whole problem, in the numbers of the small one."""
-        numbers = (
-            None if each is None else places(each)
-            for each in (self.nodes, self.devices)
-        )
-        return _renumbered(placements, self.place_of, *numbers)
-
-    @cached_property
-    def place_of(self) -> Mapping[int, int]:
-        """By demand of the whole problem, its number in the small one."""
-        return places(self.demands)
-
-    def outward(self, placements: Iterable[Placement]) -> list[Placement]:
-        """Placements of the small problem, in the numbers of the whole one."""
-        return _renumbered(placements, self.demands, self.nodes, self.devices)
-
-
-_Numbers = Mapping[int, int] | Sequence[int]
-
-
-def _renumbered(
-    placements: Iterable[Placement],
-    demands: _Numbers,
-    nodes: _Numbers | None,
-    devices: _Numbers | None,
-) -> list[Placement]:
-    def moved(grants: Sequence[Grant]) -> tuple[Grant, ...]:
-        return tuple(
-            grants
-            if devices is None
-            else (each._replace(device=devices[each.device]) for each in grants)
-        )
-
-    return [
-        Placement(
-            demands[each.demand],
-            each.node if nodes is None else nodes[each.node],
-            tuple(map(moved, each.grants)),
-        )
-        for each in placements
-    ]
+__all__ = ["Excerpts"]
 
 
 class Excerpts:

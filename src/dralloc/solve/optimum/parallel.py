@@ -25,10 +25,11 @@ from dralloc.objects.garbage import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.problem.solution import Placement
 from dralloc.solve.backends import run_all, shield_children, stop_processes
+from dralloc.solve.excerpt import Excerpt
 from dralloc.solve.optimum.classes.component import CountedComponent
 from dralloc.solve.optimum.classes.demand_classes import DemandClass
 from dralloc.solve.optimum.component import Component, Solvable, TimeSharing
-from dralloc.solve.optimum.excerpt import Excerpt, Excerpts
+from dralloc.solve.optimum.excerpt import Excerpts
 from dralloc.solve.optimum.objective import DemandSubset
 from dralloc.solve.optimum.packing.component import PackedComponent
 from dralloc.solve.optimum.stopping import Cancelled, Stop

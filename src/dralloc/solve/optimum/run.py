@@ -57,8 +57,13 @@ _ENDING: Final = 1e-5
 _DIVISION: Final = 0.4
 """The part of the time that may pass until it is known what classes can count."""
 
-_STARTS: Final = 0.15
+_STARTS: Final = 0.6
 """The part of the time in which answers to start from are made; one that is begun is made to the end."""
+
+StartSearch = Callable[
+    [Sequence[Placement], Callable[[], float]], Iterable[Sequence[Placement]]
+]
+"""Makes answers to start from, given one, and a clock that tells how many seconds are left for that."""
 
 _demand_of = attrgetter("demand")
 
@@ -69,7 +74,7 @@ def solve(
     options: Options | None = None,
     hint: Solution | None = None,
     progress: Callable[[Progress], None] | None = None,
-    starts: Iterable[Sequence[Placement]] = (),
+    starts: StartSearch | None = None,
 ) -> Solution:
     """Find the best answer and prove it, or come as far as the time limit allows.
 
@@ -88,7 +93,7 @@ def solve(
     hint
         An answer to start from, such as first fit's; it must keep the rules. The result is never worse.
     starts
-        Further answers to start from, which keep every rule but budgets. They are looked at one by one where the
+        Makes further answers to start from, which keep every rule but budgets. They are looked at one by one where the
         problem has to be searched, as long as there is time.
     progress
         Called from this thread whenever there is a better answer.
@@ -116,8 +121,15 @@ def solve(
         stop = Stop.after(limit, cancelled)
         aside = _set_aside(problem, options, stop)
         start = aside.without(hint.placements) if hint else ()
+        present = hint.placements if hint else ()
+
+        def others(seconds: Callable[[], float]) -> Iterator[Sequence[Placement]]:
+            return (
+                aside.without(placements)
+                for placements in (starts(present, seconds) if starts else ())
+            )
+
         # What was made on the way is given up here, before anybody would look whether it is garbage.
-        others = (aside.without(placements) for placements in starts)
         return aside.granted(
             _Solve(aside.problem, options, stop, progress, start, others).run()
         )
@@ -159,12 +171,13 @@ class _Solve:
         stop: Stop,
         progress: Callable[[Progress], None] | None,
         start: Sequence[Placement],
-        others: Iterable[Sequence[Placement]],
+        others: Callable[[Callable[[], float]], Iterator[Sequence[Placement]]],
     ) -> None:
         self.problem = problem
         self.options = options
         self.progress = progress
-        self.others = others
+        self._starting = stop
+        self.others = others(self._seconds_for_starts)
         self.started = perf_counter()
         self.stop = stop
         self.goal = Goal(options.goal)
@@ -219,13 +232,13 @@ class _Solve:
         """Split the problem; what is proven stays so, part by part."""
         self.components = []
         self._split(stage)
-        with phase(self.timings, "starts"):
-            self._consider_others()
         for component in self.components:
             component.bounds[: self.stage.levels] = [
                 component.cost(level) for level in range(self.stage.levels)
             ]
         self.answers, self.stage = list(self.components), stage
+        with phase(self.timings, "starts"):
+            self._consider_others()
 
     def _work(self) -> None:
         """Here, or in other processes if there is something for more than one."""
@@ -385,6 +398,9 @@ class _Solve:
                 )
             )
 
+    def _seconds_for_starts(self) -> float:
+        return self._starting.seconds()
+
     def _consider_others(self) -> None:
         """Let components that are searched start from the best of what is cheap to have."""
         searched = [
@@ -394,17 +410,16 @@ class _Solve:
         ]
         if not searched:
             return
-        stop = self.stop.within(_STARTS * self.stop.seconds())
+        self._starting = self.stop.within(_STARTS * self.stop.seconds())
         for placements in self.others:
             for component in searched:
                 members = set(component.subset.demands)
-                component.consider(
-                    within_caps(
-                        self.problem,
-                        [one for one in placements if one.demand in members],
-                    )
-                )
-            if stop.reached():
+                own = [
+                    placement for placement in placements if placement.demand in members
+                ]
+                component.consider(within_caps(self.problem, own))
+            self._tell()
+            if self._starting.reached():
                 break
 
     def _sites(

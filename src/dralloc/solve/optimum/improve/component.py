@@ -27,7 +27,7 @@ _FIRST_EFFORT: Final = 1.0
 """What it may take for that (see `Stop.effort`)."""
 
 
-_RELAXING: Final = 0.25
+_RELAXING: Final = 0.4
 """The part of the time that the ladder of relaxations may take."""
 
 

@@ -22,7 +22,7 @@ from dralloc.problem.inter_pod import InterPodRule
 from dralloc.problem.solution import Placement
 from dralloc.problem.spending import spent
 from dralloc.problem.subproblem import cut, places
-from dralloc.solve.optimum.excerpt import Excerpt
+from dralloc.solve.excerpt import Excerpt
 from dralloc.solve.optimum.improve.bonds import Bonds
 from dralloc.solve.optimum.improve.incumbent import Incumbent
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from dralloc.objects.choices import MAX_SEED, Backend, Options
 from dralloc.objects.errors import AllocationError
@@ -19,18 +19,23 @@ from dralloc.solve.optimum.stopping import Stop
 
 __all__ = ["NeighbourhoodSearch"]
 
-_SIZE: Final = 40
-"""About so many demands are freed at once."""
 
-_EFFORT: Final = 1.0
-"""What the solver may do about a neighbourhood (see `Stop.effort`)."""
+class _Reach(NamedTuple):
+    """About so many demands are freed at once, and so much the solver may do about it (see `Stop.effort`)."""
+
+    size: int
+    effort: float
+
+
+_REACHES: Final = (_Reach(16, 0.2), _Reach(40, 1.0))
+"""Small neighbourhoods as long as they help: they are decided in a tenth of the time. Then large ones."""
 
 _SIDE_BY_SIDE: Final = 8
 """So many neighbourhoods that have nothing in common are solved at a time, by however many processes: so the answer
 after a number of steps does not depend on how many there are."""
 
 _PATIENCE: Final = 3
-"""So often all could have had a turn without any gain before the search gives up."""
+"""So often all could have had a turn in large neighbourhoods without any gain before the search gives up."""
 
 
 class NeighbourhoodSearch:
@@ -69,7 +74,7 @@ class NeighbourhoodSearch:
         self.incumbent = Incumbent(self.problem, placements)
         self.bonds = Bonds(self.problem)
         self.selection = NeighbourhoodSelection(
-            self.incumbent, self.bonds, subset.demands, options.seed, _SIZE
+            self.incumbent, self.bonds, subset.demands, options.seed, _REACHES[-1].size
         )
         self.steps = 0
         self.failures: dict[str, AllocationError] = {}
@@ -82,20 +87,22 @@ class NeighbourhoodSearch:
         Stopped
             It is time to stop.
         """
-        in_vain = 0
-        while (
-            in_vain < _PATIENCE * self.selection.turns
-            and self.steps != self.options.steps
-        ):
-            stop.check()
-            proposals = self._proposals()
-            gains = self._round(proposals, stop)
-            in_vain += max(1, len(proposals))
-            if any(gains):
-                in_vain = 0
-                yield self.incumbent.in_order()
+        for reach in _REACHES:
+            patience = _PATIENCE if reach is _REACHES[-1] else 1
+            in_vain = 0
+            while (
+                in_vain < patience * self.selection.turns(reach.size)
+                and self.steps != self.options.steps
+            ):
+                stop.check()
+                proposals = self._proposals(reach)
+                gains = self._round(proposals, reach, stop)
+                in_vain += max(1, len(proposals))
+                if any(gains):
+                    in_vain = 0
+                    yield self.incumbent.in_order()
 
-    def _proposals(self) -> list[Proposal]:
+    def _proposals(self, reach: _Reach) -> list[Proposal]:
         """Neighbourhoods that can be solved side by side."""
         # What a namespace may still use is known to one neighbourhood at a time.
         most = 1 if self.problem.budgets else _SIDE_BY_SIDE
@@ -103,20 +110,22 @@ class NeighbourhoodSearch:
             most = min(most, self.options.steps - self.steps)
         proposals: list[Proposal] = []
         while len(proposals) < most:
-            proposal = self.selection.propose(proposals)
+            proposal = self.selection.propose(proposals, reach.size)
             if proposal is None:
                 break
             proposals.append(proposal)
         return proposals
 
-    def _round(self, proposals: Sequence[Proposal], stop: Stop) -> list[bool]:
+    def _round(
+        self, proposals: Sequence[Proposal], reach: _Reach, stop: Stop
+    ) -> list[bool]:
         """Solve these neighbourhoods, and take over what is better; whether each of them was."""
         areas = [
             neighbourhood(self.incumbent, self.bonds, proposal.blocks, proposal.nodes)
             for proposal in stop.each(proposals)
         ]
         tasks = [
-            as_task(area, self._options(index), _EFFORT, stop)
+            as_task(area, self._options(index), reach.effort, stop)
             for index, area in enumerate(areas)
         ]
         self.failures.update(

@@ -7,7 +7,7 @@ that wait and that one of the nodes could serve.
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence, Set
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -52,13 +52,8 @@ class NeighbourhoodSelection:
     ----------
     demands
         Those that can be freed.
-    size
-        About so many are freed at once.
-
-    Attributes
-    ----------
-    turns
-        After about so many neighbourhoods each node could have had a turn.
+    most
+        Larger blocks are never freed.
     """
 
     def __init__(
@@ -67,25 +62,20 @@ class NeighbourhoodSelection:
         bonds: Bonds,
         demands: Iterable[int],
         seed: int,
-        size: int,
+        most: int,
     ) -> None:
         self.incumbent = incumbent
         self.bonds = bonds
-        self.size = size
         self.problem = incumbent.problem
         self.capabilities = NodeCapabilities(self.problem)
         self.random = np.random.default_rng(seed)
         self._blocks = [
             block
             for block in dict.fromkeys(bonds.block_of[demand] for demand in demands)
-            if len(bonds.blocks[block]) <= size and not self._is_hopeless(block)
+            if len(bonds.blocks[block]) <= most and not self._is_hopeless(block)
         ]
         self._nodes = self._serving_nodes()
-        self.turns = (
-            1
-            + (len(self._blocks) + len(self._nodes)) // size
-            + len(set(self.capabilities.node_types))
-        )
+        self._waiting: Sequence[int] = ()
         nodes_of_type = grouped(
             (self.capabilities.node_types[node], node) for node in self._nodes
         )
@@ -104,10 +94,28 @@ class NeighbourhoodSelection:
         }
         self._reputation = dict.fromkeys(self._ways, 1.0)
 
-    def propose(self, others: Sequence[Proposal]) -> Proposal | None:
-        """Choose a neighbourhood that has nothing to do with the others; None if there is none."""
+    def turns(self, size: int) -> int:
+        """Return after about how many neighbourhoods of a size each node could have had a turn."""
+        return (
+            1
+            + (len(self._blocks) + len(self._nodes)) // size
+            + len(set(self.capabilities.node_types))
+        )
+
+    def propose(self, others: Sequence[Proposal], size: int) -> Proposal | None:
+        """Choose a neighbourhood that has nothing to do with the others; None if there is none.
+
+        Parameters
+        ----------
+        others
+            Those that are solved side by side with it, from the same answer.
+        size
+            About so many demands are freed.
+        """
         if not self._nodes:
             return None
+        if not others:
+            self._waiting = self._who_waits()
         busy = frozenset[Hashable]().union(*(proposal.reserved for proposal in others))
         ways = list(self._ways)
         weights = np.array([self._reputation[way] for way in ways])
@@ -124,22 +132,15 @@ class NeighbourhoodSelection:
             for demand in self.incumbent.on_node(node):
                 block = self.bonds.block_of[demand]
                 taken = self._of_block(block)
-                if len(self.bonds.blocks[block]) <= self.size and busy.isdisjoint(
-                    taken
-                ):
+                if len(self.bonds.blocks[block]) <= size and busy.isdisjoint(taken):
                     blocks[block] = None
                     reserved |= taken
-            if len(nodes) >= self.size or self._number_of_demands(blocks) >= self.size:
+            if len(nodes) >= size or self._number_of_demands(blocks) >= size:
                 break
         if not nodes:
             return None
-        waiting = [
-            block
-            for block in self._waiting_for(nodes)
-            if busy.isdisjoint(self._of_block(block))
-        ]
-        for block in self._some(
-            waiting, max(self.size, self._number_of_demands(blocks)) // 2
+        for block in self._some_waiting(
+            nodes, busy, max(size, self._number_of_demands(blocks)) // 2
         ):
             blocks[block] = None
             reserved |= self._of_block(block)
@@ -196,8 +197,8 @@ class NeighbourhoodSelection:
                 reserved |= self._of_node(self.incumbent.placements[demand].node)
         return reserved
 
-    def _waiting(self) -> list[int]:
-        """The blocks of which somebody is not placed."""
+    def _who_waits(self) -> list[int]:
+        """Return the blocks of which somebody is not placed."""
         placed = self.incumbent.placements
         return [
             block
@@ -205,39 +206,44 @@ class NeighbourhoodSelection:
             if any(demand not in placed for demand in self.bonds.blocks[block])
         ]
 
-    def _waiting_for(self, nodes: Iterable[int]) -> list[int]:
-        """The blocks that wait and that one of the nodes could serve."""
-        here = set(nodes)
-        types = list(
-            {self.capabilities.node_types[node]: node for node in here}.values()
-        )
+    def _some_waiting(
+        self, nodes: Sequence[int], busy: Set[Hashable], size: int
+    ) -> list[int]:
+        """Draw blocks that wait and that one of the nodes could serve.
 
-        def could_go(demand: int) -> bool:
-            served = any(self.capabilities.could_serve(node, demand) for node in types)
-            return served and bool(self.bonds.candidates(demand, here))
-
-        return [
-            block
-            for block in self._waiting()
-            if any(map(could_go, self.bonds.blocks[block]))
-        ]
-
-    def _some(self, waiting: Sequence[int], size: int) -> list[int]:
-        """Some of those who wait: one half of what has the most weight for its members, one half of all."""
+        One half is of what has the most weight for its members, one half of all.
+        """
         shuffled = [
-            waiting[index] for index in self.random.permutation(len(waiting)).tolist()
+            self._waiting[index]
+            for index in self.random.permutation(len(self._waiting)).tolist()
         ]
         by_weight = sorted(shuffled, key=self._weight, reverse=True)
+        here = set(nodes)
+        types = list(
+            {self.capabilities.node_types[node]: node for node in nodes}.values()
+        )
         chosen: dict[int, None] = {}
         for pool, limit in ((by_weight, size // 2), (shuffled, size)):
             taken = self._number_of_demands(chosen)
             for block in pool:
                 if taken >= limit:
                     break
-                if block not in chosen:
+                if (
+                    block not in chosen
+                    and self._could_go(block, here, types)
+                    and busy.isdisjoint(self._of_block(block))
+                ):
                     chosen[block] = None
                     taken += len(self.bonds.blocks[block])
         return list(chosen)
+
+    def _could_go(self, block: int, nodes: Set[int], types: Sequence[int]) -> bool:
+        """Return whether any of a block's demands could stand on any of the nodes, with one node of each type."""
+        return any(
+            any(self.capabilities.could_serve(node, demand) for node in types)
+            and bool(self.bonds.candidates(demand, nodes))
+            for demand in self.bonds.blocks[block]
+        )
 
     def _weight(self, block: int) -> int:
         return max(
@@ -252,27 +258,20 @@ class NeighbourhoodSelection:
             self._queue = self._shuffled(self._nodes)
         first = self._queue.pop()
         alike = set(self._alike[first])
-        following = [node for node in reversed(self._queue) if node in alike][
-            : self.size
-        ]
+        following = [node for node in reversed(self._queue) if node in alike]
         others = [
             node
             for node in self._alike[first]
             if node != first and node not in following
         ]
-        different = (
-            [node for node in self._nodes if node not in alike]
-            if len(alike) < self.size
-            else []
-        )
+        different = [node for node in self._nodes if node not in alike]
         return [first, *following, *self._shuffled(others), *self._shuffled(different)]
 
     def _nodes_for_waiting(self) -> Sequence[int]:
         """Nodes that could serve somebody who waits, in one domain if that is asked for."""
-        waiting = self._waiting()
-        if not waiting:
+        if not self._waiting:
             return self._nodes_in_turn()
-        block = waiting[int(self.random.integers(len(waiting)))]
+        block = self._waiting[int(self.random.integers(len(self._waiting)))]
         demand = self.bonds.blocks[block][0]
         allowed = self.bonds.candidates(demand, set(self._nodes))
         nodes = [

@@ -11,10 +11,11 @@ from dralloc.objects.choices import Goal, Options
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.garbage import without_garbage_collection
 from dralloc.problem.solution import Placement
+from dralloc.solve.excerpt import Excerpt
 from dralloc.solve.optimum.assemble import build_for
 from dralloc.solve.optimum.budgets import fairness
 from dralloc.solve.optimum.candidates import CandidateSite, survey
-from dralloc.solve.optimum.excerpt import Excerpt, Excerpts
+from dralloc.solve.optimum.excerpt import Excerpts
 from dralloc.solve.optimum.improve.neighbourhood import Neighbourhood
 from dralloc.solve.optimum.objective import after_weight, placed_weight
 from dralloc.solve.optimum.search import as_one, minimise

@@ -1,0 +1,271 @@
+"""Many searches side by side, each on a part of the nodes; then on other parts."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from networkx.utils import UnionFind
+
+from dralloc.objects.choices import MAX_SEED, Backend, Options
+from dralloc.objects.garbage import without_garbage_collection
+from dralloc.problem import Demand, Problem
+from dralloc.problem.eligibility import (
+    Eligibility,
+    EligibilityTable,
+    Remembered,
+    Renumbered,
+)
+from dralloc.problem.grouping import grouped
+from dralloc.problem.ledger import Ledger
+from dralloc.problem.solution import Placement, charged_grants
+from dralloc.problem.subproblem import cut, places
+from dralloc.solve.backends import Parcel, run_all
+from dralloc.solve.excerpt import Excerpt
+from dralloc.solve.recreate.change import ChangeSearch
+from dralloc.solve.recreate.working_answer import independent_demands
+
+__all__ = ["recreated"]
+
+_CHANGES: Final = 10
+"""So many changes are tried for each node of a part, before nodes are parted anew."""
+
+_FEW_NODES: Final = 50
+"""Fewer nodes than this are never parted for the sake of those who work side by side."""
+
+_MANY_NODES: Final = 125
+"""A part has about so many nodes at most."""
+
+_SIDE_BY_SIDE: Final = 8
+"""Into so many parts at most nodes are parted for the sake of those who work side by side."""
+
+_PATIENCE: Final = 2
+"""After so many rounds in a row with little gain the search is over: models do better then."""
+
+_LITTLE: Final = 500
+"""Less than one demand more for so many that are placed is little gain."""
+
+_CLOCK: Final = 16
+"""After so many changes it is asked what time it is."""
+
+_WITHOUT_ANSWERS: Final = EligibilityTable({})
+"""Stands in for the eligibility of a part on its way, which is the whole problem's under other numbers."""
+
+
+def recreated(
+    problem: Problem,
+    placements: Sequence[Placement],
+    options: Options,
+    seconds: Callable[[], float],
+) -> Iterator[tuple[Placement, ...]]:
+    """Give out better and better answers, until there are no more for a while.
+
+    Parameters
+    ----------
+    placements
+        The answer to begin with.
+    options
+        The seed, the jobs and where they are done, and how many parts are searched at most (``steps``). With the same
+        seed and number of steps the answers are the same, however many jobs there are.
+    seconds
+        Tells how many seconds are left.
+    """
+    movable = independent_demands(problem)
+    steps = options.steps
+    in_vain = 0
+    rounds = _Rounds(problem, movable, options)
+    while movable and in_vain < _PATIENCE and seconds() > 0 and steps != 0:
+        before = len(placements)
+        searched, placements = rounds.improve(placements, seconds(), steps)
+        steps = None if steps is None else steps - searched
+        in_vain = in_vain + 1 if (len(placements) - before) * _LITTLE < before else 0
+        yield tuple(placements)
+
+
+@dataclass(frozen=True, slots=True)
+class _PartTask:
+    """A search on a part of the nodes, which can be sent to another process.
+
+    Parameters
+    ----------
+    excerpt
+        The part, without eligibility.
+    counters
+        The counters of the part.
+    eligibility
+        That of the whole problem.
+    present
+        Where the part's demands are now.
+    seed, changes
+        How to search, and how often.
+    seconds
+        When to stop all the same.
+    """
+
+    excerpt: Excerpt
+    counters: Sequence[int]
+    eligibility: Parcel[Eligibility]
+    present: Sequence[Placement]
+    seed: int
+    changes: int
+    seconds: float
+
+    @without_garbage_collection()
+    def run(self) -> list[Placement]:
+        """Search until all changes are tried, or the time is over, and return where the part's demands are then."""
+        end = time.perf_counter() + self.seconds
+        excerpt = self.excerpt
+        answers = Renumbered(
+            self.eligibility.content, excerpt.devices or (), places(self.counters)
+        )
+        problem = replace(excerpt.problem, eligibility=Remembered(answers))
+        search = ChangeSearch(problem, excerpt.inward(self.present), self.seed)
+        for number in range(self.changes):
+            if number % _CLOCK == 0 and time.perf_counter() >= end:
+                break
+            search.step()
+        return excerpt.outward(search.answer.placed.values())
+
+
+class _Rounds:
+    """Parts the nodes in another way each time, and searches all parts."""
+
+    def __init__(
+        self, problem: Problem, movable: Sequence[int], options: Options
+    ) -> None:
+        self._problem = problem
+        self._movable = movable
+        self._options = options
+        self._random = np.random.default_rng(options.seed)
+        self._eligibility = Parcel(problem.eligibility)
+        self._groups = _groups(problem)
+
+    def improve(
+        self, placements: Sequence[Placement], seconds: float, most: int | None
+    ) -> tuple[int, list[Placement]]:
+        """Search each part once.
+
+        Parameters
+        ----------
+        most
+            So many parts at most; None for all.
+
+        Returns
+        -------
+        tuple
+            How many parts were searched, and the answer.
+        """
+        options = self._options
+        parts = self._parts()[:most]
+        waves = -(-len(parts) // max(1, options.jobs))
+        tasks = self._tasks(placements, parts, seconds / waves)
+        present = {placement.demand: placement for placement in placements}
+        for number, improved in run_all(tasks, Backend(options.backend), options.jobs):
+            for placement in tasks[number].present:
+                del present[placement.demand]
+            present.update((placement.demand, placement) for placement in improved)
+        return len(parts), [present[demand] for demand in sorted(present)]
+
+    def _parts(self) -> list[list[int]]:
+        """Deal the nodes out to parts that have about as many each."""
+        nodes = len(self._problem.nodes)
+        wanted = max(min(nodes // _FEW_NODES, _SIDE_BY_SIDE), nodes // _MANY_NODES, 1)
+        parts: list[list[int]] = [[] for _ in range(wanted)]
+        for turn, group in enumerate(
+            self._random.permutation(len(self._groups)).tolist()
+        ):
+            parts[turn % wanted] += self._groups[group]
+        return [sorted(part) for part in parts if part]
+
+    def _tasks(
+        self,
+        placements: Sequence[Placement],
+        parts: Sequence[Sequence[int]],
+        seconds: float,
+    ) -> list[_PartTask]:
+        """Cut the parts out, with who may come and go there."""
+        movable = set(self._movable)
+        staying = [
+            placement for placement in placements if placement.demand not in movable
+        ]
+        ledger = _with(self._problem, staying)
+        homes = {placement.demand: placement for placement in placements}
+        members = self._members(homes, parts)
+        return [
+            self._task(parts[part], members[part], homes, ledger, seconds)
+            for part in range(len(parts))
+        ]
+
+    def _members(
+        self, homes: Mapping[int, Placement], parts: Sequence[Sequence[int]]
+    ) -> Mapping[int, Sequence[int]]:
+        """Return by part who stands there, and some of those who wait: each of them is in one part."""
+        part_of = {node: part for part, nodes in enumerate(parts) for node in nodes}
+        draws = self._random.integers(len(parts), size=len(self._movable)).tolist()
+        members: dict[int, list[int]] = defaultdict(list)
+        for demand, draw in zip(self._movable, draws, strict=True):
+            if demand not in homes:
+                members[draw].append(demand)
+            elif homes[demand].node in part_of:
+                members[part_of[homes[demand].node]].append(demand)
+        return members
+
+    def _task(
+        self,
+        nodes: Sequence[int],
+        members: Sequence[int],
+        homes: Mapping[int, Placement],
+        ledger: Ledger,
+        seconds: float,
+    ) -> _PartTask:
+        inside = places(nodes)
+        asked = [_inside(self._problem.demands[demand], inside) for demand in members]
+        part = cut(self._problem, nodes, demands=asked, ledger=ledger)
+        bare = replace(part.problem, eligibility=_WITHOUT_ANSWERS, budgets=())
+        return _PartTask(
+            Excerpt(bare, members, part.nodes, part.devices),
+            part.counters,
+            self._eligibility,
+            [homes[demand] for demand in members if demand in homes],
+            int(self._random.integers(MAX_SEED)),
+            _CHANGES * len(nodes),
+            seconds,
+        )
+
+
+def _groups(problem: Problem) -> list[list[int]]:
+    """Return the nodes in groups that have no pool in common."""
+    views = Tally(pool.id for node in problem.nodes for pool in node.pools)
+    forest: UnionFind[Hashable] = UnionFind()
+    for number, node in enumerate(problem.nodes):
+        common = [("pool", pool.id) for pool in node.pools if views[pool.id] > 1]
+        forest.union(("node", number), *common)
+    return list(
+        grouped(
+            (forest["node", number], number) for number in range(len(problem.nodes))
+        ).values()
+    )
+
+
+def _inside(demand: Demand, inside: Mapping[int, int]) -> Demand:
+    """Return the demand with the nodes of a part that it may go to, in the part's numbers."""
+    if demand.nodes is None:
+        return demand
+    return replace(
+        demand, nodes=tuple([inside[node] for node in demand.nodes if node in inside])
+    )
+
+
+def _with(problem: Problem, placements: Collection[Placement]) -> Ledger:
+    """Return what is in use with these placements."""
+    ledger = Ledger(problem)
+    for _, device, charge in charged_grants(problem, placements):
+        ledger.enter(
+            problem.devices[device], charge, share=problem.devices[device].shareable
+        )
+    return ledger

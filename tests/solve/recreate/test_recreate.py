@@ -1,0 +1,138 @@
+"""Ruin and recreate keeps every rule at every step, never makes an answer worse, and comes close to the optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from any_problem import weighted
+from dralloc.check.problem import violations
+from dralloc.objects.choices import Options
+from dralloc.problem import Problem
+from dralloc.problem.solution import Placement, Solution
+from dralloc.solve.backends import Parcel
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.optimum import solve
+from dralloc.solve.optimum.budgets import within_caps
+from dralloc.solve.recreate import Starts, recreated
+from dralloc.solve.recreate.change import ChangeSearch
+from dralloc.solve.recreate.working_answer import WorkingAnswer, independent_demands
+from examples import examples
+from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
+
+THOROUGH = settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+
+def worth(problem: Problem, placements: Sequence[Placement]) -> int:
+    return sum(problem.demands[placement.demand].weight for placement in placements)
+
+
+@THOROUGH
+@given(weighted(), st.integers(0, 1000))
+def test_every_change_keeps_the_rules_and_is_not_worse(
+    problem: Problem, seed: int
+) -> None:
+    start = within_caps(problem, first_fit(problem).placements)
+    search = ChangeSearch(problem, start, seed)
+    reached = [worth(problem, start)]
+    for _ in range(20):
+        search.step()
+        placed = search.answer.placed
+        answer = [placed[demand] for demand in sorted(placed)]
+        assert violations(problem, Solution(tuple(answer))) == []
+        reached.append(worth(problem, answer))
+    assert all(after >= before for before, after in pairwise(reached))
+
+
+@THOROUGH
+@given(weighted(), st.integers(0, 1000))
+def test_answers_of_rounds_keep_the_rules(problem: Problem, seed: int) -> None:
+    start = within_caps(problem, first_fit(problem).placements)
+    bound = solve(problem, Options(per_device=True)).tiers[0].bound
+    for answer in recreated(problem, start, Options(seed=seed, steps=2), lambda: 60.0):
+        assert violations(problem, Solution(answer)) == []
+        assert worth(problem, start) <= worth(problem, answer) <= bound
+
+
+@THOROUGH
+@given(weighted())
+def test_whoever_leaves_can_come_back(problem: Problem) -> None:
+    """What is forgotten about a node is enough: a node that had room for somebody has it when they have left."""
+    start = within_caps(problem, first_fit(problem).placements)
+    answer = WorkingAnswer(problem, start)
+    for demand in set(answer.placed) & set(answer.independent):
+        placement = answer.leave(demand)
+        answer.forget([placement.node])
+        assert answer.may_fit(demand, placement.node)
+        answer.restore(placement)
+    assert set(answer.placed.values()) == set(start)
+
+
+def mixed_sizes() -> Problem:
+    """Six nodes with a shared device of 10 each, and demands for 4 and 6 in an order with which first fit wastes."""
+    builder = ProblemBuilder(nodes=6)
+    for node in range(6):
+        builder.device(node, capacity={"memory": 10})
+    for size in (4, 4, 4, 4, 4, 4, 6, 6, 6, 6, 6, 6):
+        builder.pod(builder.claim(AlternativeSpec(capacity={"memory": size})))
+    return builder.problem()
+
+
+def test_gaps_are_filled() -> None:
+    problem = mixed_sizes()
+    start = first_fit(problem).placements
+    assert len(start) < len(problem.demands)
+    *_, best = recreated(problem, start, Options(), lambda: 60.0)
+    assert len(best) == len(problem.demands)
+
+
+def test_equal_seeds_and_steps_give_equal_answers_with_any_number_of_jobs() -> None:
+    problem = mixed_sizes()
+    start = first_fit(problem).placements
+    alone, together = (
+        [*recreated(problem, start, Options(seed=3, steps=3, jobs=jobs), lambda: 60.0)]
+        for jobs in (1, 2)
+    )
+    assert alone == together
+
+
+def test_no_time_no_answer() -> None:
+    problem = mixed_sizes()
+    assert (
+        list(recreated(problem, first_fit(problem).placements, Options(), lambda: 0.0))
+        == []
+    )
+
+
+def test_starts_end_with_the_best() -> None:
+    problem = mixed_sizes()
+    *_, best = Starts(problem, Options(steps=20))(
+        first_fit(problem).placements, lambda: 60.0
+    )
+    assert len(best) == len(problem.demands)
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_parcels_are_unpacked_once(rounds: int) -> None:
+    parcel = Parcel({"content": rounds})
+    unpack, packed = parcel.__reduce__()
+    assert unpack(*packed).content == {"content": rounds}
+    assert unpack(*packed) is unpack(*packed)
+
+
+def test_who_depends_on_others_stays() -> None:
+    builder = ProblemBuilder()
+    common = builder.claim(AlternativeSpec())
+    builder.pod(builder.claim(AlternativeSpec()))
+    builder.pod(builder.claim(AlternativeSpec()), gang="g")
+    builder.pod(builder.claim(AlternativeSpec()), gang="g")
+    builder.pod(common)
+    builder.pod(common)
+    builder.pod(builder.claim(AlternativeSpec(defect="no such class")))
+    assert independent_demands(builder.problem()) == [0]
