@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 
 from dralloc.solve.optimum.classes.bin_keys import BinClass
 from dralloc.solve.optimum.classes.bins import common_attributes
@@ -33,77 +32,84 @@ class Bundles:
     def __init__(
         self, requirements: Iterable[Requirement], profiles: Sequence[Profile]
     ) -> None:
-        every, self._profiles = list(requirements), profiles
-        asked = (group.type for each in every for group in each.item_groups)
-        types = 1 + max(
-            chain(asked, (type_ for profile in profiles for type_, _ in profile)),
-            default=-1,
+        required = list(requirements)
+        self._profiles = profiles
+        device_types = {-1}
+        for requirement in required:
+            device_types.update(group.type for group in requirement.item_groups)
+        for profile in profiles:
+            device_types.update(item_type for item_type, _ in profile)
+        self._first = max(device_types) + 1
+        self.items: Listed[Requirement] = Listed(
+            Requirement((ItemGroup(0, item_type, 1),), (), 0)
+            for item_type in range(self._first)
         )
-        self.items = Listed(
-            Requirement((ItemGroup(0, type_, 1),), (), 0) for type_ in range(types)
-        )
-        self._first = types
-        for each in every:
-            self.of(each)
+        for requirement in required:
+            self.of(requirement)
 
     def of(self, requirement: Requirement) -> list[tuple[tuple[int, ...], int]]:
-        """The bundles of a requirement: the places of their item groups, and their number."""
+        """Return the bundles of a requirement: the places of their item groups, and their number."""
         claims = [group.claim for group in requirement.item_groups]
-        joined = DisjointSets(1 + max(claims, default=0))
+        joined_claims = DisjointSets(1 + max(claims, default=0))
         for rule in requirement.rules:
-            joined.unite_all(claims[place] for place, _ in rule.attributes)
-        bundles: dict[int, dict[int, None]] = defaultdict(dict)
+            joined_claims.unite_all(claims[position] for position, _ in rule.attributes)
+        bundles: dict[int, set[int]] = defaultdict(set)
         for rule in requirement.rules:
-            for place, _ in rule.attributes:
-                bundles[joined.find(claims[place])][place] = None
+            for position, _ in rule.attributes:
+                bundles[joined_claims.find(claims[position])].add(position)
         return [
-            (tuple(sorted(places)), self._number(requirement, sorted(places)))
-            for places in bundles.values()
+            (tuple(positions), self._number(requirement, positions))
+            for positions in map(sorted, bundles.values())
         ]
 
-    def _number(self, requirement: Requirement, places: Sequence[int]) -> int:
-        new = {place: number for number, place in enumerate(places)}
-        bundle = Requirement(
-            tuple(requirement.item_groups[place]._replace(claim=0) for place in places),
-            tuple(
-                AttributeRule(
-                    rule.kind,
-                    tuple((new[place], name) for place, name in rule.attributes),
+    def _number(self, requirement: Requirement, positions: Sequence[int]) -> int:
+        """Return the number of a bundle: it is a requirement of its own, of one claim on any node."""
+        renumbered = {position: number for number, position in enumerate(positions)}
+        item_groups = [
+            requirement.item_groups[position]._replace(claim=0)
+            for position in positions
+        ]
+        rules = []
+        for rule in requirement.rules:
+            covered = {position for position, _ in rule.attributes}
+            if covered <= renumbered.keys():
+                attributes = tuple(
+                    (renumbered[position], name) for position, name in rule.attributes
                 )
-                for rule in requirement.rules
-                if new.keys() >= {place for place, _ in rule.attributes}
-            ),
-            0,
-        )
+                rules.append(AttributeRule(rule.kind, attributes))
+        bundle = Requirement(tuple(item_groups), tuple(rules), 0)
         return self.items.number(bundle)
 
     def units(self, bin_class: BinClass) -> list[tuple[int, ...]]:
-        """The parts of a bin (units of its class, by number) that belong together."""
-        sets = DisjointSets(len(bin_class.units))
+        """Return the parts of a bin (units of its class, by number) that belong together."""
+        part_count = len(bin_class.units)
+        sets = DisjointSets(part_count)
         for bundle in self.items[self._first :]:
             for parts in _candidates(bundle, bin_class, self._profiles):
                 sets.unite_all(parts)
-        return [tuple(parts) for parts in sets.groups(range(len(bin_class.units)))]
+        return [tuple(parts) for parts in sets.groups(range(part_count))]
 
 
 def _candidates(
     bundle: Requirement, bin_class: BinClass, profiles: Sequence[Profile]
 ) -> Iterator[list[int]]:
-    """Parts of the bin from which the bundle could take devices together."""
-    types = {group.type for group in bundle.item_groups}
+    """Yield parts of the bin from which the bundle could take devices together."""
+    bundle_types = {group.type for group in bundle.item_groups}
     common = common_attributes(bundle)
-    by_value: dict[object, list[int]] = defaultdict(list)
+    parts_by_value: dict[object, list[int]] = defaultdict(list)
     position = 0
     for part, view in enumerate(bin_class.units):
         for device in view.devices:
-            own = types.intersection(type_ for type_, _ in profiles[device.profile])
-            if own and not common:
-                by_value[None].append(part)
+            served_types = {item_type for item_type, _ in profiles[device.profile]}
+            types = bundle_types & served_types
+            if types and not common:
+                parts_by_value[None].append(part)
             values = dict(
                 zip(bin_class.attributes, bin_class.values[position], strict=True)
             )
-            for name in {name for type_, name in common if type_ in own}:
+            names = {name for item_type, name in common if item_type in types}
+            for name in names:
                 for value in values[name] or ():
-                    by_value[value].append(part)
+                    parts_by_value[value].append(part)
             position += 1
-    yield from by_value.values()
+    yield from parts_by_value.values()

@@ -32,28 +32,31 @@ class ChargedCounters:
     amounts: Mapping[int, Amounts]
 
     def of(self, item_groups: Sequence[ItemGroup]) -> Amounts | None:
-        """What serving item groups charges; None if the bins cannot serve them."""
-        if not all(group.type in self.amounts for group in item_groups):
-            return None
-        charged = [
-            [group.number * amount for amount in self.amounts[group.type]]
-            for group in item_groups
-        ]
-        return tuple(map(sum, zip(*charged, strict=True)))
+        """Return what serving item groups charges; None if the bins cannot serve them."""
+        total = [0] * len(self.left)
+        for group in item_groups:
+            if group.type not in self.amounts:
+                return None
+            for counter, amount in enumerate(self.amounts[group.type]):
+                total[counter] += group.number * amount
+        return tuple(total)
 
 
 def uncharged(profiles: Sequence[Profile]) -> list[Profile]:
-    """The profiles without counters."""
-    return [
-        tuple([(type_, replace(charge, counters=())) for type_, charge in profile])
-        for profile in profiles
-    ]
+    """Return the profiles without counters."""
+    without_counters = []
+    for profile in profiles:
+        charges = [
+            (item_type, replace(charge, counters=())) for item_type, charge in profile
+        ]
+        without_counters.append(tuple(charges))
+    return without_counters
 
 
 def apart(
     bin_class: BinClass, profiles: Sequence[Profile]
 ) -> tuple[BinClass, ChargedCounters] | None:
-    """The bins without counters that are charged by request, and these; None if they cannot be told apart.
+    """Return the bins without counters that are charged by request, and these; None if they cannot be told apart.
 
     They cannot if items of a type charge not the same on all devices, or devices consume something of the counters.
     """
@@ -62,30 +65,32 @@ def apart(
         for unit, view in enumerate(bin_class.units)
         for device in view.devices
     ]
-    drawn = dict.fromkeys(
-        (unit, counter) for unit, device in devices for counter in device.charged
-    )
-    places = {counter: place for place, counter in enumerate(drawn)}
-    if any(
-        (unit, counter) in places
-        for unit, device in devices
-        for counter, _ in device.consumes
-    ):
-        return None
+    # A counter is known by its unit and its number there; here it gets a position.
+    positions: dict[tuple[int, int], int] = {}
+    for unit, device in devices:
+        for counter in device.charged:
+            positions.setdefault((unit, counter), len(positions))
+    for unit, device in devices:
+        if any((unit, counter) in positions for counter, _ in device.consumes):
+            return None
     amounts: dict[int, Amounts] = {}
     for unit, device in devices:
-        for type_, charge in profiles[device.profile]:
-            charged = [0] * len(places)
+        for item_type, charge in profiles[device.profile]:
+            charged = [0] * len(positions)
             for place, amount in charge.counters:
-                charged[places[unit, device.charged[place]]] += amount
-            if amounts.setdefault(type_, tuple(charged)) != tuple(charged):
+                counter = device.charged[place]
+                charged[positions[unit, counter]] += amount
+            known = amounts.setdefault(item_type, tuple(charged))
+            if known != tuple(charged):
                 return None
-    left = tuple(bin_class.units[unit].free[number] for unit, number in places)
-    return _without(bin_class), ChargedCounters(left, amounts)
+    available = tuple(
+        bin_class.units[unit].free[counter] for unit, counter in positions
+    )
+    return _without_counters(bin_class), ChargedCounters(available, amounts)
 
 
-def _without(bin_class: BinClass) -> BinClass:
-    """The bins with smaller units: those of devices that consume something of one counter."""
+def _without_counters(bin_class: BinClass) -> BinClass:
+    """Return the bins with smaller units: those of devices that consume something of one counter."""
     parts = [
         (unit, part)
         for unit, view in enumerate(bin_class.units)
@@ -94,44 +99,43 @@ def _without(bin_class: BinClass) -> BinClass:
     starts = list(
         accumulate((len(view.devices) for view in bin_class.units), initial=0)
     )
-    order = [starts[unit] + place for unit, part in parts for place in part]
+    views = []
+    values = []
+    for unit, part in parts:
+        views.append(_view(bin_class.units[unit], part))
+        values += [bin_class.values[starts[unit] + place] for place in part]
+    bins = []
+    for bin_ in bin_class.bins:
+        units = []
+        for unit, part in parts:
+            units.append(tuple(bin_.units[unit][place] for place in part))
+        bins.append(Bin(tuple(units), bin_.nodes))
     return BinClass(
-        tuple(_view(bin_class.units[unit], part) for unit, part in parts),
-        bin_class.attributes,
-        tuple(bin_class.values[position] for position in order),
-        bin_class.nodes,
-        [
-            Bin(
-                tuple(
-                    tuple(bin_.units[unit][place] for place in part)
-                    for unit, part in parts
-                ),
-                bin_.nodes,
-            )
-            for bin_ in bin_class.bins
-        ],
+        tuple(views), bin_class.attributes, tuple(values), bin_class.nodes, bins
     )
 
 
 def _parts(view: UnitView) -> Collection[list[int]]:
-    """The devices of a unit, by place, that consume something of one counter."""
-    sets, first = DisjointSets(len(view.devices)), dict[int, int]()
+    """Return the devices of a unit, by place, that consume something of one counter."""
+    sets = DisjointSets(len(view.devices))
+    first_consumer: dict[int, int] = {}
     for place, device in enumerate(view.devices):
         for counter, _ in device.consumes:
-            sets.unite(first.setdefault(counter, place), place)
+            first = first_consumer.setdefault(counter, place)
+            sets.unite(first, place)
     return sets.groups(range(len(view.devices)))
 
 
 def _view(view: UnitView, part: Sequence[int]) -> UnitView:
+    """Return the view of a part of a unit, with counters numbered as they appear there, and none charged."""
     devices = [view.devices[place] for place in part]
-    counters = dict.fromkeys(
-        counter for device in devices for counter, _ in device.consumes
-    )
-    numbers = {counter: number for number, counter in enumerate(counters)}
-    return UnitView(
-        tuple(
-            device._replace(consumes=renumbered(device.consumes, numbers), charged=())
-            for device in devices
-        ),
-        tuple(view.free[counter] for counter in counters),
-    )
+    numbers: dict[int, int] = {}
+    for device in devices:
+        for counter, _ in device.consumes:
+            numbers.setdefault(counter, len(numbers))
+    reduced = []
+    for device in devices:
+        consumes = renumbered(device.consumes, numbers)
+        reduced.append(device._replace(consumes=consumes, charged=()))
+    free = tuple(view.free[counter] for counter in numbers)
+    return UnitView(tuple(reduced), free)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Sequence
 from itertools import chain
-from operator import add, mul
 from typing import NamedTuple
 
 import numpy as np
@@ -20,10 +19,10 @@ __all__ = [
     "PackingSolution",
     "costs_of",
     "free_bins",
-    "left_of",
     "placed_of",
     "served",
     "spent_of",
+    "unserved_demand",
 ]
 
 
@@ -36,7 +35,7 @@ class Column(NamedTuple):
 
     @classmethod
     def of(cls, packing: Packing, number: int) -> Column:
-        """That of a bin in a packing."""
+        """Return the column of a bin in a packing."""
         return cls(tuple(packing.counts[number].tolist()), packing, number)
 
 
@@ -53,21 +52,23 @@ class Columns:
     def __init__(self, instance: PackingInstance) -> None:
         self.instance = instance
         self.of_bin_type: list[dict[bytes, Column]] = [{} for _ in instance.bin_types]
-        sizes = [len(bin_type.instances) for bin_type in instance.bin_types]
-        self._bin_type_of: list[int] = np.repeat(np.arange(len(sizes)), sizes).tolist()
+        self._bin_type_of: list[int] = []
+        for number, bin_type in enumerate(instance.bin_types):
+            self._bin_type_of += [number] * len(bin_type.instances)
 
     def add(self, packing: Packing) -> PackingSolution:
         """Add the columns of a packing; returns it as an answer."""
         copies: list[Tally[bytes]] = [Tally() for _ in self.of_bin_type]
-        for bin_, bin_type in enumerate(self._bin_type_of):
-            key = packing.counts[bin_].tobytes()
+        for bin_number, bin_type in enumerate(self._bin_type_of):
+            key = packing.counts[bin_number].tobytes()
             copies[bin_type][key] += 1
             if key not in self.of_bin_type[bin_type]:
-                self.of_bin_type[bin_type][key] = Column.of(packing, bin_)
-        return [
-            [(columns[key], number) for key, number in each.items()]
-            for columns, each in zip(self.of_bin_type, copies, strict=True)
-        ]
+                column = Column.of(packing, bin_number)
+                self.of_bin_type[bin_type][key] = column
+        answer: PackingSolution = []
+        for columns, tally in zip(self.of_bin_type, copies, strict=True):
+            answer.append([(columns[key], number) for key, number in tally.items()])
+        return answer
 
     def add_column(self, bin_type: int, column: Column) -> bool:
         """Add a column. Whether it is new."""
@@ -76,69 +77,79 @@ class Columns:
 
 
 def free_bins(instance: PackingInstance, answer: PackingSolution) -> dict[int, int]:
-    """By bin type, how many bins have no column."""
-    parts = enumerate(zip(instance.bin_types, answer, strict=True))
-    return {
-        each: len(bin_type.instances) - sum(number for _, number in chosen)
-        for each, (bin_type, chosen) in parts
-    }
+    """Return by bin type how many bins have no column."""
+    free: dict[int, int] = {}
+    for number, bin_type in enumerate(instance.bin_types):
+        in_use = sum(copies for _, copies in answer[number])
+        free[number] = len(bin_type.instances) - in_use
+    return free
 
 
 def served(instance: PackingInstance, answer: PackingSolution) -> list[int]:
-    """How often each option is served in all bins together; it can be more than there are demands."""
+    """Return how often each option is served in all bins together; it can be more than there are demands."""
     total = np.zeros(len(instance.options), dtype=np.int64)
-    for column, number in chain.from_iterable(answer):
-        total += number * np.array(column.counts)
+    for column, copies in chain.from_iterable(answer):
+        total += copies * np.array(column.counts)
     return list(total.tolist())
 
 
-def left_of(instance: PackingInstance, answer: PackingSolution) -> list[int]:
-    """By demand class, how many are not served."""
-    left = list(instance.demand)
-    for option, number in enumerate(served(instance, answer)):
-        left[instance.options[option].cls] -= number
-    return [max(0, each) for each in left]
+def unserved_demand(instance: PackingInstance, answer: PackingSolution) -> list[int]:
+    """Return by demand class how many are not served."""
+    unserved = list(instance.demand)
+    for option, count in enumerate(served(instance, answer)):
+        unserved[instance.options[option].cls] -= count
+    return [max(0, count) for count in unserved]
 
 
 def placed_of(instance: PackingInstance, answer: PackingSolution) -> list[int]:
-    """By demand class, how many are placed: those that are served, of gangs only as many as are complete."""
-    found = [
-        size - left
-        for size, left in zip(instance.demand, left_of(instance, answer), strict=True)
-    ]
-    complete: dict[int, int] = {}
-    for each, number in zip(instance.classes, found, strict=True):
-        if each.gang:
-            gangs, members, _ = each.gang
-            complete[gangs] = min(complete.get(gangs, number), number // members)
-    return [
-        complete[each.gang.gangs] * each.gang.number if each.gang else number
-        for each, number in zip(instance.classes, found, strict=True)
-    ]
+    """Return by demand class how many are placed: those that are served, of gangs only as many as are complete."""
+    served_counts = []
+    for size, unserved in zip(
+        instance.demand, unserved_demand(instance, answer), strict=True
+    ):
+        served_counts.append(size - unserved)
+    complete_gangs: dict[int, int] = {}
+    for demand_class, count in zip(instance.classes, served_counts, strict=True):
+        if share := demand_class.gang:
+            gang_count = count // share.number
+            fewest = complete_gangs.get(share.gangs, gang_count)
+            complete_gangs[share.gangs] = min(fewest, gang_count)
+    placed = []
+    for demand_class, count in zip(instance.classes, served_counts, strict=True):
+        if share := demand_class.gang:
+            placed.append(complete_gangs[share.gangs] * share.number)
+        else:
+            placed.append(count)
+    return placed
 
 
 def costs_of(instance: PackingInstance, answer: PackingSolution) -> Costs:
-    """By tier: the weight of what is missed and of what options leave out, and the ranks of what is served."""
+    """Return by tier the weight of what is missed and of what options leave out, and the ranks of what is served."""
     placed = placed_of(instance, answer)
-    left = [size - number for size, number in zip(instance.demand, placed, strict=True)]
-    missed = (*(sum(map(mul, weights, left)) for weights in instance.weights), 0)
-    return tuple(map(add, missed, spent_of(instance, answer, placed)))
+    costs = list(spent_of(instance, answer, placed))
+    for tier, weights in enumerate(instance.weights):
+        for cls, weight in enumerate(weights):
+            missed = instance.demand[cls] - placed[cls]
+            costs[tier] += weight * missed
+    return tuple(costs)
 
 
 def spent_of(
     instance: PackingInstance, answer: PackingSolution, placed: Sequence[int]
 ) -> Costs:
-    """By tier, what the options cost that place so many of each class: the best ones."""
-    costs, left = instance.option_costs, list(placed)
-    spent = [0] * len(costs)
-    by_cost = sorted(
-        enumerate(served(instance, answer)),
-        key=lambda each: [tier[each[0]] for tier in costs],
+    """Return by tier what the options cost that place so many of each class: the best ones."""
+    option_costs = instance.option_costs
+    to_place = list(placed)
+    spent = [0] * len(option_costs)
+    counts = served(instance, answer)
+    cheapest_first = sorted(
+        range(len(counts)),
+        key=lambda option: [costs[option] for costs in option_costs],
     )
-    for option, number in by_cost:
+    for option in cheapest_first:
         cls = instance.options[option].cls
-        taken = min(number, left[cls])
-        left[cls] -= taken
-        for level, tier in enumerate(costs):
-            spent[level] += tier[option] * taken
+        count = min(counts[option], to_place[cls])
+        to_place[cls] -= count
+        for tier, costs in enumerate(option_costs):
+            spent[tier] += costs[option] * count
     return tuple(spent)

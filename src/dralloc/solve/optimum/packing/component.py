@@ -18,8 +18,8 @@ from dralloc.solve.optimum.packing.diving import DivingHeuristic, DivingTarget
 from dralloc.solve.optimum.packing.exact import ExactModel
 from dralloc.solve.optimum.packing.expand import placements as expand
 from dralloc.solve.optimum.packing.instance import PackingInstance
+from dralloc.solve.optimum.packing.models import Relaxation, guide
 from dralloc.solve.optimum.packing.pricing import Pricer
-from dralloc.solve.optimum.packing.relaxation import Relaxation, guide
 from dralloc.solve.optimum.packing.search import PackingSearch
 from dralloc.solve.optimum.search import Watch, minimise
 from dralloc.solve.optimum.stopping import Stop, Stopped

@@ -4,24 +4,28 @@ Options are taken one after the other, those with the most precious single item 
 it. An item goes to the unit of the bin in which it wastes least: what the unit can still give, at the prices of
 the relaxation, should shrink by no more than the price of the item. Other things equal it goes to the fullest unit.
 An option is put into the bins that waste least first (best fit), until it has been placed as often as in the
-relaxation; what is left of the demand is tried in the end, the most weight per price first.
+relaxation; the rest of the demand is tried in the end, the most weight per price first.
+
+The states of all units are numbers in one table (`Automaton`), so that the next states of thousands of units are
+looked up at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from dralloc.solve.optimum.packing.automaton import Automaton, Flags, Numbers, Values
-from dralloc.solve.optimum.packing.instance import PackingInstance
-from dralloc.solve.optimum.packing.relaxation import Prices
+from dralloc.solve.optimum.classes.demand_classes import Listed
+from dralloc.solve.optimum.packing.instance import PackingInstance, Prices
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = [
+    "Automaton",
     "BinContent",
     "ConstructiveHeuristic",
     "Packing",
@@ -29,16 +33,99 @@ __all__ = [
     "Targets",
 ]
 
+Flags = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int64]
+Values = npt.NDArray[np.float64]
+
 Targets = Mapping[tuple[int, int], int]
 """By option and area, how many to place."""
 
 BinContent = Sequence[tuple[int, Sequence[int]]]
 """What is served in a bin: options, each with the units (by their place in the bin type) that give its items."""
 
-_WASTE: Final = 1000.0
-"""How much more waste matters than room that is left."""
+_WASTE_WEIGHT: Final = 1000.0
+"""How much more waste matters than room that remains."""
 
 _IMPOSSIBLE: Final = 1e18
+"""The score of a unit that cannot give an item."""
+
+_NO_STATE: Final = -1
+"""Stands for the state after an item that a unit does not have."""
+
+_UNKNOWN_STATE: Final = -2
+"""Stands for a state that nobody has asked for."""
+
+_NO_UNIT: Final = 0
+"""The state of a place without unit: it gives nothing."""
+
+_FIRST_ROWS: Final = 1024
+"""So many states the table has room for at first."""
+
+
+class Automaton:
+    """All unit types as one table: a state per row, a type of item per column, the state after giving the item.
+
+    The table grows as states are met. With it goes what the units can still give, at the prices of items.
+    """
+
+    def __init__(self, instance: PackingInstance, prices: Prices) -> None:
+        self.unit_types = instance.unit_types
+        area_count = len(instance.areas)
+        type_count = instance.types[-1] + 1
+        self.prices: list[dict[int, float]] = []
+        for area in range(area_count):
+            prices_here = {}
+            for item_type in range(type_count):
+                prices_here[item_type] = prices.get((area, item_type), 0.0)
+            self.prices.append(prices_here)
+        self.next: Numbers = np.full(
+            (_FIRST_ROWS, type_count),
+            _UNKNOWN_STATE,
+            dtype=np.int32,
+        )
+        self.next[_NO_UNIT] = _NO_STATE
+        self.worth: Values = np.zeros((area_count, _FIRST_ROWS))
+        self._states: Listed[tuple[int, Hashable]] = Listed([(-1, None)])
+        self.starts: list[int] = []
+        for number, unit_type in enumerate(self.unit_types):
+            self.starts.append(self._number(number, unit_type.start))
+
+    def advance(self, states: Numbers, item_type: int) -> Numbers:
+        """Return the states after giving an item; negative where there is none to give."""
+        after: Numbers = self.next[states, item_type]
+        is_unknown = after == _UNKNOWN_STATE
+        if is_unknown.any():
+            for state in np.unique(states[is_unknown]).tolist():
+                self.next[state, item_type] = self._follow(state, item_type)
+            after = self.next[states, item_type]
+        return after
+
+    def _follow(self, state: int, item_type: int) -> int:
+        number, state_of_unit = self._states[state]
+        unit_type = self.unit_types[number]
+        if item_type not in unit_type.types:
+            return _NO_STATE
+        after = unit_type.step(state_of_unit, item_type)
+        return _NO_STATE if after is None else self._number(number, after)
+
+    def _number(self, unit_type: int, state: Hashable) -> int:
+        """Return the row of a state; a new one gets the next, and its worth in each area."""
+        count = len(self._states)
+        number = self._states.number((unit_type, state))
+        if number < count:
+            return number
+        if number == len(self.next):
+            self._grow()
+        for area, prices in enumerate(self.prices):
+            worth = self.unit_types[unit_type].worth(state, prices)
+            self.worth[area, number] = worth
+        return number
+
+    def _grow(self) -> None:
+        """Make room for as many states again."""
+        more_states = np.full_like(self.next, _UNKNOWN_STATE)
+        self.next = np.vstack([self.next, more_states])
+        self.worth = np.hstack([self.worth, np.zeros_like(self.worth)])
 
 
 class PlacementRound(NamedTuple):
@@ -53,7 +140,12 @@ class PlacementRound(NamedTuple):
 class Packing:
     """What each bin serves; the bins are those of the bin types in a row.
 
-    ``counts``: by bin and option, how often. ``rounds``: the options that were put into bins, in order.
+    Parameters
+    ----------
+    counts
+        By bin and option, how often it is served.
+    rounds
+        The options that were put into bins, in order.
     """
 
     counts: Numbers
@@ -62,11 +154,13 @@ class Packing:
     @cached_property
     def contents(self) -> Sequence[BinContent]:
         """By bin, what is served there. Most packings are never asked."""
-        found: list[list[tuple[int, list[int]]]] = [[] for _ in self.counts]
+        contents: list[list[tuple[int, list[int]]]] = [[] for _ in self.counts]
         for option, bins, units in self.rounds:
-            for number, suppliers in zip(bins.tolist(), units.tolist(), strict=True):
-                found[number].append((option, suppliers))
-        return found
+            for bin_number, suppliers in zip(
+                bins.tolist(), units.tolist(), strict=True
+            ):
+                contents[bin_number].append((option, suppliers))
+        return contents
 
 
 class ConstructiveHeuristic:
@@ -74,49 +168,47 @@ class ConstructiveHeuristic:
 
     def __init__(self, instance: PackingInstance, prices: Prices) -> None:
         self.instance = instance
-        self.automaton = automaton = Automaton(instance, prices)
-        self.areas: Numbers = np.repeat(
-            [bin_type.area for bin_type in instance.bin_types],
-            [len(bin_type.instances) for bin_type in instance.bin_types],
-        )
-        self.start = self._start()
-        types = range(automaton.next.shape[1])
+        self.automaton = Automaton(instance, prices)
+        bin_counts = [len(bin_type.instances) for bin_type in instance.bin_types]
+        areas = [bin_type.area for bin_type in instance.bin_types]
+        self.areas: Numbers = np.repeat(areas, bin_counts)
+        self.start = self._start_states()
+        # By area and type of item.
         self.prices: Values = np.array(
-            [[prices[type_] for type_ in types] for prices in automaton.prices]
+            [list(prices_here.values()) for prices_here in self.automaton.prices]
         )
-        mean = self.prices.mean(axis=0)
-        # The most precious item is given first.
-        self.places: list[list[int]] = [
-            np.argsort(
-                -mean[[item.type for item in option.items]], kind="stable"
-            ).tolist()
-            for option in instance.options
-        ]
-        self.allowed: list[Flags] = [
-            np.array(
-                [option.requirement.nodes in sets for sets in instance.areas],
-                dtype=bool,
-            )[self.areas]
-            for option in instance.options
-        ]
-
-    def _start(self) -> Numbers:
-        width = max(len(bin_type.unit_types) for bin_type in self.instance.bin_types)
-        rows = []
-        for bin_type in self.instance.bin_types:
-            row = [
-                self.automaton.starts[unit_type] for unit_type in bin_type.unit_types
+        mean_prices = self.prices.mean(axis=0)
+        # The most precious item of an option is given first.
+        self.item_orders: list[list[int]] = []
+        for option in instance.options:
+            item_types = [item.type for item in option.items]
+            order = np.argsort(-mean_prices[item_types], kind="stable")
+            self.item_orders.append(order.tolist())
+        self.allowed: list[Flags] = []
+        for option in instance.options:
+            is_allowed = [
+                option.requirement.nodes in node_sets for node_sets in instance.areas
             ]
-            rows.append(
-                np.tile(
-                    np.array(row + [0] * (width - len(row))),
-                    (len(bin_type.instances), 1),
-                )
-            )
-        return np.vstack(rows)
+            self.allowed.append(np.array(is_allowed, dtype=bool)[self.areas])
+
+    def _start_states(self) -> Numbers:
+        """Return the states of the units of all bins, a row for each bin."""
+        bin_types = self.instance.bin_types
+        width = max(len(bin_type.unit_types) for bin_type in bin_types)
+        blocks = []
+        for bin_type in bin_types:
+            row = [_NO_UNIT] * width
+            for place, unit_type in enumerate(bin_type.unit_types):
+                row[place] = self.automaton.starts[unit_type]
+            blocks.append(np.tile(np.array(row), (len(bin_type.instances), 1)))
+        return np.vstack(blocks)
 
     def construct(
-        self, targets: Targets, random: np.random.Generator, noise: float, stop: Stop
+        self,
+        targets: Targets,
+        random: np.random.Generator,
+        noise: float,
+        stop: Stop,
     ) -> Packing:
         """Pack all bins; ``noise`` is by how much (as an exponent) the order is left to chance.
 
@@ -125,48 +217,60 @@ class ConstructiveHeuristic:
         Stopped
             It is time to stop.
         """
-        run = _Construction(self, random)
-        largest, total = self._sizes()
-        noisy = [
-            each * np.exp(random.normal(0, noise, len(each)))
-            for each in (largest, total)
-        ]
-        for option in stop.each(
-            sorted(
-                range(len(total)),
-                key=lambda option: (-noisy[0][option], -noisy[1][option]),
-            )
-        ):
+        construction = _Construction(self, random)
+        largest, total = self._option_prices()
+        # Both are drawn, the largest first, so that a seed means the same packings.
+        noisy_largest = largest * np.exp(random.normal(0, noise, len(largest)))
+        noisy_total = total * np.exp(random.normal(0, noise, len(total)))
+        order = sorted(
+            range(len(total)),
+            key=lambda option: (-noisy_largest[option], -noisy_total[option]),
+        )
+        for option in stop.each(order):
             for area in range(len(self.instance.areas)):
-                run.place(option, targets.get((option, area), 0), self.areas == area)
-        return self._finish(run, total, stop)
+                target = targets.get((option, area), 0)
+                construction.place(option, target, self.areas == area)
+        return self._finish(construction, total, stop)
 
     def construct_densely(self, random: np.random.Generator, stop: Stop) -> Packing:
         """Pack all bins with the most weight per price first, whatever the relaxation places. Raises as `construct`."""
-        return self._finish(_Construction(self, random), self._sizes()[1], stop)
+        _, total = self._option_prices()
+        return self._finish(_Construction(self, random), total, stop)
 
-    def _finish(self, run: _Construction, sizes: Values, stop: Stop) -> Packing:
-        missed = np.array(self.instance.weights)[
-            :, [option.cls for option in self.instance.options]
-        ]
-        weights = missed - np.array(self.instance.option_costs[:-1])
-        ranks = [option.mode.rank for option in self.instance.options]
-        for option in stop.each(
-            np.lexsort((ranks, *reversed(-weights / sizes))).tolist()
-        ):
-            run.place(option, self.instance.demand[self.instance.options[option].cls])
-        return Packing(run.counts, run.rounds)
+    def _finish(
+        self, construction: _Construction, option_prices: Values, stop: Stop
+    ) -> Packing:
+        """Try what remains of the demand, the most weight per price first; lower ranks first among equals."""
+        options = self.instance.options
+        classes = [option.cls for option in options]
+        missed_weights = np.array(self.instance.weights)[:, classes]
+        placed_weights = missed_weights - np.array(self.instance.option_costs[:-1])
+        ranks = [option.mode.rank for option in options]
+        # The last key counts most.
+        keys = (ranks, *reversed(-placed_weights / option_prices))
+        for option in stop.each(np.lexsort(keys).tolist()):
+            construction.place(option, self.instance.demand[options[option].cls])
+        return Packing(construction.counts, construction.rounds)
 
-    def _sizes(self) -> tuple[Values, Values]:
-        """By option, the largest price of an item, and of all."""
-        mean = self.prices.mean(axis=0)
-        prices = [
-            mean[[item.type for item in option.items]]
-            for option in self.instance.options
-        ]
-        return np.array([each.max() for each in prices]), np.array(
-            [each.sum() for each in prices]
-        )
+    def _option_prices(self) -> tuple[Values, Values]:
+        """Return by option the largest price of an item, and the price of all."""
+        mean_prices = self.prices.mean(axis=0)
+        largest = []
+        total = []
+        for option in self.instance.options:
+            prices = mean_prices[[item.type for item in option.items]]
+            largest.append(prices.max())
+            total.append(prices.sum())
+        return np.array(largest), np.array(total)
+
+
+class _Trial(NamedTuple):
+    """An option tried in some bins: by bin, whether it fits, what is wasted, the states after, the units that give."""
+
+    fits: Flags
+    waste: Values
+    states: Numbers
+    units: Numbers
 
 
 class _Construction:
@@ -178,67 +282,55 @@ class _Construction:
         self.heuristic = heuristic
         self.states = heuristic.start.copy()
         self.order: Numbers = random.permutation(len(self.states))
-        self.left = list(heuristic.instance.demand)
-        self.counts: Numbers = np.zeros(
-            (len(self.states), len(heuristic.instance.options)), dtype=np.int64
-        )
+        self.demand = list(heuristic.instance.demand)
+        shape = len(self.states), len(heuristic.instance.options)
+        self.counts: Numbers = np.zeros(shape, dtype=np.int64)
         self.rounds: list[PlacementRound] = []
 
     def place(self, option: int, limit: int, where: Flags | None = None) -> None:
         """Put an option into bins, at most so often in all."""
         cls = self.heuristic.instance.options[option].cls
-        limit = min(limit, self.left[cls])
-        may = (
-            self.heuristic.allowed[option]
-            if where is None
-            else self.heuristic.allowed[option] & where
-        )
-        bins = self.order[may[self.order]]
+        limit = min(limit, self.demand[cls])
+        allowed = self.heuristic.allowed[option]
+        if where is not None:
+            allowed = allowed & where
+        bins = self.order[allowed[self.order]]
         while limit > 0 and len(bins):
-            fits, waste, states, units = self._try(option, bins)
-            bins, waste, states, units = (
-                bins[fits],
-                waste[fits],
-                states[fits],
-                units[fits],
-            )
+            trial = self._try(option, bins)
+            bins = bins[trial.fits]
+            waste = trial.waste[trial.fits]
             chosen = np.argsort(waste, kind="stable")[:limit]
             if not len(chosen):
                 return
-            self.states[bins[chosen]] = states[chosen]
+            self.states[bins[chosen]] = trial.states[trial.fits][chosen]
             self.counts[bins[chosen], option] += 1
-            self.rounds.append(PlacementRound(option, bins[chosen], units[chosen]))
-            self.left[cls] -= len(chosen)
+            units = trial.units[trial.fits][chosen]
+            self.rounds.append(PlacementRound(option, bins[chosen], units))
+            self.demand[cls] -= len(chosen)
             limit -= len(chosen)
 
-    def _try(
-        self, option: int, bins: Numbers
-    ) -> tuple[Flags, Values, Numbers, Numbers]:
-        """Whether the option fits into each bin, what is wasted, the states after it, and the units that give."""
-        items, automaton = (
-            self.heuristic.instance.options[option].items,
-            self.heuristic.automaton,
-        )
-        states, areas, row = (
-            self.states[bins],
-            self.heuristic.areas[bins][:, None],
-            np.arange(len(bins)),
-        )
-        fits, waste = np.ones(len(bins), dtype=bool), np.zeros(len(bins))
+    def _try(self, option: int, bins: Numbers) -> _Trial:
+        """Serve the option once in each bin, item by item, each from the unit where it wastes least."""
+        heuristic = self.heuristic
+        automaton = heuristic.automaton
+        items = heuristic.instance.options[option].items
+        states = self.states[bins]
+        areas = heuristic.areas[bins][:, None]
+        rows = np.arange(len(bins))
+        fits = np.ones(len(bins), dtype=bool)
+        waste = np.zeros(len(bins))
         units: Numbers = np.full((len(bins), len(items)), -1)
-        for place in self.heuristic.places[option]:
-            item = items[place]
-            after = automaton.advance(states, item.type)
-            left = automaton.worth[areas, states]
-            lost = (
-                left
-                - automaton.worth[areas, np.maximum(after, 0)]
-                - self.heuristic.prices[areas, item.type]
-            )
-            score = np.where(after >= 0, lost * _WASTE + left, _IMPOSSIBLE)
+        for position in heuristic.item_orders[option]:
+            item_type = items[position].type
+            after = automaton.advance(states, item_type)
+            worth = automaton.worth[areas, states]
+            worth_after = automaton.worth[areas, np.maximum(after, 0)]
+            wasted = worth - worth_after - heuristic.prices[areas, item_type]
+            score = np.where(after >= 0, wasted * _WASTE_WEIGHT + worth, _IMPOSSIBLE)
             best = score.argmin(axis=1)
-            fits &= score[row, best] < _IMPOSSIBLE
-            waste += lost[row, best]
-            states[row, best] = np.where(fits, after[row, best], states[row, best])
-            units[:, place] = best
-        return fits, waste.round(9), states, units
+            fits &= score[rows, best] < _IMPOSSIBLE
+            waste += wasted[rows, best]
+            states[rows, best] = np.where(fits, after[rows, best], states[rows, best])
+            units[:, position] = best
+        # Rounded, so that equal waste is equal in whatever order it was added up.
+        return _Trial(fits, waste.round(9), states, units)

@@ -1,4 +1,4 @@
-"""The exact model: items and bins at once, so each bin is a place (see `dralloc.solve.optimum.packing.tiered`)."""
+"""The exact model: items and bins at once, so each bin is a place (see `dralloc.solve.optimum.packing.models`)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ortools.sat.python import cp_model
 from dralloc.solve.optimum.packing.columns import PackingSolution
 from dralloc.solve.optimum.packing.construction import Packing, PlacementRound
 from dralloc.solve.optimum.packing.instance import BinType, PackingInstance
-from dralloc.solve.optimum.packing.tiered import TieredModel
-from dralloc.solve.optimum.packing.unit_types import Supplied
+from dralloc.solve.optimum.packing.models import TieredModel
+from dralloc.solve.optimum.packing.units import Supplied
 from dralloc.solve.optimum.rows import sum_of
 from dralloc.solve.optimum.stopping import Stop
 

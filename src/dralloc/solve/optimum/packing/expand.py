@@ -36,31 +36,25 @@ def placements(
     -------
     Sorted by demand.
     """
-    placed, costs = (
-        placed_of(instance, answer),
-        list(zip(*instance.option_costs, strict=True)),
-    )
+    costs = list(zip(*instance.option_costs, strict=True))
     by_class: dict[int, list[_PlacedOption]] = defaultdict(list)
     for bin_type, chosen in zip(instance.bin_types, answer, strict=True):
-        contents = (
-            column.packing.contents[column.number]
-            for column, number in chosen
-            for _ in range(number)
-        )
+        contents: list[BinContent] = []
+        for column, copies in chosen:
+            contents += [column.packing.contents[column.number]] * copies
+        # The last bins may have no column.
         for bin_instance, content in zip(bin_type.instances, contents, strict=False):
             for serving in _servings(instance, bin_instance, content, costs):
-                by_class[instance.options[serving.option].cls].append(serving)
-    found: list[Placement] = []
+                cls = instance.options[serving.option].cls
+                by_class[cls].append(serving)
+    placed = placed_of(instance, answer)
+    named: list[Placement] = []
     for cls, servings in by_class.items():
-        for demand, serving in zip(
-            instance.classes[cls].joint_demands[: placed[cls]],
-            sorted(servings),
-            strict=False,
-        ):
-            found += placements_of(
-                problem, demand, instance.options[serving.option].mode, serving.served
-            )
-    return sorted(found, key=lambda each: each.demand)
+        joint_demands = instance.classes[cls].joint_demands[: placed[cls]]
+        for joint_demand, serving in zip(joint_demands, sorted(servings), strict=False):
+            mode = instance.options[serving.option].mode
+            named += placements_of(problem, joint_demand, mode, serving.served)
+    return sorted(named, key=lambda placement: placement.demand)
 
 
 def _servings(
@@ -69,33 +63,41 @@ def _servings(
     content: BinContent,
     costs: Sequence[tuple[int, ...]],
 ) -> Iterator[_PlacedOption]:
-    """What a bin serves; ``costs``: of each option."""
-    asked: list[list[int]] = [[] for _ in bin_instance.units]
+    """Yield what a bin serves; ``costs``: of each option."""
+    types_by_unit: list[list[int]] = [[] for _ in bin_instance.units]
     for option, suppliers in content:
-        for item, unit in zip(instance.options[option].items, suppliers, strict=True):
-            asked[unit].append(item.type)
-    picked = [
-        iter(unit.devices(types))
-        for types, (_, unit) in zip(asked, bin_instance.units, strict=True)
-    ]
-    names = [
-        [device for part in parts for device in bin_instance.bin.units[part]]
-        for parts, _ in bin_instance.units
-    ]
-    for turn, (option, suppliers) in enumerate(content):
-        requirement = instance.options[option].requirement
-        given: list[list[int]] = [[] for _ in requirement.item_groups]
-        for item, unit in zip(instance.options[option].items, suppliers, strict=True):
-            for place, positions in zip(
-                item.item_groups, next(picked[unit]), strict=True
-            ):
-                given[place] += [names[unit][position] for position in positions]
-        node = next(
-            node
-            for node, sets in zip(
-                bin_instance.bin.nodes, bin_instance.sets, strict=True
-            )
-            if requirement.nodes in sets
+        items = instance.options[option].items
+        for item, unit in zip(items, suppliers, strict=True):
+            types_by_unit[unit].append(item.type)
+    # Units are asked for all of their items at once, and hand them out in the same order below.
+    picks = []
+    devices_by_unit = []
+    for item_types, (parts, classified) in zip(
+        types_by_unit, bin_instance.units, strict=True
+    ):
+        picks.append(iter(classified.devices(item_types)))
+        devices_by_unit.append(
+            [device for part in parts for device in bin_instance.bin.units[part]]
         )
-        served = Served(tuple(tuple(sorted(each)) for each in given), node)
-        yield _PlacedOption(costs[option], node, turn, option, served)
+    for place, (option, suppliers) in enumerate(content):
+        assignment = instance.options[option]
+        devices: list[list[int]] = [[] for _ in assignment.requirement.item_groups]
+        for item, unit in zip(assignment.items, suppliers, strict=True):
+            for item_group, positions in zip(
+                item.item_groups, next(picks[unit]), strict=True
+            ):
+                devices[item_group] += [
+                    devices_by_unit[unit][position] for position in positions
+                ]
+        node = _first_node(bin_instance, assignment.requirement.nodes)
+        served = Served(tuple(tuple(sorted(group)) for group in devices), node)
+        yield _PlacedOption(costs[option], node, place, option, served)
+
+
+def _first_node(bin_instance: BinInstance, node_set: int) -> int:
+    """Return the first node of a bin that belongs to a set of candidate nodes."""
+    return next(
+        node
+        for node, sets in zip(bin_instance.bin.nodes, bin_instance.sets, strict=True)
+        if node_set in sets
+    )

@@ -23,8 +23,7 @@ from dralloc.solve.optimum.packing.charged_counters import (
     apart,
     uncharged,
 )
-from dralloc.solve.optimum.packing.unit_classes import ClassifiedUnit, UnitClassifier
-from dralloc.solve.optimum.packing.unit_types import UnitType
+from dralloc.solve.optimum.packing.units import ClassifiedUnit, UnitClassifier, UnitType
 from dralloc.solve.optimum.stopping import Stop
 from dralloc.solve.optimum.weight_tiers import ALL_WEIGHTS, WeightTier
 
@@ -34,10 +33,14 @@ __all__ = [
     "BinType",
     "Item",
     "PackingInstance",
+    "Prices",
     "as_packing_instance",
 ]
 
 ItemGroups = tuple[ItemGroup, ...]
+
+Prices = Mapping[tuple[int, int], float]
+"""What an item is worth, by area and type, in the unit of the weights."""
 
 
 class Item(NamedTuple):
@@ -108,27 +111,26 @@ class PackingInstance:
     @property
     def weights(self) -> list[list[int]]:
         """By tier, what a missed joint demand of each class costs."""
-        return [
-            [each.missed_weight(tier) for each in self.classes] for tier in self.tiers
-        ]
+        return [self._missed_weights(tier) for tier in self.tiers]
+
+    def _missed_weights(self, tier: WeightTier) -> list[int]:
+        return [demand_class.missed_weight(tier) for demand_class in self.classes]
 
     @property
     def option_costs(self) -> list[list[int]]:
         """By tier, what each option costs: the weight of what it does not place, and in the end its rank."""
-        classes = [self.classes[option.cls] for option in self.options]
-        return [
-            *(
-                [
-                    each.missed_weight(tier, option.mode)
-                    for each, option in zip(classes, self.options, strict=True)
-                ]
-                for tier in self.tiers
-            ),
-            [option.mode.rank for option in self.options],
-        ]
+        costs = []
+        for tier in self.tiers:
+            missed_weights = []
+            for option in self.options:
+                demand_class = self.classes[option.cls]
+                missed_weights.append(demand_class.missed_weight(tier, option.mode))
+            costs.append(missed_weights)
+        ranks = [option.mode.rank for option in self.options]
+        return [*costs, ranks]
 
     def options_of(self, area: int) -> Iterator[int]:
-        """The options that candidate nodes allow in an area."""
+        """Yield the options that candidate nodes allow in an area."""
         for number, option in enumerate(self.options):
             if option.requirement.nodes in self.areas[area]:
                 yield number
@@ -136,7 +138,10 @@ class PackingInstance:
     @property
     def demands(self) -> list[int]:
         """All demands, in order."""
-        return sorted(member for each in self.classes for member in each.members)
+        members: list[int] = []
+        for demand_class in self.classes:
+            members += demand_class.members
+        return sorted(members)
 
     @property
     def types(self) -> list[int]:
@@ -151,7 +156,7 @@ def as_packing_instance(
     listed_amounts: int,
     stop: Stop,
 ) -> PackingInstance | None:
-    """The bin packing problem of a component.
+    """Return the bin packing problem of a component.
 
     Parameters
     ----------
@@ -175,26 +180,22 @@ def as_packing_instance(
     Stopped
         It is time to stop.
     """
-    modes = [requirements[mode.requirement] for each in classes for mode in each.modes]
-    derive = any(
-        len({name for _, name in rule.attributes}) > 1
-        for each in modes
-        for rule in each.rules
-    )
-    if derive or any(
-        each.namespace or each.topology or (each.gang and each.gang.quorum)
-        for each in classes
-    ):
+    if not all(map(_can_be_packed, classes)):
+        return None
+    required: list[Requirement] = []
+    for demand_class in classes:
+        required += [requirements[mode.requirement] for mode in demand_class.modes]
+    if any(map(_compares_several_attributes, required)):
         return None
     inventory = _Inventory.of(spaces, stop)
-    bundles = Bundles(modes, inventory.profiles)
-    charging = inventory.charging(modes, len(bundles.items))
-    options = [
-        AssignmentOption(number, mode, needed, _items(needed, bundles, charging))
-        for number, each in enumerate(classes)
-        for mode in each.modes
-        for needed in [requirements[mode.requirement]]
-    ]
+    bundles = Bundles(required, inventory.profiles)
+    charge_types = inventory.charge_types(required, len(bundles.items))
+    options = []
+    for cls, demand_class in enumerate(classes):
+        for mode in demand_class.modes:
+            requirement = requirements[mode.requirement]
+            items = _items(requirement, bundles, charge_types)
+            options.append(AssignmentOption(cls, mode, requirement, items))
     wanted = summed(
         (item.type, classes[option.cls].size)
         for option in options
@@ -202,17 +203,31 @@ def as_packing_instance(
         if item.item_groups
     )
     classifier = UnitClassifier(inventory.profiles, bundles, wanted, listed_amounts)
-    bins = _typed_bins(spaces, inventory, classifier, charging, stop)
+    typed_bins = _typed_bins(spaces, inventory, classifier, charge_types, stop)
     unit_types = tuple(classifier.unit_types)
-    if bins is None or _may_repeat_devices(options, unit_types):
+    if typed_bins is None or _may_repeat_devices(options, unit_types):
         return None
+    bin_types, areas = typed_bins
+    demand = tuple(demand_class.size for demand_class in classes)
     return PackingInstance(
-        tuple(classes),
-        tuple(options),
-        unit_types,
-        *bins,
-        tuple(each.size for each in classes),
+        tuple(classes), tuple(options), unit_types, bin_types, areas, demand
     )
+
+
+def _can_be_packed(demand_class: DemandClass) -> bool:
+    """Whether a class has neither a budget nor a gang with a quorum or in a domain."""
+    if demand_class.namespace or demand_class.topology:
+        return False
+    return demand_class.gang is None or not demand_class.gang.quorum
+
+
+def _compares_several_attributes(requirement: Requirement) -> bool:
+    """Whether one rule compares different attributes of its item groups (KEP-6080)."""
+    for rule in requirement.rules:
+        names = {name for _, name in rule.attributes}
+        if len(names) > 1:
+            return True
+    return False
 
 
 class _Inventory(NamedTuple):
@@ -224,57 +239,74 @@ class _Inventory(NamedTuple):
 
     @staticmethod
     def of(spaces: Sequence[StateSpace], stop: Stop) -> _Inventory:
-        """The bins of some spaces, without these counters if they can be told apart everywhere."""
-        bin_classes, profiles = (
-            [space.bin_class for space in spaces],
-            spaces[0].profiles,
+        """Return the bins of some spaces, without these counters if they can be told apart everywhere."""
+        bin_classes = [space.bin_class for space in spaces]
+        profiles = spaces[0].profiles
+        as_they_are = _Inventory(
+            bin_classes, profiles, [ChargedCounters((), {})] * len(spaces)
         )
-        charges = any(charge.counters for profile in profiles for _, charge in profile)
-        some = stop.each(bin_classes if charges else ())
-        found = [each for bin_class in some if (each := apart(bin_class, profiles))]
-        counters = [each for _, each in found]
-        if len(found) < len(spaces) or not any(each.left for each in counters):
-            return _Inventory(
-                bin_classes, profiles, [ChargedCounters((), {})] * len(spaces)
-            )
-        return _Inventory([each for each, _ in found], uncharged(profiles), counters)
+        charges_counters = any(
+            charge.counters for profile in profiles for _, charge in profile
+        )
+        if not charges_counters:
+            return as_they_are
+        reduced_classes = []
+        counters = []
+        for bin_class in stop.each(bin_classes):
+            split = apart(bin_class, profiles)
+            if split is None:
+                # All bins must be looked at in the same way, but time to stop comes first.
+                continue
+            reduced_classes.append(split[0])
+            counters.append(split[1])
+        if len(reduced_classes) < len(spaces) or not any(
+            charged.left for charged in counters
+        ):
+            return as_they_are
+        return _Inventory(reduced_classes, uncharged(profiles), counters)
 
-    def charging(
-        self, modes: Iterable[Requirement], first: int
+    def charge_types(
+        self, required: Iterable[Requirement], first: int
     ) -> Mapping[ItemGroups, int]:
-        """By item groups, the type of the item that counters give to them: numbers from the first on."""
-        asked = (
-            dict.fromkeys(each.item_groups for each in modes)
-            if any(each.left for each in self.counters)
-            else ()
-        )
-        return {item_groups: number for number, item_groups in enumerate(asked, first)}
+        """Return by item groups the type of the item that counters give to them: numbers from the first on."""
+        if not any(charged.left for charged in self.counters):
+            return {}
+        distinct = dict.fromkeys(requirement.item_groups for requirement in required)
+        return {
+            item_groups: number for number, item_groups in enumerate(distinct, first)
+        }
 
 
 def _typed_bins(
     spaces: Sequence[StateSpace],
     inventory: _Inventory,
     classifier: UnitClassifier,
-    charging: Mapping[ItemGroups, int],
+    charge_types: Mapping[ItemGroups, int],
     stop: Stop,
 ) -> tuple[tuple[BinType, ...], tuple[frozenset[int], ...]] | None:
-    """The bins by type, and the areas; None if a node does not reach all of a bin, or a unit has too many states."""
+    """Return the bins by type, and the areas.
+
+    None if a node does not reach all of a bin, or a unit has too many states.
+    """
     areas: dict[frozenset[int], int] = {}
     bin_types: dict[tuple[tuple[int, ...], int], BinType] = {}
     parts = zip(spaces, inventory.bin_classes, inventory.counters, strict=True)
     for space, bin_class, counters in stop.each(parts):
         units = classifier.units(bin_class)
-        if units is None or any(
-            len(node.reach) < space.size for node in bin_class.nodes
-        ):
+        if units is None:
             return None
-        units += [((), classifier.counters(counters, charging))] if charging else []
-        area = areas.setdefault(frozenset().union(*space.node_sets), len(areas))
-        key = tuple(unit.unit_type for _, unit in units), area
-        bin_type = bin_types.setdefault(key, BinType(*key))
-        bin_type.instances.extend(
-            [BinInstance(bin_, units, space.node_sets) for bin_ in bin_class.bins]
-        )
+        if any(len(node.reach) < space.size for node in bin_class.nodes):
+            return None
+        if charge_types:
+            units.append(((), classifier.counters(counters, charge_types)))
+        node_sets = frozenset().union(*space.node_sets)
+        area = areas.setdefault(node_sets, len(areas))
+        unit_types = tuple(unit.unit_type for _, unit in units)
+        key = unit_types, area
+        if key not in bin_types:
+            bin_types[key] = BinType(unit_types, area)
+        for bin_ in bin_class.bins:
+            bin_types[key].instances.append(BinInstance(bin_, units, space.node_sets))
     return tuple(bin_types.values()), tuple(areas)
 
 
@@ -282,36 +314,36 @@ def _may_repeat_devices(
     options: Sequence[AssignmentOption], unit_types: Sequence[UnitType]
 ) -> bool:
     """Whether an item group of several devices could get one shared device several times."""
-    several = {
-        item.type
-        for option in options
-        for item in option.items
-        if len(item.item_groups) == 1
-        and option.requirement.item_groups[item.item_groups[0]].number > 1
-    }
-    return any(
-        unit_type.shared and unit_type.most(type_) > 1
-        for unit_type in unit_types
-        for type_ in several.intersection(unit_type.types)
-    )
+    of_several_devices: set[int] = set()
+    for option in options:
+        for item in option.items:
+            if len(item.item_groups) == 1:
+                item_group = option.requirement.item_groups[item.item_groups[0]]
+                if item_group.number > 1:
+                    of_several_devices.add(item.type)
+    for unit_type in unit_types:
+        if unit_type.shared:
+            repeatable = of_several_devices.intersection(unit_type.types)
+            if any(unit_type.most(item_type) > 1 for item_type in repeatable):
+                return True
+    return False
 
 
 def _items(
-    requirement: Requirement, bundles: Bundles, charging: Mapping[ItemGroups, int]
+    requirement: Requirement,
+    bundles: Bundles,
+    charge_types: Mapping[ItemGroups, int],
 ) -> tuple[Item, ...]:
-    bound = bundles.of(requirement)
-    bundled = {place for places, _ in bound for place in places}
-    return (
-        *(Item(type_, places) for places, type_ in bound),
-        *(
-            Item(group.type, (number,))
-            for number, group in enumerate(requirement.item_groups)
-            for _ in range(group.number)
-            if number not in bundled
-        ),
-        *(
-            Item(type_, ())
-            for type_ in [charging.get(requirement.item_groups)]
-            if type_ is not None
-        ),
-    )
+    """Return the items of a requirement: its bundles, its single devices, and what it charges to counters."""
+    items: list[Item] = []
+    bundled: set[int] = set()
+    for positions, item_type in bundles.of(requirement):
+        items.append(Item(item_type, positions))
+        bundled.update(positions)
+    for position, item_group in enumerate(requirement.item_groups):
+        if position not in bundled:
+            items += [Item(item_group.type, (position,))] * item_group.number
+    charge_type = charge_types.get(requirement.item_groups)
+    if charge_type is not None:
+        items.append(Item(charge_type, ()))
+    return tuple(items)

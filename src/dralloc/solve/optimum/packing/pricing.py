@@ -14,15 +14,16 @@ from dralloc.objects.choices import Options
 from dralloc.solve.optimum.packing.columns import Column
 from dralloc.solve.optimum.packing.exact import ExactModel
 from dralloc.solve.optimum.packing.instance import PackingInstance
+from dralloc.solve.optimum.rows import Term
 from dralloc.solve.optimum.search import minimise
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = ["Pricer", "is_better", "restricted"]
 
-_UNIT: Final = 10**6
+_HIGHEST_PRICE: Final = 10**6
 """The highest price as an integer."""
 
-_LEAST: Final = 1e-7
+_LEAST_GAIN: Final = 1e-7
 """Less than this share of a bin's worth is not worth a column."""
 
 
@@ -40,55 +41,51 @@ class Pricer:
     def best(
         self, bin_types: Sequence[int], prices: Sequence[float], stop: Stop
     ) -> list[Column | None]:
-        """By bin type, the column of most worth at the prices (the dual values) of the options.
+        """Return by bin type the column of most worth at the prices (the dual values) of the options.
 
         None if the time is over. Each is decided by itself, so that it does not matter in how many threads.
         """
-        for bin_type in bin_types:
-            if bin_type not in self._models:
-                self._models[bin_type] = ExactModel(
-                    restricted(self.instance, {bin_type: 1}, self.instance.demand)
-                )
-        decided = partial(self._decided, prices=prices, stop=stop)
-        models = [self._models[bin_type] for bin_type in bin_types]
+        models = [self._model(bin_type) for bin_type in bin_types]
+        solve_model = partial(self._best_column, prices=prices, stop=stop)
         if self.options.jobs == 1:
-            return list(map(decided, models))
+            return list(map(solve_model, models))
         with ThreadPoolExecutor(self.options.jobs) as threads:
-            return list(threads.map(decided, models))
+            return list(threads.map(solve_model, models))
 
-    def _decided(
+    def _model(self, bin_type: int) -> ExactModel:
+        """Return the exact model of one bin of a type; it is kept, and only its objective changes."""
+        if bin_type not in self._models:
+            single_bin = restricted(self.instance, {bin_type: 1}, self.instance.demand)
+            self._models[bin_type] = ExactModel(single_bin)
+        return self._models[bin_type]
+
+    def _best_column(
         self, model: ExactModel, prices: Sequence[float], stop: Stop
     ) -> Column | None:
-        unit = _UNIT / (max(prices) or 1.0)
-        cost = [
-            (variable, -round(unit * prices[option]))
-            for option, variable in model.bins[0].placed.items()
-        ]
+        scale = _HIGHEST_PRICE / (max(prices) or 1.0)
+        cost: list[Term] = []
+        for option, variable in model.bins[0].placed.items():
+            price = round(scale * prices[option])
+            cost.append((variable, -price))
         outcome = minimise(model.cp, cost, self.options, stop)
-        return (
-            None if outcome.values is None else Column.of(model.read(outcome.values), 0)
-        )
+        if outcome.values is None:
+            return None
+        return Column.of(model.read(outcome.values), 0)
 
 
 def restricted(
     instance: PackingInstance, bins: Mapping[int, int], demand: Sequence[int]
 ) -> PackingInstance:
-    """Some bins of each bin type, and some of the demands of each class."""
-    bin_types = tuple(
-        replace(
-            instance.bin_types[bin_type],
-            instances=instance.bin_types[bin_type].instances[:number],
-        )
-        for bin_type, number in bins.items()
-    )
-    return replace(instance, bin_types=bin_types, demand=tuple(demand))
+    """Return the instance with only some bins of each bin type, and some of the demands of each class."""
+    bin_types = []
+    for bin_type, count in bins.items():
+        whole = instance.bin_types[bin_type]
+        bin_types.append(replace(whole, instances=whole.instances[:count]))
+    return replace(instance, bin_types=tuple(bin_types), demand=tuple(demand))
 
 
-def is_better(
-    column: Column, others: Sequence[Column], prices: Sequence[float]
-) -> bool:
-    """Whether a column has a negative reduced cost: it is worth more at the prices than all others of its bin type."""
-    worth, *rest = np.array([each.counts for each in (column, *others)]) @ np.array(
-        prices
-    )
-    return bool(worth > max(rest, default=0.0) + _LEAST * worth)
+def is_better(column: Column, known: Sequence[Column], prices: Sequence[float]) -> bool:
+    """Whether a column has a negative reduced cost: it is worth more than all known ones of its bin type."""
+    counts = [candidate.counts for candidate in (column, *known)]
+    worth, *known_worths = np.array(counts) @ np.array(prices)
+    return bool(worth > max(known_worths, default=0.0) + _LEAST_GAIN * worth)

@@ -18,7 +18,7 @@ from dralloc.solve.optimum.packing.columns import (
     PackingSolution,
     costs_of,
     free_bins,
-    left_of,
+    unserved_demand,
 )
 from dralloc.solve.optimum.packing.construction import (
     ConstructiveHeuristic,
@@ -26,7 +26,7 @@ from dralloc.solve.optimum.packing.construction import (
     Targets,
 )
 from dralloc.solve.optimum.packing.instance import PackingInstance
-from dralloc.solve.optimum.packing.restricted_master import RestrictedMaster
+from dralloc.solve.optimum.packing.models import RestrictedMaster
 from dralloc.solve.optimum.search import minimise
 from dralloc.solve.optimum.stopping import Stop
 
@@ -35,13 +35,13 @@ __all__ = ["PackingSearch"]
 _NOISES: Final = (0.2, 0.1, 0.4, 0.0)
 """By how much packings differ, in turn."""
 
-_FREED: Final = 60
+_FREED_BINS: Final = 60
 """So many bins are freed at once: the size of a neighbourhood."""
 
 _CHOICE: Final = 60
 """So many columns of a bin type are enough to choose from."""
 
-_WHOLE: Final = 1e-6
+_TOLERANCE: Final = 1e-6
 """What a value may lack to be an integer."""
 
 
@@ -59,15 +59,16 @@ class PackingSearch:
         self.columns = Columns(instance)
         self.best: PackingSolution = [[] for _ in instance.bin_types]
         self.costs: Costs = costs_of(instance, self.best)
-        self.number = 0
+        self.constructed = 0
 
     def consider(self, answer: PackingSolution) -> bool:
         """Keep an answer if it is the best."""
         costs = costs_of(self.instance, answer)
-        if costs < self.costs:
-            self.best, self.costs = answer, costs
-            return True
-        return False
+        if costs >= self.costs:
+            return False
+        self.best = answer
+        self.costs = costs
+        return True
 
     def learn(self, packing: Packing) -> bool:
         """Add the columns of a packing, and consider it as a whole."""
@@ -75,19 +76,18 @@ class PackingSearch:
 
     def construct(self, targets: Targets, stop: Stop) -> bool:
         """Construct one more packing. Raises as `combine`."""
-        turn, place = divmod(self.number, len(self.heuristics))
-        self.number += 1
+        turn, number = divmod(self.constructed, len(self.heuristics))
+        self.constructed += 1
+        heuristic = self.heuristics[number]
         noise = _NOISES[turn % len(_NOISES)]
-        return self.learn(
-            self.heuristics[place].construct(targets, self.random, noise, stop)
-        )
+        packing = heuristic.construct(targets, self.random, noise, stop)
+        return self.learn(packing)
 
     def construct_densely(self, stop: Stop) -> Iterator[bool]:
         """Construct packings that take the most weight per price first, whatever the relaxation places."""
-        return (
-            self.learn(heuristic.construct_densely(self.random, stop))
-            for heuristic in self.heuristics
-        )
+        for heuristic in self.heuristics:
+            packing = heuristic.construct_densely(self.random, stop)
+            yield self.learn(packing)
 
     def combine(self, fixed: Sequence[int], stop: Stop) -> bool:
         """Solve the restricted master problem: with fractions, then in integers where there are any.
@@ -99,104 +99,94 @@ class PackingSearch:
         Stopped
             It is time to stop.
         """
-        whole: PackingSolution = [[] for _ in self.instance.bin_types]
-        every = enumerate(self.columns.of_bin_type)
-        choices = {
-            bin_type: list(columns.values()) for bin_type, columns in every if columns
-        }
-        bins = free_bins(self.instance, whole)
+        answer: PackingSolution = [[] for _ in self.instance.bin_types]
+        choices: dict[int, list[Column]] = {}
+        for bin_type, columns in enumerate(self.columns.of_bin_type):
+            if columns:
+                choices[bin_type] = list(columns.values())
+        bins = free_bins(self.instance, answer)
         master = RestrictedMaster(
             self.instance, choices, bins, self.instance.demand, stop
         )
-        found = solve_linear(master.cp, master.cost_after(fixed), stop)
-        if found is None:
+        solution = solve_linear(master.cp, master.cost_after(fixed), stop)
+        if solution is None:
             return False
-        for bin_type, columns in master.read(found.values).items():
-            whole[bin_type] = [
-                (column, number)
-                for column, value in columns
-                if (number := floor(value + _WHOLE))
-            ]
-        self._rank_columns(master, found, stop)
-        return self._complete(whole, stop)
+        for bin_type, chosen in master.read(solution.values).items():
+            for column, copies in chosen:
+                whole_copies = floor(copies + _TOLERANCE)
+                if whole_copies:
+                    answer[bin_type].append((column, whole_copies))
+        self._rank_columns(master, solution, stop)
+        return self._complete(answer, stop)
 
     def polish(self, stop: Stop) -> bool:
-        """A step of large-neighbourhood search: some bins of the best answer get new columns. Raises as `combine`."""
-        used = [
-            (bin_type, place)
-            for bin_type, chosen in enumerate(self.best)
-            for place in range(sum(n for _, n in chosen))
-        ]
-        drawn = self.random.permutation(len(used))[:_FREED].tolist()
-        freed: dict[int, list[int]] = defaultdict(list)
-        for bin_type, place in (used[each] for each in drawn):
-            freed[bin_type].append(place)
-        kept = list(self.best)
-        for bin_type, places in freed.items():
-            kept[bin_type] = _without(self.best[bin_type], set(places))
-        return self._complete(kept, stop)
+        """Give some bins of the best answer new columns: a step of large-neighbourhood search. Raises as `combine`."""
+        used_bins = []
+        for bin_type, chosen in enumerate(self.best):
+            in_use = sum(copies for _, copies in chosen)
+            used_bins += [(bin_type, number) for number in range(in_use)]
+        drawn = self.random.permutation(len(used_bins))[:_FREED_BINS].tolist()
+        freed: dict[int, set[int]] = defaultdict(set)
+        for index in drawn:
+            bin_type, number = used_bins[index]
+            freed[bin_type].add(number)
+        answer = list(self.best)
+        for bin_type, numbers in freed.items():
+            answer[bin_type] = _without(self.best[bin_type], numbers)
+        return self._complete(answer, stop)
 
-    def _complete(self, whole: PackingSolution, stop: Stop) -> bool:
-        """Choose columns for the bins that have none, for the demand that is left."""
-        left = free_bins(self.instance, whole)
-        every = enumerate(self.columns.of_bin_type)
-        choices = {
-            bin_type: self._choice(bin_type)
-            for bin_type, columns in every
-            if columns and left[bin_type]
-        }
+    def _complete(self, partial: PackingSolution, stop: Stop) -> bool:
+        """Choose columns for the bins that have none, for the demand that is not served."""
+        bins = free_bins(self.instance, partial)
+        choices: dict[int, list[Column]] = {}
+        for bin_type, columns in enumerate(self.columns.of_bin_type):
+            if columns and bins[bin_type]:
+                choices[bin_type] = self._choice(bin_type)
         if not choices:
-            return self.consider(whole)
-        master = RestrictedMaster(
-            self.instance, choices, left, left_of(self.instance, whole), stop
-        )
+            return self.consider(partial)
+        demand = unserved_demand(self.instance, partial)
+        master = RestrictedMaster(self.instance, choices, bins, demand, stop)
+        effort = 1.0 + sum(bins.values()) / 100
         outcome = minimise(
-            master.cp,
-            master.all_costs(),
-            self.options,
-            stop.limited(1.0 + sum(left.values()) / 100),
+            master.cp, master.all_costs(), self.options, stop.limited(effort)
         )
-        answer = list(whole)
+        answer = list(partial)
         if outcome.values is not None:
             for bin_type, chosen in master.read(outcome.values).items():
-                answer[bin_type] = [
-                    *whole[bin_type],
-                    *((column, int(number)) for column, number in chosen),
-                ]
+                completed = [(column, int(copies)) for column, copies in chosen]
+                answer[bin_type] = [*partial[bin_type], *completed]
         return self.consider(answer)
 
     def _choice(self, bin_type: int) -> list[Column]:
-        """The columns of least reduced cost, and those of the best answer."""
-        columns = [
-            *list(self.columns.of_bin_type[bin_type].values())[:_CHOICE],
-            *(column for column, _ in self.best[bin_type]),
-        ]
-        return list({column.counts: column for column in columns}.values())
+        """Return the columns of least reduced cost, and those of the best answer, each once."""
+        columns = list(self.columns.of_bin_type[bin_type].values())[:_CHOICE]
+        columns += [column for column, _ in self.best[bin_type]]
+        distinct = {column.counts: column for column in columns}
+        return list(distinct.values())
 
     def _rank_columns(
-        self, master: RestrictedMaster, found: LinearSolution, stop: Stop
+        self, master: RestrictedMaster, solution: LinearSolution, stop: Stop
     ) -> None:
         """Sort the columns of each bin type by reduced cost in the restricted master problem."""
-        prices = np.abs([found.duals[row] for row in master.rows_of_options])
+        prices = np.abs([solution.duals[row] for row in master.rows_of_options])
         for columns in stop.each(self.columns.of_bin_type):
             items = list(columns.items())
-            counts = np.array(
-                [column.counts for _, column in items], dtype=np.float64
-            ).reshape(len(items), len(prices))
-            order = np.argsort(-(counts @ prices), kind="stable").tolist()
+            counts = np.array([column.counts for _, column in items], dtype=np.float64)
+            worths = counts.reshape(len(items), len(prices)) @ prices
+            order = np.argsort(-worths, kind="stable").tolist()
             columns.clear()
-            columns.update(items[place] for place in order)
+            columns.update(items[index] for index in order)
 
 
 def _without(
-    chosen: Sequence[tuple[Column, int]], places: set[int]
+    chosen: Sequence[tuple[Column, int]], numbers: set[int]
 ) -> list[tuple[Column, int]]:
-    """The columns of a bin type's bins but for those at the given places."""
-    kept = []
+    """Return the columns of a bin type's bins but for the bins with the given numbers."""
+    remaining = []
     first = 0
-    for column, number in chosen:
-        rest = number - sum(place in places for place in range(first, first + number))
-        first += number
-        if rest:
-            kept.append((column, rest))
-    return kept
+    for column, copies in chosen:
+        freed = sum(number in numbers for number in range(first, first + copies))
+        first += copies
+        if copies > freed:
+            remaining.append((column, copies - freed))
+    return remaining

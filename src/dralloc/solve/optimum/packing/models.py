@@ -1,0 +1,293 @@
+"""What the models of packing have in common; the relaxation and the restricted master problem.
+
+Every model has variables for demands that are missed, and the tiers as costs (`TieredModel`). Wherever options *k* of
+a class *c* are placed, and items of types *t* are supplied by units::
+
+    sum_{k of c} placed[k] + missed[c] = size[c]
+    sum_k items[k, t] * placed[k] <= supply[t]
+
+with the supply in the variables of the unit types (see `dralloc.solve.optimum.packing.units`). Of a gang all is lost
+that does not make it complete. With ``members[c]`` demands of class *c* in each of gangs *g*::
+
+    lost[c] + members[c] * admitted[g] = size[c],  lost[c] >= missed[c]
+
+and ``lost[c] = missed[c]`` for all others. What counts is ``sum weight[c] * lost[c]``, and what options leave out.
+
+The models differ in where options are placed: in an area (`Relaxation`), in a bin
+(`dralloc.solve.optimum.packing.exact`), or anywhere, as far as the chosen columns serve them (`RestrictedMaster`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from ortools.sat.python import cp_model
+
+from dralloc.problem.grouping import summed
+from dralloc.solve.optimum.linear import solve_linear
+from dralloc.solve.optimum.packing.columns import Column
+from dralloc.solve.optimum.packing.instance import PackingInstance, Prices
+from dralloc.solve.optimum.packing.units import Supplied
+from dralloc.solve.optimum.rows import Term, sum_of
+from dralloc.solve.optimum.search import as_one
+from dralloc.solve.optimum.stopping import Stop
+
+__all__ = ["Relaxation", "RestrictedMaster", "TieredModel", "guide"]
+
+_SIZE_WEIGHT: Final = 0.001
+"""What the size of an item weighs beside its price."""
+
+PlacedOption = tuple[int, cp_model.IntVar]
+"""An option (an index), and how often it is placed somewhere."""
+
+
+class TieredModel:
+    """A model with a variable for how many joint demands of each class are missed, of those that are to be placed."""
+
+    def __init__(self, instance: PackingInstance, demand: Sequence[int]) -> None:
+        self.instance = instance
+        self.demand = demand
+        self.cp = cp_model.CpModel()
+        self.missed: list[cp_model.IntVar] = []
+        for cls, size in enumerate(demand):
+            self.missed.append(self.cp.new_int_var(0, size, f"missed {cls}"))
+        self.admitted: dict[int, cp_model.IntVar] = {}
+        self.lost: list[cp_model.IntVar] = []
+        for cls in range(len(demand)):
+            self.lost.append(self._lost(cls))
+        self._placed: list[PlacedOption] = []
+
+    def _lost(self, cls: int) -> cp_model.IntVar:
+        """Return the variable for how many of a class are lost, with the rows that bind it to its gangs."""
+        demand_class = self.instance.classes[cls]
+        share = demand_class.gang
+        if share is None:
+            return self.missed[cls]
+        if share.gangs not in self.admitted:
+            gang_count = demand_class.size // share.number
+            self.admitted[share.gangs] = self.cp.new_int_var(
+                0, gang_count, f"admitted {share.gangs}"
+            )
+        lost = self.cp.new_int_var(0, demand_class.size, f"lost {cls}")
+        admitted = self.admitted[share.gangs]
+        self.cp.add(lost + share.number * admitted == demand_class.size)
+        self.cp.add(lost >= self.missed[cls])
+        return lost
+
+    def cover(self, placed: Iterable[PlacedOption]) -> None:
+        """Add that all of a class are placed by one of its options, given wherever they are, or missed."""
+        self._placed = list(placed)
+        summands = [[missed] for missed in self.missed]
+        for option, variable in self._placed:
+            cls = self.instance.options[option].cls
+            summands[cls].append(variable)
+        for size, variables in zip(self.demand, summands, strict=True):
+            total = cp_model.LinearExpr.sum(variables)
+            self.cp.add(total == size)
+
+    def balance(
+        self, placed: Iterable[PlacedOption], supplies: Iterable[Supplied]
+    ) -> dict[int, cp_model.Constraint]:
+        """Add that no more items are taken in a place than its units supply; return the rows by type of item."""
+        terms: dict[int, list[Term]] = defaultdict(list)
+        for option, variable in placed:
+            items = self.instance.options[option].items
+            taken = Tally(item.type for item in items)
+            for item_type, count in taken.items():
+                terms[item_type].append((variable, count))
+        for supplied in supplies:
+            for item_type, given in supplied.terms.items():
+                for variable, count in given:
+                    terms[item_type].append((variable, -count))
+        rows = {}
+        for item_type, row in terms.items():
+            rows[item_type] = self.cp.add(sum_of(row) <= 0)
+        return rows
+
+    def cost(self, level: int) -> list[Term]:
+        """Return the cost of a tier: of the missed weight, most important first, and then the ranks."""
+        terms: list[Term] = []
+        weights = self.instance.weights
+        if level < len(weights):
+            terms += zip(self.lost, weights[level], strict=True)
+        option_costs = self.instance.option_costs[level]
+        for option, variable in self._placed:
+            terms.append((variable, option_costs[option]))
+        return [(variable, factor) for variable, factor in terms if factor]
+
+    def cost_after(self, fixed: Sequence[int]) -> list[Term]:
+        """Fix the first tiers at what they cost, and return the cost of the tier after them."""
+        for level, most in enumerate(fixed):
+            if terms := self.cost(level):
+                self.cp.add(sum_of(terms) <= most)
+        return self.cost(len(fixed))
+
+    def all_costs(self) -> Sequence[Term]:
+        """Return all tiers as one cost, as far as the numbers allow."""
+        levels = range(len(self.instance.weights) + 1)
+        return as_one([self.cost(level) for level in levels])
+
+
+class Relaxation(TieredModel):
+    """The relaxation: items may come from any unit of an area, whatever bin it is in.
+
+    Any answer is an answer here, so what is proven here is a bound for all; and the shadow prices of its linear
+    relaxation say how precious an item is.
+    """
+
+    def __init__(self, instance: PackingInstance) -> None:
+        super().__init__(instance, instance.demand)
+        areas = range(len(instance.areas))
+        self.placed: dict[tuple[int, int], cp_model.IntVar] = {}
+        for area in areas:
+            for option in instance.options_of(area):
+                size = self.demand[instance.options[option].cls]
+                self.placed[option, area] = self.cp.new_int_var(
+                    0, size, f"placed {option} {area}"
+                )
+        self.cover(
+            [(option, variable) for (option, _), variable in self.placed.items()]
+        )
+        unit_counts = self._unit_counts()
+        self._rows: dict[tuple[int, int], cp_model.Constraint] = {}
+        for area in areas:
+            for item_type, row in self._balance_area(area, unit_counts).items():
+                self._rows[area, item_type] = row
+
+    def _unit_counts(self) -> dict[tuple[int, int], int]:
+        """Return how many units of each type each area has."""
+        return summed(
+            ((bin_type.area, unit_type), len(bin_type.instances))
+            for bin_type in self.instance.bin_types
+            for unit_type in bin_type.unit_types
+        )
+
+    def _balance_area(
+        self, area: int, unit_counts: Mapping[tuple[int, int], int]
+    ) -> dict[int, cp_model.Constraint]:
+        placed_here = []
+        for (option, where), variable in self.placed.items():
+            if where == area:
+                placed_here.append((option, variable))
+        supplies = []
+        for (where, unit_type), count in unit_counts.items():
+            if where == area:
+                supplied = self.instance.unit_types[unit_type].supply(self.cp, count)
+                supplies.append(supplied)
+        return self.balance(placed_here, supplies)
+
+    def targets(self, values: Sequence[int]) -> dict[tuple[int, int], int]:
+        """Return by option and area how many are placed, given the values of all variables."""
+        return {key: values[variable.index] for key, variable in self.placed.items()}
+
+    def prices(self, stop: Stop) -> Prices:
+        """Return what one more item would be worth in the first tier, with fractions allowed."""
+        solution = solve_linear(self.cp, self.cost(0), stop)
+        if solution is None:
+            return {}
+        return {key: abs(solution.duals[row.index]) for key, row in self._rows.items()}
+
+
+def guide(instance: PackingInstance, prices: Prices) -> Prices:
+    """Return prices that also tell large items from small ones where the relaxation has enough of both."""
+    scale = max(prices.values(), default=0.0) or 1.0
+    guiding: dict[tuple[int, int], float] = {}
+    for item_type in instance.types:
+        # An item is the larger, the fewer of it a unit can give at most.
+        most = 0
+        for unit_type in instance.unit_types:
+            if item_type in unit_type.types:
+                most = max(most, unit_type.most(item_type))
+        by_size = _SIZE_WEIGHT * scale / max(1, most)
+        for area in range(len(instance.areas)):
+            price = prices.get((area, item_type), 0.0)
+            guiding[area, item_type] = price + by_size
+    return guiding
+
+
+class RestrictedMaster(TieredModel):
+    """The restricted master problem of column generation: which columns the bins of each bin type have.
+
+    With ``count[j, k]`` for how often column *j* serves assignment option *k* of demand class *c*, and copies of
+    columns to choose::
+
+        sum_j copies[b, j] <= bins[b]                               for each bin type
+        served[k] <= sum_{b, j} count[j, k] * copies[b, j]          for each option
+        sum_{k of c} served[k] + missed[c] = demand[c]              for each class
+
+    It is solved with fractions, or in integers. In a basic solution of the linear relaxation, at most as many bin
+    types have fractional copies as there are rows of options and classes: with few classes nearly every bin is decided.
+
+    Parameters
+    ----------
+    choices
+        The columns to choose from, by bin type.
+    bins
+        How many bins there are of each type.
+    demand
+        How many of each demand class are to be placed.
+
+    Raises
+    ------
+    Stopped
+        It is time to stop.
+    """
+
+    def __init__(
+        self,
+        instance: PackingInstance,
+        choices: Mapping[int, Sequence[Column]],
+        bins: Mapping[int, int],
+        demand: Sequence[int],
+        stop: Stop,
+    ) -> None:
+        super().__init__(instance, demand)
+        self.choices = choices
+        self.served: list[cp_model.IntVar] = []
+        for option, assignment in enumerate(instance.options):
+            size = demand[assignment.cls]
+            self.served.append(self.cp.new_int_var(0, size, f"served {option}"))
+        self.copies: dict[int, list[cp_model.IntVar]] = {}
+        for bin_type, columns in stop.each(choices.items()):
+            self.copies[bin_type] = self._copies(bin_type, len(columns), bins[bin_type])
+        for bin_type, copies in self.copies.items():
+            total = cp_model.LinearExpr.sum(copies)
+            self.cp.add(total <= bins[bin_type])
+        self.rows_of_options = self._serve(stop)
+        self.cover(enumerate(self.served))
+
+    def _copies(
+        self, bin_type: int, column_count: int, bin_count: int
+    ) -> list[cp_model.IntVar]:
+        return [
+            self.cp.new_int_var(0, bin_count, f"copies {bin_type} {column}")
+            for column in range(column_count)
+        ]
+
+    def _serve(self, stop: Stop) -> list[int]:
+        """Add that no option is served more often than columns do; return the rows (by index) of the options."""
+        terms: list[list[Term]] = [[(served, -1)] for served in self.served]
+        for bin_type, copies in stop.each(self.copies.items()):
+            for variable, column in zip(copies, self.choices[bin_type], strict=True):
+                for option, count in enumerate(column.counts):
+                    if count:
+                        terms[option].append((variable, count))
+        rows = []
+        for row in terms:
+            constraint = self.cp.add(sum_of(row) >= 0)
+            rows.append(constraint.index)
+        return rows
+
+    def read(self, values: Sequence[float]) -> dict[int, list[tuple[Column, float]]]:
+        """Return by bin type the columns with copies, given the values of all variables."""
+        chosen: dict[int, list[tuple[Column, float]]] = {}
+        for bin_type, copies in self.copies.items():
+            chosen[bin_type] = []
+            for variable, column in zip(copies, self.choices[bin_type], strict=True):
+                number = values[variable.index]
+                if number:
+                    chosen[bin_type].append((column, number))
+        return chosen
