@@ -40,8 +40,7 @@ from dralloc.solve.optimum.classes.disjoint_sets import DisjointSets
 from dralloc.solve.optimum.classes.divisible_flow import as_divisible_flow
 from dralloc.solve.optimum.classes.domain_counts import DomainCounts, bins_by_domain
 from dralloc.solve.optimum.classes.node_bound import with_tickets
-from dralloc.solve.optimum.classes.patterns import maximal_patterns
-from dralloc.solve.optimum.classes.state_space import StateSpace
+from dralloc.solve.optimum.classes.state_space import StateSpace, maximal_patterns
 from dralloc.solve.optimum.classes.supply import DomainSupply, PatternSupply, Supply
 from dralloc.solve.optimum.classes.usable import UsableDevices, usable_devices
 from dralloc.solve.optimum.components import touched

@@ -13,8 +13,7 @@ from dralloc.solve.optimum.classes.demand_classes import (
     GangShare,
     ServingMode,
 )
-from dralloc.solve.optimum.classes.joint_demands import JointDemands
-from dralloc.solve.optimum.classes.serving_modes import ServingModes
+from dralloc.solve.optimum.classes.serving_modes import JointDemands, ServingModes
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = ["classify_demands"]
@@ -31,12 +30,11 @@ class _DemandClassifier:
         self.demand_classes = DemandClasses(
             with_budgets=frozenset(budget.namespace for budget in problem.budgets)
         )
-        self.updated = [
-            device
-            for slot in problem.opened_freely
-            for device in problem.versions[slot]
-        ]
-        self.with_role = Tally(
+        self.updated_devices: list[int] = []
+        for slot in problem.opened_freely:
+            self.updated_devices += problem.versions[slot]
+        # By rule between pods, how many demands have to do with it.
+        self.role_counts = Tally(
             role.rule for demand in problem.demands for role in demand.roles
         )
         self.joint_demands = JointDemands(problem, stop)
@@ -54,11 +52,13 @@ class _DemandClassifier:
                 self.demand_classes.unclassified += block
         # No mode could ever serve the others, and no gang waits for them.
         self.demand_classes.classes = [
-            each for each in self.classes.values() if each.modes or each.gang
+            demand_class
+            for demand_class in self.classes.values()
+            if demand_class.modes or demand_class.gang
         ]
 
     def _lone_key(self, block: Sequence[int]) -> Hashable:
-        """For a demand that nothing binds to others, the key that decides about its class; None for any other."""
+        """Return what decides about the class of a demand that nothing binds to others; None for any other."""
         demand = self.problem.demands[block[0]]
         if len(block) > 1 or demand.gang or demand.roles or not _is_plain(demand):
             return None
@@ -67,83 +67,78 @@ class _DemandClassifier:
     def _enter(self, block: Sequence[int]) -> bool:
         """Put demands that gangs or shared claims bind together into classes, if classes can express them."""
         demands = [self.problem.demands[index] for index in block]
-        found = self.joint_demands.of(block)
+        joint_demands = self.joint_demands.of(block)
         topology = self._topology(demands)
-        if not found or topology is None or not all(map(_is_plain, demands)):
+        if not joint_demands or topology is None or not all(map(_is_plain, demands)):
             return False
-        if self.updated and any(map(self._gets_updated, demands)):
+        if self.updated_devices and any(map(self._gets_updated, demands)):
             return False
-        if len(found) < len(block) and any(
-            scope for demand in demands for scope in _scopes(demand)
-        ):
+        shares_claims = len(joint_demands) < len(block)
+        if shares_claims and any(map(_has_scopes, demands)):
             return False
-        first, whole = demands[0], bool(demands[0].gang)
-        joint = [self._in_order(each) for each in found]
-        keys = [(tuple(map(self._number, each)), whole) for each in joint]
-        for key, each in zip(keys, joint, strict=True):
+        first = demands[0]
+        is_gang = bool(first.gang)
+        joint_demands = [self._in_order(joint) for joint in joint_demands]
+        keys = [(tuple(map(self._number, joint)), is_gang) for joint in joint_demands]
+        for key, joint in zip(keys, joint_demands, strict=True):
             if key not in self.modes:
-                self.modes[key] = self.serving_modes.of(
-                    [self.problem.demands[one] for one in each], whole=whole
-                )
+                members = [self.problem.demands[index] for index in joint]
+                self.modes[key] = self.serving_modes.of(members, whole=is_gang)
             if self.modes[key] is None:
                 return False
-        gang, shares = None, Tally(keys)
+        counts = Tally(keys)
         quorum = None if first.quorum == len(block) else first.quorum
-        if whole:
-            same = frozenset(shares.items()), quorum, topology
-            gang = self.gang_classes.setdefault(same, len(self.gang_classes))
-        for key, each in zip(keys, joint, strict=True):
-            share = None if gang is None else GangShare(gang, shares[key], quorum)
-            self._class(
-                (key, gang), self.modes[key] or (), each, share, topology
-            ).joint_demands.append(each)
+        gang: int | None = None
+        if is_gang:
+            # Gangs are equal if they have as many joint demands of each kind, and need as many in the same domains.
+            gang_key = frozenset(counts.items()), quorum, topology
+            gang = self.gang_classes.setdefault(gang_key, len(self.gang_classes))
+        for key, joint in zip(keys, joint_demands, strict=True):
+            share = None if gang is None else GangShare(gang, counts[key], quorum)
+            modes = self.modes[key] or ()
+            demand_class = self._class((key, gang), modes, joint, share, topology)
+            demand_class.joint_demands.append(joint)
         return True
 
     def _topology(self, block: Sequence[Demand]) -> int | None:
-        """The number of the topology of which they need one domain (KEP-5732), 0 for none; None for any other rule.
+        """Return the number of the topology of which they need one domain (KEP-5732).
+
+        0 if they need none; None for any other rule between pods.
 
         The rule must be a gang's own: all members carry it, and nobody else has to do with it.
         """
         roles = {role for demand in block for role in demand.roles}
         if not roles:
             return 0
-        [role, *others] = roles
-        own = (
-            sum(len(demand.roles) for demand in block)
-            == self.with_role[role.rule]
-            == len(block)
-        )
-        if others or not (
-            own and block[0].gang and role.carries and isinstance(role.rule, OneDomain)
-        ):
+        if len(roles) > 1 or not block[0].gang:
+            return None
+        (role,) = roles
+        if not (role.carries and isinstance(role.rule, OneDomain)):
+            return None
+        own_roles = sum(len(demand.roles) for demand in block)
+        if not own_roles == self.role_counts[role.rule] == len(block):
             return None
         # Gangs of a cluster with the same label have the same object.
-        return self.demand_classes.topologies.number(
-            role.rule.domains, id(role.rule.domains)
-        )
+        domains = role.rule.domains
+        return self.demand_classes.topologies.number(domains, id(domains))
 
     def _gets_updated(self, demand: Demand) -> bool:
         """Whether it may get a device of a pool that is being updated which others can open for it."""
-        selects, indices = (
-            self.problem.eligibility.selects,
-            [one.index for one in demand.alternatives()],
-        )
+        selects = self.problem.eligibility.selects
         return any(
-            selects(index, device) is True
-            for index in indices
-            for device in self.updated
+            selects(alternative.index, device) is True
+            for alternative in demand.alternatives()
+            for device in self.updated_devices
         )
 
     def _number(self, member: int) -> int:
         return self.serving_modes.number(self.problem.demands[member])
 
     def _in_order(self, joint: tuple[int, ...]) -> tuple[int, ...]:
-        """Equal demands after each other."""
-        return (
-            joint
-            if len(joint) == 1
-            else tuple(sorted(joint, key=lambda member: (self._number(member), member)))
-        )
+        """Return the joint demand with equal demands after each other."""
+        if len(joint) == 1:
+            return joint
+        return tuple(sorted(joint, key=lambda member: (self._number(member), member)))
 
     def _class(
         self,
@@ -153,30 +148,36 @@ class _DemandClassifier:
         gang: GangShare | None,
         topology: int,
     ) -> DemandClass:
-        """The class of joint demands with a key."""
+        """Return the class of joint demands with a key."""
         if key not in self.classes:
             weights = tuple(self.problem.demands[member].weight for member in joint)
             namespace = self.problem.demands[joint[0]].key.namespace
-            budgeted = (
-                namespace if namespace in self.demand_classes.with_budgets else ""
-            )
+            if namespace not in self.demand_classes.with_budgets:
+                namespace = ""
             self.classes[key] = DemandClass(
-                weights, modes, [], gang, budgeted, topology
+                weights, modes, [], gang, namespace, topology
             )
         return self.classes[key]
 
 
 def _is_plain(demand: Demand) -> bool:
     """Whether classes can express it. Without a gang it has no defect (see `JointDemands`)."""
-    return (
-        any(claim.requests for claim in demand.claims)
-        and demand.parent is None
-        and not any(scope and (scope.group or scope.held) for scope in _scopes(demand))
-        and not (demand.gang and demand.is_defective)
-    )
+    asks_for_devices = any(claim.requests for claim in demand.claims)
+    if not asks_for_devices or demand.parent is not None:
+        return False
+    for scope in _scopes(demand):
+        if scope and (scope.group or scope.held):
+            return False
+    return not (demand.gang and demand.is_defective)
+
+
+def _has_scopes(demand: Demand) -> bool:
+    """Whether a constraint over several claims is about it."""
+    return any(_scopes(demand))
 
 
 def _scopes(demand: Demand) -> Iterator[Scope | None]:
+    """Yield the scope of each constraint; None for one that ends at its claim."""
     return (
         constraint.scope for claim in demand.claims for constraint in claim.constraints
     )

@@ -33,7 +33,7 @@ from dralloc.solve.optimum.classes.demand_classes import (
     Requirement,
     ServingMode,
 )
-from dralloc.solve.optimum.classes.joint_demands import granted_with
+from dralloc.solve.optimum.classes.serving_modes import granted_with
 from dralloc.solve.optimum.classes.supply import DomainSupply, Served, Supply
 from dralloc.solve.optimum.classes.whole_gangs import AdmittedGangs
 from dralloc.solve.optimum.rows import Term, fix_cost, sum_of

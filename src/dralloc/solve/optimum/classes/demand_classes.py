@@ -13,7 +13,7 @@ need as many. Of equal gangs, too, only the number of admitted ones has to be de
 of a topology (KEP-5732) are equal only to those that choose among the same domains.
 
 Demands that share claims are one *joint demand*, and classes are those of equal joint demands; see
-`dralloc.solve.optimum.classes.joint_demands`. Most joint demands are a demand alone.
+`dralloc.solve.optimum.classes.serving_modes`. Most joint demands are a demand alone.
 
 A serving mode places some of a joint demand and picks one alternative per request. What it asks of the inventory is a
 `Requirement`; modes of several classes can have the same one.

@@ -29,8 +29,7 @@ from dralloc.problem.grouping import grouped
 from dralloc.problem.inter_pod import Domains
 from dralloc.solve.optimum.classes.bins import Bin
 from dralloc.solve.optimum.classes.demand_classes import DemandClass, ServingMode
-from dralloc.solve.optimum.classes.patterns import Pattern
-from dralloc.solve.optimum.classes.state_space import StateSpace
+from dralloc.solve.optimum.classes.state_space import Pattern, StateSpace
 from dralloc.solve.optimum.classes.supply import DomainSupply, PatternSupply, Served
 from dralloc.solve.optimum.classes.whole_gangs import (
     GangMember,

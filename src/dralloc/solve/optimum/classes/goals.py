@@ -29,7 +29,7 @@ from dralloc.problem import Charge, Problem
 from dralloc.problem.grouping import grouped
 from dralloc.solve.optimum.classes.bins import Bin
 from dralloc.solve.optimum.classes.count_model import Counted, CountModel
-from dralloc.solve.optimum.classes.patterns import Pattern
+from dralloc.solve.optimum.classes.state_space import Pattern
 from dralloc.solve.optimum.classes.supply import Costing, PatternSupply
 from dralloc.solve.optimum.components import touched_before, units
 from dralloc.solve.optimum.rows import Term

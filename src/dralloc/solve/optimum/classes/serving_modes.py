@@ -1,23 +1,53 @@
-"""The serving modes of joint demands: which of them are placed, with which alternative and number of devices each."""
+"""Joint demands and their serving modes: who is placed together, with which alternative and number of devices each.
+
+*Joint demands* are demands that share claims and are therefore on one node, together with those that share nothing. A
+claim that several demands list is granted once, with one of them, and the others go where its devices can be used. A
+serving mode of a joint demand places some of its demands on one node, and asks there for the claims that they share and
+for all of their own. That covers every answer if
+
+- the demands list the same shared claims, and nobody else lists any of them, so that no other demand is bound;
+- whatever serves those claims includes a device that can be used from one node alone (see
+  `dralloc.solve.optimum.division`), so that all who are placed are there;
+- a gang has all or none of them and needs all of its members, so that an admitted gang has it placed as a whole;
+- no rule between pods and no constraint over several claims is about them, and classes can express each alone.
+
+Which of equal demands are placed does not matter: the first ones. A demand that asks for nothing of its own, on any
+node where the others may go, comes along whenever one of them is placed, as that is worth more and takes nothing.
+
+*Allocation mode* ``All`` is, on nodes where *n* devices match and can be had, a request for *n* (`EveryDevice`).
+"""
 
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import (
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from itertools import groupby, product
 from math import prod
 from typing import Final, NamedTuple
 
+from dralloc.objects.errors import AllocationError
+from dralloc.objects.names import ClaimKey
 from dralloc.problem import (
     MAX_RESULTS,
     Alternative,
     Claim,
     ConstraintKind,
     Demand,
+    PoolState,
     Problem,
     Request,
 )
 from dralloc.problem.equivalence import claim_key
+from dralloc.problem.grouping import grouped
+from dralloc.problem.ledger import Ledger
 from dralloc.solve.optimum.classes.demand_classes import (
     AttributeRule,
     DemandClasses,
@@ -26,17 +56,80 @@ from dralloc.solve.optimum.classes.demand_classes import (
     Requirement,
     ServingMode,
 )
-from dralloc.solve.optimum.classes.every_device import EveryDevice
-from dralloc.solve.optimum.classes.joint_demands import (
-    JointDemands,
-    granted_with,
-    subsets,
-)
+from dralloc.solve.optimum.classes.disjoint_sets import DisjointSets
+from dralloc.solve.optimum.stopping import Stop
 
-__all__ = ["ServingModes"]
+__all__ = ["EveryDevice", "JointDemands", "ServingModes", "granted_with"]
 
 _MOST_MODES: Final = 64
 """A joint demand with more serving modes is left to the per-device model."""
+
+NodesByCount = Mapping[int, frozenset[int]]
+"""The nodes where so many devices are all."""
+
+
+class JointDemands:
+    """Finds the joint demands of a problem, and which of them a gang binds together.
+
+    Attributes
+    ----------
+    users
+        Of the claims that several demands list, these demands.
+    """
+
+    def __init__(self, problem: Problem, stop: Stop) -> None:
+        self.demands = problem.demands
+        # A demand with a defect is never placed; in a gang it is for the per-device model to say what follows.
+        self._able: list[int] = []
+        for index, demand in enumerate(stop.hundreds(self.demands)):
+            if demand.gang or not demand.is_defective:
+                self._able.append(index)
+        users = grouped(
+            (claim.key, index)
+            for index in self._able
+            for claim in self.demands[index].claims
+            if claim.requests
+        )
+        self.users: dict[ClaimKey, tuple[int, ...]] = {}
+        for key, indices in users.items():
+            if len(indices) > 1:
+                self.users[key] = tuple(indices)
+
+    def blocks(self) -> Collection[list[int]]:
+        """Return the demands that gangs and shared claims bind together, in order."""
+        sets = DisjointSets(len(self.demands))
+        for users in self.users.values():
+            sets.unite_all(users)
+        first_member: dict[str, int] = {}
+        for index in self._able:
+            gang = self.demands[index].gang
+            if gang:
+                sets.unite(first_member.setdefault(gang, index), index)
+        return sets.groups(self._able)
+
+    def of(self, block: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return the joint demands of a block; none if its demands cannot be told apart like that."""
+        joint_demands: dict[tuple[int, ...], None] = {}
+        for index in block:
+            claims = self.demands[index].claims
+            sharing = {
+                self.users[claim.key] for claim in claims if claim.key in self.users
+            }
+            if len(sharing) > 1:
+                return []
+            joint_demand = sharing.pop() if sharing else (index,)
+            joint_demands[joint_demand] = None
+        nothing_is_shared = len(joint_demands) == len(block)
+        if nothing_is_shared or self._is_whole(block):
+            return list(joint_demands)
+        return []
+
+    def _is_whole(self, block: Sequence[int]) -> bool:
+        """Whether the demands are one gang that needs all of them, or are in no gang."""
+        first = self.demands[block[0]]
+        if first.quorum not in {None, len(block)}:
+            return False
+        return all(self.demands[index].gang == first.gang for index in block)
 
 
 class _Option(NamedTuple):
@@ -45,7 +138,7 @@ class _Option(NamedTuple):
     pick: int
     spec: Alternative
     attributes: frozenset[str]
-    number: int
+    device_count: int
     nodes: int = 0
 
 
@@ -69,83 +162,88 @@ class ServingModes:
         self.problem = problem
         self.users = joint_demands.users
         self.demand_classes = demand_classes
-        self._every = EveryDevice(problem)
-        self._known_tuples: dict[tuple[int, ...], int] = {}
+        self._every_device = EveryDevice(problem)
+        self._known_node_sets: dict[tuple[int, ...], int] = {}
         self._demand_keys: dict[Hashable, int] = {}
 
     def number(self, demand: Demand) -> int:
-        """A number for all that a demand asks for, and is worth."""
+        """Return a number for all that a demand asks for, and is worth."""
+        # Lists inside of tuples: this runs once for each demand, and generators are slower.
         claims = tuple(
             [claim_key(self.problem.eligibility, claim) for claim in demand.claims]
         )
-        shared = tuple([claim.key in self.users for claim in demand.claims])
-        budgeted = (
-            demand.key.namespace
-            if demand.key.namespace in self.demand_classes.with_budgets
-            else ""
-        )
-        key = demand.weight, self._nodes(demand), claims, shared, budgeted
+        is_shared = tuple([claim.key in self.users for claim in demand.claims])
+        namespace = demand.key.namespace
+        if namespace not in self.demand_classes.with_budgets:
+            namespace = ""
+        key = demand.weight, self._nodes(demand), claims, is_shared, namespace
         return self._demand_keys.setdefault(key, len(self._demand_keys))
 
     def of(
         self, joint: Sequence[Demand], *, whole: bool
     ) -> tuple[ServingMode, ...] | None:
-        """The serving modes of a joint demand, the best ranks first; of those alike, the best.
+        """Return the serving modes of a joint demand, the best ranks first; of those alike, the best.
 
         None if they are too many, or one of them cannot be expressed. ``whole``: whether only all can be placed.
         """
         best: dict[Hashable, ServingMode] = {}
-        tried = 0
-        for places in subsets(self._runs(joint, whole=whole)):
+        mode_count = 0
+        for places in _subsets(self._runs(joint, whole=whole)):
             placed = [joint[place] for place in places]
             requests = list(_granted_requests(placed))
-            options = [
-                found for each in requests if (found := self._options(each)) is not None
-            ]
-            tried += prod(map(len, options))
-            if tried > _MOST_MODES or len(options) < len(requests):
+            options: list[list[_Option]] = []
+            for granted in requests:
+                of_request = self._options(granted)
+                if of_request is not None:
+                    options.append(of_request)
+            mode_count += prod(map(len, options))
+            if mode_count > _MOST_MODES or len(options) < len(requests):
                 return None
             for chosen in product(*options):
-                if mode := self._mode(places, placed, requests, chosen):
-                    key = mode.requirement, places
-                    if key not in best or mode.rank < best[key].rank:
-                        best[key] = mode
+                mode = self._mode(places, placed, requests, chosen)
+                if mode is None:
+                    continue
+                key = mode.requirement, places
+                if key not in best or mode.rank < best[key].rank:
+                    best[key] = mode
         return tuple(sorted(best.values(), key=lambda mode: (mode.rank, mode.picks)))
 
     def _runs(self, joint: Sequence[Demand], *, whole: bool) -> list[tuple[int, bool]]:
-        """How many demands are equal, and whether they always come along (see `subsets`)."""
-        everywhere = len({self._nodes(demand) for demand in joint}) == 1
+        """Return how many demands are equal, and whether they always come along (see `_subsets`)."""
+        same_nodes = len({self._nodes(demand) for demand in joint}) == 1
         runs = []
-        for _, equal in groupby(joint, self.number):
-            first, *others = equal
-            asks = any(
+        for _, equal_demands in groupby(joint, self.number):
+            equal = list(equal_demands)
+            first = equal[0]
+            asks_for_its_own = any(
                 claim.requests and claim.key not in self.users for claim in first.claims
             )
-            along = not asks and (everywhere or not self._nodes(first))
-            runs.append((1 + len(others), whole or (along and len(joint) > 1)))
+            goes_anywhere = same_nodes or not self._nodes(first)
+            comes_along = goes_anywhere and not asks_for_its_own and len(joint) > 1
+            runs.append((len(equal), whole or comes_along))
         return runs
 
     def _options(self, granted: _GrantedRequest) -> list[_Option] | None:
-        """The options of a request; None if they cannot be expressed."""
+        """Return the options of a request; None if they cannot be expressed."""
         options: list[_Option] = []
         for pick, spec in enumerate(granted.request.alternatives):
             if spec.admin:
                 return None
-            constraints = (
-                one for one in granted.claim.constraints if one.covers(spec.name)
+            attributes = frozenset(
+                constraint.compared(spec.name)
+                for constraint in granted.claim.constraints
+                if constraint.covers(spec.name)
             )
-            attributes = frozenset(one.compared(spec.name) for one in constraints)
             if spec.count:
                 options.append(_Option(pick, spec, attributes, spec.count))
                 continue
-            numbers = self._every.of(spec, attributes)
-            if numbers is None:
+            # Allocation mode All.
+            nodes_by_count = self._every_device.of(spec, attributes)
+            if nodes_by_count is None:
                 return None
-            number_of = self.demand_classes.node_sets.number
-            options += [
-                _Option(pick, spec, attributes, number, number_of(nodes))
-                for number, nodes in numbers.items()
-            ]
+            for count, nodes in nodes_by_count.items():
+                node_set = self.demand_classes.node_sets.number(nodes)
+                options.append(_Option(pick, spec, attributes, count, node_set))
         return options
 
     def _mode(
@@ -155,87 +253,181 @@ class ServingModes:
         requests: Sequence[_GrantedRequest],
         chosen: Sequence[_Option],
     ) -> ServingMode | None:
-        """The mode with one option for each request; None if a claim would get too many devices."""
+        """Return the mode with one option for each request; None if a claim would get too many devices."""
         results: Tally[int] = Tally()
-        for each, option in zip(requests, chosen, strict=True):
-            results[each.number] += option.number
+        for granted, option in zip(requests, chosen, strict=True):
+            results[granted.number] += option.device_count
         if max(results.values()) > MAX_RESULTS:
             return None
-        nodes = self._common(
-            (*map(self._nodes, placed), *(option.nodes for option in chosen))
+        node_sets = [self._nodes(demand) for demand in placed]
+        node_sets += [option.nodes for option in chosen]
+        nodes = self._common_nodes(node_sets)
+        requirement = self._requirement(requests, chosen, nodes)
+        picks = tuple(option.pick for option in chosen)
+        rank = sum(option.spec.rank for option in chosen)
+        shared = tuple(
+            place
+            for place, granted in enumerate(requests)
+            if granted.claim.key in self.users
         )
-        return ServingMode(
-            self._requirement(requests, chosen, nodes),
-            tuple(option.pick for option in chosen),
-            sum(option.spec.rank for option in chosen),
-            places,
-            tuple(
-                place
-                for place, each in enumerate(requests)
-                if each.claim.key in self.users
-            ),
-        )
+        return ServingMode(requirement, picks, rank, places, shared)
 
     def _requirement(
         self, requests: Sequence[_GrantedRequest], chosen: Sequence[_Option], nodes: int
     ) -> int:
+        """Return the number of what the chosen options ask of one node."""
+        item_groups = []
+        # A constraint over several claims is one rule, known by its scope; others end at their claim.
         covered: dict[Hashable, tuple[ConstraintKind, list[tuple[int, str]]]] = {}
-        for place, (each, option) in enumerate(zip(requests, chosen, strict=True)):
-            for rule, constraint in enumerate(each.claim.constraints):
+        for place, (granted, option) in enumerate(zip(requests, chosen, strict=True)):
+            item_type = self._item_type(option)
+            item_groups.append(
+                ItemGroup(granted.number, item_type, option.device_count)
+            )
+            for rule_number, constraint in enumerate(granted.claim.constraints):
                 if constraint.covers(option.spec.name):
-                    key = constraint.scope or (each.number, rule)
+                    key = constraint.scope or (granted.number, rule_number)
                     attribute = constraint.compared(option.spec.name)
-                    covered.setdefault(key, (constraint.kind, []))[1].append(
-                        (place, attribute)
-                    )
-        item_groups = tuple(
-            ItemGroup(each.number, self._type(option), option.number)
-            for each, option in zip(requests, chosen, strict=True)
-        )
-        rules = tuple(
-            AttributeRule(kind, tuple(attributes))
-            for kind, attributes in covered.values()
-            if sum(item_groups[place].number for place, _ in attributes) > 1
-        )
-        return self.demand_classes.requirements.number(
-            Requirement(item_groups, rules, nodes)
-        )
+                    _, attributes = covered.setdefault(key, (constraint.kind, []))
+                    attributes.append((place, attribute))
+        rules = []
+        for kind, attributes in covered.values():
+            # A rule over one device always holds.
+            device_count = sum(item_groups[place].number for place, _ in attributes)
+            if device_count > 1:
+                rules.append(AttributeRule(kind, tuple(attributes)))
+        requirement = Requirement(tuple(item_groups), tuple(rules), nodes)
+        return self.demand_classes.requirements.number(requirement)
 
-    def _type(self, option: _Option) -> int:
-        key = self.problem.eligibility.request_key(option.spec.index), option.attributes
-        return self.demand_classes.types.number(
-            ItemType(option.spec.index, option.attributes), key
-        )
+    def _item_type(self, option: _Option) -> int:
+        alternative = option.spec.index
+        key = self.problem.eligibility.request_key(alternative), option.attributes
+        item_type = ItemType(alternative, option.attributes)
+        return self.demand_classes.types.number(item_type, key)
 
     def _nodes(self, demand: Demand) -> int:
+        """Return the number of a demand's set of candidate nodes; 0 for all nodes."""
         if demand.nodes is None:
             return 0
-        if demand.nodes not in self._known_tuples:
-            self._known_tuples[demand.nodes] = self.demand_classes.node_sets.number(
-                frozenset(demand.nodes)
-            )
-        return self._known_tuples[demand.nodes]
+        if demand.nodes not in self._known_node_sets:
+            number = self.demand_classes.node_sets.number(frozenset(demand.nodes))
+            self._known_node_sets[demand.nodes] = number
+        return self._known_node_sets[demand.nodes]
 
-    def _common(self, node_sets: Iterable[int]) -> int:
-        """The set of nodes that are in all of these sets."""
-        sets = set(node_sets) - {0}
-        if len(sets) <= 1:
-            return sets.pop() if sets else 0
-        known = (self.demand_classes.node_sets[number] for number in sets)
-        common = frozenset.intersection(
-            *(nodes for nodes in known if nodes is not None)
-        )
+    def _common_nodes(self, node_sets: Iterable[int]) -> int:
+        """Return the number of the set of nodes that are in all of these sets."""
+        numbers = set(node_sets) - {0}
+        if not numbers:
+            return 0
+        if len(numbers) == 1:
+            return numbers.pop()
+        sets = [self.demand_classes.node_sets[number] for number in numbers]
+        common = frozenset.intersection(*(nodes for nodes in sets if nodes is not None))
         return self.demand_classes.node_sets.number(common)
 
 
 def _granted_requests(demands: Sequence[Demand]) -> Iterator[_GrantedRequest]:
-    """The requests of demands on one node, those of shared claims once."""
+    """Yield the requests of demands on one node, those of shared claims once: with the first that lists them."""
     number = 0
-    for demand, granted in zip(demands, granted_with(demands), strict=True):
-        for claim, here in zip(demand.claims, granted, strict=True):
-            if here:
-                yield from (
-                    _GrantedRequest(number, claim, request)
-                    for request in claim.requests
-                )
+    for demand, is_granted in zip(demands, granted_with(demands), strict=True):
+        for claim, granted_here in zip(demand.claims, is_granted, strict=True):
+            if granted_here:
+                for request in claim.requests:
+                    yield _GrantedRequest(number, claim, request)
                 number += 1
+
+
+def granted_with(demands: Iterable[Demand]) -> Iterator[list[bool]]:
+    """Yield for each demand on a node which of its claims are granted with it: those that none before it lists."""
+    listed: set[ClaimKey] = set()
+    for demand in demands:
+        yield [claim.key not in listed for claim in demand.claims]
+        listed.update(claim.key for claim in demand.claims)
+
+
+def _subsets(runs: Sequence[tuple[int, bool]]) -> Iterator[tuple[int, ...]]:
+    """Yield which demands may be placed: of each run of equal ones all or the first few, but not none altogether.
+
+    Each run is given by its length, and whether its demands always come along.
+    """
+    ranges = []
+    for length, always in runs:
+        fewest = length if always else 0
+        ranges.append(range(fewest, length + 1))
+    for counts in product(*ranges):
+        places: list[int] = []
+        start = 0
+        for (length, _), count in zip(runs, counts, strict=True):
+            places += range(start, start + count)
+            start += length
+        if places:
+            yield tuple(places)
+
+
+class EveryDevice:
+    """Allocation mode ``All`` over classes: on nodes where *n* devices match and can be had, it is a request for *n*.
+
+    So such a request has one option for each number, on the nodes where so many match: who gets *n* of *n* devices has
+    all of them, and leaves none to others (KEP-4381). Nodes with a pool that is not usable, or with a device that
+    matches but cannot be had, have no option. Devices with consumable capacity are not covered: of those, full ones can
+    be left out, which depends on others (KEP-5075).
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._ledger = Ledger(problem)
+        self._known: dict[Hashable, NodesByCount | None] = {}
+
+    def of(self, spec: Alternative, attributes: frozenset[str]) -> NodesByCount | None:
+        """Return the options of an alternative for devices with these attributes; None if it is not covered."""
+        key = self.problem.eligibility.request_key(spec.index), attributes
+        if key not in self._known:
+            self._known[key] = self._options(spec.index, attributes)
+        return self._known[key]
+
+    def _options(
+        self, alternative: int, attributes: frozenset[str]
+    ) -> NodesByCount | None:
+        nodes_by_count: dict[int, set[int]] = defaultdict(set)
+        for node in self.problem.all_nodes:
+            count = self._count(alternative, attributes, node)
+            if count is None:
+                return None
+            nodes_by_count[count].add(node)
+        return {
+            count: frozenset(nodes)
+            for count, nodes in sorted(nodes_by_count.items())
+            if count
+        }
+
+    def _count(
+        self, alternative: int, attributes: frozenset[str], node: int
+    ) -> int | None:
+        """Return how many devices are all on a node; 0 if they cannot be had, None if that depends on others."""
+        eligibility = self.problem.eligibility
+        view = self.problem.nodes[node]
+        if any(pool.state is not PoolState.USABLE for pool in view.pools):
+            return 0
+        count = 0
+        some_cannot_be_had = False
+        for index in view.devices():
+            if not self.problem.on_node(index, node):
+                continue
+            device = self.problem.devices[index]
+            is_selected = eligibility.selects(alternative, index)
+            if isinstance(is_selected, AllocationError):
+                return None
+            charge = eligibility.charge(alternative, index) if is_selected else None
+            if charge is None or not self._ledger.has_capacity(device, charge):
+                continue
+            if charge.capacity:
+                return None
+            count += 1
+            can_be_had = (
+                self._ledger.is_free(device)
+                and eligibility.admits(alternative, index)
+                and attributes <= device.attributes.keys()
+                and self._ledger.has_counters(device, charge)
+            )
+            some_cannot_be_had |= not can_be_had
+        return 0 if some_cannot_be_had else count

@@ -1,7 +1,13 @@
-"""The state space of a bin: what is left in it, and the transitions by which requirements are served.
+"""The state space of a bin: what is left in it, and the transitions by which requirements are served; its patterns.
 
 A state says what is left of every unit of a bin class. Equal devices of a unit are counted, equal units are sorted,
 and what cannot be taken any more counts as taken, so that states with the same future are mostly one state.
+
+Patterns, as in cutting stock, say which requirements fit into a bin together: a pattern is a multiset of requirements
+that can be served in one bin at once. Whatever is served in a bin is a pattern, and a part of a pattern always fits as
+well, so it is enough to know the maximal ones. They are found by adding requirements one at a time, in the order of
+their numbers, to all states that the ones before can leave. Serving them in another order leaves the same, so this
+misses none.
 """
 
 from __future__ import annotations
@@ -22,10 +28,12 @@ __all__ = [
     "Block",
     "DeviceUse",
     "Effort",
+    "Pattern",
     "State",
     "StateSpace",
     "TooMuchEffort",
     "Transition",
+    "maximal_patterns",
 ]
 
 Block = tuple[int, ...]
@@ -392,3 +400,107 @@ def _use(block: Block, place: int, group: _EqualDevices, type_: int) -> Block | 
     elif group.flag >= 0:
         left[group.flag] = 0
     return tuple(left)
+
+
+Path = tuple["Path", Transition] | None
+"""Transitions in reverse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """How often each requirement (by number) is served, and transitions that do it."""
+
+    counts: tuple[tuple[int, int], ...]
+    transitions: tuple[Transition, ...]
+
+    @property
+    def size(self) -> int:
+        """How many requirements are served."""
+        return sum(count for _, count in self.counts)
+
+
+def maximal_patterns(
+    space: StateSpace,
+    requirements: Sequence[Requirement],
+    supply: Mapping[int, int],
+    limit: int,
+) -> list[Pattern] | None:
+    """Find the maximal patterns.
+
+    Parameters
+    ----------
+    space
+        The state space of the bin.
+    requirements
+        All requirements, by number.
+    supply
+        By requirement, how many demands can make use of it: no others are looked at, and never more of them.
+    limit
+        How many devices to look at.
+
+    Returns
+    -------
+    None if it takes more of them.
+    """
+    numbers = sorted(number for number in supply if space.serves(requirements[number]))
+    supplied = [(number, supply[number]) for number in numbers]
+    try:
+        multisets = _multisets(space, requirements, supplied, Effort(limit))
+    except TooMuchEffort:
+        return None
+    patterns = []
+    for multiset, path in multisets.items():
+        larger = (_with_one_more(multiset, place) for place in range(len(multiset)))
+        if not any(counts in multisets for counts in larger):
+            counts = zip(numbers, multiset, strict=True)
+            served = tuple((number, count) for number, count in counts if count)
+            patterns.append(Pattern(served, _transitions_of(path)))
+    return patterns
+
+
+def _multisets(
+    space: StateSpace,
+    requirements: Sequence[Requirement],
+    supply: Sequence[tuple[int, int]],
+    effort: Effort,
+) -> dict[tuple[int, ...], Path]:
+    """Return all multisets of requirements that fit, as counts in the order of the supply, each with a path to it.
+
+    A layer holds the multisets of one size, with all states that they can leave.
+    """
+    multisets: dict[tuple[int, ...], Path] = {}
+    empty = (0,) * len(supply)
+    layer: dict[tuple[int, ...], dict[State, Path]] = {empty: {space.start: None}}
+    while layer:
+        next_layer: dict[tuple[int, ...], dict[State, Path]] = {}
+        for counts, states in layer.items():
+            multisets[counts] = next(iter(states.values()))
+            # Requirements are added in the order of their numbers.
+            last = max(
+                (place for place, count in enumerate(counts) if count), default=0
+            )
+            for place, (number, most) in enumerate(supply[last:], last):
+                if counts[place] == most:
+                    continue
+                more = _with_one_more(counts, place)
+                for state, path in states.items():
+                    transitions = space.transitions(
+                        number, requirements[number], state, effort
+                    )
+                    for after, transition in transitions:
+                        reached = next_layer.setdefault(more, {})
+                        reached.setdefault(after, (path, transition))
+        layer = next_layer
+    return multisets
+
+
+def _with_one_more(counts: tuple[int, ...], place: int) -> tuple[int, ...]:
+    return (*counts[:place], counts[place] + 1, *counts[place + 1 :])
+
+
+def _transitions_of(path: Path) -> tuple[Transition, ...]:
+    transitions = []
+    while path is not None:
+        path, transition = path
+        transitions.append(transition)
+    return tuple(reversed(transitions))

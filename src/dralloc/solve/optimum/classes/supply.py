@@ -13,8 +13,7 @@ from ortools.sat.python import cp_model
 from dralloc.problem.grouping import grouped
 from dralloc.solve.optimum.classes.bins import Bin
 from dralloc.solve.optimum.classes.demand_classes import DemandClass, ServingMode
-from dralloc.solve.optimum.classes.patterns import Pattern
-from dralloc.solve.optimum.classes.state_space import StateSpace, Transition
+from dralloc.solve.optimum.classes.state_space import Pattern, StateSpace, Transition
 from dralloc.solve.optimum.rows import Term
 
 __all__ = ["Costing", "DomainSupply", "PatternSupply", "Served", "Supply", "follow"]

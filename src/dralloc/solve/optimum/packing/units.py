@@ -34,8 +34,11 @@ from dralloc.solve.optimum.classes.bin_keys import (
 )
 from dralloc.solve.optimum.classes.bins import Bin
 from dralloc.solve.optimum.classes.demand_classes import ItemGroup, Listed
-from dralloc.solve.optimum.classes.patterns import Pattern, maximal_patterns
-from dralloc.solve.optimum.classes.state_space import StateSpace
+from dralloc.solve.optimum.classes.state_space import (
+    Pattern,
+    StateSpace,
+    maximal_patterns,
+)
 from dralloc.solve.optimum.classes.supply import follow
 from dralloc.solve.optimum.classes.usable import Profile
 from dralloc.solve.optimum.packing.bundles import Bundles
