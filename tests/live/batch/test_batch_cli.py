@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -9,6 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from dralloc.cli import app
+from dralloc.live.batch import BatchQueue
 from live.batch.queues import crowd, until, waiting
 from simulated import Simulated
 from simulated_http import serving
@@ -62,3 +68,20 @@ def test_the_service_works_and_ends_at_sigterm_with_lines_of_time_and_level(
     assert "fence: taint rules: kube-scheduler honours DeviceTaintRules" in lines[0]
     assert lines[-1].endswith("ended")
     assert server.one("leases", "batch", "system")["spec"]["holderIdentity"] == ""
+
+
+def test_the_service_collects_its_garbage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collects: list[bool] = []
+    monkeypatch.setattr(
+        BatchQueue, "run", lambda _queue: collects.append(gc.isenabled())
+    )
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with serving(Simulated(), tmp_path) as kubeconfig:
+        options = ["--kubeconfig", str(kubeconfig), "--port", "0"]
+        result = CliRunner().invoke(
+            app, ["batch", *options], env={"NO_PROXY": "127.0.0.1"}
+        )
+    assert result.exit_code == 0, result.output
+    assert collects == [True]

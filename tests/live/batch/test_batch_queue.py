@@ -253,3 +253,14 @@ def test_a_queue_whose_batches_all_fail_is_not_ready() -> None:
             one.step()
         health.append(one.is_ready)
     assert health == [True, False, True]
+
+
+def test_what_was_said_to_pods_that_are_gone_is_forgotten() -> None:
+    server = Simulated()
+    server.add(*crowd(2))
+    with queue(server, Clock()) as one:
+        keys = [ClaimKey("default", name) for name in ("p0", "p1")]
+        pods = {key: server.one("pods", key.name) for key in keys}
+        one.notes.tell(pods, dict.fromkeys(keys, "no room"))
+        one.notes.tell({keys[0]: pods[keys[0]]}, {})
+        assert len(one.notes._told) == 1

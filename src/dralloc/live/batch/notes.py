@@ -52,6 +52,8 @@ class PodNotes:
         A pod that is gone or changes meanwhile hears it the next time.
         """
         told = 0
+        waiting = {pod["metadata"]["uid"] for pod in pods.values()}
+        self._told = {uid: why for uid, why in self._told.items() if uid in waiting}
         for key, why in reasons.items():
             pod = pods.get(key)
             if pod is None or self._told.get(pod["metadata"]["uid"]) == why:

@@ -255,7 +255,7 @@ class BatchQueue:
 
     def _batch(self, waiting: Mapping[ClaimKey, Json]) -> ApplyOutcome:
         begun, name = self.clock(), f"{self.runs}{self.lease.token}-{uuid4().hex[:12]}"
-        self._tried |= {pod["metadata"]["uid"] for pod in waiting.values()}
+        self._tried = {pod["metadata"]["uid"] for pod in waiting.values()}
         self._due = None
         run = ApplyRun(
             objects=self.objects,
