@@ -240,3 +240,19 @@ def test_what_the_scheduler_takes_back_of_pods_without_a_gate_is_planned_anew() 
     assert (outcome.asides, outcome.findings) == ((), ())
     (demand,) = [one for unit in outcome.units for one in unit.demands if one.pod]
     assert bound(server)["q"] == demand.node
+
+
+def test_a_pod_whose_claims_are_allocated_is_released_only_if_a_node_has_room() -> None:
+    server = Simulated()
+    home = {**node(), "status": {"allocatable": {"cpu": "4", "pods": "10"}}}
+    shared = allocated("a", {"device": "gpu-0"})
+    server.add(home, device_class(), resource_slice(gpus(1)), shared)
+    for name, cpu in (("large", "8"), ("small", "1")):
+        containers = [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
+        server.add(gated(name, "a", containers=containers))
+    run = run_on(server)
+    outcome = run.write(run.plan()[1])
+    assert [str(key) for key in outcome.released] == ["default/small"]
+    told = {str(one.key): one.reason for one in outcome.asides}
+    why = "its claims are allocated, and no node has room for it"
+    assert told == {"default/large": why}

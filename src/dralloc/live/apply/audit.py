@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from dralloc.ask.allocate import allocate
@@ -30,6 +30,22 @@ class Question:
     def plan(self, cluster: Cluster) -> Plan:
         """The answer, which the checker has accepted."""
         return allocate(cluster, self.mode, choices=self.choices)
+
+    def homes(
+        self, cluster: Cluster, waiting: Collection[ClaimKey]
+    ) -> Mapping[ClaimKey, str]:
+        """Return where kube-scheduler would put pods whose claims are all allocated.
+
+        Parameters
+        ----------
+        waiting
+            The pods. Others that wait are left aside, and one that would be put nowhere is missing in the answer.
+        """
+        pods = tuple(
+            pod for pod in cluster.pods if pod.spec.node_name or pod.key in waiting
+        )
+        plan = allocate(replace(cluster, pods=pods), Mode.SCHEDULER)
+        return dict(plan.solution.bindings)
 
     def compiled(self, cluster: Cluster) -> CompiledCluster:
         """The problem of devices alone, with the rules that the mode knows."""

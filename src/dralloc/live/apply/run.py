@@ -34,6 +34,7 @@ PATIENCE: Final = 10.0
 """Seconds without news of released pods that a scheduler gets: its longest pause before it tries a pod again."""
 _AGAIN: Final = 2
 """How often what a scheduler took back is planned anew."""
+_HOMELESS: Final = "its claims are allocated, and no node has room for it"
 _LIFTS: Final = 4
 """How often a fence is tried to be lifted."""
 _PATIENCE: Final = 0.5
@@ -128,12 +129,28 @@ class ApplyRun:
         with self.planning():
             self._plan = plan = self.question.plan(view.cluster)
         units, asides = units_of(plan)
-        ready = [
-            unit
-            for unit in view.ready(self.selection.gate)
-            if unit.keys.isdisjoint(plan.reasons)
+        ready, homeless = self._with_homes(
+            view.cluster, self._new(view.ready(self.selection.gate))
+        )
+        self._asides = [*asides, *homeless]
+        return plan, [*units, *ready], self._asides
+
+    def _with_homes(
+        self, cluster: Cluster, ready: Sequence[WriteUnit]
+    ) -> tuple[list[WriteUnit], list[Aside]]:
+        """Units that only wait for their release, apart from those that would find no node after it.
+
+        The plan says nothing of them: a pod that shares its claim may have no place where that is allocated.
+        """
+        waiting = {one.key for unit in ready for one in unit.demands}
+        homes = self.question.homes(cluster, waiting) if waiting else {}
+        placed = [
+            unit for unit in ready if all(one.key in homes for one in unit.demands)
         ]
-        return plan, [*units, *self._new(ready)], asides
+        homeless = sorted(
+            waiting - {one.key for unit in placed for one in unit.demands}
+        )
+        return placed, [Aside(key, _HOMELESS) for key in homeless]
 
     def _new(self, ready: Iterable[WriteUnit]) -> list[WriteUnit]:
         """Units that only wait for their release, but for those that this run has written itself."""
@@ -322,7 +339,7 @@ class ApplyRun:
 
     def _planned_anew(self) -> Sequence[WriteUnit]:
         self.progress("planning the rest", 0, 0)
-        self._plan, units, self._asides = self.plan()
+        _, units, _ = self.plan()
         self.journal.add(
             JournalStep.PLAN, units=[unit.to_dict() for unit in (*self._done, *units)]
         )
