@@ -18,6 +18,7 @@ from dralloc.objects.notebook import Cell, register
 if TYPE_CHECKING:
     from dralloc.ask import whatif as whatif
     from dralloc.ask.allocate import allocate, compare
+    from dralloc.ask.capacity import CapacityReport, capacity
     from dralloc.ask.explain import Explanation, explain
     from dralloc.ask.stranded import Stranding, stranded
     from dralloc.ask.whatif import (
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Across",
     "Cap",
+    "CapacityReport",
     "ChoiceError",
     "Choices",
     "Cluster",
@@ -69,6 +71,7 @@ __all__ = [
     "Violation",
     "WaitingPod",
     "allocate",
+    "capacity",
     "compare",
     "defragment",
     "drain",
@@ -89,6 +92,7 @@ __version__: str
 _NAMES: Final = {
     "objects.across": ("Across",),
     "ask.allocate": ("allocate", "compare"),
+    "ask.capacity": ("CapacityReport", "capacity"),
     "objects.budget": ("Cap",),
     "objects.choices": ("Choices", "Goal", "Mode", "Options"),
     "objects.cluster": ("Cluster",),

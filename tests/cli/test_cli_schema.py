@@ -48,6 +48,7 @@ RUNS: Final = {
             "json",
         ),
     ),
+    "capacity": (("capacity", MIG, "--json"), ("capacity", "ODD", "--json")),
     "compare": (("compare", MIG, "--json"), ("compare", INVALID, "--json")),
     "conformance": (
         ("conformance", str(ROOT / "tests" / "data"), "--only", "core-1-0", "--json"),

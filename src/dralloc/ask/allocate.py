@@ -24,7 +24,7 @@ from dralloc.objects.choices import (
 )
 from dralloc.objects.cluster import Cluster
 from dralloc.problem import Problem
-from dralloc.problem.solution import Solution, Tier
+from dralloc.problem.solution import Solution, Tier, devices_only
 from dralloc.show.comparison import Comparison, Scheduled
 from dralloc.show.plan import Plan
 from dralloc.solve.first_fit import first_fit
@@ -94,9 +94,7 @@ def allocate(
             return answers.plan(
                 way, answers.compiled.of_devices(answers.optimum(progress))
             )
-    return answers.plan(
-        policy_name(way), answers.compiled.of_devices(answers.by_policy(way))
-    )
+    return answers.plan(policy_name(way), answers.by_policy(way))
 
 
 def compare(
@@ -169,10 +167,17 @@ class _Runs:
         return self._check(replace(self.problem, budgets=()), solution)
 
     def by_policy(self, policy: str | Policy) -> Solution:
-        """What a policy places: of the user, or by its name."""
+        """What a policy places, of the user or by its name, as an answer to the problem of devices.
+
+        A policy of the user may ask for everything that nodes have, also for what cannot run short.
+        """
+        whole = self.compiled.pods.applied(self.compiled.problem, complete=True)
         with phase(self.timings, policy_name(policy)):
-            solution = place(self.problem, policy)
-        return self._check(replace(self.problem, budgets=()), solution)
+            answer = place(whole, policy)
+        solution = self._check(replace(whole, budgets=()), answer)
+        return replace(
+            solution, placements=tuple(devices_only(whole, solution.placements))
+        )
 
     def scheduled(self, seed: int) -> Solution:
         with phase(self.timings, "scheduler"):

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import typer
 
-from dralloc.cli.console import Answers
+from dralloc.cli.console import Printing
 from dralloc.cli.guard import Exit
 from dralloc.cli.live import Live, question_of
 from dralloc.cli.options import SCHEDULER
@@ -84,7 +84,7 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
     *,
     live: Live,
     choices: Annotated[Choices, SCHEDULER],
-    session: Answers,
+    session: Printing,
 ) -> None:
     """Place the pending claims of a live cluster, and write it there."""
     from dralloc.live.apply import JournalFile
@@ -180,7 +180,7 @@ def _holes(run: ApplyRun, plan: Plan) -> Iterator[str]:
 
 
 def _planned(
-    run: ApplyRun, session: Answers, dry: DryRun, *, yes: bool
+    run: ApplyRun, session: Printing, dry: DryRun, *, yes: bool
 ) -> ApplyOutcome:
     """Plan, show the plan, and write it, or ask the server what it would do."""
     from dralloc.live.apply import ApplyOutcome

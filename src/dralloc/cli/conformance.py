@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from dralloc.cli.console import Answers
+from dralloc.cli.console import Printing
 from dralloc.cli.guard import Exit
 from dralloc.cli.options import Pruning
 from dralloc.objects.choices import AllocatorName
@@ -58,7 +58,7 @@ def conformance_command(  # noqa: PLR0913 - one parameter per option
     ] = "first-fit",
     pruning: Pruning = True,
     *,
-    session: Answers,
+    session: Printing,
 ) -> None:
     """Run recorded cases of upstream and report which answers are the same."""
     outcomes = []

@@ -18,7 +18,8 @@ from rich.text import Text
 
 import dralloc
 from dralloc.cli.guard import Exit
-from dralloc.cli.options import AsJson, Limit, Quiet
+from dralloc.cli.options import AsJson, Context, Kubeconfig, Limit, Live, Quiet
+from dralloc.objects.errors import DrallocError
 from dralloc.objects.report import (
     NARROWEST,
     WIDTH,
@@ -30,13 +31,14 @@ from dralloc.objects.report import (
 )
 
 if TYPE_CHECKING:
+    from dralloc.live.snapshot import ClusterSnapshot
     from dralloc.objects.answer import Documented
     from dralloc.objects.choices import Choices
     from dralloc.objects.cluster import Cluster
     from dralloc.objects.limits import Limits
     from dralloc.solve.optimum import Progress
 
-__all__ = ["Answers", "Reader", "Session"]
+__all__ = ["Answers", "Asking", "Printing", "Reader", "Session"]
 
 _SHOWN: Final = 20
 
@@ -120,6 +122,9 @@ class Session:
         self.update(f"optimum, {progress.phase}: {state}")
 
 
+_NOTHING: Final = "nothing to read: name files or directories, - for standard input, or --live for a live cluster"
+
+
 @dataclass
 class Reader(Session):
     """A session that reads files."""
@@ -137,6 +142,15 @@ class Reader(Session):
         """
         return dralloc.Limits.of(self.limit or ())
 
+
+@dataclass
+class Asking(Reader):
+    """A session that asks about a cluster: as files have it, or as it is now."""
+
+    live: Live = False
+    context: Context = None
+    kubeconfig: Kubeconfig = None
+
     @contextmanager
     def asking(
         self, paths: Iterable[Path], choices: Choices, doing: str
@@ -147,16 +161,43 @@ class Reader(Session):
             yield cluster
 
     def read(self, paths: Iterable[Path], choices: Choices) -> Cluster:
-        """Load the cluster, with the pods that are to be included, and say what is remarkable about it."""
+        """Load the cluster, with the pods that are to be included, and say what is remarkable about it.
+
+        Raises
+        ------
+        DrallocError
+            There is nothing to read.
+        """
+        live = (
+            [self._snapshot()] if self.live or self.context or self.kubeconfig else []
+        )
+        given: list[Path | ClusterSnapshot] = [*live, *paths]
+        if not given:
+            raise DrallocError(_NOTHING)
         with self.busy("reading"):
-            given = dralloc.load(*paths, strict=choices.strict, limits=self.limits)
-            cluster = given.including(choices.include)
+            read = dralloc.load(*given, strict=choices.strict, limits=self.limits)
+            cluster = read.including(choices.include)
         self.warn(cluster.findings)
         return cluster
 
+    def _snapshot(self) -> ClusterSnapshot:
+        """The objects of the live cluster."""
+        from dralloc.live.snapshot import ReadLimits, connect, take_snapshot
+
+        def count(kind: str, number: int) -> None:
+            self.update(f"reading {kind}: {number:,}")
+
+        with (
+            self.busy("connecting"),
+            connect(self.kubeconfig, self.context, ReadLimits()) as server,
+        ):
+            snapshot = take_snapshot(server, progress=count)
+        self.warn(snapshot.warnings)
+        return snapshot
+
 
 @dataclass
-class Answers(Reader):
+class Printing(Reader):
     """A session with one answer."""
 
     as_json: AsJson = False
@@ -169,3 +210,8 @@ class Answers(Reader):
             self.show(answer.parts())
         if failed:
             raise typer.Exit(Exit.FAILED)
+
+
+@dataclass
+class Answers(Printing, Asking):
+    """A session with one answer about a cluster."""

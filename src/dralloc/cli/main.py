@@ -11,6 +11,7 @@ import typer
 import dralloc
 from dralloc.cli.apply import apply_command
 from dralloc.cli.batch import batch_command
+from dralloc.cli.capacity import capacity_command
 from dralloc.cli.conformance import conformance_command
 from dralloc.cli.guard import CommandGroup, Commands
 from dralloc.cli.options import with_options
@@ -32,6 +33,7 @@ __all__ = ["app", "kubectl", "main"]
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "allocate": allocate_command,
+    "capacity": capacity_command,
     "compare": compare_command,
     "apply": apply_command,
     "batch": batch_command,

@@ -34,8 +34,12 @@ __all__ = [
     "SEARCH",
     "STDOUT",
     "STUDY",
+    "AnyPaths",
     "AsJson",
+    "Context",
+    "Kubeconfig",
     "Limit",
+    "Live",
     "Modes",
     "Paths",
     "Pruning",
@@ -48,6 +52,21 @@ STDOUT: Final = Path("-")
 """As a file to write: standard output."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Context = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Context of the kubeconfig; with --live."),
+]
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Instead of the usual kubeconfig; with --live."),
+]
+Live = Annotated[
+    bool,
+    typer.Option(
+        "--live",
+        help="Read the cluster of your kubeconfig, too; paths then override what it has.",
+    ),
+]
 Limit = Annotated[
     list[str] | None,
     typer.Option(
@@ -62,6 +81,15 @@ Modes = Annotated[
     str,
     typer.Option(
         metavar="LIST", help="What to compare; scheduler adds what kube-scheduler does."
+    ),
+]
+AnyPaths = Annotated[
+    list[Path],
+    typer.Argument(
+        default_factory=list,
+        metavar="PATH",
+        help="Files or directories with YAML or JSON; - reads standard input. Later ones override earlier ones.",
+        show_default=False,
     ),
 ]
 Paths = Annotated[

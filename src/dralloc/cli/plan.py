@@ -11,7 +11,7 @@ import typer
 
 import dralloc
 from dralloc.cli.console import Answers
-from dralloc.cli.options import ANSWER, SEARCH, Paths
+from dralloc.cli.options import ANSWER, SEARCH, AnyPaths
 from dralloc.objects.choices import Choices
 from dralloc.objects.errors import DrallocError
 
@@ -66,7 +66,7 @@ _HEADROOM: Final = {**SEARCH, "node": ANSWER["node"]}
 
 
 def headroom_command(
-    paths: Paths,
+    paths: AnyPaths,
     mix: MixOptions,
     points: Annotated[
         int,
@@ -94,7 +94,7 @@ def headroom_command(
 
 
 def fewest_command(  # noqa: PLR0913 - one parameter per option
-    paths: Paths,
+    paths: AnyPaths,
     mix: MixOptions,
     kind: Annotated[
         list[str] | None,
@@ -139,7 +139,10 @@ def _kinds(texts: Sequence[str]) -> dict[str, str]:
 
 
 def layout_command(
-    paths: Paths, mix: MixOptions, choices: Annotated[Choices, SEARCH], session: Answers
+    paths: AnyPaths,
+    mix: MixOptions,
+    choices: Annotated[Choices, SEARCH],
+    session: Answers,
 ) -> None:
     """Say which fixed partitions per GPU serve some claims best, or all that is pending, and what that loses."""
     with session.asking(paths, choices, "looking for layouts") as cluster:
@@ -151,7 +154,7 @@ _MOVES: Final = {**_HEADROOM, "gang": ANSWER["gang"]}
 
 
 def defragment_command(
-    paths: Paths,
+    paths: AnyPaths,
     moves: Annotated[
         int,
         typer.Option(
@@ -177,8 +180,10 @@ def drain_command(
         typer.Option(
             "--filename",
             "-f",
+            default_factory=list,
             metavar="PATH",
             help="File or directory with YAML or JSON; - reads standard input.",
+            show_default=False,
         ),
     ],
     choices: Annotated[Choices, SEARCH],
@@ -191,7 +196,7 @@ def drain_command(
 
 
 def preempt_command(  # noqa: PLR0913 - one parameter per option
-    paths: Paths,
+    paths: AnyPaths,
     claim: Annotated[
         str | None, typer.Option(metavar="NS/NAME", help="The claim to admit.")
     ] = None,

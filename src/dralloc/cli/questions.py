@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 import dralloc
-from dralloc.cli.console import Answers, Reader
-from dralloc.cli.options import BINDING, READ, SCHEDULER, Modes, Paths, Seeds
+from dralloc.cli.console import Answers, Asking
+from dralloc.cli.options import BINDING, READ, SCHEDULER, AnyPaths, Modes, Seeds
 from dralloc.objects.choices import AnswerName, Choices, ModeName
 
 __all__ = ["allocate_command", "compare_command", "explain_command", "stranded_command"]
@@ -24,7 +24,7 @@ class Output(StrEnum):
 
 
 def allocate_command(
-    paths: Paths,
+    paths: AnyPaths,
     mode: Annotated[
         AnswerName,
         typer.Option(
@@ -42,7 +42,7 @@ def allocate_command(
     ] = Output.TABLE,
     *,
     choices: Annotated[Choices, SCHEDULER],
-    session: Reader,
+    session: Asking,
 ) -> None:
     """Place the pending claims of a cluster."""
     from dralloc.objects.api import to_wire
@@ -62,7 +62,7 @@ def allocate_command(
 
 
 def compare_command(
-    paths: Paths,
+    paths: AnyPaths,
     modes: Modes = "first-fit,optimal",
     seeds: Seeds = 5,
     *,
@@ -83,7 +83,7 @@ def compare_command(
 
 
 def explain_command(  # noqa: PLR0913 - one parameter per option
-    paths: Paths,
+    paths: AnyPaths,
     claim: Annotated[
         str | None, typer.Option(metavar="NS/NAME", help="The claim to explain.")
     ] = None,
@@ -125,7 +125,7 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
 
 
 def stranded_command(
-    paths: Paths,
+    paths: AnyPaths,
     claim: Annotated[
         list[str] | None,
         typer.Option(

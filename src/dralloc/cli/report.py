@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import dralloc
-from dralloc.cli.console import Reader
-from dralloc.cli.options import SCHEDULER, Modes, Paths, Seeds
+from dralloc.cli.console import Asking
+from dralloc.cli.options import SCHEDULER, AnyPaths, Modes, Seeds
 from dralloc.objects.choices import Choices
 from dralloc.objects.errors import DrallocError
 
@@ -22,7 +22,7 @@ __all__ = ["report_command"]
 
 
 def report_command(  # noqa: PLR0913 - one parameter per option
-    paths: Paths,
+    paths: AnyPaths,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
     ] = Path("report.html"),
@@ -41,8 +41,8 @@ def report_command(  # noqa: PLR0913 - one parameter per option
     seeds: Seeds = 5,
     *,
     choices: Annotated[Choices, SCHEDULER],
-    session: Reader,
-    context: typer.Context,
+    session: Asking,
+    invocation: typer.Context,
 ) -> None:
     """Write both answers as one HTML page with pictures. It needs nothing else to be read."""
     from dralloc.objects.save import write_text
@@ -65,9 +65,9 @@ def report_command(  # noqa: PLR0913 - one parameter per option
     session.warn(result.findings)
     remarks = [str(one) for one in (*cluster.findings, *result.findings)]
     with session.busy("drawing"):
-        source = title or " ".join(map(str, paths))
+        source = title or " ".join(map(str, paths)) or "the live cluster"
         about = page.Circumstances(
-            source, dict(_chosen(context.params)), records, remarks, timings
+            source, dict(_chosen(invocation.params)), records, remarks, timings
         )
         text = page.render(result, about)
     write_text(text, output)

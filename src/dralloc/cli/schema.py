@@ -18,6 +18,7 @@ DOCUMENTS: Final = {
     "allocate": ("show.plan_document", "PlanDocument"),
     "apply": ("live.apply.document", "ApplyDocument"),
     "apply-status": ("live.apply.document", "StatusDocument"),
+    "capacity": ("ask.capacity", "CapacityDocument"),
     "compare": ("show.plan_document", "ComparisonDocument"),
     "conformance": ("lint.conformance.document", "OutcomeDocument"),
     "defragment": ("ask.whatif.document", "DefragmentationDocument"),

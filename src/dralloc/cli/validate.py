@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dralloc.cli.console import Answers
+from dralloc.cli.console import Printing
 from dralloc.cli.guard import Exit
 from dralloc.cli.options import GATES, Paths
 from dralloc.objects.choices import Choices
@@ -29,7 +29,7 @@ def validate_command(  # noqa: PLR0913 - one parameter per option
     ] = Level.INFO,
     *,
     choices: Annotated[Choices, GATES],
-    session: Answers,
+    session: Printing,
 ) -> None:
     """Check objects as the API server does, and for what it cannot see."""
     from dralloc.lint.validate import RULES, Validation, as_sarif, validate_reading

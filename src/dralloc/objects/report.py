@@ -43,11 +43,15 @@ WIDTH: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A titled table. Columns whose name starts with ``>`` are aligned to the right."""
+    """A titled table. Columns whose name starts with ``>`` are aligned to the right.
+
+    ``wide``: whether it is only for those who want to see more.
+    """
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
+    wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ def show(console: Console, parts: Iterable[Part]) -> None:
             console.print(
                 Text(above + one_line(part.text.removeprefix("\n")), part.style)
             )
-        elif part.rows:
+        elif part.rows and not part.wide:
             console.print()
             console.print(_rich(part))
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from operator import add
 
 from dralloc.objects.brief import Brief
+from dralloc.objects.quantity import NANOS
 from dralloc.problem import Problem
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import Solution, charged_grants, grants_of
 from dralloc.problem.spending import spent
+from dralloc.problem.supply import NODE_DRIVER
 
 __all__ = ["Metrics", "Spending", "Utilisation", "measure"]
 
@@ -38,9 +40,9 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class Utilisation:
-    """How much is in use of all counters, or of all capacities, of one name that a driver publishes.
+    """How much is in use of whole devices, of counters, or of capacities of one name that a driver publishes.
 
-    Amounts are in nanos; ``before`` is what claims held before anything was placed.
+    Amounts are in nanos, those of devices, too; ``before`` is what claims held before anything was placed.
     """
 
     kind: str
@@ -53,6 +55,8 @@ class Utilisation:
     @property
     def title(self) -> str:
         """What it is, as tables show it."""
+        if self.kind == "devices":
+            return f"{self.name or self.kind} ({self.driver})"
         return f"{self.kind} {self.name} ({self.driver})"
 
     @property
@@ -81,7 +85,7 @@ class Metrics(Brief):
     ranks
         How many requests got their alternative of rank 0, 1, ...
     utilisation
-        Counters, then capacities of shareable devices, by driver and name.
+        Whole devices by driver and product, then counters, then capacities of shareable devices, by driver and name.
     spending
         What namespaces use, where there are caps or fairness.
     """
@@ -95,8 +99,16 @@ class Metrics(Brief):
     spending: tuple[Spending, ...] = ()
 
 
-def measure(problem: Problem, solution: Solution) -> Metrics:
-    """Measure an answer of a problem."""
+def measure(
+    problem: Problem, solution: Solution, products: Sequence[str] = ()
+) -> Metrics:
+    """Measure an answer of a problem.
+
+    Parameters
+    ----------
+    products
+        What each device is called; without them, all whole devices of a driver are counted together.
+    """
     placements, ledger = solution.placements, Ledger(problem)
     rank_of = {
         (claim.key, grant.request): served.rank
@@ -116,6 +128,7 @@ def measure(problem: Problem, solution: Solution) -> Metrics:
         nodes=len({placement.node for placement in placements}),
         ranks=tuple(ranks[rank] for rank in range(max(ranks, default=-1) + 1)),
         utilisation=(
+            *_summed("devices", _devices(ledger, products)),
             *_summed("counter", _counters(ledger)),
             *_summed("capacity", _capacities(ledger)),
         ),
@@ -146,6 +159,25 @@ def _summed(kind: str, amounts: _Amounts) -> Iterator[Utilisation]:
         sums[driver, name] = tuple(map(add, sums.get((driver, name), (0, 0, 0)), each))
     for (driver, name), (total, before, after) in sorted(sums.items()):
         yield Utilisation(kind, driver, name, total, before, after)
+
+
+def _devices(ledger: Ledger, products: Sequence[str]) -> _Amounts:
+    """The devices that no counter and no capacity tells about: of which an allocation takes the whole."""
+    problem, before = ledger.problem, Ledger(ledger.problem)
+    for versions in problem.versions.values():
+        number = versions[-1]
+        device = problem.devices[number]
+        if device.consumes or device.id.driver == NODE_DRIVER:
+            continue
+        if not (
+            device.shareable and any(one.consumable for one in device.capacity.values())
+        ):
+            used = [NANOS * (not each.is_free(device)) for each in (before, ledger)]
+            yield (
+                device.id.driver,
+                products[number] if products else "",
+                (NANOS, used[0], used[1]),
+            )
 
 
 def _counters(ledger: Ledger) -> _Amounts:

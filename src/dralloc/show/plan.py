@@ -115,7 +115,7 @@ class Plan(Documented):
     @cached_property
     def metrics(self) -> Metrics:
         """Figures of the answer."""
-        return measure(self.compiled.problem, self.solution)
+        return measure(self.compiled.problem, self.solution, self.compiled.products)
 
     @property
     def claims(self) -> Iterator[ResourceClaim]:

@@ -87,7 +87,7 @@ class UnplacedFields(Fields):
 
 
 class UseFields(Fields):
-    """How much is in use of all counters, or of all capacities, of one name that a driver publishes."""
+    """How much is in use of whole devices, of counters, or of capacities of one name that a driver publishes."""
 
     kind: str
     driver: str

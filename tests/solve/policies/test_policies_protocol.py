@@ -177,16 +177,14 @@ def test_offers_tell_amounts() -> None:
     sets = [counters("gpu-0", memory="80Gi")]
     parts = [
         device(
-            f"part-{n}",
-            {"index": n},
-            consumesCounters=[consumes("gpu-0", memory="50Gi")],
+            f"part-{n}", {"index": n}, consumesCounters=consumes("gpu-0", memory="50Gi")
         )
         for n in range(2)
     ]
     cores = {"resources": {"requests": {"cpu": "1500m"}}, "name": "main", "image": "i"}
     objects = [
         device_class(),
-        node("a") | {"status": {"allocatable": {"cpu": "4"}}},
+        node("a") | {"status": {"allocatable": {"cpu": "4", "pods": "10"}}},
         resource_slice(parts, name="parts", nodeName="a", count=2),
         resource_slice(name="sets", count=2, nodeName="a", sharedCounters=sets),
         claim("c", request()),

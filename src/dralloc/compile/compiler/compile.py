@@ -17,7 +17,12 @@ from dralloc.compile.compiler.quota import Quotas
 from dralloc.compile.compiler.remarks import remarks
 from dralloc.compile.compiler.unmodelled import Unmodelled, find_unmodelled
 from dralloc.compile.compiler.worth import Worth, annotated_values, worth_of
-from dralloc.compile.inventory import Inventory, find_drift, take_inventory
+from dralloc.compile.inventory import (
+    Inventory,
+    find_drift,
+    product_names,
+    take_inventory,
+)
 from dralloc.compile.match import MatchTable, TaintRules
 from dralloc.compile.modelled import used
 from dralloc.objects.across import parsed as parsed_across
@@ -164,6 +169,11 @@ class CompiledCluster(Brief):
     def holdings(self) -> tuple[Holding, ...]:
         """What the allocated claims hold of published devices."""
         return tuple(self.inventory.holdings(self.cluster.claims))
+
+    @cached_property
+    def products(self) -> tuple[str, ...]:
+        """What each device of the problem is called."""
+        return tuple(product_names(self.inventory.sources))
 
     @cached_property
     def whole(self) -> Problem:

@@ -9,6 +9,7 @@ from dralloc.compile.inventory.inventory import (
     list_published,
     take_inventory,
 )
+from dralloc.compile.inventory.products import product_name, product_names
 from dralloc.compile.inventory.reach import NodeIndex, find_reach
 from dralloc.compile.inventory.usage import held_results
 from dralloc.compile.inventory.values import compared_values
@@ -23,5 +24,7 @@ __all__ = [
     "find_reach",
     "held_results",
     "list_published",
+    "product_name",
+    "product_names",
     "take_inventory",
 ]

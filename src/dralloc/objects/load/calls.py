@@ -36,8 +36,8 @@ def load(
     ----------
     paths
         Files, directories (all ``*.yaml``, ``*.yml`` and ``*.json`` in and below them, also with ``.gz``, in the order
-        of their names; what is no Kubernetes object there is skipped and counted), or ``-`` for standard input. A list
-        of them is as good as one after the other.
+        of their names; what is no Kubernetes object there is skipped and counted), or ``-`` for standard input; or
+        objects that are plain data already, as dictionaries. A list of them is as good as one after the other.
     strict
         Whether a field that is not known in an object of ``resource.k8s.io`` is an error.
     stdin
@@ -57,6 +57,8 @@ def load(
     >>> cluster = dralloc.load(str(files("dralloc.objects") / "example.yaml"))
     >>> [node.name for node in cluster.nodes]
     ['node-0', 'node-1']
+    >>> dralloc.load({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}).nodes[0].name
+    'a'
     """
     loading = _loading(limits, strict=strict)
     loading.add_all(paths, stdin)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -24,11 +24,15 @@ from dralloc.objects.load.yaml_pieces import YamlPieces
 
 __all__ = ["STDIN", "Loading", "Paths", "Reading"]
 
-Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
-"""A path, or several in one."""
+OnePath = str | PathLike[str]
+Paths = OnePath | Mapping[str, Any] | Iterable[OnePath | Mapping[str, Any]]
+"""A path or an object that is plain data already, or several in one."""
 
 STDIN: Final = "-"
 """The path that stands for standard input."""
+
+GIVEN: Final = "<objects>"
+"""Where objects are from that were plain data."""
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
 _OTHER: Final = "no Kubernetes object"
@@ -99,8 +103,16 @@ class Loading:
         return (*self.empty, *self.reader.unmade_notice())
 
     def add_all(self, paths: Iterable[Paths], stdin: IO[bytes] | None) -> None:
-        """Add files, directories, and what `STDIN` stands for; each once."""
-        for path in dict.fromkeys(map(str, _flat(paths))):
+        """Add files, directories, and what `STDIN` stands for, each once; and objects."""
+        seen: set[str] = set()
+        for one in _flat(paths):
+            if isinstance(one, Mapping):
+                self.add_document(dict(one), GIVEN)
+                continue
+            path = str(one)
+            if path in seen:
+                continue
+            seen.add(path)
             if path == STDIN:
                 self.add_text((stdin or sys.stdin.buffer).read(), "<stdin>")
             else:
@@ -208,9 +220,9 @@ class Loading:
         findings.append(Finding(source, "", "", rule))
 
 
-def _flat(paths: Iterable[Paths]) -> Iterator[str | PathLike[str]]:
+def _flat(paths: Iterable[Paths]) -> Iterator[OnePath | Mapping[str, Any]]:
     for one in paths:
-        if isinstance(one, str | PathLike):
+        if isinstance(one, str | PathLike | Mapping):
             yield one
         else:
             yield from one

@@ -1,0 +1,557 @@
+"""How much there is: devices in total, in use, free and held back, by product, node and pool, and amounts."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Final, Unpack
+
+from pydantic import Field
+
+from dralloc.compile.compiler import CompiledCluster, compile_cluster
+from dralloc.compile.inventory import held_results, product_name, product_names
+from dralloc.objects.answer import Documented
+from dralloc.objects.api import ResourceSlice
+from dralloc.objects.choices import Choices, NodelessWords
+from dralloc.objects.cluster import Cluster, cluster_of
+from dralloc.objects.errors import DrallocError, Finding
+from dralloc.objects.names import DeviceID, PoolID
+from dralloc.objects.report import Line, Part, Table, amount, counted, percent
+from dralloc.objects.schema import Amount, Document, Fields, Word
+from dralloc.problem import Charge, Device, PoolState
+from dralloc.problem.ledger import Ledger
+
+__all__ = ["AmountRow", "CapacityReport", "DeviceRow", "DeviceState", "capacity"]
+
+SEVERAL: Final = "(several)"
+"""Stands for the node of devices that several nodes reach."""
+
+_KEEPING_AWAY: Final = ("NoSchedule", "NoExecute")
+
+
+class DeviceState(StrEnum):
+    """What a device is to the next claim.
+
+    ``IN_USE``: somebody has it, or a share of it. ``FREE``: it could be given, by itself. ``BLOCKED``: nobody has it,
+    and others have what it would draw on (KEP-4815). The rest is held back: by a taint, by its node, or as its pool
+    cannot be used.
+    """
+
+    IN_USE = "in use"
+    FREE = "free"
+    BLOCKED = "blocked"
+    TAINTED = "tainted"
+    CORDONED = "node is cordoned"
+    INCOMPLETE = "pool is incomplete"
+    INVALID = "pool is invalid"
+
+
+_HOLDING_BACK: Final = (
+    DeviceState.TAINTED,
+    DeviceState.CORDONED,
+    DeviceState.INCOMPLETE,
+    DeviceState.INVALID,
+)
+
+_OF_POOL: Final = {
+    PoolState.INCOMPLETE: DeviceState.INCOMPLETE,
+    PoolState.INVALID: DeviceState.INVALID,
+}
+
+
+_Place = tuple[str, str, str, str, bool]
+"""Node, pool, driver, product, and whether the devices are partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRow:
+    """How many devices there are of one sort.
+
+    Parameters
+    ----------
+    driver, product
+        Of which driver, and what they are called; the product is empty if no attribute tells.
+    node, pool
+        Where, if the row is about one node or one pool.
+    states
+        How many are in each state.
+    most_free
+        The most that are free on one node: what a pod could get at once.
+    partitions
+        Whether they draw on counters, so that they overlap and not all of them can be in use at once.
+    """
+
+    driver: str
+    product: str
+    node: str
+    pool: str
+    states: Mapping[DeviceState, int]
+    most_free: int = 0
+    partitions: bool = False
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(self.states.values())
+
+    @property
+    def in_use(self) -> int:
+        """Those that somebody has."""
+        return self.states.get(DeviceState.IN_USE, 0)
+
+    @property
+    def free(self) -> int:
+        """Those that could be given, each by itself."""
+        return self.states.get(DeviceState.FREE, 0)
+
+    @property
+    def blocked(self) -> int:
+        """Those that nobody has, and whose counters others use up."""
+        return self.states.get(DeviceState.BLOCKED, 0)
+
+    @property
+    def held_back(self) -> Mapping[DeviceState, int]:
+        """Those that nobody has and that would not be given, by the reason."""
+        return {
+            state: self.states[state]
+            for state in _HOLDING_BACK
+            if self.states.get(state)
+        }
+
+    @property
+    def reasons(self) -> str:
+        """The reasons in words, each with how many it holds back if there are several."""
+        held = self.held_back
+        return ", ".join(
+            f"{number} {state}" if len(held) > 1 else str(state)
+            for state, number in held.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AmountRow:
+    """How much there is of all counters, or of all consumable capacities, of one name. Amounts in nanos.
+
+    ``largest`` is the most that is left in one place: in a counter set, or on a device.
+    """
+
+    kind: str
+    driver: str
+    name: str
+    total: int
+    in_use: int
+    largest: int
+
+    @property
+    def free(self) -> int:
+        """What is left."""
+        return self.total - self.in_use
+
+
+class DeviceFields(Fields):
+    """How many devices there are of one sort."""
+
+    driver: str
+    product: Word
+    """Null if no attribute tells."""
+    node: Word
+    """Null in rows about all nodes; ``(several)`` for devices that several nodes reach."""
+    pool: Word
+    """Null in rows about all pools."""
+    total: int
+    in_use: int
+    free: int
+    """Those that could be given, each by itself."""
+    blocked: int
+    """Those whose counters others use up."""
+    held_back: dict[DeviceState, int]
+    most_free: int
+    """The most that are free on one node."""
+    partitions: bool
+    """Whether they overlap, as they draw on counters."""
+
+
+class AmountFields(Fields):
+    """How much there is of all counters, or of all consumable capacities, of one name."""
+
+    kind: str
+    driver: str
+    name: str
+    total: Amount
+    in_use: Amount
+    free: Amount
+    largest: Amount
+    """The most that is left in one counter set, or on one device."""
+
+
+class CapacityDocument(Document):
+    """What ``dralloc capacity -o json`` prints."""
+
+    by: list[str]
+    """The attributes that products are told apart by; empty for the usual ones."""
+    products: list[DeviceFields]
+    nodes: list[DeviceFields] = Field(validation_alias="by_node")
+    pools: list[DeviceFields] = Field(validation_alias="by_pool")
+    amounts: list[AmountFields]
+
+
+@dataclass(frozen=True, repr=False)
+class CapacityReport(Documented):
+    """How much there is. ``print(report)`` is a readable report.
+
+    Parameters
+    ----------
+    by
+        The attributes that products are told apart by; without any, the usual ones.
+    places
+        One row for each driver, product, node and pool.
+    amounts
+        Counters, then capacities, by driver and name.
+    findings
+        Remarks about the input.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> report = dralloc.capacity(dralloc.example())
+    >>> report.headline
+    '2 devices on 2 nodes: 0 in use, 2 free'
+    >>> [(row.driver, row.total, row.free, row.most_free) for row in report.products]
+    [('gpu.example.com', 2, 2, 2)]
+    """
+
+    document = CapacityDocument
+
+    by: tuple[str, ...]
+    places: tuple[DeviceRow, ...]
+    amounts: tuple[AmountRow, ...]
+    node_count: int
+    findings: tuple[Finding, ...] = ()
+
+    @cached_property
+    def products(self) -> tuple[DeviceRow, ...]:
+        """One row for each driver and product."""
+        return _summed(self.places)
+
+    @cached_property
+    def by_node(self) -> tuple[DeviceRow, ...]:
+        """One row for each node, driver and product."""
+        return _summed(self.places, per_node=True)
+
+    @cached_property
+    def by_pool(self) -> tuple[DeviceRow, ...]:
+        """One row for each pool and product."""
+        return _summed(self.places, per_pool=True)
+
+    @property
+    def headline(self) -> str:
+        """All devices in one line."""
+        states: Tally[DeviceState] = Tally()
+        for row in self.products:
+            states.update(row.states)
+        held = sum(states[state] for state in _HOLDING_BACK)
+        numbers = [
+            f"{states[DeviceState.IN_USE]} in use",
+            f"{states[DeviceState.FREE]} free",
+        ]
+        numbers += (
+            [f"{states[DeviceState.BLOCKED]} blocked"]
+            if states[DeviceState.BLOCKED]
+            else []
+        )
+        numbers += [f"{held} held back"] if held else []
+        partitions = sum(row.total for row in self.products if row.partitions)
+        overlap = (
+            f" ({partitions} of them partitions, which overlap)" if partitions else ""
+        )
+        where = counted(self.node_count, "node")
+        return f"{counted(states.total(), 'device')}{overlap} on {where}: {', '.join(numbers)}"
+
+    def parts(self) -> list[Part]:
+        """The report as tables and lines."""
+        by_product = [
+            (row.driver, row.product, *self._numbers(row), str(row.most_free))
+            for row in self.products
+        ]
+        by_node = [
+            (row.node, row.driver, row.product, *self._numbers(row))
+            for row in self.by_node
+        ]
+        by_pool = [
+            (row.pool, row.driver, row.product, *self._numbers(row))
+            for row in self.by_pool
+        ]
+        amounts = [_cells(row) for row in self.amounts if row.total]
+        numbers = tuple(title for title, _ in self._columns)
+        columns = ("what", "driver", ">total", ">in use", ">", ">free", ">largest left")
+        return [
+            Line(self.headline, "bold"),
+            Table(
+                "Devices",
+                ("driver", "product", *numbers, ">most free on a node"),
+                by_product,
+            ),
+            Table("Counters and capacities", columns, amounts),
+            Table("Nodes", ("node", "driver", "product", *numbers), by_node),
+            Table("Pools", ("pool", "driver", "product", *numbers), by_pool, wide=True),
+        ]
+
+    @property
+    def _columns(self) -> Sequence[tuple[str, Callable[[DeviceRow], str]]]:
+        """Titles and cells of numbers; what no row has has no column."""
+        blocked = any(row.blocked for row in self.products)
+        held = any(row.held_back for row in self.products)
+        found: list[tuple[str, Callable[[DeviceRow], str]]] = [
+            (">total", lambda row: str(row.total)),
+            (">in use", lambda row: str(row.in_use)),
+            (">free", lambda row: str(row.free)),
+        ]
+        found += [(">blocked", lambda row: str(row.blocked))] if blocked else []
+        if held:
+            found += [
+                (">held back", lambda row: str(sum(row.held_back.values()))),
+                ("why", lambda row: row.reasons),
+            ]
+        return found
+
+    def _numbers(self, row: DeviceRow) -> tuple[str, ...]:
+        return tuple(cell(row) for _, cell in self._columns)
+
+
+def _cells(row: AmountRow) -> tuple[str, ...]:
+    numbers = amount(row.total), amount(row.in_use), percent(row.in_use / row.total)
+    return (
+        f"{row.kind} {row.name}",
+        row.driver,
+        *numbers,
+        amount(row.free),
+        amount(row.largest),
+    )
+
+
+def _summed(
+    rows: Iterable[DeviceRow], *, per_node: bool = False, per_pool: bool = False
+) -> tuple[DeviceRow, ...]:
+    """One row for all rows of a driver and product, or one for each node or pool."""
+    states: dict[_Place, Tally[DeviceState]] = defaultdict(Tally)
+    free_on: dict[_Place, Tally[str]] = defaultdict(Tally)
+    for row in rows:
+        node, pool = row.node if per_node else "", row.pool if per_pool else ""
+        place = node, pool, row.driver, row.product, row.partitions
+        states[place].update(row.states)
+        free_on[place][row.node] += row.free
+    return tuple(
+        DeviceRow(
+            driver,
+            product,
+            node,
+            pool,
+            _in_order(own),
+            max(free_on[place].values()),
+            partitions,
+        )
+        for place, own in sorted(states.items())
+        for node, pool, driver, product, partitions in [place]
+    )
+
+
+def _in_order(states: Mapping[DeviceState, int]) -> Mapping[DeviceState, int]:
+    return {state: states[state] for state in DeviceState if states.get(state)}
+
+
+def capacity(
+    cluster: Cluster,
+    *,
+    by: str | Iterable[str] = (),
+    choices: Choices | None = None,
+    **words: Unpack[NodelessWords],
+) -> CapacityReport:
+    """Count what there is of devices, counters and capacities, what is in use, and what could still be given.
+
+    Parameters
+    ----------
+    by
+        Attributes that tell products apart, with or without their domain. By default the one of ``productName``,
+        ``model``, ``product`` and ``deviceName`` that a device has first, and of partitions their profile.
+    choices, words
+        As in `dralloc.ask.allocate`; only feature gates and ``strict`` matter.
+
+    Raises
+    ------
+    DrallocError
+        No device has one of the attributes.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.capacity(dralloc.example(), by="memory")
+    Traceback (most recent call last):
+    dralloc.objects.errors.DrallocError: by: no device has an attribute memory
+    """
+    compiled = compile_cluster(cluster_of(cluster), Choices.of(choices, words))
+    names = (by,) if isinstance(by, str) else tuple(by)
+    for name in names:
+        if not any(_has(slice_, name) for slice_ in compiled.cluster.slices):
+            raise DrallocError(f"by: no device has an attribute {name}")
+    places = _Places(compiled, names)
+    problem = compiled.problem
+    with_devices = {
+        node.name for node in problem.nodes if any(True for _ in node.devices())
+    }
+    return CapacityReport(
+        names,
+        tuple(places.rows()),
+        tuple(_amounts(compiled)),
+        len(with_devices),
+        compiled.findings,
+    )
+
+
+def _has(one: ResourceSlice, name: str) -> bool:
+    """Whether some device of the slice has an attribute."""
+    return any(
+        device.attribute(name, one.spec.driver) is not None
+        for device in one.spec.devices
+    )
+
+
+class _Places:
+    """Counts devices by node, pool, driver and product."""
+
+    def __init__(self, compiled: CompiledCluster, by: Sequence[str]) -> None:
+        self._compiled = compiled
+        self._by = by
+        self._ledger = Ledger(compiled.problem)
+        self._cordoned = {
+            node.metadata.name
+            for node in compiled.cluster.nodes
+            if node.spec.unschedulable
+        }
+
+    def rows(self) -> Iterator[DeviceRow]:
+        """One row for each place, in order."""
+        states: dict[_Place, Tally[DeviceState]] = defaultdict(Tally)
+        for place, state in (*self._usable(), *self._unusable()):
+            states[place][state] += 1
+        for place, own in sorted(states.items()):
+            node, pool, driver, product, partitions = place
+            yield DeviceRow(
+                driver,
+                product,
+                node,
+                pool,
+                _in_order(own),
+                own[DeviceState.FREE],
+                partitions,
+            )
+
+    def _usable(self) -> Iterator[tuple[_Place, DeviceState]]:
+        """The devices of pools that can be used, of each the newest version."""
+        problem = self._compiled.problem
+        products = product_names(self._compiled.inventory.sources, self._by)
+        for versions in problem.versions.values():
+            number = versions[-1]
+            device, node = problem.devices[number], self._node_of.get(number, "")
+            place = (
+                node,
+                device.id.pool,
+                device.id.driver,
+                products[number],
+                bool(device.consumes),
+            )
+            yield place, self._state(number, device)
+
+    @cached_property
+    def _node_of(self) -> Mapping[int, str]:
+        """The node of each device, or what stands for several."""
+        nodes: dict[int, str] = {}
+        for node_number, node in enumerate(self._compiled.problem.nodes):
+            for device in node.devices():
+                if self._compiled.problem.on_node(device, node_number):
+                    nodes[device] = SEVERAL if device in nodes else node.name
+        return nodes
+
+    def _state(self, number: int, device: Device) -> DeviceState:
+        if not self._ledger.is_free(device):
+            return DeviceState.IN_USE
+        table = self._compiled.table
+        taints = table.taints(number) if table.features.DeviceTaints else ()
+        if any(taint.effect in _KEEPING_AWAY for taint in taints):
+            return DeviceState.TAINTED
+        if self._node_of.get(number) in self._cordoned:
+            return DeviceState.CORDONED
+        return (
+            DeviceState.FREE
+            if self._ledger.has_counters(device, Charge())
+            else DeviceState.BLOCKED
+        )
+
+    def _unusable(self) -> Iterator[tuple[_Place, DeviceState]]:
+        """The devices of pools that no node can use, as their newest slices list them."""
+        cluster, slots = self._compiled.cluster, self._compiled.inventory.slots
+        held = {result.device_id for _, result in held_results(cluster.claims)}
+        pools = [
+            pool
+            for node in self._compiled.problem.nodes
+            for pool in node.pools
+            if pool.state in _OF_POOL
+        ]
+        states = {pool.id: _OF_POOL[pool.state] for pool in pools}
+        slices = [one for one in cluster.slices if one.pool_id in states]
+        newest: dict[PoolID, int] = {}
+        for one in slices:
+            newest[one.pool_id] = max(
+                newest.get(one.pool_id, 0), one.spec.pool.generation
+            )
+        for one in slices:
+            for device in (
+                one.spec.devices
+                if one.spec.pool.generation == newest[one.pool_id]
+                else ()
+            ):
+                identity = DeviceID(*one.pool_id, device.name)
+                if identity not in slots:
+                    node = one.spec.node_name or device.node_name or SEVERAL
+                    product = product_name(device, one.spec.driver, self._by)
+                    place = (
+                        node,
+                        identity.pool,
+                        identity.driver,
+                        product,
+                        bool(device.consumes_counters),
+                    )
+                    yield (
+                        place,
+                        DeviceState.IN_USE if identity in held else states[one.pool_id],
+                    )
+
+
+def _amounts(compiled: CompiledCluster) -> Iterator[AmountRow]:
+    """Counters, then consumable capacities, summed by driver and name."""
+    problem = compiled.problem
+    usage = problem.usage
+    parts: dict[tuple[str, str, str], list[tuple[int, int]]] = defaultdict(list)
+    for counter in problem.counters:
+        parts["counter", counter.id.driver, counter.id.counter].append(
+            (counter.total, counter.free)
+        )
+    for slot, versions in problem.versions.items():
+        device = problem.devices[versions[-1]]
+        consumed = usage.consumed.get(slot, {})
+        for name, one in device.capacity.items() if device.shareable else ():
+            if one.consumable:
+                parts["capacity", device.id.driver, name].append(
+                    (one.total, one.total - consumed.get(name, 0))
+                )
+    order = {"counter": 0, "capacity": 1}
+    for (kind, driver, name), each in sorted(
+        parts.items(), key=lambda part: (order[part[0][0]], part[0])
+    ):
+        total, free = (sum(column) for column in zip(*each, strict=True))
+        yield AmountRow(
+            kind, driver, name, total, total - free, max(0, *(left for _, left in each))
+        )
