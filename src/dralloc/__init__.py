@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dralloc.ask import whatif as whatif
     from dralloc.ask.allocate import allocate, compare
     from dralloc.ask.capacity import CapacityReport, capacity
-    from dralloc.ask.explain import Explanation, explain
+    from dralloc.ask.explain import Explanation, PendingReport, explain
     from dralloc.ask.stranded import Stranding, stranded
     from dralloc.ask.whatif import (
         defragment,
@@ -64,6 +64,7 @@ __all__ = [
     "OfferedNode",
     "Options",
     "OrderedPolicy",
+    "PendingReport",
     "Plan",
     "Policy",
     "Stranding",
@@ -99,7 +100,7 @@ _NAMES: Final = {
     "show.comparison": ("Comparison",),
     "objects.errors": ("ChoiceError", "DrallocError", "InputError"),
     "objects.example": ("example",),
-    "ask.explain": ("Explanation", "explain"),
+    "ask.explain": ("Explanation", "PendingReport", "explain"),
     "objects.features": ("Features",),
     "objects.limits": ("Limits",),
     "objects.load": ("load",),

@@ -59,6 +59,7 @@ RUNS: Final = {
         ("explain", MIG, "--pod", "ml/distill-0", "--json"),
         ("explain", MIG, "--pod", "ml/distill-0", "--mode", "optimal", "--json"),
     ),
+    "explain-all": (("explain", MIG, "--json"),),
     "fewest-nodes": (
         ("plan", "fewest-nodes", MIG, "--pod", "ml/distill-0=3", "--json"),
     ),

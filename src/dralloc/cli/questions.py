@@ -85,7 +85,11 @@ def compare_command(
 def explain_command(  # noqa: PLR0913 - one parameter per option
     paths: AnyPaths,
     claim: Annotated[
-        str | None, typer.Option(metavar="NS/NAME", help="The claim to explain.")
+        str | None,
+        typer.Option(
+            metavar="NS/NAME",
+            help="The claim to explain; without any, all that is pending.",
+        ),
     ] = None,
     pod: Annotated[
         str | None, typer.Option(metavar="NS/NAME", help="The pod to explain.")
@@ -110,7 +114,7 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
     choices: Annotated[Choices, BINDING],
     session: Answers,
 ) -> None:
-    """Say why a claim is pending, with what it conflicts, and which changes would admit it."""
+    """Say why a claim is pending, with what it conflicts, and which changes would admit it; or why everything is."""
     with session.asking(paths, choices, "explaining") as cluster:
         found = dralloc.explain(
             cluster,

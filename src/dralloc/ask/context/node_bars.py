@@ -13,8 +13,7 @@ from dralloc.ask.scenario import Scenario
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.api import Pod
 from dralloc.objects.names import ClaimKey
-from dralloc.objects.quantity import Quantity
-from dralloc.objects.report import counted, listed
+from dralloc.objects.report import amount, counted, listed
 from dralloc.problem import Charge, Demand, Device, Problem
 from dralloc.problem.holdings import ClaimLedger, Holding
 from dralloc.problem.inter_pod import (
@@ -199,9 +198,9 @@ class NodeBars:
             or (self._exact and solve(part).placements)
         ):
             return
-        for number, amount in _charged(part, found.placements[0]).items():
+        for number, taken in _charged(part, found.placements[0]).items():
             counter = part.counters[number]
-            if amount > counter.free:
+            if taken > counter.free:
                 resource = resource_of(counter.id.counter)
                 text = (
                     f"Insufficient {resource}"
@@ -210,7 +209,7 @@ class NodeBars:
                 )
                 yield Bar(
                     text,
-                    f"{Quantity(amount)} requested with the devices, {Quantity(max(0, counter.free))} left",
+                    f"{amount(taken)} requested with the devices, {amount(max(0, counter.free))} left",
                 )
 
     def _short(self, node: int) -> Iterator[Bar]:
@@ -232,8 +231,10 @@ class NodeBars:
         if not resource:
             return Bar(_PORTS)
         pods = list(self._holders(node, device, shortage))
-        left = f"{Quantity(shortage.wanted)} requested, {Quantity(max(0, shortage.left))} left"
-        held = listed([f"{who} ({Quantity(amount)})" for who, amount in pods], _NAMED)
+        left = (
+            f"{amount(shortage.wanted)} requested, {amount(max(0, shortage.left))} left"
+        )
+        held = listed([f"{who} ({amount(taken)})" for who, taken in pods], _NAMED)
         text = _TOO_MANY if resource == "pods" else f"Insufficient {resource}"
         return Bar(text, f"{left}; held by {held}" if held else left)
 
@@ -248,19 +249,19 @@ class NodeBars:
         else:
             bound = self._whole.usage.consumed[device.slot].get(shortage.what, 0)
         holders = {
-            ClaimKey(key.namespace, key.name.removesuffix("/node")): amount
-            for key, amount in self._ledger.holders(device, shortage).items()
+            ClaimKey(key.namespace, key.name.removesuffix("/node")): taken
+            for key, taken in self._ledger.holders(device, shortage).items()
         }
         running = {pod.key for pod in self._incumbents}
-        bound += sum(amount for key, amount in holders.items() if key in running)
+        bound += sum(taken for key, taken in holders.items() if key in running)
         if bound:
             yield (
                 counted(len(self._running[self._whole.nodes[node].name]), "bound pod"),
                 bound,
             )
-        for key, amount in sorted(holders.items(), key=lambda one: -one[1]):
+        for key, taken in sorted(holders.items(), key=lambda one: -one[1]):
             if key not in running:
-                yield str(key), amount
+                yield str(key), taken
 
     def _unmet(self, node: int) -> Iterator[Bar]:
         name = self._whole.nodes[node].name

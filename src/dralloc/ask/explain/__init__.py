@@ -10,5 +10,6 @@ from __future__ import annotations
 
 from dralloc.ask.explain.explainer import explain
 from dralloc.ask.explain.explanation import Explanation
+from dralloc.ask.explain.pending import PendingReport
 
-__all__ = ["Explanation", "explain"]
+__all__ = ["Explanation", "PendingReport", "explain"]

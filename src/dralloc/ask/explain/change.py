@@ -121,7 +121,6 @@ class Cost(IntEnum):
     CAP = 7
     MOVE = 8
     RELEASE = 9
-    CLASS = 10
     NODE = 11
 
 

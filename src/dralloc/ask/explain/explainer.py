@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Unpack
+from typing import Final, Unpack, overload
 
 from dralloc.ask.allocate import allocate
 from dralloc.ask.explain.competition import compete
@@ -14,6 +15,7 @@ from dralloc.ask.explain.gang import gather
 from dralloc.ask.explain.members import members_of
 from dralloc.ask.explain.nodes import Diagnosis
 from dralloc.ask.explain.oracle import FeasibilityOracle
+from dralloc.ask.explain.pending import PendingKind, PendingReport
 from dralloc.ask.explain.reasons import NodeReason
 from dralloc.ask.explain.snapshot import (
     DemandSnapshot,
@@ -39,13 +41,48 @@ from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.garbage import without_garbage_collection
 from dralloc.objects.names import ClaimKey
+from dralloc.problem import Problem
+from dralloc.problem.equivalence import claim_key
 from dralloc.problem.inter_pod import OneDomain
 from dralloc.problem.solution import Placement, Solution, devices_only, with_node_grants
+from dralloc.show.plan import Plan, Unplaced
+from dralloc.show.question import unasked_table
 from dralloc.solve.timing import phase
 
 __all__ = ["explain"]
 
+_MOST_KINDS: Final = 20
+"""Of how many kinds of what is pending changes are looked for, the most frequent first."""
+
 _DISREGARDED: Final = "First fit looks neither at caps nor at fairness: mode optimal explains the answer that does."
+
+
+@overload
+def explain(
+    cluster: Cluster,
+    claim: None = None,
+    pod: None = None,
+    *,
+    mode: Mode | ModeName = Mode.FIRST_FIT,
+    nodes: Sequence[str] = (),
+    suggest: bool = True,
+    choices: Choices | None = None,
+    **words: Unpack[NodelessWords],
+) -> PendingReport: ...
+
+
+@overload
+def explain(
+    cluster: Cluster,
+    claim: ClaimKey | str | None = None,
+    pod: ClaimKey | str | None = None,
+    *,
+    mode: Mode | ModeName = Mode.FIRST_FIT,
+    nodes: Sequence[str] = (),
+    suggest: bool = True,
+    choices: Choices | None = None,
+    **words: Unpack[NodelessWords],
+) -> Explanation: ...
 
 
 @without_garbage_collection()
@@ -59,8 +96,8 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
     suggest: bool = True,
     choices: Choices | None = None,
     **words: Unpack[NodelessWords],
-) -> Explanation:
-    """Explain why a claim or pod is pending.
+) -> Explanation | PendingReport:
+    """Explain why a claim or pod is pending, or why everything is that an answer does not place.
 
     Parameters
     ----------
@@ -68,6 +105,7 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
         What was read with `dralloc.load`.
     claim, pod
         What to explain, as ``namespace/name``; one of the two. A claim that a pod uses is explained with the pod.
+        Without any, all that is pending is explained, by reason, as it is once everything else is placed.
     mode
         ``"first-fit"``: node by node, when first fit comes to the demand in the batch. ``"optimal"``: why the
         optimum leaves it out. ``"scheduler"``: in kube-scheduler's words, how many nodes each of its plugins rules out;
@@ -96,6 +134,8 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
     """
     timings: dict[str, float] = {}
     mode, choices = chosen(Mode, "mode", mode), Choices.of(choices, words)
+    if claim is None and pod is None:
+        return _pending(allocate(cluster, mode, choices=choices), suggest=suggest)
     asked = [
         ClaimKey.parse(name) if isinstance(name, str) else name for name in (claim, pod)
     ]
@@ -116,6 +156,43 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
             compiled, find_demand(compiled, *asked), mode, choices, bool(disregarded)
         )
     return question.of_first_fit(nodes, timings, suggest=suggest)
+
+
+def _pending(plan: Plan, *, suggest: bool) -> PendingReport:
+    """Why each kind of what an answer leaves out is left out, beside all that it places."""
+    compiled, timings = plan.compiled, dict(plan.timings)
+    numbers = {demand.key: number for number, demand in enumerate(plan.demands)}
+    alike: dict[Hashable, list[Unplaced]] = defaultdict(list)
+    for one in plan.unplaced:
+        alike[_request_class(compiled.whole, numbers[one.key])].append(one)
+    found = []
+    for members in sorted(alike.values(), key=len, reverse=True):
+        first = members[0]
+        question = _Explainer(
+            compiled, numbers[first.key], plan.rules, compiled.choices
+        )
+        with phase(timings, "explanations"):
+            wanted = suggest and len(found) < _MOST_KINDS
+            explanation = question.of_rest(plan.solution, suggest=wanted)
+        keys = [one.key for one in members]
+        found.append(PendingKind.of(keys, explanation, plan.reasons[first.key]))
+    return PendingReport(
+        plan.mode,
+        len(plan.solution.placements),
+        tuple(found),
+        unasked_table(compiled),
+        unmodelled=plan.unmodelled,
+        timings=timings,
+    )
+
+
+def _request_class(whole: Problem, number: int) -> Hashable:
+    """Equal for demands that ask for the same, so that one reason holds for all of them."""
+    demand = whole.demands[number]
+    if demand.roles or demand.is_defective or demand.group_scopes:
+        return number
+    keys = [claim_key(whole.eligibility, claim) for claim in demand.claims]
+    return (*keys, demand.nodes, demand.gang, demand.key.namespace)
 
 
 @dataclass(frozen=True)
@@ -190,6 +267,18 @@ class _Explainer:
                 base, remarks=(*base.remarks, str(solution.errors[self.number]))
             )
         )
+
+    def of_rest(self, solution: Solution, *, suggest: bool) -> Explanation:
+        """Node by node, beside all that an answer places. In mode scheduler, as its event says it."""
+        base = self._base({})
+        if self.mode is Mode.SCHEDULER:
+            return base
+        snapshot = self._snapshot(solution.placements)
+        diagnosis = Diagnosis(snapshot, Wording(snapshot.placed, self.compiled))
+        reasons = tuple(map(diagnosis.reason, self.compiled.problem.all_nodes))
+        base = replace(base, reasons=reasons)
+        fits = any(reason.fits for reason in reasons)
+        return self._with_changes(base, snapshot, {}) if suggest and not fits else base
 
     def _placed(self, solution: Solution, timings: dict[str, float]) -> Explanation:
         """Where an answer places the demand, if it does."""

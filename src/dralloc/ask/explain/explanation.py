@@ -95,7 +95,7 @@ class Explanation(Provisional):
             Table(
                 "On the first of these nodes",
                 ("node", "what is in the way"),
-                list(self._detail_rows()),
+                list(dict.fromkeys(self._detail_rows())),
             )
         )
         if self.conflict is not None:
@@ -104,10 +104,8 @@ class Explanation(Provisional):
             found.append(self.gathering.line())
         if self.competition is not None:
             found += self.competition.parts()
-        changes = [
-            (str(place), f"{one.text}\n  {one.outcome}")
-            for place, one in enumerate(self.suggestions, 1)
-        ]
+        told = dict.fromkeys(f"{one.text}\n  {one.outcome}" for one in self.suggestions)
+        changes = [(str(place), text) for place, text in enumerate(told, 1)]
         found.append(
             Table(
                 "What would admit it, as tried, cheapest first",

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dralloc.ask.context.offers import TableOffers, Variation
-from dralloc.ask.explain.change import Change, Cost, Suggestion
+from dralloc.ask.explain.change import Change, Cost, Place, Suggestion
 from dralloc.ask.explain.members import alternatives_of
-from dralloc.ask.explain.oracle import FeasibilityOracle
+from dralloc.ask.explain.oracle import Certificate, FeasibilityOracle
 from dralloc.ask.explain.wording import devices_text, request_text, toleration_text
 from dralloc.compile.match import Criteria
 from dralloc.compile.match.requests import compile_claim
@@ -56,7 +56,8 @@ class _Other:
 def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
     """What other claims ask for and could be served in place of the demand's own requests, the most usual first.
 
-    It comes with its tolerations. Where it could not be served with them, those of the demand are tried, and the
+    Only devices of the drivers count whose devices the request may have now: a network adapter is no substitute for a
+    GPU. It comes with its tolerations. Where it could not be served with them, those of the demand are tried, and the
     suggestion says so.
     """
     offers = oracle.snapshot.context.offers
@@ -68,6 +69,7 @@ def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
             continue
         own = offers.clauses(alternative.index)
         tolerations = offers.table.criteria[alternative.index].tolerations
+        drivers = _drivers(offers, alternative, oracle)
         for rank, other in enumerate(usual):
             if (
                 other.claim.key == claim.key
@@ -82,12 +84,43 @@ def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
             for remark, criteria in attempts.items():
                 change = Change(variations={place: Variation(other=criteria)})
                 certificate = oracle.admit(change)
-                if certificate is not None:
+                if certificate is not None and _is_of(
+                    oracle, place, certificate, drivers
+                ):
                     text = f"{request_text(claim, alternative)}: {other.text(alternative.count)}{remark}"
                     yield Suggestion(
                         text, oracle.fits_on(certificate.node), Cost.OTHER, rank, change
                     )
                     break
+
+
+def _drivers(
+    offers: TableOffers, alternative: Alternative, oracle: FeasibilityOracle
+) -> frozenset[str]:
+    """The drivers of the devices that are of the request's class, whatever its own selectors say."""
+    criteria = replace(
+        offers.table.criteria[alternative.index], selectors=(), amounts=()
+    )
+    of_class = offers.vary(alternative.index, Variation(other=criteria))
+    devices = enumerate(oracle.snapshot.problem.devices)
+    return frozenset(
+        device.id.driver
+        for number, device in devices
+        if offers.selects(of_class, number) is True
+    )
+
+
+def _is_of(
+    oracle: FeasibilityOracle,
+    place: Place,
+    certificate: Certificate,
+    drivers: frozenset[str],
+) -> bool:
+    """Whether a request would be served with devices of these drivers."""
+    claim, request, _ = place
+    devices = oracle.snapshot.problem.devices
+    granted = [one for one in certificate.grants[claim] if one.request == request]
+    return all(devices[one.device].id.driver in drivers for one in granted)
 
 
 def _usual(cluster: Cluster, offers: TableOffers) -> list[_Other]:

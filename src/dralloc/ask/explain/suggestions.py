@@ -20,7 +20,6 @@ _RELAXED = {
     MemberKind.TAINT: (Cost.TOLERATE, "tolerate"),
     MemberKind.CONSTRAINT: (Cost.CONSTRAINT, "drop"),
     MemberKind.SELECTOR: (Cost.SELECTOR, "drop"),
-    MemberKind.CLASS: (Cost.CLASS, "drop"),
     MemberKind.NODES: (Cost.NODES, "lift"),
 }
 

@@ -1,0 +1,165 @@
+"""All that is pending at once: nothing is left out, and what is said of many holds for each of them."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dralloc
+from examples import examples
+from wire import (
+    Json,
+    claim,
+    cluster,
+    device,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
+
+TAINT = {"key": "broken", "value": "fan", "effect": "NoSchedule"}
+
+
+def crowd(random: Random) -> list[Json]:
+    """Few devices of two sorts, some of them tainted, and pods that want more than there is."""
+    objects: list[Json] = [device_class()]
+    for name in ("a", "b"):
+        devices = [
+            device(
+                f"g{number}",
+                {"fast": random.random() < 0.5},
+                taints=[TAINT] * random.randint(0, 1),
+            )
+            for number in range(random.randint(1, 3))
+        ]
+        objects += [
+            node(name),
+            resource_slice(devices, name=name, pool=name, nodeName=name),
+        ]
+    for number in range(random.randint(1, 6)):
+        fast = ["device.attributes['gpu.example.com'].fast"] * random.randint(0, 1)
+        asked = request("gpu", *fast, count=random.randint(1, 4))
+        objects += [claim(f"c{number}", asked), pod(f"p{number}", f"c{number}")]
+    return objects
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    st.randoms(use_true_random=False),
+    st.sampled_from(["first-fit", "scheduler", "optimal"]),
+)
+def test_everything_that_is_pending_is_there_once(random: Random, mode: str) -> None:
+    objects = cluster(crowd(random))
+    plan = dralloc.allocate(objects, mode=mode)  # type: ignore[arg-type] # one of the words
+    report = dralloc.explain(objects, mode=mode)  # type: ignore[arg-type]
+    pending = [key for kind in report.kinds for key in kind.demands]
+    assert sorted(pending) == sorted(one.key for one in plan.unplaced)
+    assert report.placed == len(plan.solution.placements)
+    assert sum(map(len, report.by_reason.values())) == len(report.kinds)
+    assert all(kind.reason for kind in report.kinds)
+    counts = [
+        sum(len(kind.demands) for kind in kinds) for kinds in report.by_reason.values()
+    ]
+    assert counts == sorted(counts, reverse=True)
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_a_change_of_many_is_a_change_of_each(random: Random) -> None:
+    """What is counted for a kind is found for its last one, too, when it is explained beside the same placements."""
+    objects = crowd(random)
+    report = dralloc.explain(cluster(objects))
+    placed = {
+        str(one.demand)
+        for one in dralloc.allocate(cluster(objects), mode="first-fit").placed
+    }
+    for kind in report.kinds:
+        last = kind.demands[-1]
+        # Those that are placed come first; then the last one, as its own turn is.
+        first = [one for one in objects if _is_of(one, placed)]
+        others = [one for one in objects if one["kind"] not in ("Pod", "ResourceClaim")]
+        own = [one for one in objects if _is_of(one, {str(last)})]
+        alone = dralloc.explain(cluster(others, first, own), pod=str(last))
+        assert len(alone.suggestions) == len(kind.explanation.suggestions)
+
+
+def _is_of(one: Json, pods: set[str]) -> bool:
+    names = {name.partition("/")[2] for name in pods}
+    name = str(one["metadata"]["name"])
+    return one["kind"] in ("Pod", "ResourceClaim") and f"p{name[1:]}" in names
+
+
+def test_reasons_and_changes_are_counted() -> None:
+    tainted = [one | {"taints": [TAINT]} for one in gpus(4)]
+    objects = [device_class(), node(), resource_slice(tainted)]
+    for number in range(3):
+        objects += [claim(f"c{number}", request()), pod(f"p{number}", f"c{number}")]
+    objects += [claim("x", request(count=9)), pod("px", "x")]
+    report = dralloc.explain(cluster(objects))
+    assert report.headline == "first-fit: 0 placed, 4 pending for 2 reasons"
+    [first, second] = report.by_reason.items()
+    assert first[0] == "taint broken=fan:NoSchedule is not tolerated"
+    assert [len(kind.demands) for kind in first[1]] == [3]
+    assert [str(key) for kind in second[1] for key in kind.demands] == ["default/px"]
+    assert report.changes[0].text == "tolerate taint broken=fan:NoSchedule"
+    assert report.changes[0].pods == 3
+    told = str(report)
+    assert "claim default/c0" not in told
+    assert dralloc.explain(cluster(objects), suggest=False).changes == ()
+
+
+def test_nothing_pending_is_said() -> None:
+    report = dralloc.explain(cluster(device_class(), node(), resource_slice(gpus(1))))
+    assert report.headline == "first-fit: 0 placed, nothing pending"
+
+
+def test_other_drivers_are_no_substitute() -> None:
+    """A pod that wants a GPU is not told to take the network adapter that another pod has."""
+    gpu_class = device_class("gpu", "device.driver == 'gpu.example.com'")
+    nic_class = device_class("nic", "device.driver == 'nic.example.com'")
+    objects = [
+        gpu_class,
+        nic_class,
+        node(),
+        resource_slice([device("g", {"fast": False})]),
+        resource_slice(gpus(3), name="nics", pool="nics", driver="nic.example.com"),
+        claim("nic", request(device_class="nic")),
+        pod("has-nic", "nic"),
+        claim("slow", request()),
+        pod("has-gpu", "slow"),
+        claim("wanted", request("gpu", "device.attributes['gpu.example.com'].fast")),
+        pod("waits", "wanted"),
+    ]
+    found = dralloc.explain(cluster(objects), pod="default/waits")
+    assert not any("nic" in one.text for one in found.suggestions)
+
+
+def test_amounts_have_units() -> None:
+    stock = {"status": {"allocatable": {"memory": "100Gi", "pods": "9"}}}
+    hungry = {
+        "resources": {"requests": {"memory": "900Gi"}},
+        "name": "main",
+        "image": "i",
+    }
+    objects = [
+        device_class(),
+        node() | stock,
+        resource_slice(gpus(1)),
+        claim("c", request()),
+    ]
+    found = dralloc.explain(
+        cluster(objects, pod("p", "c", containers=[hungry])), pod="default/p"
+    )
+    [cause] = found.groups[0].causes
+    assert cause.details == ("900Gi requested, 100Gi left",)
+
+
+def test_a_pod_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(dralloc.DrallocError):
+        dralloc.explain(cluster(device_class()), pod="default/none")
