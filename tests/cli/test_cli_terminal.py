@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from typer.testing import CliRunner, Result
 from conftest import ROOT
 from dralloc.cli import app
 from dralloc.cli.guard import Exit
-from wire import claim, device_class, node, request, resource_slice
+from wire import claim, device_class, node, pod, request, resource_slice
 
 EVIL = "\x1b[31m[red]\u202e"
 SHOWN = r"\x1b[31m[red]\u202e"
@@ -74,16 +75,87 @@ def test_data_for_machines_is_exact(evil: Path) -> None:
     assert written["metadata"]["name"] == f"a{EVIL}"
 
 
-@pytest.mark.parametrize(
-    ("columns", "width"),
-    [("80", 80), ("50", 50), ("0", 40), (None, 120), ("wide", 120)],
-)
-def test_tables_are_as_wide_as_they_may_be(
-    columns: str | None, width: int, monkeypatch: pytest.MonkeyPatch
+LONG = "x" * 55
+"""What names of 60 characters end in."""
+
+
+@pytest.fixture
+def long_names(tmp_path: Path) -> Path:
+    """Two nodes with a device each and three pods; each name has 60 characters."""
+    objects = [device_class(f"clas-{LONG}")]
+    for number in range(2):
+        node_name = f"nod{number}-{LONG}"
+        devices = [
+            {
+                "name": f"dev{number}-{LONG}",
+                "attributes": {"model": {"string": f"mod{number}-{LONG}"}},
+            }
+        ]
+        pool = {
+            "name": f"slc{number}-{LONG}",
+            "pool": f"poo{number}-{LONG}",
+            "nodeName": node_name,
+        }
+        objects += [node(node_name), resource_slice(devices, **pool)]
+    for number in range(3):
+        asked = request(f"req-{LONG}", device_class=f"clas-{LONG}")
+        objects += [
+            claim(f"cla{number}-{LONG}", asked),
+            pod(f"pod{number}-{LONG}", f"cla{number}-{LONG}"),
+        ]
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump_all(objects))
+    return path
+
+
+ASKING = {
+    "allocate": [],
+    "capacity": [],
+    "compare": ["--modes", "scheduler,first-fit,optimal"],
+    "explain": [],
+    "explain --pod": ["--pod", f"default/pod2-{LONG}"],
+    "stranded": [],
+    "validate": [],
+    "plan headroom": ["--pod", f"default/pod0-{LONG}"],
+    "plan fewest-nodes": [],
+    "plan defragment": ["--moves", "1"],
+    "plan partition-layout": [],
+    "plan preempt": ["--pod", f"default/pod2-{LONG}"],
+    "plan drain": [f"nod0-{LONG}", "-f"],
+}
+"""All commands that print tables about a cluster, with what they need."""
+
+
+@pytest.mark.parametrize("columns", ["80", ""])
+@pytest.mark.parametrize("command", ASKING)
+def test_no_name_is_split_and_no_line_is_wrapped(
+    command: str, columns: str, long_names: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    if columns is not None:
-        monkeypatch.setenv("COLUMNS", columns)
-    lines = run("validate", MODEL).stdout.splitlines()
-    assert "0 errors, 1 warning, 0 remarks" in lines
-    assert width // 2 < max(map(len, lines)) <= width
+    monkeypatch.setenv("COLUMNS", columns)
+    words = [word for word in command.split() if not word.startswith("--")]
+    result = run(*words, *ASKING[command], long_names)
+    assert result.exit_code in (Exit.DONE, Exit.FAILED), result.output
+    shown = result.stdout + result.stderr
+    assert {len(run_of_x) for run_of_x in re.findall("xx+", shown)} <= {len(LONG)}
+    tables = [line for line in result.stdout.splitlines() if line.startswith(" ")]
+    assert not any(line.endswith(" ") for line in tables)
+    warnings = [line for line in result.stderr.splitlines() if line]
+    assert all(line.startswith(("warning: ", "error: ")) for line in warnings)
+
+
+def test_forms_of_an_answer(long_names: Path) -> None:
+    names = run("explain", long_names, "-o", "name").stdout.split()
+    assert names == [f"default/pod2-{LONG}"]
+    assert json.loads(run("explain", long_names, "-o", "json").stdout)["pending"] == 1
+    assert (
+        yaml.safe_load(run("explain", long_names, "-o", "yaml").stdout)["pending"] == 1
+    )
+    rows = run("capacity", long_names, "--no-headers").stdout.splitlines()
+    assert len(rows) == 4
+    assert all(
+        line.split()[0] in {"gpu.example.com", f"nod0-{LONG}", f"nod1-{LONG}"}
+        for line in rows
+    )
+    wide = run("capacity", long_names, "-o", "wide").stdout
+    assert "\nPools\n" in wide
+    assert "\nPools\n" not in run("capacity", long_names).stdout

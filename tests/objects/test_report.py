@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
-from dralloc.objects.report import WIDTH, Line, Table, as_text, one_line, visible
+from dralloc.objects.report import Line, Table, as_text, one_line, show, visible
 
 ESCAPED = {
     "\x1b[31mred": r"\x1b[31mred",
@@ -57,11 +60,32 @@ def test_a_line_break_at_the_start_of_a_line_is_an_empty_line_above() -> None:
     assert as_text([Line("a"), Line("\nb")]) == "a\n\nb"
 
 
-@pytest.mark.parametrize("width", [WIDTH, 60, 25])
-def test_everything_fits_and_nothing_is_cut(width: int) -> None:
+def test_nothing_is_wrapped_and_nothing_is_cut() -> None:
     words = [f"word-{number}" for number in range(60)]
     name = "n" * 200
-    shown = as_text([Line(" ".join(words)), Table("", ("name",), [(name,)])], width)
-    assert max(map(len, shown.split("\n"))) <= width
-    assert shown.split()[: len(words)] == words
-    assert shown.count("n") == len(name) + len("name"[:1])
+    table = Table("", ("name", ">count"), [(name, "1"), ("short", "22")])
+    shown = as_text([Line(" ".join(words)), table]).split("\n")
+    assert shown == [
+        " ".join(words),
+        "",
+        f" name{' ' * 196}  count",
+        f" {name}      1",
+        f" short{' ' * 195}     22",
+    ]
+
+
+def test_wide_characters_take_two_columns() -> None:
+    shown = as_text([Table("", ("a", "b"), [("漢字", "x"), ("kanji", "y")])])
+    assert shown.split("\n")[1:] == [" a      b", " 漢字   x", " kanji  y"]
+
+
+def test_wide_tables_and_bare_rows() -> None:
+    parts = [
+        Line("said"),
+        Table("t", ("a",), [("1",)]),
+        Table("w", ("b",), [("2",)], wide=True),
+    ]
+    assert as_text(parts) == "said\n\nt\n a\n 1"
+    out = StringIO()
+    show(Console(file=out), parts, wide=True, headers=False)
+    assert out.getvalue() == " 1\n 2\n"

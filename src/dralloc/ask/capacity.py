@@ -27,6 +27,9 @@ from dralloc.problem.ledger import Ledger
 
 __all__ = ["AmountRow", "CapacityReport", "DeviceRow", "DeviceState", "capacity"]
 
+NONE: Final = "<none>"
+"""Stands for a product that no attribute tells."""
+
 SEVERAL: Final = "(several)"
 """Stands for the node of devices that several nodes reach."""
 
@@ -271,18 +274,22 @@ class CapacityReport(Documented):
         where = counted(self.node_count, "node")
         return f"{counted(states.total(), 'device')}{overlap} on {where}: {', '.join(numbers)}"
 
+    def names(self) -> Iterable[str]:
+        """The nodes with devices."""
+        return dict.fromkeys(row.node for row in self.by_node)
+
     def parts(self) -> list[Part]:
         """The report as tables and lines."""
         by_product = [
-            (row.driver, row.product, *self._numbers(row), str(row.most_free))
+            (row.driver, row.product or NONE, *self._numbers(row), str(row.most_free))
             for row in self.products
         ]
         by_node = [
-            (row.node, row.driver, row.product, *self._numbers(row))
+            (row.node, row.driver, row.product or NONE, *self._numbers(row))
             for row in self.by_node
         ]
         by_pool = [
-            (row.pool, row.driver, row.product, *self._numbers(row))
+            (row.pool, row.driver, row.product or NONE, *self._numbers(row))
             for row in self.by_pool
         ]
         amounts = [_cells(row) for row in self.amounts if row.total]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from rich.console import Console
@@ -18,11 +17,19 @@ from rich.text import Text
 
 import dralloc
 from dralloc.cli.guard import Exit
-from dralloc.cli.options import AsJson, Context, Kubeconfig, Limit, Live, Quiet
+from dralloc.cli.options import (
+    AsJson,
+    Context,
+    Form,
+    Kubeconfig,
+    Limit,
+    Live,
+    NoHeaders,
+    Output,
+    Quiet,
+)
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.report import (
-    NARROWEST,
-    WIDTH,
     Part,
     one_line,
     percent,
@@ -59,13 +66,13 @@ class Session:
 
     def __post_init__(self) -> None:
         self.out = _Console(highlight=False)
-        known = self.out.is_terminal or os.environ.get("COLUMNS", "").isdigit()
-        self.out.width = max(self.out.width, NARROWEST) if known else WIDTH
         self.err = _Console(stderr=True, highlight=False)
 
-    def show(self, parts: Iterable[Part]) -> None:
+    def show(
+        self, parts: Iterable[Part], *, wide: bool = False, headers: bool = True
+    ) -> None:
         """Print lines and tables."""
-        show(self.out, parts)
+        show(self.out, parts, wide=wide, headers=headers)
 
     def print_json(self, answer: object) -> None:
         """Print plain data for machines. Other characters than ASCII's printable ones are escaped."""
@@ -213,5 +220,40 @@ class Printing(Reader):
 
 
 @dataclass
-class Answers(Printing, Asking):
-    """A session with one answer about a cluster."""
+class Answers(Asking):
+    """A session with one answer about a cluster, in the form that is asked for."""
+
+    output: Output = Form.TABLE
+    as_json: AsJson = False
+    no_headers: NoHeaders = False
+
+    def answer(
+        self,
+        answer: Documented,
+        *,
+        failed: bool = False,
+        objects: Callable[[], Iterable[Any]] | None = None,
+    ) -> None:
+        """Print the answer. If it says that something failed, the exit code does, too.
+
+        Parameters
+        ----------
+        objects
+            What YAML shows in place of the document.
+        """
+        match Form.JSON if self.as_json else self.output:
+            case Form.JSON:
+                self.print_json(answer.to_dict())
+            case Form.YAML:
+                from dralloc.objects.dump import dump_yaml
+
+                written = [answer.to_dict()] if objects is None else objects()
+                typer.echo(dump_yaml(written), nl=False)
+            case Form.NAME:
+                for name in answer.names():
+                    typer.echo(one_line(name))
+            case Form.TABLE | Form.WIDE as form:
+                wide, headers = form is Form.WIDE, not self.no_headers
+                self.show(answer.parts(), wide=wide, headers=headers)
+        if failed:
+            raise typer.Exit(Exit.FAILED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import is_dataclass
+from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -37,10 +38,13 @@ __all__ = [
     "AnyPaths",
     "AsJson",
     "Context",
+    "Form",
     "Kubeconfig",
     "Limit",
     "Live",
     "Modes",
+    "NoHeaders",
+    "Output",
     "Paths",
     "Pruning",
     "Quiet",
@@ -48,10 +52,33 @@ __all__ = [
     "with_options",
 ]
 
+
+class Form(StrEnum):
+    """Forms of an answer."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    NAME = "name"
+    JSON = "json"
+    YAML = "yaml"
+
+
 STDOUT: Final = Path("-")
 """As a file to write: standard output."""
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as -o json.")]
+Output = Annotated[
+    Form,
+    typer.Option(
+        "--output",
+        "-o",
+        help="A table; a wide one, with more; names alone; JSON; or YAML, of a plan the ResourceClaims with their new "
+        "status.",
+    ),
+]
+NoHeaders = Annotated[
+    bool, typer.Option("--no-headers", help="Only rows, without titles and heads.")
+]
 Context = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Context of the kubeconfig; with --live."),

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 import dralloc
-from dralloc.cli.console import Answers, Asking
+from dralloc.cli.console import Answers
 from dralloc.cli.options import BINDING, READ, SCHEDULER, AnyPaths, Modes, Seeds
 from dralloc.objects.choices import AnswerName, Choices, ModeName
 
 __all__ = ["allocate_command", "compare_command", "explain_command", "stranded_command"]
-
-
-class Output(StrEnum):
-    """Forms of a plan."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
 
 
 def allocate_command(
@@ -32,33 +23,19 @@ def allocate_command(
             "policy."
         ),
     ] = "optimal",
-    output: Annotated[
-        Output,
-        typer.Option(
-            "--output",
-            "-o",
-            help="A table, JSON, or ResourceClaims with their new status as YAML.",
-        ),
-    ] = Output.TABLE,
     *,
     choices: Annotated[Choices, SCHEDULER],
-    session: Asking,
+    session: Answers,
 ) -> None:
     """Place the pending claims of a cluster."""
     from dralloc.objects.api import to_wire
-    from dralloc.objects.dump import dump_yaml
 
     with session.asking(paths, choices, f"{mode}: {{}} claims") as cluster:
         plan = dralloc.allocate(
             cluster, mode, choices=choices, progress=session.progress
         )
     session.warn((*plan.findings, *plan.warnings))
-    if output is Output.YAML:
-        typer.echo(dump_yaml(to_wire(claim) for claim in plan.claims), nl=False)
-    elif output is Output.JSON:
-        session.print_json(plan.to_dict())
-    else:
-        session.show(plan.parts())
+    session.answer(plan, objects=lambda: map(to_wire, plan.claims))
 
 
 def compare_command(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
 from dralloc.objects.brief import shortened
 from dralloc.objects.notebook import cell_of
-from dralloc.objects.report import Part, as_text
+from dralloc.objects.report import Part, Table, as_text
 from dralloc.objects.schema import Document
 
 __all__ = ["Answer", "Documented"]
@@ -30,6 +31,13 @@ class Answer(ABC):
     @abstractmethod
     def parts(self) -> list[Part]:
         """The answer as tables and lines."""
+
+    def names(self) -> Iterable[str]:
+        """What it is about, by name: the first column of its first table, each name once."""
+        tables = (part for part in self.parts() if isinstance(part, Table))
+        first = next((table for table in tables if table.rows), None)
+        cells = (row[0] for row in first.rows) if first else ()
+        return dict.fromkeys(cell for cell in cells if cell)
 
     def __str__(self) -> str:
         return as_text(self.parts())

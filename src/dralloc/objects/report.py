@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from typing import Final, Literal
+from itertools import zip_longest
+from typing import Final
 
+from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from dralloc.objects.quantity import Format, Quantity
 
 __all__ = [
-    "NARROWEST",
     "WIDTH",
     "Line",
     "Part",
@@ -34,11 +34,8 @@ __all__ = [
     "visible",
 ]
 
-NARROWEST: Final = 40
-"""Columns below which tables lose columns."""
-
 WIDTH: Final = 120
-"""Columns of text that is written where nobody says how wide it may be."""
+"""Columns of help where nobody says how wide it may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +63,29 @@ Part = Table | Line
 """What a report consists of."""
 
 
-def show(console: Console, parts: Iterable[Part]) -> None:
-    """Print the parts as wide as the console, with an empty line before every table; nothing in them is a command."""
+def show(
+    console: Console, parts: Iterable[Part], *, wide: bool = False, headers: bool = True
+) -> None:
+    """Print the parts, with an empty line before every table; nothing in them is a command, and nothing is wrapped.
+
+    Parameters
+    ----------
+    wide
+        Whether tables for those who want to see more are shown, too.
+    headers
+        Whether lines, titles and heads of columns are shown, and not only rows.
+    """
     for part in parts:
         if isinstance(part, Line):
-            above = "\n" if part.text.startswith("\n") else ""
-            console.print(
-                Text(above + one_line(part.text.removeprefix("\n")), part.style)
-            )
-        elif part.rows and not part.wide:
-            console.print()
-            console.print(_rich(part))
+            if headers:
+                above = "\n" if part.text.startswith("\n") else ""
+                text = above + one_line(part.text.removeprefix("\n"))
+                console.print(Text(text, part.style), soft_wrap=True)
+        elif part.rows and (wide or not part.wide):
+            if headers:
+                console.print()
+            for line in _table_lines(part, headers=headers):
+                console.print(line, soft_wrap=True)
 
 
 def visible(text: str) -> str:
@@ -94,26 +103,35 @@ def one_line(text: str) -> str:
     return text if text.isprintable() else visible(text).replace("\n", "\\n")
 
 
-def _rich(table: Table) -> RichTable:
-    title = Text(one_line(table.title), "bold") if table.title else None
-    rich = RichTable(title=title, title_justify="left", header_style="bold", box=None)
-    for column in table.columns:
-        justify: Literal["left", "right"] = (
-            "right" if column.startswith(">") else "left"
-        )
-        rich.add_column(
-            Text(one_line(column.removeprefix(">"))), justify=justify, overflow="fold"
-        )
-    for row in table.rows:
-        rich.add_row(*(Text(visible(cell)) for cell in row))
-    return rich
+def _table_lines(table: Table, *, headers: bool) -> Iterator[Text]:
+    """A table as lines: columns are as wide as they need, as those of kubectl."""
+    heads = [one_line(column.removeprefix(">")) for column in table.columns]
+    rows = [[visible(cell).split("\n") for cell in row] for row in table.rows]
+    shown = [[[head] for head in heads], *rows] if headers else rows
+    widths = [
+        max(cell_len(line) for row in shown for line in row[place])
+        for place in range(len(heads))
+    ]
+    if headers and table.title:
+        yield Text(one_line(table.title), "bold")
+    for number, row in enumerate(shown):
+        style = "bold" if headers and number == 0 else ""
+        for cells in zip_longest(*row, fillvalue=""):
+            padded = map(_padded, cells, widths, table.columns)
+            yield Text(f" {'  '.join(padded)}".rstrip(), style)
 
 
-def as_text(parts: Iterable[Part], width: int = WIDTH) -> str:
+def _padded(text: str, width: int, column: str) -> str:
+    """A cell as wide as its column, with its text at the side where the column has it."""
+    space = " " * (width - cell_len(text))
+    return f"{space}{text}" if column.startswith(">") else f"{text}{space}"
+
+
+def as_text(parts: Iterable[Part]) -> str:
     """The parts as plain text."""
     out = StringIO()
-    show(Console(file=out, width=width, no_color=True, highlight=False), parts)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+    show(Console(file=out, no_color=True, highlight=False), parts)
+    return out.getvalue().removesuffix("\n")
 
 
 def percent(share: float | None) -> str:

@@ -225,6 +225,10 @@ class Comparison(Documented):
         scheduler = {"scheduler": self.scheduler.median} if self.scheduler else {}
         return {**scheduler, "first fit": self.first_fit, "optimum": self.optimal}
 
+    def names(self) -> Iterator[str]:
+        """What the optimum places and the baseline does not."""
+        yield from map(str, self.gain.demands)
+
     def parts(self) -> list[Part]:
         """The comparison as tables and lines."""
         plans = list(self.answers.values())

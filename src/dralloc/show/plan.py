@@ -13,7 +13,7 @@ from dralloc.objects.answer import Documented
 from dralloc.objects.api import AllocationResult, ResourceClaim
 from dralloc.objects.choices import Mode
 from dralloc.objects.errors import Finding
-from dralloc.objects.names import ClaimKey
+from dralloc.objects.names import ClaimKey, DeviceID
 from dralloc.objects.report import (
     Line,
     Part,
@@ -299,7 +299,10 @@ class Plan(Documented):
                 self.node_of(placement),
                 str(claim.key.name),
                 str(claim.requests[grant.request].alternatives[grant.alternative].name),
-                str(self.compiled.problem.devices[grant.device].id),
+                _without_node(
+                    self.compiled.problem.devices[grant.device].id,
+                    self.node_of(placement),
+                ),
             )
             for placement, claim, grant in self.grants()
         ]
@@ -328,6 +331,11 @@ class Plan(Documented):
         found.append(unmodelled_table(self.unmodelled))
         found.append(timing_line(self.timings))
         return found
+
+
+def _without_node(device: DeviceID, node: str) -> str:
+    """A device of a placement; the pool goes without saying where it is called as the node."""
+    return f"{device.driver}/{device.device}" if device.pool == node else str(device)
 
 
 def spending_parts(rows: Sequence[Spending]) -> Iterator[Part]:

@@ -82,6 +82,10 @@ class Explanation(Provisional):
         """The nodes that are ruled out, by cause."""
         return grouped(self.reasons)
 
+    def names(self) -> Iterator[str]:
+        """The nodes where it fits."""
+        yield from (reason.node for reason in self.reasons if reason.fits)
+
     def body(self) -> list[Part]:
         """The explanation as tables and lines."""
         found: list[Part] = [Line(self.headline, "bold")]

@@ -216,6 +216,11 @@ class PendingReport(Provisional):
             return f"{placed}, nothing pending"
         return f"{placed}, {self.pending} pending for {counted(len(self.by_reason), 'reason')}"
 
+    def names(self) -> Iterator[str]:
+        """What is pending."""
+        for kind in self.kinds:
+            yield from map(str, kind.demands)
+
     def body(self) -> list[Part]:
         """The report as tables and lines."""
         reasons = [
@@ -241,7 +246,7 @@ class PendingReport(Provisional):
                 changes,
             ),
             self.not_asked,
-            Line(_NEXT) if self.kinds else Line(""),
+            *([Line(_NEXT)] if self.kinds else []),
         ]
 
 

@@ -114,6 +114,10 @@ class Stranding(Provisional):
         """One row for each thing that a driver has on each kind of node."""
         return tuple(summed(replace(row, pool="") for row in self.pools).values())
 
+    def names(self) -> Iterator[str]:
+        """The pools with free capacity that is of no use."""
+        yield from dict.fromkeys(row.pool for row in self.pools if row.stranded)
+
     def body(self) -> list[Part]:
         """The report as tables and lines."""
         found: list[Part] = [Line(self.headline, "bold"), *map(Line, self.remarks)]
