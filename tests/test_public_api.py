@@ -132,6 +132,7 @@ MODEL = "models/h100-mig-smallest"
 POD = "default/large"
 QUESTIONS: dict[str, Callable[[Any], object]] = {
     "allocate": dralloc.allocate,
+    "capacity": dralloc.capacity,
     "compare": dralloc.compare,
     "defragment": lambda given: dralloc.defragment(given, 1),
     "drain": lambda given: dralloc.drain(given, "node"),

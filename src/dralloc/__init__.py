@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dralloc.objects import errors as errors
     from dralloc.objects.across import Across
     from dralloc.objects.budget import Cap
+    from dralloc.objects.builder import ClusterBuilder
     from dralloc.objects.choices import Choices, Goal, Mode, Options
     from dralloc.objects.cluster import Cluster
     from dralloc.objects.errors import ChoiceError, DrallocError, InputError
@@ -53,6 +54,7 @@ __all__ = [
     "ChoiceError",
     "Choices",
     "Cluster",
+    "ClusterBuilder",
     "Comparison",
     "DrallocError",
     "Explanation",
@@ -95,6 +97,7 @@ _NAMES: Final = {
     "ask.allocate": ("allocate", "compare"),
     "ask.capacity": ("CapacityReport", "capacity"),
     "objects.budget": ("Cap",),
+    "objects.builder": ("ClusterBuilder",),
     "objects.choices": ("Choices", "Goal", "Mode", "Options"),
     "objects.cluster": ("Cluster",),
     "show.comparison": ("Comparison",),

@@ -91,12 +91,13 @@ def long_names(tmp_path: Path) -> Path:
                 "attributes": {"model": {"string": f"mod{number}-{LONG}"}},
             }
         ]
-        pool = {
-            "name": f"slc{number}-{LONG}",
-            "pool": f"poo{number}-{LONG}",
-            "nodeName": node_name,
-        }
-        objects += [node(node_name), resource_slice(devices, **pool)]
+        published = resource_slice(
+            devices,
+            name=f"slc{number}-{LONG}",
+            pool=f"poo{number}-{LONG}",
+            nodeName=node_name,
+        )
+        objects += [node(node_name), published]
     for number in range(3):
         asked = request(f"req-{LONG}", device_class=f"clas-{LONG}")
         objects += [

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from dralloc.objects.report import Line, Table, as_text, one_line, show, visible
+from dralloc.objects.report import Line, Part, Table, as_text, one_line, show, visible
 
 ESCAPED = {
     "\x1b[31mred": r"\x1b[31mred",
@@ -80,7 +80,7 @@ def test_wide_characters_take_two_columns() -> None:
 
 
 def test_wide_tables_and_bare_rows() -> None:
-    parts = [
+    parts: list[Part] = [
         Line("said"),
         Table("t", ("a",), [("1",)]),
         Table("w", ("b",), [("2",)], wide=True),

@@ -56,8 +56,8 @@ def crowd(random: Random) -> list[Json]:
 )
 def test_everything_that_is_pending_is_there_once(random: Random, mode: str) -> None:
     objects = cluster(crowd(random))
-    plan = dralloc.allocate(objects, mode=mode)  # type: ignore[arg-type] # one of the words
-    report = dralloc.explain(objects, mode=mode)  # type: ignore[arg-type]
+    plan = dralloc.allocate(objects, mode=dralloc.Mode(mode))
+    report = dralloc.explain(objects, mode=dralloc.Mode(mode))
     pending = [key for kind in report.kinds for key in kind.demands]
     assert sorted(pending) == sorted(one.key for one in plan.unplaced)
     assert report.placed == len(plan.solution.placements)

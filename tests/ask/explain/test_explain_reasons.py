@@ -517,7 +517,10 @@ def labelled(wire: Json) -> Json:
             "spec.schedulingGates: has scheduling gates; --include gated plans for it",
         ),
         ({"claim": "default/later"}, "Pod default/gated: spec.schedulingGates"),
-        ({}, "explain needs the name of a claim or of a pod, and not both"),
+        (
+            {"claim": "default/a", "pod": "default/b"},
+            "explain needs the name of a claim or of a pod, and not both",
+        ),
     ],
 )
 def test_what_cannot_be_explained(asked: dict[str, str], message: str) -> None:
@@ -528,7 +531,7 @@ def test_what_cannot_be_explained(asked: dict[str, str], message: str) -> None:
         pod("gated", "later", schedulingGates=[{"name": "wait"}]),
     )
     with pytest.raises(DrallocError) as raised:
-        explain(found, **asked)  # type: ignore[arg-type]
+        explain(found, **asked)  # type: ignore[call-overload]
     assert message in str(raised.value)
 
 

@@ -165,7 +165,7 @@ def _pending(plan: Plan, *, suggest: bool) -> PendingReport:
     alike: dict[Hashable, list[Unplaced]] = defaultdict(list)
     for one in plan.unplaced:
         alike[_request_class(compiled.whole, numbers[one.key])].append(one)
-    found = []
+    found: list[PendingKind] = []
     for members in sorted(alike.values(), key=len, reverse=True):
         first = members[0]
         question = _Explainer(
