@@ -10,7 +10,7 @@ from dralloc.objects.budget import Budget
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Alternative, Claim, Demand, Problem, Request
 
-__all__ = ["NAMESPACES", "budgeted"]
+__all__ = ["NAMESPACES", "budgeted", "renamed"]
 
 NAMESPACES = ("blue", "green", "red")
 
@@ -38,7 +38,7 @@ def budgeted(draw: st.DrawFn, problem: Problem) -> Problem:
 
 
 def renamed(demand: Demand, namespace: str) -> Demand:
-    """The demand in another namespace, with claims of its own and without defects of single alternatives."""
+    """Put the demand into another namespace, with claims of its own and without defects of single alternatives."""
     claims = tuple(
         replace(
             claim,

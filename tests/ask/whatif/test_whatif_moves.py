@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dralloc.ask.whatif.moves import Action, Migration, MigrationPlan, rearrange
 from dralloc.check import check
+from dralloc.objects.choices import Options, Thresholds
 from dralloc.problem.holdings import ClaimLedger, Holding
 from dralloc.problem.solution import Solution, Status, holdings_of
 from examples import examples
@@ -48,6 +49,20 @@ def test_with_admin_access(migration: Migration, most: int) -> None:
     assert [tier.value for tier in found.tiers[:2]] == list(
         best_of_all(migration, most)
     )
+    replayed(migration, found)
+
+
+@settings(THOROUGH, max_examples=examples(25))
+@given(migrations(), st.integers(0, 3))
+def test_searched_moves(migration: Migration, most: int) -> None:
+    """What is too large for one model is searched: here, where all is one neighbourhood, the best is found, too."""
+    assume(migration.movers)
+    options = Options(thresholds=Thresholds(surveyed=0))
+    found = rearrange(migration, most, options)
+    weight, moves = best_of_all(migration, most)
+    assert [tier.value for tier in found.tiers[:2]] == [weight, moves]
+    assert found.tiers[0].bound >= weight
+    assert len(found.moved) == moves
     replayed(migration, found)
 
 

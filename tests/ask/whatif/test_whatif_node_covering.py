@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, product
+from operator import mul
 
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import brute_force
+import dralloc
 import strategies
+from benchmarks.workloads.mixed import mixed
 from crowd_strategies import crowds
 from dralloc.ask.whatif.copies import copies
 from dralloc.ask.whatif.models.set_cover import CoverColumn, cover
@@ -20,11 +23,13 @@ from dralloc.ask.whatif.node_covering import (
     NodeCover,
     cover_demands,
 )
+from dralloc.ask.whatif.node_search import NodeSearch
 from dralloc.problem import Demand, Problem, Usage
 from dralloc.problem.equivalent_nodes import equivalent_nodes
 from dralloc.problem.replicas import replicate
 from dralloc.problem.subproblem import cut
 from dralloc.solve.optimum import Options, solve
+from dralloc.solve.optimum.stopping import Stop
 from examples import examples
 from whatif_apart import apart
 
@@ -148,6 +153,37 @@ def test_larger_mixes(problem: Problem, data: st.DataObject) -> None:
     for nodes in cheaper(node_costs, found.cost):
         best = solve(holding(problem, demands, needs, nodes), Options(per_device=True))
         assert best.tiers[0].value < sum(needs)
+
+
+@THOROUGH
+@given(crowds(), st.data())
+def test_nodes_that_are_searched_for(problem: Problem, data: st.DataObject) -> None:
+    """They hold everything, as the checker says, and the bound is one for the cheapest."""
+    problem = emptied(problem)
+    demands = list(
+        {len(each.claims[0].requests): each for each in problem.demands}.values()
+    )
+    classes = equivalent_nodes(problem, demands)
+    assert classes is not None
+    assume(classes.groups)
+    node_costs = [
+        NodeCost(group[0], data.draw(st.integers(1, 3))) for group in classes.groups
+    ]
+    needs = tuple(data.draw(st.integers(1, 6)) for _ in demands)
+    best, _ = covered(problem, demands, needs, node_costs)
+    nodes, costs = zip(*((each.node, each.cost) for each in node_costs), strict=True)
+    search = NodeSearch(problem, demands, needs, nodes, costs, Options(steps=8), Stop())
+    found = search.run()
+    assert (found is None) == (best is None) == (search.homeless is not None)
+    if best is not None and found is not None:
+        assert found.bound <= best.cost <= found.cost
+        assert found.cost == sum(map(mul, costs, found.numbers))
+
+
+def test_mixed_clusters() -> None:
+    found = dralloc.fewest_nodes(mixed(nodes=8, seed=1), steps=8)
+    assert not found.left_out
+    assert 0 < found.bound <= found.cost <= 8
 
 
 @settings(deadline=None)

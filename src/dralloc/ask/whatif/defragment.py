@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack
+from typing import Final, Unpack
 
 from dralloc.ask.whatif.document import DefragmentationDocument
 from dralloc.ask.whatif.moves import rearrange
@@ -12,6 +12,7 @@ from dralloc.ask.whatif.moves.claim_users import ClaimUsers
 from dralloc.ask.whatif.moves.cluster_migration import ClusterMigration
 from dralloc.ask.whatif.moves.itinerary import Itinerary
 from dralloc.ask.whatif.moves.migration import Migration
+from dralloc.ask.whatif.time_left import with_time_left
 from dralloc.check import check
 from dralloc.objects.choices import Choices, ChoiceWords
 from dralloc.objects.cluster import Cluster, cluster_of
@@ -23,9 +24,13 @@ from dralloc.problem.solution import Solution, Status, Tier
 from dralloc.show.provisional import Provisional
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
+from dralloc.solve.optimum.stopping import Stop
 from dralloc.solve.timing import phase
 
 __all__ = ["Defragmentation", "defragment"]
+
+_WITHOUT_MOVES: Final = 0.4
+"""The part of the time for what is possible without any move, where the rest of the search begins."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -156,14 +161,18 @@ def defragment(
         )
         movable = ClusterMigration(users, tuple(settled), choices=options)
         migration = movable.migration
+    stop = Stop.after(options.time_limit)
     with phase(timings, "without moves"):
         problem = migration.before
-        before = solve(problem, options, hint=first_fit(problem))
+        limited = with_time_left(options, stop, _WITHOUT_MOVES)
+        before = solve(problem, limited, hint=first_fit(problem))
         check(problem, before)
     with phase(timings, "moves"):
         short = before.tiers[0].value < sum(demand.weight for demand in problem.demands)
         helpful = migration if moves and short else Migration(problem, (), ())
-        outcome = rearrange(helpful, moves, options, before.placements)
+        outcome = rearrange(
+            helpful, moves, with_time_left(options, stop), before.placements
+        )
     itinerary, pending = Itinerary(movable, outcome), len(problem.demands)
     return Defragmentation(
         moves,

@@ -20,6 +20,7 @@ from dralloc.objects.garbage import without_garbage_collection
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table
 from dralloc.show.provisional import Provisional
+from dralloc.solve.optimum.stopping import Stop
 from dralloc.solve.timing import phase
 
 __all__ = ["Drain", "drain"]
@@ -188,6 +189,7 @@ def drain(
             choices=options,
         )
         migration = movable.migration
+    stop = Stop.after(options.time_limit)
     with phase(timings, "drain"):
         outcome = rearrange(migration, None, options)
     moved = {migration.movers[number].key for number in outcome.moved}
@@ -196,7 +198,7 @@ def drain(
     conflict = None
     if stuck:
         with phase(timings, "conflict"):
-            together, conflict = Obstacle(movable, options).find(
+            together, conflict = Obstacle(movable, options, stop).find(
                 proven=outcome.tiers[0].proven
             )
     return Drain(

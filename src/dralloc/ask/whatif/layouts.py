@@ -6,17 +6,23 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
+from typing import Final
 
 from dralloc.ask.whatif.copies import by_demand, replicated
 from dralloc.ask.whatif.models.layout_choice import Choice, UnitLayouts, choose_layouts
 from dralloc.ask.whatif.partitions import PartitionCatalog, Unit
+from dralloc.ask.whatif.time_left import with_time_left
 from dralloc.check import check
 from dralloc.objects.names import DeviceID
 from dralloc.problem import Demand, Problem
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.solve.optimum import Options, solve
+from dralloc.solve.optimum.stopping import Stop
 
 __all__ = ["LayoutComparison", "LayoutPlan", "UnitClass", "compare"]
+
+_ON_DEMAND: Final = 0.5
+"""The part of the time for partitions that are made on demand."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,9 @@ class _Comparison:
     def __init__(
         self, catalog: PartitionCatalog, needs: Sequence[int], options: Options | None
     ) -> None:
-        self.catalog, self.needs, self.options = catalog, needs, options
+        self.catalog, self.needs = catalog, needs
+        self.options = options or Options()
+        self.stop = Stop.after(self.options.time_limit)
         groups: dict[Hashable, list[Unit]] = defaultdict(list)
         for unit in catalog.units:
             groups[unit.key].append(unit)
@@ -114,7 +122,8 @@ class _Comparison:
         self.wanted = replicated(catalog.problem, catalog.demands, needs)
 
     def run(self) -> LayoutComparison:
-        best = solve(self.wanted, self.options)
+        limited = with_time_left(self.options, self.stop, _ON_DEMAND)
+        best = solve(self.wanted, limited)
         check(self.wanted, best)
         units = tuple(
             UnitClass(len(members), self._names(members[0].devices))
@@ -149,7 +158,11 @@ class _Comparison:
             for members, layouts in zip(self.classes, self.layouts, strict=True)
         ]
         choice = choose_layouts(
-            units, list(self.catalog.types), self.needs, limit, self.options
+            units,
+            list(self.catalog.types),
+            self.needs,
+            limit,
+            with_time_left(self.options, self.stop),
         )
         if choice is None:
             return None

@@ -21,17 +21,23 @@ from dralloc.ask.whatif.copies import replicated
 from dralloc.ask.whatif.front import Vector, find_front
 from dralloc.ask.whatif.joint_packing import JointPacking, PlacedCopies
 from dralloc.ask.whatif.models.set_cover import Cover, CoverColumn, cover, prices
+from dralloc.ask.whatif.node_search import NodeCover, NodeSearch
+from dralloc.ask.whatif.time_left import with_time_left
 from dralloc.check import check
 from dralloc.objects.errors import DrallocError
 from dralloc.problem import Demand, Problem
 from dralloc.problem.replicas import replicate
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.optimum import Options
+from dralloc.solve.optimum.stopping import Stop, heeding_interrupts
 
 __all__ = ["FitsNowhereError", "NodeCost", "NodeCover", "cover_demands"]
 
 _ROUNDS: Final = 200
 """So many times vectors are priced."""
+
+_FEW: Final = 600
+"""With more pairs of a demand and a type of node, nodes are searched for (`dralloc.ask.whatif.node_search`)."""
 
 _POINTS: Final = 200
 """A front with more vectors is not listed to its end."""
@@ -43,25 +49,6 @@ class NodeCost:
 
     node: int
     cost: int
-
-
-@dataclass(frozen=True)
-class NodeCover:
-    """How many nodes of each type hold everything.
-
-    Parameters
-    ----------
-    numbers
-        By node type.
-    cost
-        What they cost. The demands have been placed on so many copies, and the checker has accepted it.
-    bound
-        Nothing cheaper holds everything.
-    """
-
-    numbers: tuple[int, ...]
-    cost: int
-    bound: int
 
 
 class FitsNowhereError(Exception):
@@ -91,30 +78,58 @@ def cover_demands(
     if not any(needs):
         return NodeCover((0,) * len(node_costs), 0, 0)
     chosen = options or Options()
-    node_types = [
-        _NodeType(problem, demands, needs, each, chosen) for each in node_costs
-    ]
-    generation = _ColumnGeneration(demands, needs, node_types, chosen)
-    homeless = generation.homeless()
-    if homeless is not None:
-        raise FitsNowhereError(homeless)
-    return generation.run()
+    with heeding_interrupts() as cancelled:
+        stop = Stop.after(chosen.time_limit, cancelled)
+        if len(demands) * len(node_costs) > _FEW:
+            found = _search(problem, demands, needs, node_costs, chosen, stop)
+            if found is not None:
+                return found
+        node_types = [
+            _NodeType(problem, demands, needs, each, chosen, stop)
+            for each in node_costs
+        ]
+        generation = _ColumnGeneration(demands, needs, node_types, chosen, stop)
+        homeless = generation.homeless()
+        if homeless is not None:
+            raise FitsNowhereError(homeless)
+        return generation.run()
+
+
+def _search(  # noqa: PLR0913 - as `cover_demands`
+    problem: Problem,
+    demands: Sequence[Demand],
+    needs: Vector,
+    node_costs: Sequence[NodeCost],
+    options: Options,
+    stop: Stop,
+) -> NodeCover | None:
+    nodes, costs = (
+        [each.node for each in node_costs],
+        [each.cost for each in node_costs],
+    )
+    search = NodeSearch(problem, demands, needs, nodes, costs, options, stop)
+    found = search.run()
+    if search.homeless is not None:
+        raise FitsNowhereError(search.homeless)
+    return found
 
 
 class _NodeType:
     """A type of node, and the vectors that are known to fit on one."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as `cover_demands`, for one type
         self,
         problem: Problem,
         demands: Sequence[Demand],
         needs: Vector,
         node_cost: NodeCost,
         options: Options,
+        stop: Stop,
     ) -> None:
         self.cost = node_cost.cost
+        self.stop = stop
         self.packing = JointPacking.alone(
-            problem, demands, node_cost.node, needs, options
+            problem, demands, node_cost.node, needs, with_time_left(options, stop)
         )
         for place, number in enumerate(self.packing.most):
             if number:
@@ -126,11 +141,13 @@ class _NodeType:
             [value] * most if value else []
             for value, most in zip(values, self.packing.most, strict=True)
         ]
+        self.packing.options = with_time_left(self.packing.options, self.stop)
         _, solution = self.packing.best(weights)
         return solution.tiers[0].bound
 
     def list_all(self) -> bool:
         """Find the whole front, if it is short; whether it is."""
+        self.packing.options = with_time_left(self.packing.options, self.stop)
         return (
             find_front(self.packing.most, self.packing.reach, _POINTS).complete
             and self.packing.proven
@@ -145,6 +162,7 @@ class _ColumnGeneration:
     needs: Vector
     node_types: Sequence[_NodeType]
     options: Options
+    stop: Stop
     bound: int = 0
     columns: list[tuple[int, PlacedCopies]] = field(default_factory=list)
 
@@ -173,9 +191,13 @@ class _ColumnGeneration:
             )
             if self._known() > before:
                 found = self._cover()
-            if found.cost == self.bound or self._known() == before:
+            if (
+                found.cost == self.bound
+                or self._known() == before
+                or self.stop.reached()
+            ):
                 break
-        if found.cost > self.bound:
+        if found.cost > self.bound and not self.stop.reached():
             listed = [each.list_all() for each in self.node_types]
             found = self._cover()
             self.bound = max(self.bound, found.bound if all(listed) else 0)
@@ -221,7 +243,9 @@ class _ColumnGeneration:
         ]
 
     def _cover(self) -> Cover:
-        found = cover(self._columns(), self.needs, self.options)
+        found = cover(
+            self._columns(), self.needs, with_time_left(self.options, self.stop)
+        )
         if found is None:
             raise DrallocError(
                 "time limit: too short to find nodes that hold everything"

@@ -80,6 +80,10 @@ class _FinalUses:
         self._answer: tuple[Problem, Sequence[Placement]] | None = None
         self._uses: list[int] = []
 
+    def __reduce__(self) -> tuple[type[_FinalUses], tuple[()]]:
+        """What is known of an answer is not sent to other processes."""
+        return _FinalUses, ()
+
     def of(self, problem: Problem, placements: Sequence[Placement]) -> list[int]:
         """The same list as long as it is the same answer."""
         if (

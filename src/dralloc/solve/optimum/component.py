@@ -156,6 +156,17 @@ class Component:
             for placement in placements
         )
 
+    def consider(self, placements: Sequence[Placement]) -> None:
+        """Take an answer over if it is better."""
+        self._learn(0, self.bounds[0], placements)
+
+    def relax(self, costs: Sequence[int]) -> None:
+        """Take over what relaxations prove: of a tier if those before it cost no more than they must."""
+        for level, cost in enumerate(costs):
+            self.bounds[level] = max(self.bounds[level], cost)
+            if not is_proven(self, level):
+                break
+
     def _learn(
         self, level: int, bound: int, placements: Sequence[Placement] | None
     ) -> None:

@@ -36,6 +36,7 @@ __all__ = [
     "slot_terms",
     "summed_weight",
     "unit_terms",
+    "used_nodes",
 ]
 
 
@@ -223,7 +224,12 @@ def _any(subset: DemandSubset, placements: Sequence[Placement]) -> int:
 
 
 def node_terms(model: Model) -> list[Term]:
-    """One per node, with its own devices and counters drawn from only if it is used."""
+    """One per node."""
+    return [(literal, 1) for literal in used_nodes(model).values()]
+
+
+def used_nodes(model: Model) -> dict[int, Literal]:
+    """By node whether it is used, with its own devices and counters drawn from only if it is."""
     used: dict[int, Literal] = {}
     for (_, node), on in model.variables.on.items():
         if node not in used:
@@ -241,7 +247,7 @@ def node_terms(model: Model) -> list[Term]:
         nodes = set().union(*(places[literal.index] for literal, _ in terms))
         if len(nodes) == 1:
             _draw_only_if(model, used[nodes.pop()], terms, free, what)
-    return [(literal, 1) for literal in used.values()]
+    return used
 
 
 def _places(model: Model) -> dict[int, set[int]]:

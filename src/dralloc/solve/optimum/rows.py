@@ -14,6 +14,7 @@ from dralloc.objects.errors import ModelError
 __all__ = [
     "SAFE_SUM",
     "Literal",
+    "SignedLiteral",
     "SignedTerm",
     "Term",
     "add_at_least",

@@ -65,6 +65,9 @@ StartSearch = Callable[
 ]
 """Makes answers to start from, given one, and a clock that tells how many seconds are left for that."""
 
+_BEFORE_LAST: Final = 0.6
+"""The part of the time until the last tiers are searched for, too, even if those before them are not proven."""
+
 _demand_of = attrgetter("demand")
 
 
@@ -196,8 +199,10 @@ class _Solve:
         self.timings: dict[str, float] = {}
 
     def run(self) -> Solution:
+        whole = self.stop
+        *early, last = self._stages()
         try:
-            for stage in self._stages():
+            for stage in (*early, last):
                 if self.stage.levels and self.stop.reached():
                     break
                 if all(
@@ -205,8 +210,16 @@ class _Solve:
                     for answer in self.answers
                     for level in range(self.stage.levels)
                 ):
+                    self.stop = (
+                        whole
+                        if stage is last
+                        else whole.within(_BEFORE_LAST * whole.seconds())
+                    )
                     self._begin(stage)
                     self._work()
+            self.stop = whole
+            if self.stage is not last and not self.options.per_device:
+                self._search_all_tiers(last)
         except KeyboardInterrupt:
             if self.stop.cancelled:
                 raise
@@ -272,6 +285,23 @@ class _Solve:
                 with phase(self.timings, "components"):
                     return self._work_elsewhere(todo)
         return self._work_here()
+
+    def _search_all_tiers(self, stage: _Stage) -> None:
+        """Improve the last tiers, too, where those before them are not proven; what is known of these stays so."""
+        component = SearchedComponent(
+            self.everything,
+            stage.tiers,
+            self._placements(),
+            partial(self._sites, self.problem),
+        )
+        for level, tier in enumerate(stage.tiers[: self.stage.levels]):
+            known = tier.total(answer.bounds[level] for answer in self.answers)
+            component.bounds[level] = max(component.bounds[level], known)
+        self.failures += self._failures_of_searches()
+        self.components, self.answers, self.stage = [component], [component], stage
+        watch = partial(self._report, 0, component) if self.progress else None
+        with phase(self.timings, "all tiers"):
+            component.improve_all(self.options, self.stop, watch)
 
     def _is_unproven(self, component: Solvable) -> bool:
         """Whether there is a tier to be solved."""

@@ -17,7 +17,15 @@ from dralloc.objects.errors import ModelError
 from dralloc.solve.optimum.rows import Term
 from dralloc.solve.optimum.stopping import Stop
 
-__all__ = ["EXACT_FLOAT", "SolverOutcome", "Watch", "as_one", "minimise", "most_of"]
+__all__ = [
+    "EXACT_FLOAT",
+    "SolverOutcome",
+    "Watch",
+    "as_few",
+    "as_one",
+    "minimise",
+    "most_of",
+]
 
 EXACT_FLOAT: Final = 2**53
 """CP-SAT reports objective values as floats, which are exact up to here."""
@@ -111,13 +119,23 @@ def _run(  # noqa: PLR0913 - as `minimise`
 
 def as_one(tiers: Sequence[Sequence[Term]]) -> Sequence[Term]:
     """Tiers as one cost: nothing in the later ones is worth an earlier one. Only as many as numbers allow."""
-    found, *others = tiers
+    return as_few(tiers)[0]
+
+
+def as_few(tiers: Sequence[Sequence[Term]]) -> list[Sequence[Term]]:
+    """Tiers as few costs, one after the other: in each as many tiers as numbers allow, as `as_one`."""
+    first, *others = tiers
+    found = [first]
     for tier in others:
-        factor = 1 + most_of(tier)
-        both = [*((variable, cost * factor) for variable, cost in found), *tier]
+        # What all coefficients have in common does not matter to a tier: amounts in nanos become small.
+        unit = gcd(*(cost for _, cost in tier)) or 1
+        small = [(variable, cost // unit) for variable, cost in tier]
+        factor = 1 + most_of(small)
+        both = [*((variable, cost * factor) for variable, cost in found[-1]), *small]
         if most_of(both) > EXACT_FLOAT:
-            break
-        found = both
+            found.append(small)
+        else:
+            found[-1] = both
     return found
 
 

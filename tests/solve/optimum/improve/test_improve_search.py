@@ -10,9 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from any_problem import weighted
+from budget_strategies import renamed
 from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
-from dralloc.objects.choices import Goal, Options
+from dralloc.objects.budget import Budget
+from dralloc.objects.choices import Goal, Options, Thresholds
 from dralloc.problem import Problem
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.first_fit import first_fit
@@ -117,6 +119,56 @@ def test_small_demands_take_the_place_of_large_ones() -> None:
     *_, best = searched(problem, start)
     assert len(start) == 6
     assert len(best) == 9
+
+
+def with_a_gap(nodes: int = 4) -> Problem:
+    """Nodes with five devices: one demand for three fits on each, where sums over devices see room for more.
+
+    One for all that there is, which classes do not count, makes it a matter of search.
+    """
+    builder = ProblemBuilder(nodes=nodes)
+    builder.device(None)
+    for node in range(nodes):
+        for _ in range(5):
+            builder.device(node)
+    for count in (1, 1, *[3] * 2 * nodes, None):
+        builder.pod(builder.claim(AlternativeSpec(count)))
+    return builder.problem()
+
+
+def test_goals_are_improved_where_the_weight_is_not_proven() -> None:
+    problem = with_a_gap()
+    start = first_fit(problem)
+    options = Options(goal=Goal.SPREAD, steps=6, thresholds=Thresholds(surveyed=0))
+    solution = solve(problem, options, hint=start)
+    weight, _, spread = solution.tiers
+    assert costs(problem, Goal.SPREAD, start.placements)[-1] == 3
+    assert not weight.proven
+    assert spread.value == 2
+
+
+@given(st.sampled_from([1, 10**12 + 1]))
+def test_amounts_are_shared_fairly_however_large_they_are(unit: int) -> None:
+    """Weights and amounts in one number would be beyond the solver: then they count one after the other."""
+    builder = ProblemBuilder()
+    builder.device(capacity={"memory": 20 * unit})
+    for amount in (9, 10, 8, 11):
+        builder.pod(
+            builder.claim(AlternativeSpec(capacity={"memory": amount * unit})),
+            weight=10**6,
+        )
+    problem = builder.problem()
+    teams = ("blue", "blue", "red", "red")
+    demands = [
+        renamed(demand, team)
+        for demand, team in zip(problem.demands, teams, strict=True)
+    ]
+    budgets = tuple(
+        Budget(team, "memory", 0, 20 * unit, fair=True) for team in ("blue", "red")
+    )
+    problem = replace(problem, demands=tuple(demands), budgets=budgets)
+    *_, best = searched(problem, first_fit(problem).placements)
+    assert {placement.demand for placement in best} == {0, 3}
 
 
 def test_processes_change_no_answer() -> None:

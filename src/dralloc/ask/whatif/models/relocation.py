@@ -12,19 +12,25 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 from ortools.sat.python import cp_model
 
 from dralloc.objects.choices import Goal, Options
+from dralloc.objects.errors import AllocationError
 from dralloc.problem import Problem
+from dralloc.problem.grouping import grouped
 from dralloc.problem.solution import Placement, Solution, Status
 from dralloc.solve.optimum.assemble import build_for
-from dralloc.solve.optimum.candidates import survey
+from dralloc.solve.optimum.candidates import CandidateSurvey, survey
+from dralloc.solve.optimum.capabilities import NodeCapabilities
 from dralloc.solve.optimum.component import Component, TimeSharing
 from dralloc.solve.optimum.constraints import add_capacity
 from dralloc.solve.optimum.failures import summed_up
+from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
 from dralloc.solve.optimum.model import Model
 from dralloc.solve.optimum.objective import (
     DemandSubset,
@@ -33,21 +39,25 @@ from dralloc.solve.optimum.objective import (
     placed_weight,
     summed_weight,
 )
-from dralloc.solve.optimum.rows import Literal, SignedTerm, Term, add_at_most
+from dralloc.solve.optimum.relax import relaxed_bounds
+from dralloc.solve.optimum.rows import SignedLiteral, SignedTerm, Term, add_at_most
 from dralloc.solve.optimum.search import minimise
 from dralloc.solve.optimum.stopping import Stop, Stopped
 from dralloc.solve.optimum.variables import Take
 
 __all__ = ["Exchange", "Relocation"]
 
+_RELAXING: Final = 0.25
+"""The part of the time that a bound by relaxation may take."""
+
 
 @dataclass(frozen=True)
 class Exchange:
-    """Which demands stand for each other. A option is named by the first of its demands, which are a gang.
+    """Which demands stand for each other. What stays or moves is called like its gang.
 
     Parameters
     ----------
-    stays
+    stay_options
         For each allocated claim the demand that stands for staying (None if it holds what it holds in any case), and
         the options that move it.
     groups
@@ -58,28 +68,48 @@ class Exchange:
         How many claims may move; None for any number.
     """
 
-    stay_options: tuple[tuple[int | None, tuple[int, ...]], ...]
-    groups: tuple[tuple[int, ...], ...]
-    costs: Mapping[int, int]
+    stay_options: tuple[tuple[str | None, tuple[str, ...]], ...]
+    groups: tuple[tuple[str, ...], ...]
+    costs: Mapping[str, int]
     most: int | None = None
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether not as many may move as want to."""
+        return self.most is not None
+
+    def together(self, problem: Problem) -> Iterator[list[int]]:
+        """The demands that have to be decided together, by index."""
+        members = grouped(
+            (demand.gang, number) for number, demand in enumerate(problem.demands)
+        )
+        for stay, options in self.stay_options:
+            names = options if stay is None else (stay, *options)
+            yield [number for name in names for number in members[name]]
+        for options in self.groups:
+            yield [number for name in options for number in members[name]]
+
+    def beside(self, problem: Problem, placements: Iterable[Placement]) -> Exchange:
+        """What is left to others once these placements are made."""
+        if self.most is None:
+            return self
+        return replace(self, most=self.most - self._moved_by(problem, placements))
+
     def add_to(self, model: Model) -> None:
-        """Add the rules to a model."""
-        miss = model.variables.miss
-        for stay, move_options in self.stay_options:
-            placed = [~miss[option] for option in move_options if option in miss]
-            if stay is None:
-                model.cp.add_at_most_one(placed)
+        """Add the rules to a model, as far as they are about its demands."""
+        placed = _placed(model)
+        for stay, options in self.stay_options:
+            moved = [placed[option] for option in options if option in placed]
+            if stay is not None and stay in placed:
+                model.cp.add_exactly_one([placed[stay], *moved])
             else:
-                model.cp.add_exactly_one([~miss[stay], *placed])
-        for move_options in self.groups:
+                model.cp.add_at_most_one(moved)
+        for options in self.groups:
             model.cp.add_at_most_one(
-                [~miss[option] for option in move_options if option in miss]
+                [placed[option] for option in options if option in placed]
             )
         if self.most is not None:
-            terms: list[SignedTerm] = [
-                (~literal, cost) for literal, cost in self._move_options(model)
-            ]
+            terms: list[SignedTerm] = [*self._move_options(placed)]
             add_at_most(model.cp, terms, self.most, "moves")
         self._admin_access(model)
 
@@ -87,10 +117,7 @@ class Exchange:
         """What has admin access finds the capacity taken by all that is allocated, wherever that is in the end."""
         demands = model.problem.demands
         allocated = {
-            demands[number].gang
-            for entry in self.stay_options
-            for number in (entry[0], *entry[1])
-            if number is not None
+            name for stay, options in self.stay_options for name in (stay, *options)
         }
         shares: dict[int, list[tuple[str, int, Take]]] = defaultdict(list)
         for serving in model.variables.every_serving():
@@ -116,28 +143,40 @@ class Exchange:
                 ):
                     add_capacity(model, slot, name, beside)
 
-    def _move_options(self, model: Model) -> Iterator[Term]:
-        miss = model.variables.miss
+    def _move_options(
+        self, placed: Mapping[str, SignedLiteral]
+    ) -> Iterator[SignedTerm]:
         return (
-            (miss[option], cost)
+            (placed[option], cost)
             for option, cost in self.costs.items()
-            if option in miss
+            if option in placed
         )
 
     def moves(self) -> Objective:
         """The number of moved claims as a tier."""
-        return Objective("moves", self._moved, self._terms)
+        return Objective("moves", self._moved, self._terms, adds_up=True)
 
-    def _moved(self, _: DemandSubset, placements: Sequence[Placement]) -> int:
-        return sum(self.costs.get(placement.demand, 0) for placement in placements)
+    def _moved(self, subset: DemandSubset, placements: Sequence[Placement]) -> int:
+        return self._moved_by(subset.problem, placements)
+
+    def _moved_by(self, problem: Problem, placements: Iterable[Placement]) -> int:
+        placed = {problem.demands[placement.demand].gang for placement in placements}
+        return sum(self.costs[name] for name in placed if name in self.costs)
 
     def _terms(self, model: Model) -> list[Term]:
         found: list[Term] = []
-        for number, (literal, cost) in enumerate(self._move_options(model)):
+        for number, (literal, cost) in enumerate(self._move_options(_placed(model))):
             moved = model.cp.new_bool_var(f"moved[{number}]")
-            model.cp.add(moved == ~literal)
+            model.cp.add(moved == literal)
             found.append((moved, cost))
         return found
+
+
+def _placed(model: Model) -> Mapping[str, SignedLiteral]:
+    """By gang, whether it is placed: all of its members or none."""
+    demands = model.problem.demands
+    every = model.variables.miss.items()
+    return {demands[demand].gang: ~miss for demand, miss in every}
 
 
 class Relocation:
@@ -167,19 +206,59 @@ class Relocation:
         self.exchange = exchange
         self.options = options
         self.stop = Stop.after(options.time_limit)
-        found = survey(problem, strict_cel=options.strict_cel)
-        self.warnings = summed_up(found.failures)
         self.weight = placed_weight(problem)
         self.tiers = (*self.weight, exchange.moves(), *after_weight(Goal.NONE))
-        subset = DemandSubset(problem, tuple(found.sites), found.sites)
-        self.component = Component(subset, self.tiers, start, exchange.add_to)
+        self.start = start
         self.exhausted = False
+
+    @cached_property
+    def is_large(self) -> bool:
+        """Whether a model of everything is not likely to come to anything."""
+        capabilities = NodeCapabilities(self.problem)
+        every = map(capabilities.all_candidates, range(len(self.problem.demands)))
+        return sum(every) > self.options.thresholds.surveyed
+
+    @cached_property
+    def _survey(self) -> CandidateSurvey:
+        if self.is_large:
+            return CandidateSurvey({}, ())
+        return survey(self.problem, strict_cel=self.options.strict_cel)
+
+    @cached_property
+    def component(self) -> Component:
+        """What is decided, with the best answer so far; without sites if that is too much for one model."""
+        sites = self._survey.sites
+        demands = range(len(self.problem.demands)) if self.is_large else tuple(sites)
+        subset = DemandSubset(self.problem, demands, sites)
+        return Component(subset, self.tiers, self.start, self.exchange.add_to)
+
+    def _search(self) -> tuple[AllocationError, ...]:
+        """Bound it, and improve it by neighbourhoods; what failed on the way."""
+        relaxing = self.stop.within(_RELAXING * self.stop.seconds())
+        relaxed = tuple(relaxed_bounds(self.problem, self.weight, relaxing))
+        search = NeighbourhoodSearch(
+            self.component.subset,
+            self.tiers,
+            self.start,
+            self.options,
+            extra=self.exchange,
+        )
+        with suppress(Stopped):
+            for answer in search.run(self.stop):
+                self.component.consider(answer)
+        for bound in relaxed:
+            self.component.relax(bound.costs)
+        return tuple(search.failures.values())
 
     def solve(self) -> Solution:
         """The best exchange, tier by tier, as far as the time limit allows."""
-        TimeSharing(self.options, self.stop).improve(
-            range(len(self.tiers)), [self.component]
-        )
+        if self.is_large:
+            failures = self._search()
+        else:
+            failures = self._survey.failures
+            TimeSharing(self.options, self.stop).improve(
+                range(len(self.tiers)), [self.component]
+            )
         tiers = []
         for level, tier in enumerate(self.tiers):
             weight = (
@@ -199,7 +278,7 @@ class Relocation:
             _sorted(self.component.placements),
             status,
             tuple(tiers),
-            warnings=self.warnings,
+            warnings=summed_up(failures),
         )
 
     def another(self, than: Solution) -> Solution | None:
@@ -226,7 +305,7 @@ class Relocation:
         )
 
     @cached_property
-    def _others(self) -> tuple[Model, Literal]:
+    def _others(self) -> tuple[Model, cp_model.IntVar]:
         """A model of the best answers, in which it is decided who gets which device; and that there is no other."""
         model = build_for(
             self.problem, self.component.subset.sites, self.stop, named=True
@@ -239,11 +318,10 @@ class Relocation:
         return model, model.cp.new_bool_var("no other")
 
     def _exclude(
-        self, model: Model, placements: Sequence[Placement], give_up: Literal
+        self, model: Model, placements: Sequence[Placement], give_up: cp_model.IntVar
     ) -> None:
         """Not all that moves in this answer moves to the same devices."""
-        demands = self.problem.demands
-        move_options = {demands[option].gang for option in self.exchange.costs}
+        demands, move_options = self.problem.demands, self.exchange.costs
         moving = {
             one.demand: one
             for one in placements

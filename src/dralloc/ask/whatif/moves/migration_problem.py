@@ -49,20 +49,23 @@ class MigrationProblem:
         self.exchange = self._exchange(most)
 
     def _exchange(self, most: int | None) -> Exchange:
-        moving: dict[int, list[int]] = {
+        moving: dict[int, list[str]] = {
             number: [] for number in range(len(self.migration.holders))
         }
-        groups: dict[int, list[int]] = {}
-        costs: dict[int, int] = {}
-        for lead, option in zip(self.leads, self.migration.move_options, strict=True):
-            costs[lead] = len(option.movers)
-            groups.setdefault(option.group, []).append(lead)
+        groups: dict[int, list[str]] = {}
+        costs: dict[str, int] = {}
+        for number, option in enumerate(self.migration.move_options):
+            name = _name_of(number)
+            costs[name] = len(option.movers)
+            groups.setdefault(option.group, []).append(name)
             for holder in self.migration.holders_of(option):
-                moving[holder].append(lead)
+                moving[holder].append(name)
+        stays = {
+            number: self.demands[place].gang for number, place in self.places.items()
+        }
         return Exchange(
             stay_options=tuple(
-                (self.places.get(number), tuple(leads))
-                for number, leads in moving.items()
+                (stays.get(number), tuple(names)) for number, names in moving.items()
             ),
             groups=tuple(map(tuple, groups.values())),
             costs=costs,
@@ -105,7 +108,7 @@ class MigrationProblem:
 
 def _of_option(option: MoveOption, number: int) -> Iterator[Demand]:
     """The demands of an option, apart from those of other options that move the same claims."""
-    gang = f"option {number}"
+    gang = _name_of(number)
     for place, demand in enumerate(option.demands):
         claims = tuple(
             replace(
@@ -120,3 +123,8 @@ def _of_option(option: MoveOption, number: int) -> Iterator[Demand]:
             parent=None,
             weight=0 if place else option.weight,
         )
+
+
+def _name_of(option: int) -> str:
+    """What the gang of an option's demands is called."""
+    return f"option {option}"

@@ -13,9 +13,11 @@ from dralloc.ask.explain.subject import find_demand
 from dralloc.ask.whatif.moves.claim_users import ClaimGroup
 from dralloc.ask.whatif.moves.cluster_migration import ClusterMigration
 from dralloc.ask.whatif.moves.rearrange import rearrange
+from dralloc.ask.whatif.time_left import with_time_left
 from dralloc.objects.choices import Mode
 from dralloc.objects.names import ClaimKey
 from dralloc.solve.optimum import Options
+from dralloc.solve.optimum.stopping import Stop
 
 __all__ = ["Obstacle"]
 
@@ -29,7 +31,8 @@ class Obstacle:
     """Looks for the reason why the groups of a movable cannot all go."""
 
     movable: ClusterMigration
-    options: Options | None = None
+    options: Options
+    stop: Stop
 
     def find(self, *, proven: bool) -> tuple[tuple[ClaimKey, ...], Conflict | None]:
         """The claims that cannot all go, though without one group of them the rest could; none if time is too short."""
@@ -70,9 +73,10 @@ class Obstacle:
         worth = sum(
             key in self.movable.must for group in groups for key in group.claims
         )
-        tier = rearrange(
-            self.movable.migration.only(numbers), None, self.options
-        ).tiers[0]
+        if self.stop.reached():
+            raise _OpenError
+        limited = with_time_left(self.options, self.stop)
+        tier = rearrange(self.movable.migration.only(numbers), None, limited).tiers[0]
         if tier.value < worth <= tier.bound:
             raise _OpenError
         return tier.value == worth

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 
 from networkx.utils import UnionFind
 
@@ -17,6 +17,11 @@ __all__ = ["Bonds"]
 class Bonds:
     """What ties demands to each other beyond the nodes that they share.
 
+    Parameters
+    ----------
+    together
+        Further demands that have to be decided together.
+
     Attributes
     ----------
     blocks
@@ -29,7 +34,9 @@ class Bonds:
         others move.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(
+        self, problem: Problem, together: Iterable[Sequence[int]] = ()
+    ) -> None:
         users = Tally(
             claim.key for demand in problem.demands for claim in demand.claims
         )
@@ -41,11 +48,13 @@ class Bonds:
             scopes = [("scope", scope) for scope in demand.group_scopes]
             gang = [("gang", demand.placed_with)] if demand.placed_with else []
             forest.union(("demand", number), *shared_claims, *scopes, *gang)
-        members = grouped(
+        for members in together:
+            forest.union(*(("demand", number) for number in members))
+        blocks = grouped(
             (forest["demand", number], number) for number in range(len(problem.demands))
         )
         self.blocks: Sequence[tuple[int, ...]] = [
-            tuple(block) for block in members.values()
+            tuple(block) for block in blocks.values()
         ]
         self.block_of: Mapping[int, int] = {
             demand: index for index, block in enumerate(self.blocks) for demand in block

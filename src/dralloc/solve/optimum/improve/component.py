@@ -76,10 +76,6 @@ class SearchedComponent(Component):
         """Whether the exact model is not likely to decide it in no time."""
         return not self.subset.sites or self.size > _SMALL
 
-    def consider(self, placements: Sequence[Placement]) -> None:
-        """Take an answer over if it is better."""
-        self._learn(0, self.bounds[0], placements)
-
     def improve(
         self, level: int, options: Options, stop: Stop, watch: Watch | None
     ) -> None:
@@ -94,7 +90,7 @@ class SearchedComponent(Component):
             if not is_proven(self, level):
                 self._relax(stop.within(_RELAXING * stop.seconds()))
             if not is_proven(self, level):
-                self._search(level, options, stop, watch)
+                self._search([level], options, stop, watch)
             if not is_proven(self, level) and options.steps is None:
                 if not self.subset.sites:
                     self.subset = replace(
@@ -115,33 +111,32 @@ class SearchedComponent(Component):
         )
         for bound in relaxed_bounds(problem, self.tiers, stop):
             self._relaxed_costs, self.relaxation = bound.costs, bound.why
-            self._raise_bounds()
+            self.relax(self._relaxed_costs)
         self._is_relaxed = True
-
-    def _raise_bounds(self) -> None:
-        """Take over what relaxations prove: of a tier as soon as those before it cost no more than they must."""
-        for level, cost in enumerate(self._relaxed_costs):
-            self.bounds[level] = max(self.bounds[level], cost)
-            if not is_proven(self, level):
-                break
 
     def _learn(
         self, level: int, bound: int, placements: Sequence[Placement] | None
     ) -> None:
         super()._learn(level, bound, placements)
-        self._raise_bounds()
+        self.relax(self._relaxed_costs)
+
+    def improve_all(self, options: Options, stop: Stop, watch: Watch | None) -> None:
+        """Search for better answers in all tiers at once, whether or not those before a tier are proven."""
+        with suppress(Stopped):
+            self._search(range(len(self.tiers)), options, stop, watch)
 
     def _search(
-        self, level: int, options: Options, stop: Stop, watch: Watch | None
+        self, levels: Sequence[int], options: Options, stop: Stop, watch: Watch | None
     ) -> None:
-        """Search neighbourhoods until nothing helps any more, or the bound is met."""
+        """Search neighbourhoods until nothing helps any more, or the bounds of these tiers are met."""
+        first = levels[0]
         search = NeighbourhoodSearch(self.subset, self.tiers, self.placements, options)
         try:
             for answer in search.run(stop):
-                self._learn(level, self.bounds[level], answer)
+                self._learn(first, self.bounds[first], answer)
                 if watch:
-                    watch(self.cost(level), self.bounds[level])
-                if is_proven(self, level):
+                    watch(self.cost(first), self.bounds[first])
+                if all(is_proven(self, level) for level in levels):
                     break
         finally:
             self.failures = tuple(search.failures.values())

@@ -13,7 +13,7 @@ from dralloc.solve.optimum.improve.bonds import Bonds
 from dralloc.solve.optimum.improve.incumbent import Incumbent
 from dralloc.solve.optimum.improve.neighbourhood import Neighbourhood, neighbourhood
 from dralloc.solve.optimum.improve.selection import NeighbourhoodSelection, Proposal
-from dralloc.solve.optimum.improve.task import NeighbourhoodTask, as_task
+from dralloc.solve.optimum.improve.task import ExtraRules, NeighbourhoodTask, as_task
 from dralloc.solve.optimum.objective import DemandSubset, Objective
 from dralloc.solve.optimum.stopping import Stop
 
@@ -50,7 +50,9 @@ class NeighbourhoodSearch:
     placements
         The answer to begin with.
     options
-        The seed, the goal, the jobs and where they are done.
+        The seed, the jobs and where they are done.
+    extra
+        Rules beyond those of the problem, which the placements keep.
 
     Attributes
     ----------
@@ -66,13 +68,16 @@ class NeighbourhoodSearch:
         tiers: Sequence[Objective],
         placements: Sequence[Placement],
         options: Options,
+        *,
+        extra: ExtraRules | None = None,
     ) -> None:
         self.subset = subset
         self.problem = subset.problem
         self.tiers = tiers
         self.options = options
         self.incumbent = Incumbent(self.problem, placements)
-        self.bonds = Bonds(self.problem)
+        self.extra = extra
+        self.bonds = Bonds(self.problem, extra.together(self.problem) if extra else ())
         self.selection = NeighbourhoodSelection(
             self.incumbent, self.bonds, subset.demands, options.seed, _REACHES[-1].size
         )
@@ -105,7 +110,8 @@ class NeighbourhoodSearch:
     def _proposals(self, reach: _Reach) -> list[Proposal]:
         """Neighbourhoods that can be solved side by side."""
         # What a namespace may still use is known to one neighbourhood at a time.
-        most = 1 if self.problem.budgets else _SIDE_BY_SIDE
+        limited = self.problem.budgets or (self.extra and self.extra.is_limited)
+        most = 1 if limited else _SIDE_BY_SIDE
         if self.options.steps is not None:
             most = min(most, self.options.steps - self.steps)
         proposals: list[Proposal] = []
@@ -125,7 +131,14 @@ class NeighbourhoodSearch:
             for proposal in stop.each(proposals)
         ]
         tasks = [
-            as_task(area, self._options(index), reach.effort, stop)
+            as_task(
+                area,
+                self.tiers,
+                self._extra(area),
+                self._options(index),
+                reach.effort,
+                stop,
+            )
             for index, area in enumerate(areas)
         ]
         self.failures.update(
@@ -145,12 +158,18 @@ class NeighbourhoodSearch:
         self.steps += len(proposals)
         return gains
 
+    def _extra(self, area: Neighbourhood) -> ExtraRules | None:
+        """The further rules as they are beside all that is not freed."""
+        if self.extra is None:
+            return None
+        freed, placed = set(area.freed), self.incumbent.placements
+        beside = (one for demand, one in placed.items() if demand not in freed)
+        return self.extra.beside(self.problem, beside)
+
     def _options(self, index: int) -> Options:
         """With a seed for each step, so that the solver does not go wrong in the same way again."""
         seed = (self.options.seed + self.steps + index) % MAX_SEED
-        return Options(
-            goal=self.options.goal, seed=seed, strict_cel=self.options.strict_cel
-        )
+        return Options(seed=seed, strict_cel=self.options.strict_cel)
 
     def _answers(
         self, tasks: Mapping[int, NeighbourhoodTask]
@@ -187,7 +206,14 @@ class NeighbourhoodSearch:
     def _costs(self, area: Neighbourhood, placements: Sequence[Placement]) -> list[int]:
         """What the answer costs by tier: of what adds up, the part of those who are freed."""
         freed = DemandSubset(self.problem, area.freed)
-        if all(tier.adds_up for tier in self.tiers):
-            return [tier.cost(freed, placements) for tier in self.tiers]
-        answer = self.incumbent.in_order()
-        return [tier.cost(self.subset, answer) for tier in self.tiers]
+        answer = (
+            ()
+            if all(tier.adds_up for tier in self.tiers)
+            else self.incumbent.in_order()
+        )
+        return [
+            tier.cost(freed, placements)
+            if tier.adds_up
+            else tier.cost(self.subset, answer)
+            for tier in self.tiers
+        ]

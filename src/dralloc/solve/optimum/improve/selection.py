@@ -198,12 +198,15 @@ class NeighbourhoodSelection:
         return reserved
 
     def _who_waits(self) -> list[int]:
-        """Return the blocks of which somebody is not placed."""
-        placed = self.incumbent.placements
+        """Return the blocks of which somebody is not placed who is worth anything."""
+        placed, demands = self.incumbent.placements, self.problem.demands
         return [
             block
             for block in self._blocks
-            if any(demand not in placed for demand in self.bonds.blocks[block])
+            if any(
+                demand not in placed and demands[demand].weight > 0
+                for demand in self.bonds.blocks[block]
+            )
         ]
 
     def _some_waiting(

@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Protocol
 
-from dralloc.objects.choices import Goal, Options
+from dralloc.objects.choices import Options
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.garbage import without_garbage_collection
+from dralloc.problem import Problem
 from dralloc.problem.solution import Placement
 from dralloc.solve.excerpt import Excerpt
 from dralloc.solve.optimum.assemble import build_for
-from dralloc.solve.optimum.budgets import fairness
 from dralloc.solve.optimum.candidates import CandidateSite, survey
 from dralloc.solve.optimum.excerpt import Excerpts
 from dralloc.solve.optimum.improve.neighbourhood import Neighbourhood
-from dralloc.solve.optimum.objective import after_weight, placed_weight
-from dralloc.solve.optimum.search import as_one, minimise
+from dralloc.solve.optimum.model import Model
+from dralloc.solve.optimum.objective import Objective
+from dralloc.solve.optimum.rows import fix_cost
+from dralloc.solve.optimum.search import as_few, minimise
 from dralloc.solve.optimum.stopping import Stop, Stopped
 from dralloc.solve.optimum.symmetry import equal_demands, in_order
 
-__all__ = ["NeighbourhoodTask", "as_task"]
+__all__ = ["ExtraRules", "NeighbourhoodTask", "as_task"]
+
+
+class ExtraRules(Protocol):
+    """Rules about who is placed instead of whom. They can be sent, and name demands in no numbers."""
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether they limit a sum over all demands."""
+
+    def together(self, problem: Problem) -> Iterable[Sequence[int]]:
+        """The demands that have to be decided together."""
+
+    def beside(self, problem: Problem, placements: Iterable[Placement]) -> ExtraRules:
+        """The rules for others, beside these placements."""
+
+    def add_to(self, model: Model) -> None:
+        """Add the rules to a model, as far as they are about its demands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +57,12 @@ class NeighbourhoodTask:
         By demand of the excerpt, where it could go.
     hint
         How it is now, in numbers of the excerpt.
+    tiers
+        What counts, most important first.
+    extra
+        Rules beyond those of the problem.
     options
-        Of these the goal and the seed count.
+        Of these the seed counts.
     effort
         How much work of the solver it may take (see `Stop.effort`): so its answer does not depend on the clock.
     end
@@ -50,6 +74,8 @@ class NeighbourhoodTask:
     excerpt: Excerpt
     sites: Mapping[int, tuple[CandidateSite, ...]]
     hint: Sequence[Placement]
+    tiers: Sequence[Objective]
+    extra: ExtraRules | None
     options: Options
     effort: float
     end: float
@@ -59,37 +85,47 @@ class NeighbourhoodTask:
     def run(self) -> tuple[Placement, ...] | None:
         """Solve it; None if there is no answer that is better than the hint.
 
-        All tiers are one cost, as far as the numbers allow: for a neighbourhood one run is enough. What it leaves out
-        of the last tiers counts when the answer is compared.
+        All tiers are one cost, as far as the numbers allow: for most neighbourhoods one run is enough.
         """
         stop = Stop.after(self.end - time.time() if self.end < inf else None).limited(
             self.effort
         )
         problem = self.excerpt.problem
-        tiers = (
-            *placed_weight(problem),
-            *fairness(problem),
-            *after_weight(Goal(self.options.goal)),
-        )
+        found: Sequence[Placement] | None = None
         try:
             model = build_for(problem, self.sites, stop)
-            model.hint(in_order(equal_demands(model, stop), self.hint))
-            cost = as_one([tier.terms(model) for tier in tiers])
-            outcome = minimise(model.cp, cost, self.options, stop, presolve=False)
+            if self.extra:
+                self.extra.add_to(model)
+            equals = equal_demands(model, stop)
+            for cost in as_few([tier.terms(model) for tier in self.tiers]):
+                model.hint(in_order(equals, self.hint if found is None else found))
+                outcome = minimise(model.cp, cost, self.options, stop, presolve=False)
+                values = outcome.values
+                if values is None:
+                    break
+                found = _placements(model, values)
+                fix_cost(
+                    model.cp,
+                    cost,
+                    sum(factor * values[variable.index] for variable, factor in cost),
+                    "tiers",
+                )
         except Stopped:
             return None
-        values = outcome.values
-        if values is None:
-            return None
-        return tuple(
-            self.excerpt.outward(
-                model.placements(lambda variable: values[variable.index])
-            )
-        )
+        return None if found is None else tuple(self.excerpt.outward(found))
 
 
-def as_task(
-    area: Neighbourhood, options: Options, effort: float, stop: Stop
+def _placements(model: Model, values: Sequence[int]) -> Sequence[Placement]:
+    return model.placements(lambda variable: values[variable.index])
+
+
+def as_task(  # noqa: PLR0913 - what to solve, and how
+    area: Neighbourhood,
+    tiers: Sequence[Objective],
+    extra: ExtraRules | None,
+    options: Options,
+    effort: float,
+    stop: Stop,
 ) -> NeighbourhoodTask | None:
     """A neighbourhood as a part for the solver; None if nobody in it has anywhere to go.
 
@@ -109,6 +145,8 @@ def as_task(
         excerpt,
         inside,
         excerpt.inward(area.hint),
+        tiers,
+        extra,
         options,
         effort,
         end,

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from ortools.linear_solver.python import model_builder_helper as linear
 
-from dralloc.problem.grouping import summed
+from dralloc.problem.grouping import grouped, summed
 from dralloc.solve.optimum.classes.demand_classes import Listed
 from dralloc.solve.optimum.relax.amounts import Integers
 from dralloc.solve.optimum.relax.demand_kinds import Shape
@@ -181,10 +181,43 @@ class Guide:
             duals[:first][self.row_of] * self.factors, duals[first : first + len(caps)]
         )
 
+    def cover(self, costs: Sequence[int], stop: Stop) -> tuple[Floats, Floats] | None:
+        """Have everything placed on nodes that can be had any number of times; None if there was no time.
+
+        Parameters
+        ----------
+        costs
+            By region, what its nodes cost.
+
+        Returns
+        -------
+        How many of each region are needed, and the prices of the rows of the market.
+        """
+        # Whoever is not placed costs more than a node alone for it.
+        worth = [2.0 * max(costs)] * len(self.market.wanted.kinds)
+        program = _Program(self, worth, (), costs)
+        duals = program.solve(stop)
+        if duals is None:
+            return None
+        prices = duals[: len(self.limits)][self.row_of] * self.factors
+        return program.values[: len(costs)], prices
+
 
 class _Program:
+    """The linear program.
+
+    Parameters
+    ----------
+    costs
+        By region, what it costs to have it once; without any, all are there once for nothing.
+    """
+
     def __init__(
-        self, guide: Guide, worth: Sequence[float], caps: Sequence[KnownLimit]
+        self,
+        guide: Guide,
+        worth: Sequence[float],
+        caps: Sequence[KnownLimit],
+        costs: Sequence[float] = (),
     ) -> None:
         self.guide = guide
         self.model = linear.ModelBuilderHelper()
@@ -192,14 +225,34 @@ class _Program:
         self.limits: list[float] = []
         self.objective: dict[int, float] = {}
         self.variables = 0
+        self.values = np.zeros(0)
         for limit in guide.limits.tolist():
-            self._row(limit)
+            self._row(0.0 if costs else limit)
+        self._buy(costs)
         self.caps = [(self._row(float(cap.most)), cap.counts) for cap in caps]
         self.supply_rows: dict[int, int] = {}
         self.item_rows: dict[tuple[int, int], int] = {}
         for lot in guide.lots:
             if worth[lot.kind]:
                 self._place(lot, worth[lot.kind])
+
+    def _buy(self, costs: Sequence[float]) -> None:
+        """A variable for each region: how often it is there."""
+        region_of = {
+            int(row): int(self.guide.regions[known.node])
+            for row, known in zip(
+                self.guide.row_of.tolist(), self.guide.market.offers.rows, strict=True
+            )
+        }
+        limits = self.guide.limits.tolist()
+        rows = (
+            grouped((region, row) for row, region in region_of.items()) if costs else {}
+        )
+        for region, cost in enumerate(costs):
+            bought = self._variable(
+                [(row, -limits[row]) for row in rows.get(region, ())]
+            )
+            self.objective[bought] = -cost
 
     def _row(self, limit: float) -> int:
         self.rows.append(([], []))
@@ -294,6 +347,7 @@ class _Program:
         solver = linear.ModelSolverHelper("GLOP")
         if not _is_solved(solver, model, stop):
             return None
+        self.values = np.array(solver.variable_values())
         return np.array(solver.dual_values())
 
 

@@ -320,6 +320,27 @@ class Market:
             total += self._gang_value(gang, values)
         return total
 
+    def least_paid(self, prices: Integers) -> list[int]:
+        """By demand, what it pays on the node where it pays the least; 0 for one that fits on no node."""
+        costs = self._shape_costs(prices)
+        amount_prices = prices[self.amount_rows]
+        paid = [0] * len(self.problem.demands)
+        for number, kind in enumerate(self.stop.each(self.wanted.kinds)):
+            best = self._values(number, FAR // 2, costs, amount_prices).max(
+                axis=1, initial=-FAR
+            )
+            for member, value in zip(kind.members, best.tolist(), strict=True):
+                paid[member] = max(0, FAR // 2 - value) if value >= 0 else 0
+        return paid
+
+    def node_values(self, prices: Integers) -> list[int]:
+        """By node, what all of its rows cost together."""
+        values = [0] * self.offers.nodes
+        worth = (prices[:-1].astype(object) * self.limits[:-1].astype(object)).tolist()
+        for row, value in zip(self.offers.rows, worth, strict=True):
+            values[row.node] += value
+        return values
+
     def _shape_costs(self, prices: Integers) -> list[Integers]:
         """By shape and node, what the cheapest way costs."""
         costs = np.full(self.available.shape, FAR, dtype=np.int64)

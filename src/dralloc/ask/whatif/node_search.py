@@ -1,0 +1,321 @@
+"""Nodes that hold everything, by search: for mixes in which hardly two demands are equal.
+
+Relax, improve: a linear program says about how many nodes of each type there should be, and what no nodes can cost less
+than (`dralloc.solve.optimum.relax.covering`). First fit places everything, the largest first, on copies of these nodes;
+where they do not suffice, copies are added of types that have room. Then large-neighbourhood search empties nodes: of
+two answers with equally cheap nodes that is better which has more on nodes that come first, so that the last ones
+become empty by and by.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import accumulate
+from math import ceil
+from typing import Final
+
+from dralloc.ask.whatif.copies import replicated
+from dralloc.check import check
+from dralloc.objects.choices import Options
+from dralloc.objects.names import ClaimKey
+from dralloc.problem import Demand, Problem
+from dralloc.problem.replicas import replicate
+from dralloc.problem.solution import Placement, Solution
+from dralloc.problem.subproblem import cut
+from dralloc.solve.first_fit.batch import place_all
+from dralloc.solve.first_fit.quick import QuickRun
+from dralloc.solve.optimum import solve
+from dralloc.solve.optimum.capabilities import NodeCapabilities
+from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
+from dralloc.solve.optimum.model import Model
+from dralloc.solve.optimum.objective import (
+    DemandSubset,
+    Objective,
+    placed_weight,
+    used_nodes,
+)
+from dralloc.solve.optimum.relax.covering import RelaxedCover, relaxed_cover
+from dralloc.solve.optimum.rows import Term
+from dralloc.solve.optimum.stopping import Stop, Stopped
+
+__all__ = ["NodeCover", "NodeSearch"]
+
+_SPARE: Final = 1.02
+"""So many times as many nodes as hold everything in fractions are offered first."""
+
+_SIZES: Final = 1000
+"""The largest demand counts so much on its way to nodes that come first, the smallest 1."""
+
+
+@dataclass(frozen=True)
+class NodeCover:
+    """How many nodes of each type hold everything.
+
+    Parameters
+    ----------
+    numbers
+        By node type.
+    cost
+        What they cost. The demands have been placed on so many copies, and the checker has accepted it.
+    bound
+        Nothing cheaper holds everything.
+    """
+
+    numbers: tuple[int, ...]
+    cost: int
+    bound: int
+
+
+@dataclass
+class NodeSearch:
+    """The search.
+
+    Parameters
+    ----------
+    problem
+        With the types of nodes, each isolated and with nothing in use.
+    demands, needs
+        What is to be held, and how many of each.
+    nodes, costs
+        By type a node of the problem, and what one like it costs.
+    homeless
+        The first demand, by its place, that fits on no type of node; known after `run`.
+    """
+
+    problem: Problem
+    demands: Sequence[Demand]
+    needs: Sequence[int]
+    nodes: Sequence[int]
+    costs: Sequence[int]
+    options: Options
+    stop: Stop
+    homeless: int | None = field(default=None, init=False)
+
+    def run(self) -> NodeCover | None:
+        """Search as long as there is time.
+
+        Returns
+        -------
+        None if a demand fits nowhere, or if first fit finds no place for one because selectors fail.
+        """
+        relaxed = None
+        with suppress(Stopped):
+            problem = self._on(range(len(self.nodes)))
+            relaxed = relaxed_cover(problem, self.costs, self.stop)
+        found = self._placed(relaxed)
+        if found is None:
+            return None
+        return self._improved(*found, relaxed)
+
+    def _on(self, types: Sequence[int]) -> Problem:
+        """Everything that is needed, on nodes of these types."""
+        whole = replicate([self._parts[type_] for type_ in types])
+        homes: dict[tuple[int, ...] | None, tuple[int, ...] | None] = {None: None}
+        for nodes in {
+            demand.nodes for demand in self.demands if demand.nodes is not None
+        }:
+            among = frozenset(nodes)
+            homes[nodes] = tuple(
+                place for place, type_ in enumerate(types) if self.nodes[type_] in among
+            )
+        demands = (
+            replace(demand, nodes=homes[demand.nodes]) for demand in self._everybody
+        )
+        return replace(whole, demands=tuple(demands))
+
+    @cached_property
+    def _everybody(self) -> Sequence[Demand]:
+        return replicated(self.problem, self.demands, self.needs).demands
+
+    @cached_property
+    def _parts(self) -> Sequence[Problem]:
+        return [cut(self.problem, [node]).problem for node in self.nodes]
+
+    def _placed(
+        self, relaxed: RelaxedCover | None
+    ) -> tuple[list[int], Sequence[Placement]] | None:
+        """Place everything by first fit, in the best of some orders.
+
+        Returns
+        -------
+        The types of nodes, and everything placed on these; None if somebody fits nowhere.
+        """
+        numbers = relaxed.numbers if relaxed else (0.0,) * len(self.nodes)
+        rank_of = self._ranks()
+        types = [
+            type_
+            for type_ in sorted(rank_of, key=rank_of.__getitem__)
+            for _ in range(ceil(_SPARE * numbers[type_]))
+        ]
+        types = types or list(rank_of)
+        best: tuple[int, list[int], Sequence[Placement]] | None = None
+        for order in self._orders(relaxed):
+            if best is not None and self.stop.reached():
+                break
+            while True:
+                problem = self._on(types)
+                placements = place_all(QuickRun(problem), problem, order, {}).placements
+                placed = {placement.demand for placement in placements}
+                waiting = [demand for demand in order if demand not in placed]
+                if not waiting:
+                    break
+                more = self._rooms(waiting)
+                if more is None:
+                    return None
+                types += more
+            cost = sum(
+                self.costs[types[node]] for node in {one.node for one in placements}
+            )
+            if best is None or cost < best[0]:
+                best = cost, types, placements
+        assert best is not None
+        return best[1:]
+
+    def _ranks(self) -> Mapping[int, int]:
+        """By type for how many demands it is: first fit is to fill those first that nobody else wants."""
+        problem = self._on(range(len(self.nodes)))
+        capabilities = NodeCapabilities(problem)
+        wanted = Counter(
+            type_
+            for demand, asked in enumerate(problem.demands)
+            for type_ in problem.candidate_nodes(asked)
+            if capabilities.could_serve(type_, demand)
+        )
+        return {type_: wanted[type_] for type_ in range(len(self.nodes))}
+
+    def _orders(self, relaxed: RelaxedCover | None) -> Iterator[Sequence[int]]:
+        """As they come, and those first that cost the most in the relaxation."""
+        every = range(len(self._everybody))
+        yield every
+        if relaxed:
+            yield sorted(every, key=lambda demand: -relaxed.worth[demand])
+
+    def _rooms(self, waiting: Sequence[int]) -> list[int] | None:
+        """The types of nodes that take those who wait; None if somebody fits nowhere."""
+        single = range(len(self.nodes))
+        problem = self._on(single)
+        found: list[int] = []
+        while waiting:
+            solution = place_all(QuickRun(problem), problem, waiting, {})
+            placed = {placement.demand for placement in solution.placements}
+            found += sorted({placement.node for placement in solution.placements})
+            # Nobody was there before the first of them.
+            if waiting[0] not in placed:
+                alone = replace(problem, demands=(problem.demands[waiting[0]],))
+                if not solve(alone).placements:
+                    self.homeless = self._place_of(waiting[0])
+                return None
+            waiting = [demand for demand in waiting if demand not in placed]
+        return found
+
+    def _place_of(self, copy: int) -> int:
+        """Of which demand this is a copy."""
+        return bisect(list(accumulate(self.needs)), copy)
+
+    def _improved(
+        self,
+        types: Sequence[int],
+        placements: Sequence[Placement],
+        relaxed: RelaxedCover | None,
+    ) -> NodeCover:
+        """Search for cheaper nodes until the bound is met or time is over."""
+        bound = relaxed.bound if relaxed else 0
+        problem = self._on(types)
+        costs = {
+            node.name: self.costs[type_]
+            for node, type_ in zip(problem.nodes, types, strict=True)
+        }
+        everything = DemandSubset(problem, range(len(problem.demands)))
+        cheapest = _cost_of_nodes(costs)
+        tiers = (*placed_weight(problem), cheapest, self._order(problem, relaxed))
+        best = placements
+        search = NeighbourhoodSearch(everything, tiers, best, self.options)
+        with suppress(Stopped):
+            answers = (
+                search.run(self.stop) if cheapest.cost(everything, best) > bound else ()
+            )
+            for answer in answers:
+                best = answer
+                if cheapest.cost(everything, best) <= bound:
+                    break
+        check(problem, Solution(tuple(best)))
+        used = Counter(types[node] for node in {placement.node for placement in best})
+        cost = sum(self.costs[type_] * number for type_, number in used.items())
+        numbers = tuple(used[type_] for type_ in range(len(self.nodes)))
+        return NodeCover(numbers, cost, min(bound, cost))
+
+    def _order(self, problem: Problem, relaxed: RelaxedCover | None) -> Objective:
+        """The tier by which nodes that come last become empty."""
+        worth = relaxed.worth if relaxed else [1] * len(problem.demands)
+        largest = max(1, *worth)
+        sizes = {
+            demand.key: 1 + value * (_SIZES - 1) // largest
+            for demand, value in zip(problem.demands, worth, strict=True)
+        }
+        return _first_nodes_first(
+            sizes, {node.name: rank for rank, node in enumerate(problem.nodes)}
+        )
+
+
+def _cost_of_nodes(costs: Mapping[str, int]) -> Objective:
+    """What all nodes that are used cost, by their names."""
+    return Objective("nodes", partial(_cost, costs), partial(_cost_terms, costs))
+
+
+def _cost(
+    costs: Mapping[str, int], subset: DemandSubset, placements: Sequence[Placement]
+) -> int:
+    nodes = subset.problem.nodes
+    return sum(
+        costs[nodes[node].name] for node in {placement.node for placement in placements}
+    )
+
+
+def _cost_terms(costs: Mapping[str, int], model: Model) -> list[Term]:
+    nodes = model.problem.nodes
+    return [
+        (literal, costs[nodes[node].name])
+        for node, literal in used_nodes(model).items()
+    ]
+
+
+def _first_nodes_first(
+    sizes: Mapping[ClaimKey, int], ranks: Mapping[str, int]
+) -> Objective:
+    """How much is on how late a node: who is large counts more."""
+    return Objective(
+        "order",
+        partial(_lateness, sizes, ranks),
+        partial(_lateness_terms, sizes, ranks),
+        adds_up=True,
+    )
+
+
+def _lateness(
+    sizes: Mapping[ClaimKey, int],
+    ranks: Mapping[str, int],
+    subset: DemandSubset,
+    placements: Sequence[Placement],
+) -> int:
+    problem = subset.problem
+    return sum(
+        sizes[problem.demands[placement.demand].key]
+        * ranks[problem.nodes[placement.node].name]
+        for placement in placements
+    )
+
+
+def _lateness_terms(
+    sizes: Mapping[ClaimKey, int], ranks: Mapping[str, int], model: Model
+) -> list[Term]:
+    problem = model.problem
+    return [
+        (on, sizes[problem.demands[demand].key] * ranks[problem.nodes[node].name])
+        for (demand, node), on in model.variables.on.items()
+        if ranks[problem.nodes[node].name]
+    ]

@@ -1,0 +1,136 @@
+"""Mixed clusters of a few nodes, whatever is asked about them: rules, bounds, and how often the optimum is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+from dralloc.check.problem import violations
+from dralloc.compile.compiler import compile_cluster
+from dralloc.objects.choices import Goal, Keep, Options
+from dralloc.problem import Problem
+from dralloc.problem.solution import Placement, Solution, Tier
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.optimum import solve
+from dralloc.solve.optimum.budgets import fairness, within_caps
+from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
+from dralloc.solve.optimum.objective import (
+    DemandSubset,
+    Objective,
+    after_weight,
+    placed_weight,
+)
+from dralloc.solve.optimum.relax import relaxed_bounds
+from dralloc.solve.optimum.stopping import Stop
+from examples import examples
+from mixed_strategies import mixed_choices, mixed_teams
+
+REACHED = 0.98
+"""How often the search alone has to reach the optimum, where that is known."""
+
+SECONDS = 10.0
+"""For the proof."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A problem, what counts, and what first fit makes of it within the caps."""
+
+    problem: Problem
+    goal: Goal
+    start: tuple[Placement, ...]
+
+    @property
+    def tiers(self) -> tuple[Objective, ...]:
+        """What counts, most important first."""
+        return (
+            *placed_weight(self.problem),
+            *fairness(self.problem),
+            *after_weight(self.goal),
+        )
+
+    @property
+    def everything(self) -> DemandSubset:
+        """All demands."""
+        return DemandSubset(self.problem, range(len(self.problem.demands)))
+
+    def costs(self, placements: Sequence[Placement]) -> list[int]:
+        """What an answer costs, tier by tier."""
+        return [tier.cost(self.everything, placements) for tier in self.tiers]
+
+    def searched(self) -> list[tuple[Placement, ...]]:
+        """The answers that the search goes through, from the one that it begins with."""
+        search = NeighbourhoodSearch(
+            self.everything, self.tiers, self.start, Options(goal=self.goal)
+        )
+        return [self.start, *search.run(Stop())]
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> Question:
+    """Draw a mixed cluster with whatever may be asked about it."""
+    cluster = draw(mixed_teams())
+    choices = draw(mixed_choices(cluster))
+    compiled = compile_cluster(cluster, choices)
+    first = first_fit(compiled.whole)
+    if choices.keep is not Keep.NOBODY:
+        compiled = compiled.keeping(first)
+    problem = compiled.whole
+    return Question(
+        problem, Goal(choices.goal), tuple(within_caps(problem, first.placements))
+    )
+
+
+def is_bounded(tiers: Sequence[Tier], best: Sequence[Tier]) -> bool:
+    """Whether the bounds hold for the best answer: each one as far as there is not more of a tier before it."""
+    for tier, known in zip(tiers, best, strict=True):
+        if tier.sense * (known.value - tier.bound) > 0:
+            return False
+        if known.value != tier.value:
+            return True
+    return True
+
+
+def test_the_search_alone_reaches_the_optimum_nearly_always() -> None:
+    outcomes: list[bool] = []
+
+    @settings(
+        max_examples=examples(6), deadline=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(questions())
+    def ask(question: Question) -> None:
+        problem, goal = question.problem, question.goal
+        answers = question.searched()
+        for answer in answers:
+            assert violations(problem, Solution(answer)) == []
+        reached = [question.costs(answer) for answer in answers]
+        assert reached == sorted(reached, reverse=True)
+
+        quick = solve(
+            problem, Options(goal=goal, steps=1), hint=Solution(question.start)
+        )
+        assert violations(problem, quick) == []
+        relaxed = [
+            list(bound.costs)
+            for bound in relaxed_bounds(problem, question.tiers, Stop())
+        ]
+        known = solve(
+            problem,
+            Options(goal=goal, per_device=True, time_limit=SECONDS),
+            hint=Solution(answers[-1]),
+        )
+        proven = all(tier.proven for tier in known.tiers)
+        if not proven:
+            return
+        assert is_bounded(quick.tiers, known.tiers)
+        optimum = question.costs(known.placements)
+        assert all(bound <= optimum for bound in relaxed)
+        assert optimum <= reached[-1]
+        outcomes.append(reached[-1] == optimum)
+        note(f"{reached[-1]} where {optimum} is the optimum")
+
+    ask()
+    assert sum(outcomes) >= REACHED * len(outcomes)
