@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 import wire
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.objects.choices import Mode
 from dralloc.objects.cluster import Cluster
-from dralloc.solve.scheduler import Attempt, Profile, Scheduler, profiles_of
+from dralloc.solve.scheduler import Attempt, Profile, Scheduler, profiles_of, schedule
 from examples import examples
 from mixed_strategies import mixed_clusters
 from plain_scheduler import PlainScheduler
@@ -46,6 +47,56 @@ def test_so_it_is_where_everything_is_mixed(cluster: Cluster) -> None:
     agree(compiled, [Profile()], compiled.problem.all_nodes)
 
 
+@settings(
+    max_examples=examples(20),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(mixed_clusters(most_nodes=3))
+def test_the_best_nodes_are_found_without_looking_for_devices_on_others(
+    cluster: Cluster,
+) -> None:
+    compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
+    everywhere = compiled.problem.all_nodes
+    brief, full = (Scheduler(compiled, [Profile()], everywhere) for _ in range(2))
+    for pod in cluster.pods:
+        if pod.spec.node_name:
+            continue
+        found, expected = brief.attempt(pod.key, only_best=True), full.attempt(pod.key)
+        assert [node.name for node in found.best] == [
+            node.name for node in expected.best
+        ]
+        assert (found.evaluated, found.message) == (
+            expected.evaluated,
+            expected.message,
+        )
+        for scheduler, attempt in ((brief, found), (full, expected)):
+            if attempt.feasible:
+                scheduler.bind(pod.key, attempt.best[-1])
+
+
+@settings(
+    max_examples=examples(10),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(mixed_clusters(most_nodes=4))
+def test_trials_that_cannot_help_are_passed_over(cluster: Cluster) -> None:
+    compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
+    found = schedule(compiled)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Scheduler, "hopeful", lambda *_: None)
+        patch.setattr(
+            "dralloc.solve.scheduler.scheduler.best_feasible", lambda *_: None
+        )
+        expected = schedule(compiled)
+    assert found.placements == expected.placements
+    assert found.bindings == expected.bindings
+    assert {key: str(error) for key, error in found.errors.items()} == {
+        key: str(error) for key, error in expected.errors.items()
+    }
+
+
 def agree(
     compiled: CompiledCluster, profiles: Sequence[Profile], heard_of: Sequence[int]
 ) -> None:
@@ -61,6 +112,10 @@ def agree(
         assert answer(found) == answer(expected)
         if expected.feasible:
             assert found.chosen.name == expected.chosen.name
+            # Tried out and taken back, as with groups: what was known before is true again.
+            quick.bind(key, found.chosen)
+            quick.unbind(key, found.chosen)
+            assert answer(quick.attempt(key)) == answer(plain.attempt(key))
             bound.add(key)
             quick.bind(key, found.chosen)
             plain.bind(key, expected.chosen.name)

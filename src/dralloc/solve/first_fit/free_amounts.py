@@ -48,13 +48,6 @@ class WantedAmounts:
         for left, amount in self._pairs:
             hopeful &= left[where] >= amount
 
-    def times(self, most: Floats, where: NDArray[np.intp]) -> Floats:
-        """How many equal demands nodes have enough for, and no more than ``most``."""
-        for left, amount in self._pairs:
-            # A little more than the quotient, as this must not be too few.
-            most = np.minimum(most, np.floor(left[where] / amount * (1 + 1e-9)))
-        return most
-
 
 NOTHING: Final = WantedAmounts()
 """For demands that take devices alone."""

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import Any, Final
 
 import numpy as np
@@ -158,6 +157,12 @@ class KnownFailures:
         self._ask_bounds(prospects, claims)
         return prospects.hopeful
 
+    def is_safe(self, claim_class: ClaimClass, claims: Sequence[Claim]) -> bool:
+        """Whether it is certain that no search for a class ends with an error."""
+        prospects = self.of(claim_class)
+        self._ask_bounds(prospects, claims)
+        return prospects.bounds is not None and not prospects.bounds.failing.any()
+
     def ahead(
         self,
         prospects: Prospects,
@@ -206,26 +211,6 @@ class KnownFailures:
         wanted.narrow(mask, row)
         places: list[int] = mask.nonzero()[0].tolist()
         return places
-
-    def fitting(
-        self,
-        prospects: Prospects,
-        claims: Sequence[Claim],
-        wanted: WantedAmounts,
-        nodes: Sequence[int],
-    ) -> float:
-        """How many equal demands fit on some nodes at most, if it is certain that none of them ends with an error."""
-        row = self._row(nodes)
-        self._ask_bounds(prospects, claims)
-        bounds = prospects.bounds
-        if bounds is None or bounds.failing[row].any():
-            return inf
-        most = np.where(prospects.hopeful[row], inf, 0.0)
-        for bound, count in bounds.sums:
-            most = np.minimum(
-                most, np.where(bounds.dedicated[row], bound.most[row] // count, inf)
-            )
-        return float(wanted.times(most, row).sum())
 
     def _row(self, nodes: Sequence[int]) -> Places:
         """The nodes as an array, the same one for equal nodes."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dralloc.objects.names import ClaimKey
+from dralloc.solve.scheduler.memory import FEW
 from dralloc.solve.scheduler.nodes import NodeInfo
 from dralloc.solve.scheduler.plugin import (
     Check,
@@ -30,17 +31,22 @@ from dralloc.solve.scheduler.verdicts import Places, Rejected, Verdicts
 
 __all__ = [
     "Attempt",
+    "Checks",
+    "checked_at_once",
     "checks_of",
     "feasible_nodes_to_find",
     "filtered",
     "first_rejection",
+    "ruled_out",
     "scored",
+    "together",
 ]
 
 _LEAST_NODES: Final = 100
 _LEAST_PERCENTAGE: Final = 5
 
 Checks = Sequence[tuple[Plugin, Check]]
+"""Plugins with what they say about nodes, in their order."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ class Attempt:
     Parameters
     ----------
     feasible
-        The nodes that were found, in order. With more than one they are scored.
+        The nodes that were found, in order. With more than one they are scored, if not only the best were looked for.
     evaluated
         How many nodes were looked at.
     scores
@@ -172,29 +178,33 @@ def filtered(
     nodes = cycle.snapshot.nodes
     verdicts = Verdicts(len(nodes))
     if not cycle.memory.is_kept:
-        checks = _checks_behind_columns(cycle, checks, window, verdicts)
+        checks = checked_at_once(cycle, checks, window, verdicts)
+    elif not any(plugin.looks_around for plugin, _ in checks):
+        verdicts = _known(cycle, checks)
+        if len(verdicts.open(window)) < FEW:
+            verdicts.ask_for(together(checks), window, nodes, enough)
+            return (*verdicts.found(window, enough), verdicts)
+        checks = checked_at_once(cycle, checks, window, verdicts)
     parts = [
         (around, [*part])
         for around, part in groupby(checks, key=lambda each: each[0].looks_around)
     ]
     if [around for around, _ in parts] == [False]:
         known, behind = _known(cycle, checks), verdicts.open(window)
-        known.ask_for(_together(checks), behind, nodes, enough)
-        if len(behind) == len(window):
-            return (*known.found(window, enough), known)
-        verdicts.enter_known(behind, known)
+        ruled_out(cycle, checks, behind, known)
+        known.ask_for(together(checks), behind, nodes, enough)
+        if known is not verdicts:
+            verdicts.enter_known(behind, known)
     else:
         each = [
-            _together(one)
-            if around
-            else partial(_known(cycle, one).ask, _together(one))
+            together(one) if around else partial(_known(cycle, one).ask, together(one))
             for around, one in parts
         ]
         verdicts.ask_for(partial(first_rejection, each), window, nodes, enough)
     return (*verdicts.found(window, enough), verdicts)
 
 
-def _checks_behind_columns(
+def checked_at_once(
     cycle: Cycle, checks: Checks, window: Places, verdicts: Verdicts
 ) -> Checks:
     """The checks that are left once the first of them were asked about all nodes at once, as far as they can be."""
@@ -208,6 +218,15 @@ def _checks_behind_columns(
             return checks[number:]
         verdicts.enter_column(places, column)
     return ()
+
+
+def ruled_out(cycle: Cycle, checks: Checks, places: Places, known: Verdicts) -> None:
+    """Know what the only check that is left is certain to have against nodes, without asking it."""
+    if len(checks) == 1 and len(places := known.open(places)) >= FEW:
+        [(plugin, _)] = checks
+        column = plugin.rules_out and plugin.rules_out(cycle, places)
+        if column is not None:
+            known.enter_column(places, column)
 
 
 def _traits(
@@ -235,7 +254,8 @@ def _known(cycle: Cycle, checks: Checks) -> Verdicts:
     return cycle.memory.verdicts(tuple(plugin.name for plugin, _ in checks))
 
 
-def _together(checks: Checks) -> Check:
+def together(checks: Checks) -> Check:
+    """What is against a node, as the first of several says."""
     return partial(first_rejection, [check for _, check in checks])
 
 

@@ -12,7 +12,7 @@ from collections.abc import (
     Sequence,
     Set,
 )
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -62,14 +62,32 @@ class Wanted(NamedTuple):
         }
 
 
-class _NodeAnswer(NamedTuple):
-    """What a search found on a node; not new if more is in use there since then."""
+@dataclass(slots=True)
+class _NodeAnswers:
+    """What searches found on a node, by class.
 
-    found: Taken | None
-    is_new: bool = True
+    Parameters
+    ----------
+    current
+        With what is in use there now.
+    lasting
+        Where more usage never lets anything fit: what was found last, with no more in use than now. What did not fit
+        does not fit now; what fitted may be taken.
+    """
+
+    current: dict[ClaimClass, Taken | None] = field(default_factory=dict)
+    lasting: dict[ClaimClass, Taken | None] = field(default_factory=dict)
+
+    def with_more_in_use(self) -> _NodeAnswers:
+        """What stays true when something more is in use on the node."""
+        return _NodeAnswers({}, self.lasting.copy())
+
+    def rules_out(self, claim_class: ClaimClass) -> bool:
+        """Whether a class does not fit, and will not when more is in use."""
+        return claim_class in self.lasting and self.lasting[claim_class] is None
 
 
-_Searched = dict[int, dict[ClaimClass, _NodeAnswer]]
+_Searched = dict[int, _NodeAnswers]
 
 
 class _Offer(NamedTuple):
@@ -127,9 +145,13 @@ class Devices(QuickRun):
         self._untold: dict[ClaimKey, tuple[Grant, ...]] = {}
         self._bound: dict[ClaimKey, _Bound] = {}
         self._class_of_demand: dict[int, ClaimClass | None] = {}
+        self._kind_of_pod: dict[ClaimKey, Hashable] = {}
         self._offers: dict[int, dict[ClaimClass, _Offer]] = defaultdict(dict)
-        self._answers: dict[int, dict[ClaimClass, _NodeAnswer]] = defaultdict(dict)
+        self._answers: _Searched = defaultdict(_NodeAnswers)
         self._enough: dict[ClaimClass, NDArray[np.bool_]] = {}
+        # By node, whether the devices do not do for a class whatever is in use, and whether they will not again.
+        self._never_fits: dict[ClaimClass, NDArray[np.bool_]] = {}
+        self._hopeless: dict[ClaimClass, NDArray[np.bool_]] = {}
         self._recent: dict[ClaimKey, tuple[_Searched, _Searched]] = {}
         self._selected = CandidateIndex(self._problem, tainted=True)
         self._users: dict[ClaimKey, set[tuple[str, str]]] = defaultdict(set)
@@ -234,13 +256,7 @@ class Devices(QuickRun):
         A claim that is not in the cluster stands for resources that nobody offers, which NodeResourcesFit looks at; one
         for extended resources is not needed where a device plugin serves them.
         """
-        number = self._demands.get(pod.key)
-        opened = (
-            [] if number is None else self._open_claims(self._problem.demands[number])
-        )
-        claims = [
-            claim for claim in opened if self._cluster.claim(claim.key) is not None
-        ]
+        claims = self._to_allocate(pod)
         extended = {claim.key for claim in claims} & self._extended
         everywhere = Wanted(claims, self._class_of(pod, claims))
         if not extended:
@@ -251,6 +267,14 @@ class Devices(QuickRun):
         return lambda node: (
             everywhere if any(self.serves(name, node) for name in asked) else elsewhere
         )
+
+    def _to_allocate(self, pod: PodInfo) -> list[Claim]:
+        """The claims of a pod that are in the cluster, and that nobody has allocated yet."""
+        number = self._demands.get(pod.key)
+        opened = (
+            [] if number is None else self._open_claims(self._problem.demands[number])
+        )
+        return [claim for claim in opened if self._cluster.claim(claim.key) is not None]
 
     @cached_property
     def _extended(self) -> frozenset[ClaimKey]:
@@ -273,23 +297,65 @@ class Devices(QuickRun):
             self._ledger.revert()
             return found
         answers = self._answers[node.number]
-        known = answers.get(claim_class)
-        if known is not None and (known.is_new or known.found is None):
-            return known.found
-        if (
-            known is not None
-            and known.found is not None
-            and self._is_free(claims, known.found)
-        ):
-            answers[claim_class] = _NodeAnswer(known.found)
-            return known.found
+        if claim_class in answers.current:
+            return answers.current[claim_class]
+        if claim_class in answers.lasting:
+            before = answers.lasting[claim_class]
+            if before is None or self._is_free(claims, before):
+                answers.current[claim_class] = before
+                return before
         if not self._has_enough(claims, claim_class)[node.number]:
             nothing_on(self._problem.nodes[node.number])
             return None
         found = self._search_for(claims, claim_class, node.number)
         self._ledger.revert()
-        answers[claim_class] = _NodeAnswer(found)
+        answers.current[claim_class] = found
+        if self._offers[node.number][claim_class].shrinks:
+            answers.lasting[claim_class] = found
+            if found is None and claim_class in self._hopeless:
+                self._hopeless[claim_class][node.number] = True
         return found
+
+    def never_fails(self, pod: PodInfo) -> bool:
+        """Whether it is certain that no search for the claims of a pod, of which none is shared, ends with an error.
+
+        An invalid pool may be the reason why they do not fit on its node; that is no error of the attempt.
+        """
+        claims = self._to_allocate(pod)
+        claim_class = self._class_of(pod, claims)
+        return claim_class is not None and self._failures.is_safe(claim_class, claims)
+
+    def has_choice(self, pod: PodInfo) -> bool:
+        """Whether a claim of the pod has a request with alternatives."""
+        return any(
+            one.first_available
+            for claim in self.claims_of(pod)
+            for one in claim.spec.devices.requests
+        )
+
+    def hopeless(self, pod: PodInfo) -> NDArray[np.bool_]:
+        """By node, whether it is known that its devices do not do for the claims of a pod, of which none is shared."""
+        claims = self._to_allocate(pod)
+        claim_class = self._class_of(pod, claims)
+        if claim_class is None:
+            return np.zeros(len(self._problem.nodes), np.bool_)
+        found = self._hopeless.get(claim_class)
+        if found is None:
+            # Of a node with an invalid pool the scheduler says something else.
+            never = self._never_fits[claim_class] = ~(
+                self._has_enough(claims, claim_class) | self._has_invalid
+            )
+            found = self._hopeless[claim_class] = never.copy()
+            for node, answers in self._answers.items():
+                found[node] |= answers.rules_out(claim_class)
+        return found
+
+    @cached_property
+    def _has_invalid(self) -> NDArray[np.bool_]:
+        """By node, whether a pool of it is invalid."""
+        has_invalid = np.zeros(len(self._problem.nodes), np.bool_)
+        has_invalid[list(self._invalid)] = True
+        return has_invalid
 
     def _has_enough(
         self, claims: Sequence[Claim], claim_class: ClaimClass
@@ -337,6 +403,11 @@ class Devices(QuickRun):
 
     def kind_of(self, pod: PodInfo) -> Hashable:
         """Equal for pods whose claims get the same answers everywhere; None if those of others matter, too."""
+        if pod.key not in self._kind_of_pod:
+            self._kind_of_pod[pod.key] = self._work_out_kind(pod)
+        return self._kind_of_pod[pod.key]
+
+    def _work_out_kind(self, pod: PodInfo) -> Hashable:
         number = self._demands.get(pod.key)
         demand = None if number is None else self._problem.demands[number]
         claims = demand.claims if demand else ()
@@ -408,21 +479,11 @@ class Devices(QuickRun):
     def _outdate(self, key: ClaimKey, seeing: Iterable[int]) -> None:
         """A pod has taken something on some nodes; what was known of them before is kept for some time."""
         before = {node: self._answers[node] for node in seeing}
-        after = {node: self._lasting(node) for node in seeing}
+        after = {node: self._answers[node].with_more_in_use() for node in seeing}
         self._answers.update(after)
         self._recent[key] = before, after
         if len(self._recent) > _RECENT:
             del self._recent[next(iter(self._recent))]
-
-    def _lasting(self, node: int) -> dict[ClaimClass, _NodeAnswer]:
-        """What stays true when something more is in use on a node."""
-        offers = self._offers[node]
-        answers = self._answers[node].items()
-        return {
-            one: known._replace(is_new=False)
-            for one, known in answers
-            if offers[one].shrinks
-        }
 
     def _take(self, claims: Sequence[Claim], found: Taken) -> None:
         for place, (claim, grants) in enumerate(zip(claims, found, strict=True)):
@@ -452,10 +513,20 @@ class Devices(QuickRun):
         for node in seeing:
             # Who was bound last leaves the node as it was.
             is_last = self._answers[node] is after.get(node)
-            self._answers[node] = before[node] if is_last else {}
+            self._answers[node] = before[node] if is_last else _NodeAnswers()
+            self._hope_again(node)
             for offer in self._offers[node].values():
                 offer.start_again()
         return seeing
+
+    def _hope_again(self, node: int) -> None:
+        """Something was released: classes may fit that did not before."""
+        answers = self._answers[node]
+        for claim_class, hopeless in self._hopeless.items():
+            if hopeless[node]:
+                hopeless[node] = self._never_fits[claim_class][
+                    node
+                ] or answers.rules_out(claim_class)
 
     def _seeing(self, placement: Placement) -> Set[int]:
         """The nodes that can see the devices of a placement."""

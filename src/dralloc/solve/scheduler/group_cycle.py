@@ -71,11 +71,14 @@ class GroupCycle:
     ----------
     choose
         Takes one of the best nodes.
+    only_best
+        Whether attempts need to know no other feasible nodes.
     """
 
     scheduler: Scheduler
     choose: Choose
     random: Random
+    only_best: bool = False
 
     def run(
         self,
@@ -102,7 +105,17 @@ class GroupCycle:
         self.random.shuffle(placements)
         running = sum(key in homes for key in group.pods)
         trials: list[GroupTrial] = []
+        hopeful = self.scheduler.hopeful(waiting) if len(placements) > 1 else None
         for places in placements:
+            # The first trial tells why, if none helps.
+            if (
+                trials
+                and hopeful is not None
+                and places is not None
+                and not hopeful[places].any()
+            ):
+                self.scheduler.pass_over(places)
+                continue
             trials.append(self.tried(waiting, places))
             if trials[-1].error:
                 return [(_failed(key, trials[-1]), None) for key in waiting]
@@ -127,9 +140,10 @@ class GroupCycle:
         attempts: list[Attempt] = []
         nodes: dict[ClaimKey, NodeInfo] = {}
         for key in waiting:
-            attempts.append(
-                self.scheduler.attempt(key, within=within, in_flight=in_flight)
+            attempt = self.scheduler.attempt(
+                key, within=within, in_flight=in_flight, only_best=self.only_best
             )
+            attempts.append(attempt)
             if attempts[-1].is_error:
                 break
             if attempts[-1].feasible:

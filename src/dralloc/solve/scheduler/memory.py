@@ -13,18 +13,26 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 
 from dralloc.solve.scheduler.nodes import NodeInfo
-from dralloc.solve.scheduler.plugin import Cycle, Plugin, Rejection, Scores, Scoring
+from dralloc.solve.scheduler.plugin import (
+    Cycle,
+    Plugin,
+    Rejection,
+    Scores,
+    Scoring,
+    unchanged,
+)
 from dralloc.solve.scheduler.verdicts import Places, Verdicts
 
 if TYPE_CHECKING:
     from dralloc.solve.scheduler.attempt import Attempt
+    from dralloc.solve.scheduler.snapshot import Snapshot
 
-__all__ = ["CLAIMS_FILTER", "Memory"]
+__all__ = ["CLAIMS_FILTER", "FEW", "Memory"]
 
 CLAIMS_FILTER: Final = "DynamicResources"
 """The filter that looks at nothing of a pod but its claims."""
 
-_FEW: Final = 8
+FEW: Final = 8
 """Fewer nodes than this are asked about one by one."""
 
 T = TypeVar("T")
@@ -48,41 +56,42 @@ class Memory:
 
     Notes
     -----
-    ``ranks``: what DynamicResources found out about a node on the way to its verdict. ``failure``: the last attempt
-    that found no node, after how many changes of the snapshot and among which nodes.
+    ``failure``: the last attempt that found no node, after how many changes of the snapshot and among which nodes.
     """
 
     size: int
     of_kind: dict[Hashable, Any] | None = None
     of_claims: Memory | None = None
     is_kept: bool = True
-    ranks: dict[NodeInfo, int] = field(default_factory=dict)
     failure: tuple[int, Places | None, Attempt | None] = (-1, None, None)
     _seen: int = 0
+    _states: Places | None = None
     _answers: dict[Hashable, Any] = field(default_factory=dict)
     _verdicts: dict[Hashable, Verdicts] = field(default_factory=dict)
     _scores: _LocalScores | None = None
-
-    def __post_init__(self) -> None:
-        if self.of_claims is not None:
-            self.ranks = self.of_claims.ranks
 
     def failed(self, within: Places | None) -> Attempt | None:
         """The last failure, if it was among the same nodes, and nothing has changed since."""
         changes, among, attempt = self.failure
         return attempt if changes == self._seen and among is within else None
 
-    def forget(self, changes: Sequence[int]) -> None:
-        """Forget what is known about the places that have changed since the last time."""
+    def forget(self, snapshot: Snapshot) -> None:
+        """Forget what is known about the nodes that are not as they were the last time."""
         if self.of_claims is not None:
-            self.of_claims.forget(changes)
+            self.of_claims.forget(snapshot)
+        changes, states = snapshot.changes, snapshot.states
         if self._seen == len(changes):
             return
         if not (self._verdicts or self._scores):
-            self._seen = len(changes)
+            self._seen, self._states = len(changes), states.copy()
             return
-        places = np.array(changes[self._seen :], np.intp)
+        if self._states is None:
+            # What is known is from before the first change.
+            self._states = np.zeros_like(states)
+        changed = np.array(changes[self._seen :], np.intp)
+        places = changed[states[changed] != self._states[changed]]
         self._seen = len(changes)
+        self._states[places] = states[places]
         for verdicts in self._verdicts.values():
             verdicts.forget(places)
         if self._scores is not None:
@@ -115,6 +124,17 @@ class Memory:
         self, cycle: Cycle, plugins: Iterable[Plugin], places: Places
     ) -> dict[str, Scores]:
         """The weighted scores at some places, all feasible ones, by those of the plugins that do not look around."""
+        return self._local_scores(cycle, plugins).at(places, cycle.snapshot.nodes)
+
+    def independent_totals(
+        self, cycle: Cycle, plugins: Iterable[Plugin], places: Places
+    ) -> Scores | None:
+        """The sums of these scores, but for what all places have in common; None if one depends on other places."""
+        return self._local_scores(cycle, plugins).independent_totals(
+            places, cycle.snapshot.nodes
+        )
+
+    def _local_scores(self, cycle: Cycle, plugins: Iterable[Plugin]) -> _LocalScores:
         if self._scores is None:
             weighted = {}
             for plugin in plugins:
@@ -130,7 +150,7 @@ class Memory:
                         )
                     weighted[plugin.name] = scoring, plugin.weight_in(cycle.profile)
             self._scores = _LocalScores(weighted, self.size)
-        return self._scores.at(places, cycle.snapshot.nodes)
+        return self._scores
 
 
 def _of_traits(scoring: Scoring, cycle: Cycle, key: Hashable) -> Scoring:
@@ -183,19 +203,7 @@ class _LocalScores:
 
     def at(self, places: Places, nodes: Sequence[NodeInfo]) -> dict[str, Scores]:
         """The scores by plugin at some places, all feasible ones."""
-        unknown = places[~self._known[places]]
-        if len(unknown):
-            few = len(unknown) < _FEW
-            for number, (scoring, _) in enumerate(self._scorings.values()):
-                scores = None if few else scoring.column(unknown)
-                if scores is None:
-                    scores = np.array(
-                        [scoring.score(nodes[place]) for place in unknown.tolist()],
-                        np.int64,
-                    )
-                self._values[number, unknown] = scores
-                self._varies[number] |= scores.any()
-            self._known[unknown] = True
+        self._ask_for(places, nodes)
         found = {}
         # Most often many plugins have nothing to say about any node.
         for varies, row, (name, (scoring, weight)) in zip(
@@ -206,3 +214,34 @@ class _LocalScores:
                 weight * scoring.normalise(row.take(places)) if varies else without
             )
         return found
+
+    def independent_totals(
+        self, places: Places, nodes: Sequence[NodeInfo]
+    ) -> Scores | None:
+        """See `Memory.independent_totals`."""
+        self._ask_for(places, nodes)
+        totals = np.zeros(len(places), np.int64)
+        for varies, row, (scoring, weight) in zip(
+            self._varies.tolist(), self._values, self._scorings.values(), strict=True
+        ):
+            if varies and scoring.normalise is not unchanged:
+                return None
+            if varies:
+                totals += weight * row.take(places)
+        return totals
+
+    def _ask_for(self, places: Places, nodes: Sequence[NodeInfo]) -> None:
+        """Know the scores at these places."""
+        unknown = places[~self._known[places]]
+        if len(unknown):
+            few = len(unknown) < FEW
+            for number, (scoring, _) in enumerate(self._scorings.values()):
+                scores = None if few else scoring.column(unknown)
+                if scores is None:
+                    scores = np.array(
+                        [scoring.score(nodes[place]) for place in unknown.tolist()],
+                        np.int64,
+                    )
+                self._values[number, unknown] = scores
+                self._varies[number] |= scores.any()
+            self._known[unknown] = True

@@ -34,6 +34,7 @@ __all__ = [
     "Scoring",
     "relative",
     "rounded",
+    "unchanged",
 ]
 
 MAX_SCORE: Final = 100
@@ -77,6 +78,11 @@ Scores = NDArray[np.int64]
 """Scores of feasible nodes, in their order."""
 
 
+def unchanged(scores: Scores) -> Scores:
+    """Scores that need no others beside them."""
+    return scores
+
+
 class Scoring(NamedTuple):
     """How a plugin rates nodes for one pod: each by itself, and then all feasible ones beside each other.
 
@@ -84,7 +90,7 @@ class Scoring(NamedTuple):
     """
 
     score: Callable[[NodeInfo], int]
-    normalise: Callable[[Scores], Scores] = lambda scores: scores
+    normalise: Callable[[Scores], Scores] = unchanged
     column: Callable[[NDArray[np.intp]], Scores | None] = lambda _: None
 
 
@@ -136,6 +142,8 @@ class Plugin:
         All of the pod that makes a difference, if nothing of a node does that ever changes.
     column
         What the filter says about the nodes at some places at once; None where it cannot.
+    rules_out
+        As ``column``, but only what is known beforehand: the filter has to be asked about the nodes that pass.
     """
 
     name: str
@@ -147,6 +155,7 @@ class Plugin:
     named: Callable[[Cycle], Set[str] | None] | None = None
     reads: Callable[[Cycle], Hashable] | None = None
     column: Callable[[Cycle, NDArray[np.intp]], RejectionColumn | None] | None = None
+    rules_out: Callable[[Cycle, NDArray[np.intp]], RejectionColumn | None] | None = None
 
     def weight_in(self, profile: Profile) -> int:
         """What its scores count for."""

@@ -61,6 +61,7 @@ def _below(cycle: Cycle, node: NodeInfo) -> list[PodInfo]:
 
 def _without(cycle: Cycle, node: NodeInfo, pods: Sequence[PodInfo]) -> Rejection | None:
     """What is against the node without some of its pods, which keep their devices: upstream looks no further."""
+    before = cycle.snapshot.states_at((node.place,))
     for pod in pods:
         cycle.snapshot.remove(pod, node)
     try:
@@ -72,6 +73,7 @@ def _without(cycle: Cycle, node: NodeInfo, pods: Sequence[PodInfo]) -> Rejection
         # Also if an error ends the attempt.
         for pod in pods:
             cycle.snapshot.add(pod, node)
+        cycle.snapshot.restore(before)
 
 
 def choose_victims(

@@ -114,7 +114,7 @@ class _Run:
         self._queued: frozenset[ClaimKey] = frozenset()
         self._pods = {pod.key: pod for pod in compiled.cluster.pods}
         self._groups = find_groups(compiled.cluster, compiled.problem.features)
-        self._cycle = GroupCycle(scheduler, self._chosen, random)
+        self._cycle = GroupCycle(scheduler, self._chosen, random, only_best=True)
         self._nodes: dict[ClaimKey, str] = {}
         there = {
             key: pod.spec.node_name
@@ -274,7 +274,7 @@ class _Run:
         """Try a pod, and the others of its group; returns who was tried. ``within``: as in `_schedule_tree`."""
         group = self._groups.get(key)
         if group is None:
-            attempt = self.scheduler.attempt(key)
+            attempt = self.scheduler.attempt(key, only_best=True)
             self._enter(attempt, self._chosen(attempt) if attempt.feasible else None)
             return (key,)
         together = self._together(key, group)

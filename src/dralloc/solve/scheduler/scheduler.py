@@ -7,11 +7,12 @@ asked for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence, Set
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.compile.pods.kinds import PodInfo, PodKinds
@@ -25,6 +26,7 @@ from dralloc.solve.scheduler.attempt import (
     filtered,
     scored,
 )
+from dralloc.solve.scheduler.best_nodes import all_feasible, best_feasible
 from dralloc.solve.scheduler.devices import Devices
 from dralloc.solve.scheduler.memory import Memory
 from dralloc.solve.scheduler.nodes import NodeInfo, NodesAt
@@ -39,6 +41,7 @@ from dralloc.solve.scheduler.verdicts import Places, Rejected, fit_error, refuse
 
 __all__ = ["Scheduler"]
 
+_NAMING: Final = tuple(plugin for plugin in PLUGINS if plugin.named is not None)
 _ABSENT: Final = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 
 
@@ -77,6 +80,11 @@ class Scheduler:
         self._next = 0
         self._remembers = remembers
         self._memories: dict[Hashable, Memory] = {}
+        # The states of what a pod touched, before it was bound and after.
+        self._states_around: dict[
+            ClaimKey, tuple[Mapping[int, int], Mapping[int, int]]
+        ] = {}
+        self._memory_of_pod: dict[ClaimKey, Memory] = {}
         self._memories_of_claims: dict[Hashable, Memory] = {}
         kinds = PodKinds(self._cluster.namespaces)
         self.pods = {info.key: info for info in kinds.infos(self._cluster.pods)}
@@ -106,6 +114,7 @@ class Scheduler:
         *,
         in_flight: Set[ClaimKey] = frozenset(),
         within: Places | None = None,
+        only_best: bool = False,
     ) -> Attempt:
         """Look for a node for a pod. Nothing is bound.
 
@@ -117,6 +126,8 @@ class Scheduler:
             See `Cycle`; by default, the API server knows of each allocation before the next attempt.
         within
             The places of the nodes that there are, for this attempt; all, if not given.
+        only_best
+            Whether it is enough to know the best of the feasible nodes, without scores.
         """
         cycle = self._cycle(key, in_flight, in_placement=within is not None)
         nodes = self._order if within is None else within
@@ -125,7 +136,12 @@ class Scheduler:
         if failed is not None:
             return replace(failed, pod=key)
         try:
-            found = self._attempt(cycle, nodes, places)
+            found = self._attempt(
+                cycle,
+                nodes,
+                places,
+                only_best=only_best and cycle.profile.looks_at_once,
+            )
             # Only if every node was looked at does the next search start at the same one.
             if found.evaluated == len(nodes) and not found.feasible:
                 cycle.memory.failure = len(self.snapshot.changes), within, found
@@ -137,6 +153,32 @@ class Scheduler:
             return self._attempt(alone, nodes, places)
         except FatalError as error:
             return Attempt(key, message=str(error), is_error=True)
+
+    def hopeful(self, keys: Iterable[ClaimKey]) -> NDArray[np.bool_] | None:
+        """By place, whether a node is feasible now for any of some pods; None if that is not only about the node."""
+        passing = np.zeros(len(self._order), np.bool_)
+        memories: set[int] = set()
+        for key in keys:
+            cycle = self._cycle(key, in_placement=True)
+            if id(cycle.memory) in memories:
+                continue
+            memories.add(id(cycle.memory))
+            if not cycle.memory.is_kept or self._named(cycle):
+                return None
+            checks: list[tuple[Plugin, Check]] = []
+            for plugin, check in checks_of(cycle):
+                if isinstance(check, Rejection):
+                    return None
+                checks.append((plugin, check))
+            feasible = all_feasible(cycle, checks, self._order)
+            if feasible is None:
+                return None
+            passing[feasible] = True
+        return passing
+
+    def pass_over(self, within: Places) -> None:
+        """Go on as after attempts in a set of nodes that all were looked at."""
+        self._next %= len(within)
 
     def preempt(self, attempt: Attempt) -> tuple[NodeInfo, Sequence[PodInfo]] | None:
         """Evict the pods that upstream's preemption chooses after an attempt, and say which ones, and on which node.
@@ -158,22 +200,37 @@ class Scheduler:
 
     def bind(self, key: ClaimKey, node: NodeInfo) -> None:
         """Put a pod on a node that an attempt found feasible, with its devices."""
-        self.pods[key], touched = self._devices.bind(self.pods[key], node)
+        self.pods[key], seeing = self._devices.bind(self.pods[key], node)
+        places = self._touched(seeing, node)
+        before = self.snapshot.states_at(places)
         self.snapshot.add(self.pods[key], node)
-        self._touch(touched, node)
+        self._touch(places, node)
+        self._states_around[key] = before, self.snapshot.states_at(places)
 
     def unbind(self, key: ClaimKey, node: NodeInfo) -> None:
         """Take a pod that was bound off its node."""
-        touched = self._devices.release(self.pods[key])
+        places = self._touched(self._devices.release(self.pods[key]), node)
+        before, after = self._states_around.pop(key)
+        now = self.snapshot.states_at(places)
+        # Where nothing has changed since then, the node is as it was before.
+        restored = {
+            place: before[place] for place in places if now[place] == after[place]
+        }
         self.snapshot.remove(self.pods[key], node)
-        self.pods[key] = replace(self.pods[key], of_devices={})
-        self._touch(touched, node)
+        if self.pods[key].of_devices:
+            self.pods[key] = replace(self.pods[key], of_devices={})
+        self._touch(places, node)
+        self.snapshot.restore(restored)
 
-    def _touch(self, seeing: Set[int], node: NodeInfo) -> None:
+    def _touched(self, seeing: Set[int], node: NodeInfo) -> Set[int]:
+        """The places of a node and of others that see devices that come into use there, or are given back."""
+        return {node.place, *[self._places[number] for number in seeing]}
+
+    def _touch(self, places: Set[int], node: NodeInfo) -> None:
         """Something has changed on other nodes, too, that see the same devices."""
-        self.snapshot.changes.extend(
-            self._places[number] for number in seeing if number != node.number
-        )
+        for place in places:
+            if place != node.place:
+                self.snapshot.note_change(place)
 
     def _cycle(
         self,
@@ -198,6 +255,10 @@ class Scheduler:
     def _memory_of(self, pod: PodInfo, in_flight: Set[ClaimKey]) -> Memory:
         """What is known for pods like this one; less for one with claims that are more than its own."""
         size = len(self.snapshot.nodes)
+        kept = None if in_flight else self._memory_of_pod.get(pod.key)
+        if kept is not None:
+            kept.forget(self.snapshot)
+            return kept
         if not self._remembers:
             return Memory(size)
         claims = None if in_flight else self._devices.kind_of(pod)
@@ -213,7 +274,9 @@ class Scheduler:
             )
             if memory.is_kept:
                 self._memories[pod.kind, claims] = memory
-        memory.forget(self.snapshot.changes)
+        if memory.is_kept:
+            self._memory_of_pod[pod.key] = memory
+        memory.forget(self.snapshot)
         return memory
 
     def _memory_of_claims(self, claims: Hashable) -> Memory:
@@ -223,7 +286,14 @@ class Scheduler:
             memory = self._memories_of_claims[claims] = Memory(len(self.snapshot.nodes))
         return memory
 
-    def _attempt(self, cycle: Cycle, order: Places, sample: Sequence[int]) -> Attempt:
+    def _attempt(
+        self,
+        cycle: Cycle,
+        order: Places,
+        sample: Sequence[int],
+        *,
+        only_best: bool = False,
+    ) -> Attempt:
         key, nodes, size = cycle.pod.key, self.snapshot.nodes, len(order)
         if not size:
             return Attempt(key, message="no nodes available to schedule pods")
@@ -240,6 +310,14 @@ class Scheduler:
             if sample
             else feasible_nodes_to_find(cycle.profile.percentage, len(window))
         )
+        best = (
+            best_feasible(cycle, checks, window, enough)
+            if only_best and not sample
+            else None
+        )
+        if best is not None:
+            self._next = (self._next + len(window)) % size
+            return Attempt(key, NodesAt(nodes, best), len(window))
         feasible, rejected, verdicts = filtered(cycle, checks, window, enough)
         evaluated = len(feasible) + len(rejected)
         self._next = (self._next + evaluated) % size
@@ -266,19 +344,21 @@ class Scheduler:
     def _window(self, cycle: Cycle, order: Places) -> Places:
         """The nodes from where the last search ended, but for those that a plugin rules out before it looks at them."""
         places = order
-        for plugin in PLUGINS:
-            names = plugin.named and plugin.named(cycle)
-            if names is not None and plugin.name not in cycle.profile.no_filters:
-                places = np.array(
-                    [
-                        place
-                        for place in places
-                        if self.snapshot.nodes[place].name in names
-                    ],
-                    np.intp,
-                )
+        for names in self._named(cycle):
+            places = np.array(
+                [place for place in places if self.snapshot.nodes[place].name in names],
+                np.intp,
+            )
         start = self._next % len(places) if len(places) else 0
-        return np.concatenate((places[start:], places[:start]))
+        return np.concatenate((places[start:], places[:start])) if start else places
+
+    def _named(self, cycle: Cycle) -> Sequence[Set[str]]:
+        """The names of the only nodes that can be for the pod, by plugin that knows such."""
+        plugins = [
+            plugin for plugin in _NAMING if plugin.name not in cycle.profile.no_filters
+        ]
+        named = [plugin.named(cycle) for plugin in plugins if plugin.named is not None]
+        return [names for names in named if names is not None]
 
 
 def _as_of(release: Release, profile: Profile) -> Profile:

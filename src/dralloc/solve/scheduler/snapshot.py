@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Hashable, Mapping, Sequence, Set
+from collections.abc import (
+    Callable,
+    Container,
+    Hashable,
+    Iterable,
+    Mapping,
+    Sequence,
+    Set,
+)
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from dralloc.compile.pods.kinds import PodInfo, PodKind
 from dralloc.compile.pods.selectors import Term
@@ -85,8 +95,9 @@ class Snapshot:
 
     Notes
     -----
-    ``changes``: places of nodes on which something has changed, in order, some more than once. ``columns``: what nodes
-    have and are, for all of them at once. ``carried``: for each
+    ``changes``: places of nodes on which something has changed, in order, some more than once. ``states``: by place a
+    number that a node had before only if everything on it is as it was then. ``numbers``: by place the index of the
+    node in the problem. ``columns``: what nodes have and are, for all of them at once. ``carried``: for each
     sort of terms (`PodKind.required_anti_affinity`, ...) the terms that pods on nodes have, with the number of pods
     that have them by domain.
     """
@@ -102,7 +113,10 @@ class Snapshot:
         self.rejections: dict[Rejection, int] = {}
         self._heard_of = [nodes[number] for number in heard_of]
         self.by_name = {node.name: node for node in self.nodes}
+        self.numbers = np.array(order, np.intp)
         self.changes: list[int] = []
+        self.states = np.zeros(len(order), np.int64)
+        self._latest_state = 0
         self.columns = NodeColumns(self.nodes, self.changes)
         self._tallies: dict[Hashable, Tally] = {}
         # Of each kind in how many tallies it was looked for, and those in which it counts.
@@ -137,16 +151,31 @@ class Snapshot:
                         (sort, term), term.topology_key, weigh
                     )
         node.add(pod)
-        self.changes.append(node.place)
+        self.note_change(node.place)
         for tally in self._counting(pod.kind):
             tally.count(pod, node, 1)
 
     def remove(self, pod: PodInfo, node: NodeInfo) -> None:
         """Take a pod off a node."""
         node.remove(pod)
-        self.changes.append(node.place)
+        self.note_change(node.place)
         for tally in self._counting(pod.kind):
             tally.count(pod, node, -1)
+
+    def note_change(self, place: int) -> None:
+        """Know that something has changed on a node, or about the devices that it sees."""
+        self.changes.append(place)
+        self._latest_state += 1
+        self.states[place] = self._latest_state
+
+    def states_at(self, places: Iterable[int]) -> dict[int, int]:
+        """The states of some nodes."""
+        return {place: int(self.states[place]) for place in places}
+
+    def restore(self, states: Mapping[int, int]) -> None:
+        """Know that nodes are as they were in these states."""
+        for place, state in states.items():
+            self.states[place] = state
 
     def _counting(self, kind: PodKind) -> Sequence[Tally]:
         """The tallies in which pods of a kind count."""

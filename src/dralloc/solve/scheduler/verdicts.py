@@ -74,6 +74,11 @@ class Verdicts:
         found: Places = window[self.codes[window] == _UNKNOWN]
         return found
 
+    def not_rejected(self, window: Places) -> Places:
+        """The places of a window against which nothing is known to be."""
+        found: Places = window[self.codes[window] <= _PASSES]
+        return found
+
     def forget(self, places: Places) -> None:
         """Forget what is against these places."""
         self.codes[places] = _UNKNOWN

@@ -22,6 +22,7 @@ from dralloc.solve.scheduler.plugin import (
     Cycle,
     Plugin,
     Rejection,
+    RejectionColumn,
     Scores,
     Scoring,
     relative,
@@ -74,13 +75,8 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
     cannot = _CANNOT_YET if devices.has_shared_claims(pod) else _CANNOT
     allocated = [claim for claim in claims if devices.is_allocated(claim)]
     # Equal pods share the check, so that it looks at nothing that changes when one of them is bound.
-    held, wanted, ranks = devices.held(claims), devices.wanted(pod), cycle.memory.ranks
+    held, wanted = devices.held(claims), devices.wanted(pod)
     footprints = devices.footprints or None
-    has_choice = any(
-        request.first_available
-        for claim in claims
-        for request in claim.spec.devices.requests
-    )
 
     def footprint_rejection(node: NodeInfo, found: Found) -> Rejection | None:
         taken = footprints.of(pod, lambda key: found.get(key, ())) if footprints else {}
@@ -93,7 +89,6 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
             devices.is_reachable(claim, node) for claim in allocated
         )
         here = wanted(node)
-        ranks.pop(node, None)
         if not here.claims:
             return footprint_rejection(node, held) if reachable else _ELSEWHERE
         try:
@@ -106,16 +101,10 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
             ) from error
         if taken is None:
             return cannot
-        found = {**held, **here.granting(taken)} if footprints or has_choice else {}
+        found = {**held, **here.granting(taken)} if footprints else {}
         if rejection := footprint_rejection(node, found):
             return rejection
-        if not reachable:
-            return _ELSEWHERE
-        if has_choice:
-            ranks[node] = sum(
-                MOST_ALTERNATIVES - rank for rank in devices.alternatives(pod, found)
-            )
-        return None
+        return None if reachable else _ELSEWHERE
 
     return check
 
@@ -139,16 +128,39 @@ def _short_of(
 
 
 def _score(cycle: Cycle) -> Scoring:
-    ranks, nodes = cycle.memory.ranks, cycle.snapshot.nodes
+    devices, pod, nodes = cycle.devices, cycle.pod, cycle.snapshot.nodes
+    if not devices.has_choice(pod):
+        return Scoring(
+            lambda _: 0, relative, lambda places: np.zeros(len(places), np.int64)
+        )
+    held, wanted = devices.held(devices.claims_of(pod)), devices.wanted(pod)
 
-    def column(places: NDArray[np.intp]) -> Scores:
-        if not ranks:
-            return np.zeros(len(places), np.int64)
-        return np.array(
-            [ranks.get(nodes[place], 0) for place in places.tolist()], np.int64
+    def score(node: NodeInfo) -> int:
+        """The sum over what serves the pod on a node, on which its claims fit."""
+        here = wanted(node)
+        taken = devices.find(here, node) if here.claims else None
+        if taken is None:
+            return 0
+        found = {**held, **here.granting(taken)}
+        return sum(
+            MOST_ALTERNATIVES - rank for rank in devices.alternatives(pod, found)
         )
 
-    return Scoring(lambda node: ranks.get(node, 0), relative, column)
+    def column(places: NDArray[np.intp]) -> Scores:
+        return np.array([score(nodes[place]) for place in places.tolist()], np.int64)
+
+    return Scoring(score, relative, column)
 
 
-DYNAMIC_RESOURCES: Final = Plugin("DynamicResources", _filter, _score, weight=2)
+def _without_devices(cycle: Cycle, places: NDArray[np.intp]) -> RejectionColumn | None:
+    """What is against nodes that have too little for the claims for good; None if their devices are not all of it."""
+    devices, pod = cycle.devices, cycle.pod
+    if devices.kind_of(pod) is None or not devices.are_apart(pod):
+        return None
+    numbers = cycle.snapshot.numbers[places]
+    return RejectionColumn(devices.hopeless(pod)[numbers].astype(np.int64), (_CANNOT,))
+
+
+DYNAMIC_RESOURCES: Final = Plugin(
+    "DynamicResources", _filter, _score, weight=2, rules_out=_without_devices
+)

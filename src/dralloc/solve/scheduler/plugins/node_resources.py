@@ -93,10 +93,10 @@ def _lacking_column(cycle: Cycle, places: Places) -> RejectionColumn | None:
     except TooLargeError:
         return None
     codes |= resolvable & (codes != 0)
-    # The first stands for nodes with nothing against them.
-    found = sorted({0, *codes.tolist()})
-    rejections = [_rejection(code, list(wanted)) for code in found[1:]]
-    return RejectionColumn(np.searchsorted(np.array(found), codes), rejections)
+    (against,) = codes.nonzero()
+    found = sorted(set(codes[against].tolist()))
+    codes[against] = 1 + np.searchsorted(np.array(found, np.int64), codes[against])
+    return RejectionColumn(codes, [_rejection(code, list(wanted)) for code in found])
 
 
 def _rejection(code: int, names: Sequence[str]) -> Rejection:
