@@ -178,11 +178,11 @@ class KnownFailures:
         scan = prospects, wanted, id(row)
         first = self._passed[scan]
         # Nodes before are too little for good, as long as none was met that is not.
-        passing = True
+        passing, nothing = True, wanted is NOTHING
         behind = min(first + _STEPS, len(nodes))
         for position in range(first, behind):
             node = nodes[position]
-            if hopeful[node] and wanted.may_suffice(node):
+            if hopeful[node] and (nothing or wanted.may_suffice(node)):
                 yield node
                 passing = passing and not hopeful[node]
             if passing:

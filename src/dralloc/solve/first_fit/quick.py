@@ -42,6 +42,11 @@ class QuickRun(PlainRun):
             self._problem, self._ledger, self._index, self.placements
         )
         self._amounts = FreeAmounts(self._problem, self._ledger)
+        # They come first in each demand that has one.
+        self._has_node_claims = any(
+            demand.claims and demand.claims[0].is_synthetic
+            for demand in self._problem.demands
+        )
         self._memory = DomainMemory(self._problem, self._claim_classes)
         self._candidates_of: dict[Hashable, NodeCandidates] = {}
         self._equal: EqualDemands | None = None
@@ -127,17 +132,15 @@ class QuickRun(PlainRun):
 
     def _class_to_place(self, claims: Sequence[Claim]) -> ClaimClass | None:
         """The class that knows its nodes: of the claims for devices alone, unless these take something of nodes."""
-        node_claims = (
-            0 if self._has_footprints or not (claims and claims[0].is_synthetic) else 1
-        )
+        if self._has_footprints or not self._has_node_claims:
+            return self._claim_classes.of(claims)
+        node_claims = 1 if claims and claims[0].is_synthetic else 0
         return self._claim_classes.of(claims[node_claims:])
 
     def _wanted(self, claims: Sequence[Claim]) -> WantedAmounts:
-        return (
-            self._amounts.wanted(claims[0])
-            if claims and claims[0].is_synthetic
-            else NOTHING
-        )
+        if not (self._has_node_claims and claims and claims[0].is_synthetic):
+            return NOTHING
+        return self._amounts.wanted(claims[0])
 
     def _is_allowed(self, demand: Demand, node: int) -> bool:
         return self._domains.allows(demand.roles, self._problem.nodes[node].name)
@@ -147,7 +150,7 @@ class QuickRun(PlainRun):
     ) -> Found | None:
         """What the claims get on a node; if that is nothing for want of devices, this is known from then on."""
         claim_class = prospects.claim_class
-        has_amounts = self._has_amounts(claims, node)
+        has_amounts = not self._has_node_claims or self._has_amounts(claims, node)
         if not (has_amounts or claim_class.may_ask_too_much):
             if self._has_footprints:
                 # Then the class is about amounts, too.
@@ -212,11 +215,13 @@ class QuickRun(PlainRun):
         self, number: int, node: int, claims: Sequence[Claim], found: Found
     ) -> None:
         super()._settle(number, node, claims, found)
-        self._amounts.refresh(node)
+        if self._has_node_claims:
+            self._amounts.refresh(node)
 
     def _release(self, placement: Placement) -> None:
         super()._release(placement)
-        self._amounts.refresh(placement.node)
+        if self._has_node_claims:
+            self._amounts.refresh(placement.node)
 
     def _attempt(self, claims: Sequence[Claim], node: int) -> Found | None:
         return self._search(self._index.on(claims, node), claims)

@@ -33,10 +33,15 @@ def best_feasible(
     enough
         How many feasible nodes are scored at most.
     """
-    if cycle.devices.has_choice(cycle.pod) or not _come_apart(cycle, checks):
+    memory, changes = cycle.memory, len(cycle.snapshot.changes)
+    if changes < memory.crowded_until or cycle.devices.has_choice(cycle.pod):
+        return None
+    if not _come_apart(cycle, checks):
         return None
     candidates, served = _candidates(cycle, checks, window)
     if not 0 < len(candidates) <= enough:
+        # A change rules out one node at most.
+        memory.crowded_until = changes + len(candidates) - enough
         return None
     plugins = [
         plugin for plugin in _SCORING if plugin.name not in cycle.profile.no_scores
@@ -46,7 +51,7 @@ def best_feasible(
         for plugin in plugins
     ):
         return None
-    totals = cycle.memory.independent_totals(cycle, plugins, candidates)
+    totals = memory.independent_totals(cycle, plugins, candidates)
     if totals is None:
         return None
     for total in sorted(set(totals.tolist()), reverse=True):

@@ -57,6 +57,7 @@ class Memory:
     Notes
     -----
     ``failure``: the last attempt that found no node, after how many changes of the snapshot and among which nodes.
+    ``crowded_until``: after so many changes nodes may be few enough to be rated before anybody looks for devices.
     """
 
     size: int
@@ -64,6 +65,7 @@ class Memory:
     of_claims: Memory | None = None
     is_kept: bool = True
     failure: tuple[int, Places | None, Attempt | None] = (-1, None, None)
+    crowded_until: int = 0
     _seen: int = 0
     _states: Places | None = None
     _answers: dict[Hashable, Any] = field(default_factory=dict)
