@@ -150,6 +150,13 @@ class PodKind:
             *self._preferred("pod_anti_affinity", -1),
         )
 
+    @cached_property
+    def inter_pod_key(self) -> Hashable:
+        """Equal for kinds of pods that rules between pods cannot tell apart."""
+        terms = self.required_affinity, self.required_anti_affinity, self.preferred
+        labels = frozenset(self.labels.items())
+        return self.namespace, labels, self.controller, terms
+
     @property
     def hard_spread(self) -> tuple[TopologySpreadConstraint, ...]:
         """The constraints of topology spread that must hold."""

@@ -42,7 +42,7 @@ class Tally:
     topology_key
         The label of nodes whose values are the domains.
     weigh
-        How often a pod of a kind counts.
+        How often a pod of a kind counts, by what rules between pods know of it.
     places
         The only nodes that count; None for all.
     counts
@@ -53,24 +53,22 @@ class Tally:
     weigh: Callable[[PodKind], int]
     places: Container[int] | None = None
     counts: dict[str, int] = field(default_factory=dict)
-    _weights: dict[PodKind, int] = field(default_factory=dict)
+    _weights: dict[Hashable, int] = field(default_factory=dict)
 
     def weight(self, kind: PodKind) -> int:
         """How often a pod of a kind counts, worked out once."""
-        weight = self._weights.get(kind)
+        weight = self._weights.get(kind.inter_pod_key)
         if weight is None:
-            weight = self._weights[kind] = self.weigh(kind)
+            weight = self._weights[kind.inter_pod_key] = self.weigh(kind)
         return weight
 
     def count(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
         """Enter or revoke a pod."""
-        domain = node.labels.get(self.topology_key) if self.topology_key else node.name
-        if domain is None or (
-            self.places is not None and node.place not in self.places
-        ):
-            return
         weight = self.weight(pod.kind)
-        if weight:
+        if not weight or (self.places is not None and node.place not in self.places):
+            return
+        domain = node.labels.get(self.topology_key) if self.topology_key else node.name
+        if domain is not None:
             self.counts[domain] = self.counts.get(domain, 0) + sign * weight
             if not self.counts[domain]:
                 del self.counts[domain]
@@ -119,8 +117,8 @@ class Snapshot:
         self._latest_state = 0
         self.columns = NodeColumns(self.nodes, self.changes)
         self._tallies: dict[Hashable, Tally] = {}
-        # Of each kind in how many tallies it was looked for, and those in which it counts.
-        self._tallies_of_kind: dict[PodKind, tuple[int, list[Tally]]] = {}
+        # By key between pods: in how many tallies it was looked for, and those in which it counts.
+        self._tallies_of_kind: dict[Hashable, tuple[int, list[Tally]]] = {}
         self.carried: dict[str, dict[Term, Tally]] = defaultdict(dict)
 
     @cached_property
@@ -179,14 +177,15 @@ class Snapshot:
 
     def _counting(self, kind: PodKind) -> Sequence[Tally]:
         """The tallies in which pods of a kind count."""
-        looked_at, found = self._tallies_of_kind.get(kind, (0, []))
+        key = kind.inter_pod_key
+        looked_at, found = self._tallies_of_kind.get(key, (0, []))
         if looked_at < len(self._tallies):
             found += [
                 tally
                 for tally in list(self._tallies.values())[looked_at:]
                 if tally.weight(kind)
             ]
-            self._tallies_of_kind[kind] = len(self._tallies), found
+            self._tallies_of_kind[key] = len(self._tallies), found
         return found
 
     def tally(

@@ -77,13 +77,13 @@ class _SpreadConstraint:
         """The domains of eligible nodes."""
         return frozenset(self.eligible.values())
 
-    @property
+    @cached_property
     def tally(self) -> Tally:
         """Pods by domain."""
         places = frozenset(self.eligible)
         return self.snapshot.tally((self.sort, places), self.key, self.selects, places)
 
-    @property
+    @cached_property
     def by_node(self) -> Tally:
         """Pods by node, eligible or not."""
         return self.snapshot.tally(self.sort, EVERY_NODE, self.selects)
