@@ -159,6 +159,7 @@ class Tier:
     """One tier of the lexicographic objective: its value, and the proven limit of what any answer can reach.
 
     ``sense`` is 1 if more is better and -1 if less is better. Exact integers. ``why`` says why it is not proven.
+    ``limits``, of a sum of weights: how many demands of some weights the optimum places at most.
     """
 
     name: str
@@ -166,6 +167,7 @@ class Tier:
     bound: int
     sense: int = 1
     why: str = ""
+    limits: tuple[tuple[int, int], ...] = ()
 
     @property
     def gap(self) -> float:

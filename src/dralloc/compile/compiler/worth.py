@@ -103,8 +103,9 @@ class Worth:
     def _read(self, weight: Tier) -> Iterator[Tier]:
         """What is proven of the sum, level by level: no answer has more of one if it has as much of those before.
 
-        Where a level before is not proven and there is more of this one than its bound would be, nothing is known.
+        Where a level before is not proven and there is more of this one than its bound would be, the sum says nothing.
         """
+        limits = {} if self.kept else dict(weight.limits)
         kept, value = (
             divmod(weight.value, self.kept) if self.kept else (0, weight.value)
         )
@@ -117,6 +118,7 @@ class Worth:
             more, value = divmod(value, level.unit)
             digit, bound = divmod(bound, level.unit)
             limit = digit if proven or digit > more else level.total - mine
+            limit = min(limit, max(more, limits.get(level.unit, limit)))
             proven = proven and limit == more
             why = "" if limit == more else weight.why
             yield Tier(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -57,7 +58,7 @@ _ENDING: Final = 1e-5
 _DIVISION: Final = 0.4
 """The part of the time that may pass until it is known what classes can count."""
 
-_STARTS: Final = 0.6
+_STARTS: Final = 0.5
 """The part of the time in which answers to start from are made; one that is begun is made to the end."""
 
 StartSearch = Callable[
@@ -528,7 +529,34 @@ class _Solve:
                 count(self.everything, placed) for count in (tier.cost, tier.floor)
             )
             tiers.append(self._summary(tier, [cost], [floor]))
-        return (summed_weight(tiers[:number], self.weight), *tiers[number:])
+        weight = summed_weight(tiers[:number], self.weight)
+        return (replace(weight, limits=self._limits()), *tiers[number:])
+
+    def _limits(self) -> tuple[tuple[int, int], ...]:
+        """How many demands of each weight the optimum places at most, where that says more than their number."""
+        searched = [
+            answer for answer in self.answers if isinstance(answer, SearchedComponent)
+        ]
+        if not any(component.relaxation for component in searched):
+            return ()
+        limits: Tally[int] = Tally()
+        for answer in self.answers:
+            demands: Iterable[int] = answer.subset.demands
+            if all(is_proven(answer, level) for level in range(len(self.weight))):
+                demands = map(_demand_of, answer.placements)
+            of_component = Tally(
+                self.problem.demands[demand].weight for demand in demands
+            )
+            if isinstance(answer, SearchedComponent):
+                of_component.update(
+                    {
+                        weight: most - of_component[weight]
+                        for weight, most in answer.limits().items()
+                        if most < of_component[weight]
+                    }
+                )
+            limits.update(of_component)
+        return tuple(sorted(limits.items()))
 
     def _solved(self, level: int) -> Tier:
         """A tier as its parts have it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from hypothesis import HealthCheck, given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from any_problem import weighted
 from dralloc.objects.choices import Goal, Options
 from dralloc.problem import Problem
+from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.objective import DemandSubset, after_weight, placed_weight
 from dralloc.solve.optimum.relax import relaxed_bounds
@@ -46,6 +48,28 @@ def test_no_answer_costs_less(problem: Problem) -> None:
     proven, best = bounds(problem), best_costs(problem)
     assert proven == sorted(proven)
     assert all(costs <= best for costs in proven)
+
+
+@THOROUGH
+@given(weighted(), st.randoms(use_true_random=False))
+def test_the_optimum_places_no_more_of_any_level(
+    problem: Problem, random: Random
+) -> None:
+    """Whatever an answer has reached: here, first fit for some of the demands."""
+    tiers = (*placed_weight(problem), *after_weight(Goal.NONE))
+    best = solve(problem, Options(per_device=True)).placements
+    kept = [demand for demand in problem.demands if random.random() < 0.7]
+    start = first_fit(replace(problem, demands=tuple(kept), budgets=())).placements
+    for bound in relaxed_bounds(problem, tiers, Stop()):
+        weights = [problem.demands[placement.demand].weight for placement in best]
+        optimum = [sum(map(level.of, weights)) for level in bound.levels]
+        own = [kept[placement.demand].weight for placement in start]
+        reached = [sum(map(level.of, own)) for level in bound.levels]
+        if reached <= optimum:
+            limits = bound.most_of_optimum(reached)
+            assert all(
+                units <= limit for units, limit in zip(optimum, limits, strict=True)
+            )
 
 
 @THOROUGH

@@ -14,7 +14,7 @@ from dralloc.solve.optimum.candidates import CandidateSite
 from dralloc.solve.optimum.component import Component, is_proven
 from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
 from dralloc.solve.optimum.objective import DemandSubset, Objective
-from dralloc.solve.optimum.relax import relaxed_bounds
+from dralloc.solve.optimum.relax import Bound, relaxed_bounds
 from dralloc.solve.optimum.search import Watch
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
@@ -27,7 +27,7 @@ _FIRST_EFFORT: Final = 1.0
 """What it may take for that (see `Stop.effort`)."""
 
 
-_RELAXING: Final = 0.4
+_RELAXING: Final = 0.5
 """The part of the time that the ladder of relaxations may take."""
 
 
@@ -50,8 +50,6 @@ class SearchedComponent(Component):
 
     Attributes
     ----------
-    relaxation
-        What was left out for the bound; empty if there is none by a relaxation.
     failures
         Selectors that failed on a device, which was left out.
     """
@@ -63,10 +61,9 @@ class SearchedComponent(Component):
         placements: Sequence[Placement],
         find_sites: FindSites,
     ) -> None:
-        self._relaxed_costs: tuple[int, ...] = ()
+        self._relaxed: Bound | None = None
         super().__init__(subset, tiers, placements)
         self._is_relaxed = False
-        self.relaxation = ""
         self._find_sites = find_sites
         self.size = max(self.size, len(subset.demands))
         self.failures: tuple[AllocationError, ...] = ()
@@ -75,6 +72,27 @@ class SearchedComponent(Component):
     def is_large(self) -> bool:
         """Whether the exact model is not likely to decide it in no time."""
         return not self.subset.sites or self.size > _SMALL
+
+    @property
+    def relaxation(self) -> str:
+        """What was left out for the bound; empty if there is none by a relaxation."""
+        return self._relaxed.why if self._relaxed else ""
+
+    def limits(self) -> Mapping[int, int]:
+        """Return how many demands the optimum places at most, by weight, of weights that are a level alone."""
+        if not self._relaxed:
+            return {}
+        weights = [
+            self.subset.problem.demands[placement.demand].weight
+            for placement in self.placements
+        ]
+        reached = [sum(map(level.of, weights)) for level in self._relaxed.levels]
+        most = self._relaxed.most_of_optimum(reached)
+        return {
+            level.unit: units
+            for level, units in zip(self._relaxed.levels, most, strict=True)
+            if level.least == level.most
+        }
 
     def improve(
         self, level: int, options: Options, stop: Stop, watch: Watch | None
@@ -110,15 +128,15 @@ class SearchedComponent(Component):
             else replace(whole, demands=demands)
         )
         for bound in relaxed_bounds(problem, self.tiers, stop):
-            self._relaxed_costs, self.relaxation = bound.costs, bound.why
-            self.relax(self._relaxed_costs)
+            self._relaxed = bound
+            self.relax(bound.costs)
         self._is_relaxed = True
 
     def _learn(
         self, level: int, bound: int, placements: Sequence[Placement] | None
     ) -> None:
         super()._learn(level, bound, placements)
-        self.relax(self._relaxed_costs)
+        self.relax(self._relaxed.costs if self._relaxed else ())
 
     def improve_all(self, options: Options, stop: Stop, watch: Watch | None) -> None:
         """Search for better answers in all tiers at once, whether or not those before a tier are proven."""

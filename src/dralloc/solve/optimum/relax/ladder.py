@@ -15,7 +15,7 @@ from dralloc.problem import Problem
 from dralloc.solve.optimum.objective import Objective
 from dralloc.solve.optimum.relax.demand_kinds import demand_kinds_of
 from dralloc.solve.optimum.relax.guide import Guide, KnownLimit
-from dralloc.solve.optimum.relax.levels import costs_of, levels_of
+from dralloc.solve.optimum.relax.levels import LexicographicLevel, costs_of, levels_of
 from dralloc.solve.optimum.relax.offers import node_offers_of
 from dralloc.solve.optimum.relax.prices import Market
 from dralloc.solve.optimum.relax.regions import regions_of
@@ -31,23 +31,6 @@ _RATIO: Final = 100
 _HIGHEST: Final = _RATIO**3
 _LARGEST: Final = 2**52
 """Weights are multiplied by a power of two up to this size, so that prices can be whole numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """What any answer costs, by tier.
-
-    Parameters
-    ----------
-    costs
-        As `Objective.cost` counts them. They hold one after the other: no answer costs less in the first tier, none
-        that costs as much there costs less in the second, and so on.
-    why
-        What was left out to prove it.
-    """
-
-    costs: tuple[int, ...]
-    why: str
 
 
 class _Rung(NamedTuple):
@@ -87,7 +70,7 @@ def relaxed_bounds(
                 costs = tuple(costs_of(problem, tiers, ladder.levels, most))
                 if known is None or costs > known:
                     known = costs
-                    yield Bound(costs, rung.why)
+                    yield ladder.bound(costs, rung.why)
 
 
 def _rungs(nodes: int) -> Iterator[_Rung]:
@@ -114,6 +97,48 @@ class _Proven(NamedTuple):
         return max(0, rest // self.factors[-1])
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What any answer costs, by tier.
+
+    Parameters
+    ----------
+    costs
+        As `Objective.cost` counts them. They hold one after the other: no answer costs less in the first tier, none
+        that costs as much there costs less in the second, and so on.
+    why
+        What was left out to prove it.
+    levels
+        The levels of the weight.
+    proven
+        What was proven of each level.
+    """
+
+    costs: tuple[int, ...]
+    why: str
+    levels: Sequence[LexicographicLevel] = ()
+    proven: Sequence[Sequence[_Proven]] = ()
+
+    def most_of_optimum(self, reached: Sequence[int]) -> list[int]:
+        """Return what the optimum places of each level at most, in units, given what some answer does.
+
+        The optimum places no less of the first level than any answer; and no less of the next, if the answer has as
+        much of the first as there can be. Of those behind the first level where more may be possible it may place
+        anything. The more is placed of levels above, the less room there is for a level.
+        """
+        limits: list[int] = []
+        surely: list[int] = []
+        is_best_so_far = True
+        for level, inequalities, units in zip(
+            self.levels, self.proven, reached, strict=True
+        ):
+            limit = min([level.total, *[each.most(surely) for each in inequalities]])
+            limits.append(limit)
+            surely.append(min(units, limit) if is_best_so_far else 0)
+            is_best_so_far = is_best_so_far and units >= limit
+        return limits
+
+
 class _Ladder:
     def __init__(self, problem: Problem, stop: Stop) -> None:
         self.stop = stop
@@ -124,6 +149,10 @@ class _Ladder:
         self.levels = levels_of(demand.weight for demand in problem.demands)
         self.most = [level.total for level in self.levels]
         self.proven: list[list[_Proven]] = [[] for _ in self.levels]
+
+    def bound(self, costs: tuple[int, ...], why: str) -> Bound:
+        """Return what is proven by now."""
+        return Bound(costs, why, self.levels, [tuple(each) for each in self.proven])
 
     def climb(self, rung: _Rung) -> Iterator[Sequence[int]]:
         """What is placed of each level at most, in units, level by level."""
