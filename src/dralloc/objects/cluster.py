@@ -157,9 +157,17 @@ class Cluster(Answer):
         findings: Iterable[Finding],
         skipped: Mapping[str, int],
         limits: Limits,
+        *,
+        overriding: bool = False,
     ) -> tuple[Cluster, list[Finding], list[Finding]]:
-        """As `of`, with what is wrong beside it: objects of one name, of which the first is used; and the rest."""
-        given = Objects(objects)
+        """As `of`, with what is wrong beside it: objects of one name, of which the first is used; and the rest.
+
+        Parameters
+        ----------
+        overriding
+            Whether objects of later files take the place of those with their names in earlier ones, with a remark.
+        """
+        given = Objects(objects, overriding=overriding)
         slices, nodes, assumed = (
             tuple(given.of(ResourceSlice)),
             tuple(given.of(Node)),

@@ -49,7 +49,7 @@ def crowd(random: Random) -> list[Json]:
     return objects
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(
     st.randoms(use_true_random=False),
     st.sampled_from(["first-fit", "scheduler", "optimal"]),
@@ -69,7 +69,7 @@ def test_everything_that_is_pending_is_there_once(random: Random, mode: str) -> 
     assert counts == sorted(counts, reverse=True)
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_a_change_of_many_is_a_change_of_each(random: Random) -> None:
     """What is counted for a kind is found for its last one, too, when it is explained beside the same placements."""

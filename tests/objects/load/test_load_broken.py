@@ -1,8 +1,10 @@
 """Clear messages for what is broken, every defect in one error."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from dralloc.objects.errors import InputError
 from dralloc.objects.load import load
@@ -177,3 +179,27 @@ def test_a_directory_without_files(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         load(tmp_path)
     assert str(error.value) == f"{tmp_path}: holds no *.yaml, *.yml or *.json file"
+
+
+def test_later_files_override_earlier_ones_and_say_so(tmp_path: Path) -> None:
+    first, second, third = (tmp_path / name for name in ("a.yaml", "b.yaml", "c.yaml"))
+    first.write_text(yaml.safe_dump_all([labelled("n", "1"), labelled("m", "1")]))
+    second.write_text(yaml.safe_dump(labelled("n", "2")))
+    third.write_text(yaml.safe_dump_all([labelled("n", "3"), labelled("m", "1")]))
+    cluster = load(first, second, third)
+    assert [(node.name, node.metadata.labels) for node in cluster.nodes] == [
+        ("n", {"v": "3"}),
+        ("m", {"v": "1"}),
+    ]
+    told = [str(one).replace(f"{tmp_path}/", "") for one in cluster.findings]
+    assert told[:3] == [
+        "b.yaml: Node n: overrides the one in a.yaml: document 1",
+        "c.yaml: document 1: Node n: overrides the one in b.yaml",
+        "c.yaml: document 2: Node m: is the same as in a.yaml: document 2, kept once",
+    ]
+    assert load(tmp_path).nodes[0].metadata.labels == {"v": "3"}
+
+
+def labelled(name: str, version: str) -> dict[str, Any]:
+    metadata = {"name": name, "labels": {"v": version}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
@@ -40,9 +41,14 @@ class Objects:
         Objects that were given more than once, with the same and with other content. The first is kept.
     sources
         Where each object was read.
+    overriding
+        Whether an object takes the place of one with its name that was read from another file before.
     """
 
-    def __init__(self, objects: Iterable[ApiObject | Located]) -> None:
+    def __init__(
+        self, objects: Iterable[ApiObject | Located], *, overriding: bool = False
+    ) -> None:
+        self._overriding = overriding
         self.findings: list[Finding] = []
         self.errors: list[Finding] = []
         self.sources: dict[Identity, str] = {}
@@ -75,6 +81,13 @@ class Objects:
                     f"is the same as{where or ' before'}, kept once",
                 )
             )
+        elif self._overriding and _file(source) != _file(self.sources[key]):
+            rule = f"overrides the one{where or ' that was given before'}"
+            self.findings.append(Finding(source, one.title, "", rule))
+            alike = self._by_type[type(one)]
+            alike[next(at for at, each in enumerate(alike) if each is first)] = one
+            self._by_identity[key] = one
+            self.sources[key] = source
         else:
             self.errors.append(
                 Finding(
@@ -84,3 +97,8 @@ class Objects:
                     f"was given before{where} with different content",
                 )
             )
+
+
+def _file(source: str) -> str:
+    """The file of a source, which also names the document if there are several."""
+    return re.sub(r": document \d+$", "", source)

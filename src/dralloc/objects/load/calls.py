@@ -37,7 +37,9 @@ def load(
     paths
         Files, directories (all ``*.yaml``, ``*.yml`` and ``*.json`` in and below them, also with ``.gz``, in the order
         of their names; what is no Kubernetes object there is skipped and counted), or ``-`` for standard input; or
-        objects that are plain data already, as dictionaries. A list of them is as good as one after the other.
+        objects that are plain data already, as dictionaries. A list of them is as good as one after the other. An
+        object takes the place of one with its name that an earlier path has, and a finding says so; in one file, two
+        of them are an error.
     strict
         Whether a field that is not known in an object of ``resource.k8s.io`` is an error.
     stdin

@@ -78,7 +78,11 @@ class Loading:
         )
         findings = (*self.reader.warnings, *self._notices())
         cluster, repeated, excesses = Cluster.usable(
-            self.objects, findings, self.reader.skipped, self.limits
+            self.objects,
+            findings,
+            self.reader.skipped,
+            self.limits,
+            overriding=True,
         )
         if errors := [*errors, *repeated, *excesses]:
             raise InputError(errors)
