@@ -389,3 +389,21 @@ def test_layouts_are_for_devices_that_are_not_shared(tmp_path: Path) -> None:
     assert result.stderr.startswith(
         "error: device gpu.example.com/pool-0/gpu-0: can be shared; layouts are for devices"
     )
+
+
+def test_who_asks_for_shared_devices_does_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    devices = [
+        device("gpu-0", {"kind": "whole"}, allowMultipleAllocations=True),
+        device("gpu-1", {"kind": "other"}),
+    ]
+    claims = [claim("a", wants("whole")), claim("b", wants("other"))]
+    path.write_text(
+        yaml.safe_dump_all([device_class(), node(), resource_slice(devices), *claims])
+    )
+    found = answer("partition-layout", path)
+    assert found["leftOut"] == [
+        "default/a: device gpu.example.com/pool-0/gpu-0: can be shared; "
+        "layouts are for devices that one claim has for itself"
+    ]
+    assert [each["total"] for each in found["fixed"]] == [1]

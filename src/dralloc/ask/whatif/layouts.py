@@ -16,6 +16,7 @@ from dralloc.check import check
 from dralloc.objects.names import DeviceID
 from dralloc.problem import Demand, Problem
 from dralloc.problem.solution import Grant, Placement, Solution
+from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, solve
 from dralloc.solve.optimum.stopping import Stop
 
@@ -123,7 +124,7 @@ class _Comparison:
 
     def run(self) -> LayoutComparison:
         limited = with_time_left(self.options, self.stop, _ON_DEMAND)
-        best = solve(self.wanted, limited)
+        best = solve(self.wanted, limited, hint=first_fit(self.wanted))
         check(self.wanted, best)
         units = tuple(
             UnitClass(len(members), self._names(members[0].devices))

@@ -9,10 +9,11 @@ from typing import Final, Unpack
 from dralloc.ask.whatif.document import PartitionLayoutDocument
 from dralloc.ask.whatif.layouts import LayoutComparison, LayoutPlan, UnitClass, compare
 from dralloc.ask.whatif.mix_entries import MixEntry
-from dralloc.ask.whatif.partitions import read_single
+from dralloc.ask.whatif.partitions import read_single, shared_device
 from dralloc.ask.whatif.workload_mix import workload_mix
 from dralloc.objects.choices import Choices, NodelessWords
 from dralloc.objects.cluster import Cluster, cluster_of
+from dralloc.objects.errors import DrallocError
 from dralloc.objects.garbage import without_garbage_collection
 from dralloc.objects.names import DeviceID
 from dralloc.objects.report import Line, Part, Table, folded
@@ -137,6 +138,10 @@ def partition_layout(
         for place, demand in reversed(list(enumerate(mix.demands))):
             if read_single(demand) is None:
                 mix = mix.without(place, _RULE)
+            elif reason := shared_device(mix.problem, demand):
+                if mix.named or len(mix.demands) == 1:
+                    raise DrallocError(reason)
+                mix = mix.without(place, reason)
         found = compare(mix.problem, mix.demands, mix.numbers, options)
     unmodelled = mix.compiled.beside_devices(
         mix.compiled.cluster.pods, strict=options.strict

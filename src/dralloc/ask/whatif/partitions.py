@@ -12,16 +12,25 @@ from dataclasses import dataclass
 from typing import Final
 
 from dralloc.objects.errors import DrallocError
-from dralloc.problem import Alternative, Charge, Demand, Problem
+from dralloc.problem import Alternative, Charge, Demand, Device, Problem
 from dralloc.problem.eligibility import EligibilityTable
 from dralloc.problem.equivalence import inventory_key
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.subproblem import cut, separated
 
-__all__ = ["Layout", "PartitionCatalog", "SingleRequest", "Unit", "read_single"]
+__all__ = [
+    "Layout",
+    "PartitionCatalog",
+    "SingleRequest",
+    "Unit",
+    "read_single",
+    "shared_device",
+]
 
 _MOST_STATES: Final = 200_000
 """More combinations of partitions are not listed."""
+
+_SHARED: Final = "can be shared; layouts are for devices that one claim has for itself"
 
 _NOTHING: Final = Charge()
 
@@ -68,6 +77,28 @@ def read_single(demand: Demand) -> SingleRequest | None:
     return found[0]
 
 
+def shared_device(problem: Problem, demand: Demand) -> str:
+    """Return why the demand is none for partitions: a device for it can be shared; empty if there is none such."""
+    offers, seen = problem.eligibility, set[Hashable]()
+    for index, device in enumerate(problem.devices):
+        key = offers.device_key(index), device.shareable
+        if key in seen:
+            continue
+        seen.add(key)
+        for one in demand.alternatives():
+            if offers.selects(one.index, index) is True and offers.admits(
+                one.index, index
+            ):
+                charge = offers.charge(one.index, index)
+                if charge is not None and _can_be_shared(device, charge):
+                    return f"device {device.id}: {_SHARED}"
+    return ""
+
+
+def _can_be_shared(device: Device, charge: Charge) -> bool:
+    return device.shareable or bool(charge.capacity or charge.counters)
+
+
 class PartitionCatalog:
     """The units of a problem, and their layouts.
 
@@ -112,9 +143,7 @@ class PartitionCatalog:
             ):
                 charge = offers.charge(one.index, device)
                 if charge is not None and self._has_compared(demand, one, device):
-                    self._refuse_sharing(
-                        device, shared=bool(charge.capacity or charge.counters)
-                    )
+                    self._refuse_sharing(device, charge)
                     return home, rank
         return None
 
@@ -130,12 +159,10 @@ class PartitionCatalog:
             if one.covers(alternative.name)
         )
 
-    def _refuse_sharing(self, index: int, *, shared: bool) -> None:
+    def _refuse_sharing(self, index: int, charge: Charge) -> None:
         device = self.problem.devices[index]
-        if device.shareable or shared:
-            raise DrallocError(
-                f"device {device.id}: can be shared; layouts are for devices that one claim has for itself"
-            )
+        if _can_be_shared(device, charge):
+            raise DrallocError(f"device {device.id}: {_SHARED}")
 
     def _units(self) -> Iterator[Unit]:
         types = {
