@@ -67,13 +67,20 @@ def check_scheduler(
         nodes=[node.name for node in problem.nodes],
         features=problem.features,
         in_order=True,
-        filters={
-            profile.name: Filters(profile.no_filters, profile.ignores)
-            for profile in profiles
-        },
+        filters={profile.name: _filters_of(profile) for profile in profiles},
     )
     check_objects(
         compiled.cluster, [Binding(*binding) for binding in solution.bindings], promise
+    )
+
+
+def _filters_of(profile: Profile) -> Filters:
+    """What pods of a profile have to pass, as its scheduler is configured."""
+    return Filters(
+        off=profile.no_filters,
+        ignores=profile.ignores,
+        added_affinity=profile.added_affinity.required,
+        default_constraints=profile.default_constraints,
     )
 
 

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from dralloc import allocate
 from dralloc.check import check_objects
 from dralloc.check.objects import Binding, Filters, Promise, violations
+from dralloc.objects.api import NodeSelector, TopologySpreadConstraint
+from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import CheckError
 from dralloc.objects.features import ALL_FEATURES
 from dralloc.objects.names import ClaimKey
-from wire import Json, allocated, claim, cluster, device_class, request
+from wire import (
+    Json,
+    allocated,
+    claim,
+    cluster,
+    device_class,
+    gpus,
+    request,
+    resource_slice,
+)
 
 HOST = "kubernetes.io/hostname"
 HARD = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -625,6 +639,118 @@ def test_a_claim_is_used_where_it_was_allocated() -> None:
     assert found == [
         "pod default/p: its claim default/p-gpu is allocated, and not for node a"
     ]
+
+
+def of_set(name: str, owner: str, kind: str = "StatefulSet") -> list[Json]:
+    """A pod that a controller made."""
+    made, *claims = pod(name)
+    made["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": kind, "name": owner, "controller": True}
+    ]
+    return [made, *claims]
+
+
+def spread_by_default(given: Cluster, *names: str) -> list[str]:
+    """What is wrong with pods on these nodes, in order, where a scheduler spreads over racks what says nothing."""
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "rack",
+        "whenUnsatisfiable": "DoNotSchedule",
+    }
+    filters = Filters(
+        default_constraints=(TopologySpreadConstraint.model_validate(constraint),)
+    )
+    bindings = [
+        Binding(ClaimKey("default", f"p{number}"), name)
+        for number, name in enumerate(names)
+    ]
+    return violations(
+        given, bindings, Promise(["a", "b"], in_order=True, other_filters=filters)
+    )
+
+
+def test_pods_of_a_controller_are_spread_as_the_scheduler_does_by_default() -> None:
+    same = cluster(A, B, of_set("p0", "s"), of_set("p1", "s"))
+    assert spread_by_default(same, "a", "b") == []
+    assert [
+        found.partition(": topology")[0] for found in spread_by_default(same, "a", "a")
+    ] == ["pod default/p1"]
+    others = cluster(A, B, of_set("p0", "s"), of_set("p1", "t"))
+    assert spread_by_default(others, "a", "a") == []
+    assert (
+        spread_by_default(
+            cluster(A, B, of_set("p0", "s", "Job"), of_set("p1", "s", "Job")), "a", "a"
+        )
+        == []
+    )
+    own = cluster(
+        A,
+        B,
+        *(
+            pod(name, topologySpreadConstraints=spread("x", HOST, 9))
+            for name in ("p0", "p1")
+        ),
+    )
+    assert spread_by_default(own, "a", "a") == []
+
+
+def test_node_affinity_that_a_scheduler_adds_binds_its_pods() -> None:
+    given = cluster(A, B, pod("p"), pod("q", schedulerName="other"))
+    rack = {"key": "rack", "operator": "In", "values": ["1"]}
+    added = Filters(
+        added_affinity=NodeSelector.model_validate(
+            {"nodeSelectorTerms": [{"matchExpressions": [rack]}]}
+        )
+    )
+    promise = Promise(["a", "b"], filters={"default-scheduler": added})
+    assert (
+        violations(
+            given,
+            [
+                Binding(ClaimKey("default", "q"), "b"),
+                Binding(ClaimKey("default", "p"), "a"),
+            ],
+            promise,
+        )
+        == []
+    )
+    found = violations(given, [Binding(ClaimKey("default", "p"), "b")], promise)
+    assert found == [
+        "pod default/p: the node affinity that its scheduler adds does not select node b"
+    ]
+
+
+def test_answers_of_a_configured_scheduler_are_right(tmp_path: Path) -> None:
+    config = tmp_path / "scheduler.yaml"
+    config.write_text(CONFIGURATION)
+    nodes = [A, B, node("c", rack="2", zone="y")]
+    slices = [
+        resource_slice(gpus(4), name=name, pool=name, nodeName=name) for name in "abc"
+    ]
+    pods = [of_set(f"p{number}", "s", "ReplicaSet") for number in range(6)]
+    plan = allocate(
+        cluster(device_class(), nodes, slices, *pods),
+        "scheduler",
+        scheduler_config=config,
+    )
+    assert Counter(one.node for one in plan.placed) == {"a": 3, "b": 3}
+
+
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: PodTopologySpread
+    args:
+      defaultingType: List
+      defaultConstraints: [{maxSkew: 1, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}]
+  - name: NodeAffinity
+    args:
+      addedAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+          nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: In, values: [x]}]}]
+"""
 
 
 def test_what_is_broken_is_an_error_with_every_violation() -> None:

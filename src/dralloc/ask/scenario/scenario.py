@@ -56,6 +56,16 @@ class Scenario:
         """These pods have no node yet."""
         return self._with_pods(lambda pod: _unbound(pod) if pod.key in pods else pod)
 
+    def unbind_incumbents(self, pods: Collection[ClaimKey]) -> Scenario:
+        """These pods have no node, but they ran: nothing that they asked of other pods binds them any more.
+
+        Others must keep their distance from them still, as from all that run: what a scheduler asks of a pod that comes
+        is the anti-affinity of those there (``interpodaffinity/filtering.go`` of ``kubernetes/pkg/scheduler``).
+        """
+        return self._with_pods(
+            lambda pod: _unbound_incumbent(pod) if pod.key in pods else pod
+        )
+
     def without_pods(self, pods: Collection[ClaimKey]) -> Scenario:
         """These pods are gone; claims that they used are still theirs, and nobody waits for them."""
         return Scenario(
@@ -276,6 +286,19 @@ def _unbound(pod: Pod) -> Pod:
         if pod.spec.node_name
         else pod
     )
+
+
+def _unbound_incumbent(pod: Pod) -> Pod:
+    affinity = pod.spec.affinity
+    kept = affinity and changed(affinity, pod_affinity=None)
+    spec = changed(
+        pod.spec,
+        node_name=None,
+        scheduling_gates=(),
+        affinity=kept,
+        topology_spread_constraints=(),
+    )
+    return changed(pod, spec=spec)
 
 
 def _cordoned(node: Node) -> Node:

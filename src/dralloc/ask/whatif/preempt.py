@@ -78,7 +78,14 @@ class Preemption(Provisional):
 
     @property
     def exact(self) -> bool:
-        """Whether the cost is proven to be the lowest, or that nothing helps."""
+        """Whether the cost is proven to be the lowest, or that nothing helps, whoever is evicted."""
+        return self._is_proven and (
+            not self.left_out or (self.possible and not self.victims)
+        )
+
+    @property
+    def _is_proven(self) -> bool:
+        """The same as long as nobody is evicted who is left out."""
         return (
             all(tier.proven for tier in self.tiers) if self.possible else self.hopeless
         )
@@ -96,14 +103,18 @@ class Preemption(Provisional):
             below = (
                 f"evicting any of {self.candidates} pods below priority {self.priority}"
             )
-            return f"{who}: {below} does not help{', proven' if self.exact else ', as far as time allowed'}"
+            return f"{who}: {below} does not help, {self._proof('proven', 'as far as time allowed')}"
         number = len(self.evicted)
         if not number:
             return f"{who}: fits without evicting anybody"
-        proof = (
-            "proven to be the cheapest" if self.exact else "perhaps others are cheaper"
-        )
+        proof = self._proof("proven to be the cheapest", "perhaps others are cheaper")
         return f"{who}: admitted by evicting {counted(number, 'pod')}, {proof}"
+
+    def _proof(self, proven: str, open_: str) -> str:
+        """The words for what is proven, and of whom."""
+        if self.exact or not self._is_proven:
+            return proven if self.exact else open_
+        return f"{proven} as long as none of {counted(len(self.left_out), 'pod')} is evicted that break a rule now"
 
     def body(self) -> list[Part]:
         """The answer as tables and lines."""

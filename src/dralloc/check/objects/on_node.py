@@ -44,6 +44,13 @@ def nodes_are_allowed(whereabouts: Whereabouts) -> Iterator[str]:
             and whereabouts.has_filter(pod, "NodeAffinity")
         ):
             yield f"{pod}: its node affinity does not select node {node.name}"
+        added = whereabouts.promise.filters_of(pod.pod).added_affinity
+        if (
+            added
+            and not node_is_selected(added, node)
+            and whereabouts.has_filter(pod, "NodeAffinity")
+        ):
+            yield f"{pod}: the node affinity that its scheduler adds does not select node {node.name}"
         if (
             node.spec.taints
             and not is_tolerated(node.spec.taints, pod.pod)

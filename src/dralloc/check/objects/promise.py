@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dralloc.objects.api import Pod
+from dralloc.objects.api import NodeSelector, Pod, TopologySpreadConstraint
 from dralloc.objects.features import ALL_FEATURES, Features
 from dralloc.objects.names import ClaimKey
 
@@ -34,10 +34,17 @@ class Filters:
         The names of the plugins that do not count.
     ignores
         Tells which resources NodeResourcesFit does not look at.
+    added_affinity
+        Selects the only nodes for any pod (``addedAffinity`` of NodeAffinity).
+    default_constraints
+        Spread pods that say nothing about it beside the others of their controller (``defaultConstraints`` of
+        PodTopologySpread).
     """
 
     off: frozenset[str] = frozenset()
     ignores: Callable[[str], bool] = _nothing
+    added_affinity: NodeSelector | None = None
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
 
 
 @dataclass(frozen=True)

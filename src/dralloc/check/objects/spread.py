@@ -14,7 +14,7 @@ in any domain in the end: whoever else counts there can come last.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -33,6 +33,9 @@ __all__ = ["spread_is_even_in_order", "spread_is_even_in_some_order"]
 
 _FILTER: Final = "PodTopologySpread"
 _HARD: Final = "DoNotSchedule"
+_WITH_SELECTOR: Final = frozenset(
+    {"Deployment", "ReplicationController", "ReplicaSet", "StatefulSet"}
+)
 
 
 @dataclass(eq=False)
@@ -41,6 +44,8 @@ class _SpreadRule:
 
     Parameters
     ----------
+    is_default
+        Whether it is of the scheduler's configuration: it counts the pods of a controller, and not those selected.
     domains
         The domain of each node on which pods count, by the node's name.
     counting
@@ -51,6 +56,7 @@ class _SpreadRule:
 
     given: TopologySpreadConstraint
     selector: Conditions
+    is_default: bool
     domains: Mapping[str, str]
     counting: frozenset[PodOnNode]
     carrying: dict[PodOnNode, None] = field(default_factory=dict)
@@ -76,7 +82,7 @@ class _SpreadRule:
 
     def counts_itself(self, pod: PodOnNode) -> bool:
         """Whether the constraint of a pod means itself."""
-        return all_hold(self.selector, pod.labels)
+        return self.is_default or all_hold(self.selector, pod.labels)
 
     def too_many(self, domain: str | None, number: int, fewest: int) -> str:
         """What is wrong with so many pods in a domain; empty if nothing is."""
@@ -94,9 +100,12 @@ def _rules(whereabouts: Whereabouts) -> Sequence[_SpreadRule]:
     rules: dict[Hashable, _SpreadRule] = {}
     eligible: dict[Hashable, tuple[Mapping[str, str], frozenset[str]]] = {}
     for pod in whereabouts.newcomers:
+        controller = (
+            "" if pod.pod.spec.topology_spread_constraints else _controller_of(pod)
+        )
         hard = [
             given
-            for given in pod.pod.spec.topology_spread_constraints
+            for given in _constraints(whereabouts, pod, controller)
             if given.when_unsatisfiable == _HARD
         ]
         for given in hard if whereabouts.has_filter(pod, _FILTER) else ():
@@ -105,21 +114,59 @@ def _rules(whereabouts: Whereabouts) -> Sequence[_SpreadRule]:
                 by_node = dict(_eligible(whereabouts, pod.pod, given, hard))
                 eligible[nodes] = by_node, frozenset(by_node)
             domains, names = eligible[nodes]
-            selector = conditions_of(
-                given.label_selector, pod.labels, given.match_label_keys
+            selector = (
+                None
+                if controller
+                else conditions_of(
+                    given.label_selector, pod.labels, given.match_label_keys
+                )
             )
             limits = given.topology_key, given.max_skew, given.min_domains
-            key = pod.namespace, selector, limits, names
+            key = pod.namespace, controller, selector, limits, names
             if key not in rules:
-                # A selector of everything counts nobody (upstream behaviour).
-                counting = (
-                    whereabouts.in_namespace(pod.namespace, selector)
-                    if selector
-                    else ()
+                counting = _counting(whereabouts, pod.namespace, controller, selector)
+                rules[key] = _SpreadRule(
+                    given, selector, bool(controller), domains, frozenset(counting)
                 )
-                rules[key] = _SpreadRule(given, selector, domains, frozenset(counting))
             rules[key].carrying[pod] = None
     return list(rules.values())
+
+
+def _constraints(
+    whereabouts: Whereabouts, pod: PodOnNode, controller: str
+) -> Sequence[TopologySpreadConstraint]:
+    """The constraints of a pod; of one that says nothing, those of its scheduler for pods with a controller."""
+    own = pod.pod.spec.topology_spread_constraints
+    defaults = (
+        whereabouts.promise.filters_of(pod.pod).default_constraints
+        if controller
+        else ()
+    )
+    return own or defaults
+
+
+def _controller_of(pod: PodOnNode) -> str:
+    """What makes the pod, if that selects pods; a Deployment stands for its ReplicaSet. Empty if there is nothing.
+
+    Source: ``framework/plugins/helper/spread.go`` of ``kubernetes/pkg/scheduler``.
+    """
+    for owner in pod.pod.metadata.owner_references:
+        if owner.controller and owner.kind in _WITH_SELECTOR:
+            return f"{owner.kind} {owner.name}"
+    return ""
+
+
+def _counting(
+    whereabouts: Whereabouts, namespace: str, controller: str, selector: Conditions
+) -> Iterable[PodOnNode]:
+    """The pods of a namespace that count: those that are selected, or those of a controller."""
+    if controller:
+        for pod in whereabouts.everybody:
+            if pod.namespace == namespace and _controller_of(pod) == controller:
+                yield pod
+    elif selector:
+        # A selector of everything counts nobody (upstream behaviour).
+        yield from whereabouts.in_namespace(namespace, selector)
 
 
 def _eligibility(

@@ -17,7 +17,6 @@ from dralloc.ask.whatif.moves.stay_options import StayEligibility, stay_grants
 from dralloc.check import violations
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.objects.api import Pod
-from dralloc.objects.api.objects import changed
 from dralloc.objects.choices import Choices
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
@@ -190,25 +189,12 @@ class Incumbents:
     def _unbound(self) -> Cluster:
         """The cluster in which the pods are about to be placed, for what they take of nodes and mean for others."""
         # The compiled cluster knows the claims for extended resources of who comes; those who run have theirs.
-        staged, whole = self.compiled.cluster, self.users.cluster
-        mine = {pod: self.users.claims_of[pod] for pod in self.pods}
-        return replace(
-            staged,
-            pods=(*staged.pods, *map(_anew, self.pods.values())),
-            claims=tuple(whole.claim(claim.key) or claim for claim in staged.claims),
-            claims_of_pods={**staged.claims_of_pods, **mine},
+        held = filter(None, map(self.users.cluster.claim, self.freed))
+        pods = [(pod, self.users.claims_of[pod.key]) for pod in self.pods.values()]
+        return (
+            Scenario(self.compiled.cluster)
+            .settle(held, {})
+            .with_pods(pods, ())
+            .unbind_incumbents(self.pods)
+            .cluster
         )
-
-
-def _anew(pod: Pod) -> Pod:
-    """The pod as if it were about to be placed: others must keep its distance, but nothing else binds it any more."""
-    affinity = pod.spec.affinity
-    kept = affinity and changed(affinity, pod_affinity=None)
-    free = changed(
-        pod.spec,
-        node_name=None,
-        scheduling_gates=(),
-        affinity=kept,
-        topology_spread_constraints=(),
-    )
-    return changed(pod, spec=free)
