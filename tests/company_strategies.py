@@ -43,12 +43,15 @@ class _Theme:
         So many rules of each sort a pod may have.
     keys
         Topology keys that rules are about.
+    labelled
+        One in so many nodes lacks a label of the topology.
     is_wide
         Whether pods are in several namespaces, of several versions, and choose among several selectors.
     """
 
     most: Mapping[str, int]
     keys: tuple[str, ...]
+    labelled: int
     is_wide: bool
     has_gangs: bool
     has_shared_claims: bool
@@ -70,6 +73,7 @@ def _themes(draw: st.DrawFn) -> _Theme:
     return _Theme(
         most={sort: draw(st.integers(1, 2)) if sort in sorts else 0 for sort in SORTS},
         keys=draw(st.sampled_from(KEYS)),
+        labelled=draw(st.sampled_from((2, 4))),
         is_wide=draw(st.booleans()),
         has_gangs=draw(rarely()),
         has_shared_claims=draw(rarely()),
@@ -81,7 +85,10 @@ def companies(draw: st.DrawFn, max_waiting: int = 4) -> list[Json]:
     """Draw two to four nodes with a few devices each, some of which lack labels, pods that run and pods that wait."""
     theme = draw(_themes())
     names = [f"n{number}" for number in range(draw(st.sampled_from((2, 2, 3, 3, 4))))]
-    objects: list[Json] = [wire.device_class(), *(draw(_nodes(name)) for name in names)]
+    objects: list[Json] = [
+        wire.device_class(),
+        *(draw(_nodes(name, theme)) for name in names),
+    ]
     for name in names:
         devices = wire.gpus(draw(st.sampled_from((1, 1, 2, 3))))
         objects.append(
@@ -103,7 +110,7 @@ def companies(draw: st.DrawFn, max_waiting: int = 4) -> list[Json]:
     number_running = draw(st.sampled_from((0, 1, 1, 2, 2, 3, 4)))
     for number in range(number_running):
         objects.append(draw(_running(f"r{number}", kinds, names)))
-    for number in range(min(max_waiting, draw(st.sampled_from((1, 1, 2, 2, 3, 4))))):
+    for number in range(min(max_waiting, draw(st.sampled_from((1, 2, 2, 2, 3, 4))))):
         objects.append(draw(_waiting(f"p{number}", kinds, theme, claims)))
     used = {
         entry.get("resourceClaimName")
@@ -116,9 +123,13 @@ def companies(draw: st.DrawFn, max_waiting: int = 4) -> list[Json]:
 
 
 @st.composite
-def _nodes(draw: st.DrawFn, name: str) -> Json:
+def _nodes(draw: st.DrawFn, name: str, theme: _Theme) -> Json:
     labels = {"zone": draw(st.sampled_from("ab")), "rack": draw(st.sampled_from("uv"))}
-    labels = {key: value for key, value in labels.items() if draw(st.integers(0, 3))}
+    labels = {
+        key: value
+        for key, value in labels.items()
+        if draw(st.integers(1, theme.labelled)) > 1
+    }
     found = node(name, {}, labels=labels, taints=TAINTED if draw(rarely()) else [])
     match draw(st.integers(0, 15)):
         case 14:
@@ -177,11 +188,11 @@ def _shared_claims(draw: st.DrawFn, nodes: Sequence[str]) -> list[Json]:
 @st.composite
 def _kinds(draw: st.DrawFn, theme: _Theme) -> Json:
     """What pods have in common: labels, namespace and rules, so many of each sort at most."""
-    labels = {"app": draw(st.sampled_from("xxxy"))}
+    labels = {"app": draw(st.sampled_from("xxxxxy"))}
     if theme.is_wide and draw(st.booleans()):
         labels["version"] = draw(st.sampled_from("12"))
     most = {
-        sort: number if draw(st.integers(0, 2)) else 0
+        sort: number if draw(st.integers(0, 3)) else 0
         for sort, number in theme.most.items()
     }
     affinity = {
@@ -242,7 +253,7 @@ def _selectors(theme: _Theme) -> st.SearchStrategy[Json]:
         {"key": "version", "operator": "DoesNotExist"},
     ]
     by_expression = ({"matchExpressions": [one]} for one in expressions)
-    by_label = [{"matchLabels": {"app": app}} for app in "xxxxyy"]
+    by_label = [{"matchLabels": {"app": app}} for app in "xxxxxy"]
     return st.sampled_from(
         [*by_label, *by_expression, {}] if theme.is_wide else by_label
     )

@@ -10,11 +10,12 @@ from dralloc.check import check, check_objects
 from dralloc.check.objects import Binding, Filters, Promise
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.choices import Choices, Ignored
+from dralloc.objects.cluster import Cluster
 from dralloc.problem import Problem
 from dralloc.problem.solution import Solution
 from dralloc.solve.scheduler import Profile
 
-__all__ = ["check_batch", "check_scheduler"]
+__all__ = ["check_batch", "check_newcomers", "check_scheduler"]
 
 _FILTERS: Final = {
     Ignored.AFFINITY: "InterPodAffinity",
@@ -41,7 +42,31 @@ def check_batch(
         It does not.
     """
     check(problem, solution)
-    ignored = compiled.pods.ignored
+    bindings = _bindings(compiled, problem, solution)
+    check_newcomers(compiled, choices, compiled.cluster, bindings)
+
+
+def check_newcomers(
+    compiled: CompiledCluster,
+    choices: Choices,
+    changed: Cluster,
+    bindings: Sequence[Binding],
+) -> None:
+    """Make sure that pods that come to nodes of a cluster, in any order, keep the rules of its objects.
+
+    Parameters
+    ----------
+    compiled
+        The cluster for which was asked.
+    changed
+        The cluster to which they come: it may differ in who is there.
+
+    Raises
+    ------
+    CheckError
+        They do not.
+    """
+    problem, ignored = compiled.problem, compiled.pods.ignored
     filters = Filters(
         off=frozenset(plugin for rule, plugin in _FILTERS.items() if rule in ignored),
         ignores=partial(_is_ignored, ignored),
@@ -52,7 +77,7 @@ def check_batch(
         gang_label=choices.gang,
         other_filters=filters,
     )
-    check_objects(compiled.cluster, _bindings(compiled, problem, solution), promise)
+    check_objects(changed, bindings, promise)
 
 
 def check_scheduler(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Unpack
 
+from dralloc.ask.checking import check_newcomers
 from dralloc.ask.whatif.document import PreemptionDocument
 from dralloc.ask.whatif.evictions.staging import Admission, Newcomer, Preemptor, Staging
 from dralloc.ask.whatif.evictions.upstream import (
@@ -236,6 +237,8 @@ def preempt(
         solution = solve(staging.problem, options, hint=staging.start)
     with phase(timings, "check"):
         check(staging.problem, solution)
+        cluster_after = staging.after(compiled.cluster, solution)
+        check_newcomers(compiled, options, cluster_after, staging.bindings(solution))
     answer = _answer(staging, preemptor.priority, solution, upstream)
     return replace(
         answer, unmodelled=compiled.unmodelled({Mode.OPTIMAL}), timings=timings

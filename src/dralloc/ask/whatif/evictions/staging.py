@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple
 
 from dralloc.ask.context.node_rules import pod_of
 from dralloc.ask.explain.subject import find_demand
+from dralloc.ask.scenario import Scenario
 from dralloc.ask.whatif.evictions.incumbents import Incumbents
 from dralloc.ask.whatif.evictions.victims import (
     EvictionUnit,
@@ -16,6 +18,7 @@ from dralloc.ask.whatif.evictions.victims import (
     unit_weights,
 )
 from dralloc.ask.whatif.moves.claim_users import ClaimUsers
+from dralloc.check.objects import Binding
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.compile.compiler.worth import WeightLevel, Worth
 from dralloc.objects.choices import Choices
@@ -175,6 +178,22 @@ class Staging:
         return tuple(
             self.wanted[number].key for number in numbers if number < len(self.wanted)
         )
+
+    def bindings(self, solution: Solution) -> list[Binding]:
+        """Return the newcomers that are pods, each with the node that it gets in an answer."""
+        placed = (one for one in solution.placements if one.demand < len(self.wanted))
+        is_claim = self.incumbents.compiled.is_claim
+        return [
+            Binding(self.wanted[one.demand].key, self.problem.nodes[one.node].name)
+            for one in placed
+            if not is_claim(self.wanted[one.demand])
+        ]
+
+    def after(self, cluster: Cluster, solution: Solution) -> Cluster:
+        """Return the cluster without the victims of an answer: what only they used is free."""
+        victims = {pod.key for unit in self.victims(solution) for pod in unit.pods}
+        freed = chain.from_iterable(self.freed(victims).values())
+        return Scenario(cluster).release(set(freed)).without_pods(victims).cluster
 
     def freed(
         self, evicted: Collection[ClaimKey]
