@@ -90,7 +90,7 @@ def companies(draw: st.DrawFn, max_waiting: int = 4) -> list[Json]:
         *(draw(_nodes(name, theme)) for name in names),
     ]
     for name in names:
-        devices = wire.gpus(draw(st.sampled_from((1, 1, 2, 3))))
+        devices = wire.gpus(draw(st.sampled_from((1, 1, 1, 2, 3))))
         objects.append(
             wire.resource_slice(devices, name=name, pool=name, nodeName=name)
         )
@@ -101,16 +101,17 @@ def companies(draw: st.DrawFn, max_waiting: int = 4) -> list[Json]:
     ]
     objects += [template(space) for space in SPACES]
     # Few kinds, some of which are without rules, so that those who have rules meet others whom they mean.
-    kinds = [draw(_kinds(theme)) for _ in range(draw(st.sampled_from((2, 2, 3, 1))))]
+    number_kinds = draw(st.sampled_from((2, 2, 3, 1)))
+    kinds = [draw(_kinds(theme, number)) for number in range(number_kinds)]
     if theme.has_gangs:
         objects += [_gang(space, draw(st.integers(1, 3))) for space in SPACES]
     shared = draw(_shared_claims(names)) if theme.has_shared_claims else []
     claims = [claim["metadata"]["name"] for claim in shared]
     # Where more pods run than wait, what those who run take of a node cannot hide behind what those who wait would.
-    number_running = draw(st.sampled_from((0, 1, 1, 2, 2, 3, 4)))
+    number_running = draw(st.sampled_from((0, 0, 1, 1, 2, 2, 3, 4)))
     for number in range(number_running):
         objects.append(draw(_running(f"r{number}", kinds, names)))
-    for number in range(min(max_waiting, draw(st.sampled_from((1, 2, 2, 2, 3, 4))))):
+    for number in range(min(max_waiting, draw(st.sampled_from((1, 1, 2, 2, 2, 3, 4))))):
         objects.append(draw(_waiting(f"p{number}", kinds, theme, claims)))
     used = {
         entry.get("resourceClaimName")
@@ -186,8 +187,14 @@ def _shared_claims(draw: st.DrawFn, nodes: Sequence[str]) -> list[Json]:
 
 
 @st.composite
-def _kinds(draw: st.DrawFn, theme: _Theme) -> Json:
-    """What pods have in common: labels, namespace and rules, so many of each sort at most."""
+def _kinds(draw: st.DrawFn, theme: _Theme, turn: int) -> Json:
+    """What pods have in common: labels, namespace and rules, so many of each sort at most.
+
+    Parameters
+    ----------
+    turn
+        Kinds take turns with the key of their first term, so that several keys meet.
+    """
     labels = {"app": draw(st.sampled_from("xxxxxy"))}
     if theme.is_wide and draw(st.booleans()):
         labels["version"] = draw(st.sampled_from("12"))
@@ -200,8 +207,8 @@ def _kinds(draw: st.DrawFn, theme: _Theme) -> Json:
         for sort in ("podAffinity", "podAntiAffinity")
         if (
             terms := [
-                draw(_terms(theme))
-                for _ in range(draw(st.integers(min(1, most[sort]), most[sort])))
+                draw(_terms(theme, turn if place == 0 else None))
+                for place in range(draw(st.integers(min(1, most[sort]), most[sort])))
             ]
         )
     }
@@ -227,9 +234,10 @@ def _kinds(draw: st.DrawFn, theme: _Theme) -> Json:
 
 
 @st.composite
-def _terms(draw: st.DrawFn, theme: _Theme) -> Json:
+def _terms(draw: st.DrawFn, theme: _Theme, turn: int | None) -> Json:
+    keys = theme.keys if turn is None else (theme.keys[turn % len(theme.keys)],)
     term: Json = {
-        "topologyKey": draw(st.sampled_from(theme.keys)),
+        "topologyKey": draw(st.sampled_from(keys)),
         "labelSelector": draw(_selectors(theme)),
     }
     if not theme.is_wide:
@@ -237,8 +245,8 @@ def _terms(draw: st.DrawFn, theme: _Theme) -> Json:
     if draw(rarely()):
         del term["labelSelector"]
     elif draw(rarely()):
-        keys = draw(st.sampled_from(("matchLabelKeys", "mismatchLabelKeys")))
-        term[keys] = ["version"]
+        field = draw(st.sampled_from(("matchLabelKeys", "mismatchLabelKeys")))
+        term[field] = ["version"]
     if draw(rarely()):
         term["namespaces"] = [draw(st.sampled_from(list(SPACES)))]
     if draw(rarely()):
