@@ -141,6 +141,7 @@ QUESTIONS: dict[str, Callable[[Any], object]] = {
     "headroom": lambda given: dralloc.headroom(given, POD),
     "partition_layout": dralloc.partition_layout,
     "preempt": lambda given: dralloc.preempt(given, pod=POD),
+    "simulate": lambda given: dralloc.simulate(given, []),
     "stranded": dralloc.stranded,
     "validate": dralloc.validate,
 }

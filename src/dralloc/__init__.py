@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         partition_layout,
         preempt,
     )
+    from dralloc.lab.simulate import Arrival, PoissonArrivals, Simulated, simulate
     from dralloc.lab.study import study
     from dralloc.lint.validate import Validation, Violation, validate
     from dralloc.objects import errors as errors
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Across",
+    "Arrival",
     "Cap",
     "CapacityReport",
     "ChoiceError",
@@ -68,7 +70,9 @@ __all__ = [
     "OrderedPolicy",
     "PendingReport",
     "Plan",
+    "PoissonArrivals",
     "Policy",
+    "Simulated",
     "Stranding",
     "Validation",
     "Violation",
@@ -85,6 +89,7 @@ __all__ = [
     "load",
     "partition_layout",
     "preempt",
+    "simulate",
     "stranded",
     "study",
     "validate",
@@ -108,6 +113,7 @@ _NAMES: Final = {
     "objects.limits": ("Limits",),
     "objects.load": ("load",),
     "show.plan": ("Plan",),
+    "lab.simulate": ("Arrival", "PoissonArrivals", "Simulated", "simulate"),
     "solve.policies": ("OfferedNode", "OrderedPolicy", "Policy", "WaitingPod"),
     "ask.stranded": ("Stranding", "stranded"),
     "lab.study": ("study",),

@@ -24,6 +24,7 @@ from dralloc.cli.questions import (
 )
 from dralloc.cli.report import report_command
 from dralloc.cli.schema import schema_command
+from dralloc.cli.simulate import simulate_command
 from dralloc.cli.snapshot import redact_command, snapshot_command
 from dralloc.cli.study import study_command
 from dralloc.cli.validate import validate_command
@@ -40,6 +41,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "explain": explain_command,
     "report": report_command,
     "stranded": stranded_command,
+    "simulate": simulate_command,
     "study": study_command,
     "validate": validate_command,
     "snapshot": snapshot_command,

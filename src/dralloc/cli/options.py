@@ -33,6 +33,7 @@ __all__ = [
     "READ",
     "SCHEDULER",
     "SEARCH",
+    "SIMULATE",
     "STDOUT",
     "STUDY",
     "AnyPaths",
@@ -311,6 +312,13 @@ SCHEDULER: Final[OptionSet] = {
     ),
 }
 """All that matters for all answers."""
+
+_OF_BATCHES: Final = ("gang", "across", "cap", "fair", "keep")
+
+SIMULATE: Final[OptionSet] = {
+    name: option for name, option in SCHEDULER.items() if name not in _OF_BATCHES
+}
+"""All that matters for answers to what comes and goes."""
 
 STUDY: Final[OptionSet] = {
     **GATES,

@@ -38,6 +38,7 @@ __all__ = [
     "OneDomain",
     "Role",
     "Spread",
+    "settled_rule",
 ]
 
 Domains = Mapping[str, str]
@@ -143,6 +144,47 @@ class Role(NamedTuple):
             carries=self.carries and not isinstance(self.rule, Affinity | Spread),
             runs=True,
         )
+
+
+def settled_rule(
+    rule: InterPodRule, present: Iterable[tuple[Role, str]]
+) -> InterPodRule:
+    """The rule as it is for others once some of those whom it is about have come to stay.
+
+    Parameters
+    ----------
+    present
+        What each of them is to the rule, and the node that it is on. A group that is to be in one domain is there as a
+        whole, so that nothing of such a rule is left.
+    """
+    nodes = list(present)
+    counting = [node for role, node in nodes if role.counts]
+    match rule:
+        case AntiAffinity(domains=domains):
+            carrying = frozenset(
+                domains[node]
+                for role, node in nodes
+                if role.carries and node in domains
+            )
+            counted = frozenset(domains[node] for node in counting if node in domains)
+            return AntiAffinity(
+                domains, rule.carried | carrying, rule.counted | counted
+            )
+        case Affinity():
+            come = (
+                frozenset(one[node] for node in counting if node in one)
+                for one in rule.domains
+            )
+            counted_by_term = tuple(
+                before | more for before, more in zip(rule.counted, come, strict=True)
+            )
+            return Affinity(rule.domains, counted_by_term)
+        case Spread(domains=domains):
+            tally = Counter(rule.counted)
+            tally.update(domains[node] for node in counting if node in domains)
+            return Spread(domains, tally, rule.max_skew, rule.min_domains)
+        case OneDomain():
+            return rule
 
 
 class DomainLedger:

@@ -14,6 +14,7 @@ __all__ = [
     "AllocatorName",
     "AnswerName",
     "Backend",
+    "Durations",
     "FenceKind",
     "Goal",
     "GoalName",
@@ -63,7 +64,7 @@ class Mode(StrEnum):
     Examples
     --------
     >>> import dralloc
-    >>> dralloc.ask.allocate(dralloc.objects.example(), dralloc.Mode.FIRST_FIT)
+    >>> dralloc.allocate(dralloc.example(), dralloc.Mode.FIRST_FIT)
     <Plan: first-fit: 1 of 2 placed, nothing proven>
     """
 
@@ -110,7 +111,7 @@ class Goal(StrEnum):
     Examples
     --------
     >>> import dralloc
-    >>> dralloc.ask.allocate(dralloc.objects.example(), goal=dralloc.Goal.FEWEST_NODES).metrics.nodes
+    >>> dralloc.allocate(dralloc.example(), goal=dralloc.Goal.FEWEST_NODES).metrics.nodes
     1
     """
 
@@ -200,6 +201,19 @@ class Ignored(StrEnum):
             if name in (cls.CPU, cls.MEMORY, cls.STORAGE, cls.PODS)
             else cls.EXTENDED
         )
+
+
+class Durations(StrEnum):
+    """How durations are distributed around their mean.
+
+    ``FIXED``: all are the mean. ``EXPONENTIAL``: without memory. ``LOGNORMAL`` and ``PARETO``: heavy-tailed, most are
+    short and a few take most of the time.
+    """
+
+    FIXED = "fixed"
+    EXPONENTIAL = "exponential"
+    LOGNORMAL = "lognormal"
+    PARETO = "pareto"
 
 
 class Backend(StrEnum):

@@ -67,6 +67,11 @@ class FreeDevices:
             )
         return self._bounds[key]
 
+    def forget(self, nodes: NDArray[np.intp]) -> None:
+        """Something has been released on these nodes: nobody knows how many devices are free there."""
+        for bound in self._bounds.values():
+            bound.most[nodes] = bound.offered[nodes]
+
     def count(self, alternative: Alternative, listed: CandidateList) -> int:
         """How many of the devices listed for an alternative can be had now, each by itself."""
         devices, eligibility, ledger = (

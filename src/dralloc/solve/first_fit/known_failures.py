@@ -137,7 +137,9 @@ class KnownFailures:
         self._rows: dict[int, tuple[Sequence[int], Places]] = {}
         self._interned: dict[tuple[int, ...], Places] = {}
         # How many nodes at the start of a row are known to be too little.
-        self._passed: dict[Hashable, int] = defaultdict(int)
+        self._passed: dict[tuple[Hashable, Hashable, int], int] = defaultdict(int)
+        # By row where in it each node is; behind its end if it is not there.
+        self._positions: dict[int, Places] = {}
         # What was known before, of what was learnt with so many placements; None where nothing is taken back.
         self._journal: list[tuple[int, Any, Any, Any]] | None = None
 
@@ -217,6 +219,10 @@ class KnownFailures:
         known = self._rows.get(id(nodes))
         if known is None:
             row = self._interned.setdefault(tuple(nodes), np.array(nodes, np.intp))
+            if id(row) not in self._positions:
+                positions = np.full(len(self._problem.nodes), len(row), np.intp)
+                positions[row] = np.arange(len(row))
+                self._positions[id(row)] = positions
             # The nodes are kept, lest something else gets their id.
             known = self._rows[id(nodes)] = nodes, row
         return known[1]
@@ -333,6 +339,23 @@ class KnownFailures:
         return not failing and not claim_class.every_constrained
 
     # What is given back.
+
+    def reopen(self, nodes: Sequence[int]) -> None:
+        """Forget what was learnt about these nodes, as something has been released there, however long ago it came."""
+        places = np.array(nodes, np.intp)
+        self._free.forget(places)
+        for prospects in self._prospects.values():
+            bounds = prospects.bounds
+            prospects.hopeful[places] = [
+                bounds is None or bounds.may_serve(node) for node in nodes
+            ]
+        first_in = {
+            row: int(positions[places].min())
+            for row, positions in self._positions.items()
+        }
+        for scan, passed in self._passed.items():
+            _, _, row = scan
+            self._passed[scan] = min(passed, first_in[row])
 
     def begin(self) -> None:
         """Start to note what is learnt, in case that placements are given back."""

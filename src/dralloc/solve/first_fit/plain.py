@@ -8,7 +8,15 @@ from dataclasses import replace
 
 from dralloc.objects.errors import AllocationError, FatalError, NodeError
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Claim, Demand, ParentGroup, Problem, Scope, quorum_of
+from dralloc.problem import (
+    Charge,
+    Claim,
+    Demand,
+    ParentGroup,
+    Problem,
+    Scope,
+    quorum_of,
+)
 from dralloc.problem.inter_pod import DomainLedger, Domains, OneDomain, Role
 from dralloc.problem.node_footprint import before_footprints
 from dralloc.problem.open_claims import open_claims
@@ -43,6 +51,25 @@ class PlainRun:
         self._chosen: tuple[tuple[OneDomain, str], ...] = ()
         self._nodes_in: dict[int, Mapping[str, str]] = {}
         self._parts: dict[tuple[int, str, tuple[int, ...] | None], tuple[int, ...]] = {}
+
+    @property
+    def ledger(self) -> SearchLedger:
+        """What is in use now."""
+        return self._ledger
+
+    def accept(self, placement: Placement) -> None:
+        """Enter a placement that somebody else has found, and that keeps every rule."""
+        claims = self._problem.demands[placement.demand].claims
+        for place, (claim, grants) in enumerate(
+            zip(claims, placement.grants, strict=True)
+        ):
+            for _, alternative, grant in served_by((claim,), (grants,)):
+                charge = (
+                    self._problem.eligibility.charge(alternative.index, grant.device)
+                    or Charge()
+                )
+                self._ledger.take(grant.device, alternative, place, charge)
+        self._settle(placement.demand, placement.node, claims, placement.grants)
 
     def place_together(self, members: Sequence[int]) -> None:
         """Place as many of these demands as fit, one after the other; none of them if their quorum is not met.
@@ -166,6 +193,10 @@ class PlainRun:
         for placement in self.placements[before:]:
             self._release(placement)
         del self.placements[before:]
+
+    def depart(self, placement: Placement) -> None:
+        """Release a placement of whenever. Whoever keeps count of placements has taken it off there."""
+        self._release(placement)
 
     def _demand(self, number: int) -> Demand:
         """A demand, in the domains that are chosen for its group and those above."""

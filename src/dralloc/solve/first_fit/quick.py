@@ -104,6 +104,28 @@ class QuickRun(PlainRun):
         self._failures.take_back(before)
         self._candidates_of.clear()
 
+    def depart(self, placement: Placement) -> None:
+        """As in the plain run, and forget what was known of the nodes behind it."""
+        super().depart(placement)
+        nodes = self._changed_by(placement)
+        self._failures.reopen(nodes)
+        self._memory = DomainMemory(self._problem, self._claim_classes)
+        for kind in [
+            kind for kind, known in self._candidates_of.items() if known.node in nodes
+        ]:
+            del self._candidates_of[kind]
+
+    def _changed_by(self, placement: Placement) -> Sequence[int]:
+        """The node of a placement, and all others that see its devices."""
+        devices = (
+            self._problem.devices[grant.device]
+            for grants in placement.grants
+            for grant in grants
+        )
+        pools = {device.id.pool_id for device in devices}
+        seeing = (node for pool in pools for node in self._problem.seeing(pool))
+        return sorted({placement.node, *seeing})
+
     # One demand.
 
     def place(self, number: int) -> None:

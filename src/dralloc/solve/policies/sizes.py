@@ -8,9 +8,11 @@ from functools import cached_property
 from typing import Final
 
 from dralloc.problem import Alternative, Charge, Claim, Demand, Problem
+from dralloc.problem.ledger import Ledger
+from dralloc.problem.solution import Placement, charged_grants
 from dralloc.solve.first_fit.claim_classes import ClaimClasses
 
-__all__ = ["PARTS", "Sizes"]
+__all__ = ["PARTS", "Amounts", "Sizes", "amounts_of", "free_totals"]
 
 PARTS: Final = 10**12
 """Sizes are in such parts of everything there is, rounded up."""
@@ -38,6 +40,7 @@ class Sizes:
         self._claim_classes = ClaimClasses(problem)
         self._sizes: dict[Hashable, int] = {}
         self._costs: dict[Hashable, Amounts] = {}
+        self._choices_of: dict[Hashable, Sequence[Amounts]] = {}
         self.totals = _totals(problem)
 
     def of(self, demand: Demand) -> int:
@@ -52,6 +55,40 @@ class Sizes:
     def taken(self, demand: Demand) -> Amounts:
         """The least amounts that a demand takes, by resource."""
         return self._taken(demand.claims)
+
+    def least(self, demand: Demand) -> Amounts:
+        """Of each resource by itself what the demand takes at least, whatever devices it gets; nothing of `All`."""
+        least: Tally[Hashable] = Tally()
+        for claim in demand.claims:
+            for request in claim.requests:
+                choices = [
+                    amounts
+                    for one in request.alternatives
+                    for amounts in self._choices(one)
+                ]
+                in_all = set(choices[0]).intersection(*choices) if choices else set()
+                least.update(
+                    {name: min(amounts[name] for amounts in choices) for name in in_all}
+                )
+        return least
+
+    def _choices(self, alternative: Alternative) -> Sequence[Amounts]:
+        """What an alternative takes, for each class of devices that can serve it."""
+        key = (
+            self._problem.eligibility.request_key(alternative.index),
+            alternative.count,
+            alternative.admin,
+        )
+        if key not in self._choices_of:
+            count = 0 if alternative.admin else alternative.count or 0
+            each = (self._sum(alternative, (device,)) for device in self._examples)
+            multiplied = (
+                {name: count * amount for name, amount in amounts.items()}
+                for amounts in each
+                if amounts
+            )
+            self._choices_of[key] = tuple(multiplied)
+        return self._choices_of[key]
 
     def _taken(self, claims: Sequence[Claim]) -> Amounts:
         """The least amounts that claims take."""
@@ -153,6 +190,14 @@ def _takes(
         yield ("device", driver), 1
 
 
+def amounts_of(problem: Problem, placement: Placement) -> Amounts:
+    """What a placement takes of each resource."""
+    taken: Tally[Hashable] = Tally()
+    for _, device, charge in charged_grants(problem, (placement,)):
+        taken.update(dict(_takes(problem, device, charge)))
+    return taken
+
+
 def _totals(problem: Problem) -> Amounts:
     """How much there is of each resource, in use or not."""
     totals: Tally[Hashable] = Tally()
@@ -164,4 +209,20 @@ def _totals(problem: Problem) -> Amounts:
                 totals["capacity", device.id.driver, each.name] += each.total
         elif not device.consumes:
             totals["device", device.id.driver] += 1
+    return totals
+
+
+def free_totals(problem: Problem, ledger: Ledger) -> Amounts:
+    """How much there is of each resource that is not in use."""
+    totals: Tally[Hashable] = Tally()
+    for counter, free in zip(problem.counters, ledger.free, strict=True):
+        totals["counter", counter.id.driver, counter.id.counter] += max(0, free)
+    for device in problem.devices:
+        driver = device.id.driver
+        if device.shareable:
+            for name in device.capacity if ledger.is_free(device) else ():
+                left = ledger.capacity_left(device, name)
+                totals["capacity", driver, name] += max(0, left)
+        elif not device.consumes:
+            totals["device", driver] += ledger.is_free(device)
     return totals

@@ -20,7 +20,7 @@ from dralloc.solve.policies.scores import Scoring, least_fragmentation, least_le
 from dralloc.solve.policies.sizes import PARTS, Sizes
 from dralloc.solve.timing import phase
 
-__all__ = ["POLICIES", "KnownPolicy", "place", "way_of"]
+__all__ = ["POLICIES", "KnownPolicy", "as_given", "place", "way_of"]
 
 
 Order = Callable[[Problem], Sequence[int]]

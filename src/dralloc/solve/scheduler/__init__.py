@@ -15,7 +15,7 @@ from dralloc.solve.scheduler.attempt import Attempt
 from dralloc.solve.scheduler.configuration import profiles_of, read_profiles
 from dralloc.solve.scheduler.profile import Profile
 from dralloc.solve.scheduler.release import Release
-from dralloc.solve.scheduler.run import schedule
+from dralloc.solve.scheduler.run import SchedulingRun, schedule
 from dralloc.solve.scheduler.scheduler import Scheduler
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Profile",
     "Release",
     "Scheduler",
+    "SchedulingRun",
     "profiles_of",
     "read_profiles",
     "schedule",

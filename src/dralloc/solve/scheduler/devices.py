@@ -476,6 +476,10 @@ class Devices(QuickRun):
         self._outdate(pod.key, seeing)
         return pod, seeing
 
+    def placement_of(self, key: ClaimKey) -> Placement | None:
+        """What a pod that was bound got; None if it asks for no device."""
+        return self._bound[key].placement
+
     def _outdate(self, key: ClaimKey, seeing: Iterable[int]) -> None:
         """A pod has taken something on some nodes; what was known of them before is kept for some time."""
         before = {node: self._answers[node] for node in seeing}

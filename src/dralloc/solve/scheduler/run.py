@@ -28,7 +28,7 @@ from dralloc.solve.scheduler.scheduler import Scheduler
 from dralloc.solve.scheduler.verdicts import Places
 from dralloc.solve.timing import phase
 
-__all__ = ["schedule"]
+__all__ = ["SchedulingRun", "schedule"]
 
 _NO_POD = "no pod uses it: kube-scheduler allocates claims for pods"
 _BOUND = "the pod has a node already: kube-scheduler does not look at it"
@@ -67,7 +67,7 @@ def schedule(
     """
     timings: dict[str, float] = {}
     with phase(timings, "scheduler"):
-        run = _Run(compiled, profiles, Random(seed), release)
+        run = SchedulingRun(compiled, profiles, Random(seed), release)
         run.schedule_all()
         placements = run.scheduler.solution.placements
         placed = {placement.demand for placement in placements}
@@ -87,7 +87,15 @@ def schedule(
         )
 
 
-class _Run:
+class SchedulingRun:
+    """Pods that come, are tried one after the other, and go.
+
+    Attributes
+    ----------
+    scheduler
+        What is on the nodes.
+    """
+
     def __init__(
         self,
         compiled: CompiledCluster,
@@ -111,7 +119,7 @@ class _Run:
         self.scheduler = scheduler = Scheduler(
             compiled, profiles, heard_of, release=release
         )
-        self._queued: frozenset[ClaimKey] = frozenset()
+        self._queued: set[ClaimKey] = set()
         self._pods = {pod.key: pod for pod in compiled.cluster.pods}
         self._groups = find_groups(compiled.cluster, compiled.problem.features)
         self._cycle = GroupCycle(scheduler, self._chosen, random, only_best=True)
@@ -135,9 +143,12 @@ class _Run:
         )
 
     def schedule_all(self) -> None:
+        """Try every pod that waits."""
+        self.schedule([pod.key for pod in self._queue()])
+
+    def schedule(self, waiting: Sequence[ClaimKey]) -> None:
         """Every pod in turn, and again those that others may have helped; with one of a group come the others of it."""
-        waiting = [pod.key for pod in self._queue()]
-        self._queued = frozenset(waiting)
+        self._queued.update(waiting)
         while waiting:
             before = len(self._nodes)
             tried: set[ClaimKey] = set()
@@ -150,6 +161,29 @@ class _Run:
                 if helped
                 else []
             )
+
+    def try_once(self, waiting: Sequence[ClaimKey]) -> bool:
+        """Try pods that come together, and say whether all of them were bound."""
+        if any(self._held_back(self._pods[key]) is not None for key in waiting):
+            return False
+        self._queued.update(waiting)
+        self._schedule(waiting[0])
+        return self._nodes.keys() >= set(waiting)
+
+    def may_be_helped(self, key: ClaimKey) -> bool:
+        """Whether a pod whose attempt has failed could be bound once more pods are."""
+        return key in self._failed and self._failed[key].may_be_helped
+
+    def node_of(self, key: ClaimKey) -> str | None:
+        """The node that a pod was bound to, as long as it is there."""
+        return self._nodes.get(key)
+
+    def depart(self, key: ClaimKey) -> None:
+        """Take a pod that was bound off its node; it does not come back."""
+        self.scheduler.unbind(
+            key, self.scheduler.snapshot.by_name[self._nodes.pop(key)]
+        )
+        self._queued.discard(key)
 
     def _queue(self) -> list[Pod]:
         """The pods that wait, by priority, those of one priority as the scheduler hears of them."""

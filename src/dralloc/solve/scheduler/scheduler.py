@@ -18,7 +18,8 @@ from dralloc.compile.compiler import CompiledCluster
 from dralloc.compile.pods.kinds import PodInfo, PodKinds
 from dralloc.objects.errors import FatalError
 from dralloc.objects.names import ClaimKey
-from dralloc.problem.solution import Solution
+from dralloc.problem.solution import Placement, Solution
+from dralloc.solve.first_fit.ledger import SearchLedger
 from dralloc.solve.scheduler.attempt import (
     Attempt,
     checks_of,
@@ -102,6 +103,15 @@ class Scheduler:
                 sorted(self._devices.placements, key=lambda placement: placement.demand)
             )
         )
+
+    @property
+    def ledger(self) -> SearchLedger:
+        """What is in use of devices."""
+        return self._devices.ledger
+
+    def placement_of(self, key: ClaimKey) -> Placement | None:
+        """What a pod that was bound has of devices; None if that is nothing."""
+        return self._devices.placement_of(key)
 
     def profile_of(self, key: ClaimKey) -> Profile:
         """The profile for a pod."""

@@ -1,0 +1,281 @@
+"""One run: events happen, jobs wait, run and leave, and everything is noted.
+
+Every arrival is at any time exactly one of pending, running, done, refused and preempted. A pod runs from the moment in
+which it gets a place, as if binding and starting took no time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from dralloc.lab.simulate.clock import Clock, Event, EventKind
+from dralloc.lab.simulate.incoming import Incoming
+from dralloc.lab.simulate.placing import Placer
+from dralloc.lab.simulate.queue import WaitingQueue
+from dralloc.problem.solution import Placement
+
+__all__ = [
+    "ArrivalState",
+    "Decisions",
+    "History",
+    "Instant",
+    "OnInstant",
+    "Simulation",
+    "Stay",
+]
+
+
+class ArrivalState(StrEnum):
+    """What has become of an arrival.
+
+    ``PENDING``: it waits for a place. ``RUNNING``: it has one. ``DONE``: it had one for as long as it wanted.
+    ``REFUSED``: it can never have one, or has lost patience. ``PREEMPTED``: it had one until somebody more important
+    took it.
+    """
+
+    PENDING = "pending"
+    RUNNING = "running"
+    DONE = "done"
+    REFUSED = "refused"
+    PREEMPTED = "preempted"
+
+
+@dataclass(slots=True)
+class Stay:
+    """What became of an arrival and when, in milliseconds; None for what has not happened.
+
+    ``node``, ``placement``: where it ran, and what it had of devices.
+    """
+
+    state: ArrivalState
+    arrived: int
+    started: int | None = None
+    ended: int | None = None
+    node: str = ""
+    placement: Placement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """How many arrivals are in which state after all that happened at one time."""
+
+    time: int
+    pending: int
+    running: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """When those who wait are looked at.
+
+    Parameters
+    ----------
+    every
+        Milliseconds between two times; None for whenever somebody comes or goes.
+    batch
+        Also as soon as so many have come since the last time; None if that does not matter.
+    """
+
+    every: int | None = None
+    batch: int | None = None
+
+    @property
+    def at_once(self) -> bool:
+        """Whether everything that happens is a reason."""
+        return self.every is None and self.batch is None
+
+
+@dataclass
+class History:
+    """All that happened in a run.
+
+    Parameters
+    ----------
+    stays
+        By arrival; those who have not come yet are not in it.
+    instants
+        In order of time.
+    decided
+        When those who waited were looked at.
+    """
+
+    stays: dict[int, Stay] = field(default_factory=dict)
+    instants: list[Instant] = field(default_factory=list)
+    decided: list[int] = field(default_factory=list)
+
+
+OnInstant = Callable[[Instant, Placer], None]
+"""Called after all that happens at one time."""
+
+
+class Simulation:
+    """A run.
+
+    Parameters
+    ----------
+    placer
+        Who finds places.
+    patience
+        Milliseconds after which a job that has no place is refused; None for never.
+    until
+        Milliseconds after which nothing is looked at any more; None for the end of everything.
+    """
+
+    def __init__(
+        self,
+        incoming: Incoming,
+        placer: Placer,
+        decisions: Decisions | None = None,
+        *,
+        patience: int | None = None,
+        until: int | None = None,
+    ) -> None:
+        self.history = History()
+        self._incoming = incoming
+        self._placer = placer
+        self._decisions = decisions or Decisions()
+        self._patience = patience
+        self._until = until
+        self._queue = WaitingQueue(placer.equal_jobs)
+        self._numbers = dict.fromkeys(ArrivalState, 0)
+        # How many have come since the last decision, and whether anything at all has happened since then.
+        self._new = 0
+        self._changed = False
+        self._is_due = False
+        self._next_decision: int | None = None
+        self._job_of = {
+            number: job
+            for job, members in enumerate(incoming.jobs)
+            for number in members
+        }
+        self._missing = [len(members) for members in incoming.jobs]
+        arrivals = enumerate(incoming.arrivals)
+        self._clock = Clock(
+            [
+                Event(arrival.time, EventKind.ARRIVAL, number)
+                for number, arrival in arrivals
+            ]
+        )
+
+    def run(self, on_instant: OnInstant = lambda _, __: None) -> History:
+        """Let everything happen."""
+        while self._clock and not self._is_over():
+            for kind, events in self._clock.instant():
+                self._happen(kind, [event.subject for event in events])
+            if (
+                self._is_due
+                or self._decisions.at_once
+                or self._is_full()
+                or self._is_last()
+            ):
+                self._decide()
+            self._plan_decision()
+            numbers = self._numbers
+            instant = Instant(
+                self._clock.now,
+                numbers[ArrivalState.PENDING],
+                numbers[ArrivalState.RUNNING],
+            )
+            self.history.instants.append(instant)
+            on_instant(instant, self._placer)
+        return self.history
+
+    def _is_over(self) -> bool:
+        return self._until is not None and self._clock.next_time > self._until
+
+    def _is_full(self) -> bool:
+        """Whether so many have come that they are placed at once."""
+        return self._decisions.batch is not None and self._new >= self._decisions.batch
+
+    def _is_last(self) -> bool:
+        """Whether no more will come that a batch could wait for."""
+        return self._decisions.every is None and not self._clock
+
+    def _happen(self, kind: EventKind, subjects: Sequence[int]) -> None:
+        match kind:
+            case EventKind.DEPARTURE:
+                for arrival in subjects:
+                    self._placer.release(arrival)
+                    self._end(arrival, ArrivalState.DONE)
+                self._queue.reopen()
+                self._changed = True
+            case EventKind.ARRIVAL:
+                for arrival in subjects:
+                    self._arrive(arrival)
+            case EventKind.IMPATIENCE:
+                for job in subjects:
+                    if job in self._queue:
+                        self._refuse(job)
+            case EventKind.DECISION:
+                self._is_due = True
+
+    def _arrive(self, arrival: int) -> None:
+        """Let somebody come; a job waits as soon as all of it is there."""
+        now, job = self._clock.now, self._job_of[arrival]
+        self.history.stays[arrival] = Stay(ArrivalState.PENDING, now)
+        self._numbers[ArrivalState.PENDING] += 1
+        self._new += 1
+        self._missing[job] -= 1
+        if self._missing[job]:
+            return
+        members = self._incoming.jobs[job]
+        self._queue.enter(job, max(map(self._incoming.priority, members)), now)
+        self._changed = True
+        if any(self._is_hopeless(number) for number in members):
+            self._refuse(job)
+        elif self._patience is not None:
+            self._clock.schedule(Event(now + self._patience, EventKind.IMPATIENCE, job))
+
+    def _is_hopeless(self, arrival: int) -> bool:
+        demand = self._incoming.demand(arrival)
+        return demand is not None and demand.is_defective
+
+    def _refuse(self, job: int) -> None:
+        self._queue.leave(job)
+        for arrival in self._incoming.jobs[job]:
+            self._end(arrival, ArrivalState.REFUSED)
+
+    def _end(self, arrival: int, state: ArrivalState) -> None:
+        stay = self.history.stays[arrival]
+        self._numbers[stay.state] -= 1
+        self._numbers[state] += 1
+        stay.state, stay.ended = state, self._clock.now
+
+    def _decide(self) -> None:
+        """Let those who wait have places, unless nothing has happened since that was tried."""
+        self._is_due, self._new = False, 0
+        if not (self._changed and len(self._queue)):
+            return
+        self._changed = False
+        self.history.decided.append(self._clock.now)
+        for job in self._placer.decide(self._queue):
+            self._queue.leave(job)
+            for arrival in self._incoming.jobs[job]:
+                self._start(arrival)
+
+    def _start(self, arrival: int) -> None:
+        stay, now = self.history.stays[arrival], self._clock.now
+        self._numbers[stay.state] -= 1
+        self._numbers[ArrivalState.RUNNING] += 1
+        stay.state, stay.started, stay.node = (
+            ArrivalState.RUNNING,
+            now,
+            self._placer.node_of(arrival),
+        )
+        stay.placement = self._placer.placement_of(arrival)
+        duration = self._incoming.arrivals[arrival].duration
+        if duration is not None:
+            self._clock.schedule(Event(now + duration, EventKind.DEPARTURE, arrival))
+
+    def _plan_decision(self) -> None:
+        """Come back at the next multiple of the interval, if anything can have changed by then."""
+        every = self._decisions.every
+        if every is None or not (len(self._queue) and (self._changed or self._clock)):
+            return
+        now = self._clock.now
+        following = now - now % every + every
+        if self._next_decision is None or self._next_decision <= now:
+            self._next_decision = following
+            self._clock.schedule(Event(following, EventKind.DECISION))

@@ -1,0 +1,291 @@
+"""What holds of every simulation, whatever arrives and whoever places it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+
+import dralloc
+from arrival_strategies import Scene, scenes
+from dralloc.lab.simulate import ArrivalState
+from dralloc.lab.simulate.batches import BatchPlacer
+from dralloc.lab.simulate.incoming import Incoming, incoming
+from dralloc.lab.simulate.placing import Placer, RunPlacer, SchedulerPlacer
+from dralloc.lab.simulate.queue import WaitingQueue
+from dralloc.lab.simulate.run import check_state, placer_of
+from dralloc.lab.simulate.simulation import Decisions, History, Instant, Simulation
+from dralloc.objects.choices import Choices, Mode
+from dralloc.problem.ledger import Ledger
+from dralloc.problem.solution import Placement
+from dralloc.solve.first_fit import first_fit
+from examples import examples
+
+MANY = settings(
+    max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck)
+)
+POLICIES = ("first-fit", "best-fit", "fgd", "density", "scheduler", "optimal")
+WHEN = (Decisions(), Decisions(every=2000), Decisions(batch=3))
+
+
+def waiting_in(scene: Scene) -> Incoming:
+    assume(scene.arrivals)
+    return incoming(scene.cluster, scene.arrivals, Choices())
+
+
+def told(history: History) -> dict[int, tuple[Any, ...]]:
+    """What became of everybody, with the devices."""
+    return {
+        number: (
+            stay.state,
+            stay.started,
+            stay.ended,
+            stay.node,
+            stay.placement and stay.placement.grants,
+        )
+        for number, stay in history.stays.items()
+    }
+
+
+@MANY
+@given(
+    scenes(),
+    st.sampled_from(POLICIES),
+    st.sampled_from(WHEN),
+    st.sampled_from([None, 0, 1500]),
+)
+def test_everybody_is_in_one_state_and_nothing_is_taken_twice(
+    scene: Scene, policy: str, when: Decisions, patience: int | None
+) -> None:
+    waiting = waiting_in(scene)
+    simulation = Simulation(
+        waiting, placer_of(waiting, policy, Choices()), when, patience=patience
+    )
+    running_before: set[int] = set()
+
+    def look(instant: Instant, placer: Placer) -> None:
+        nonlocal running_before
+        check_state(placer)
+        stays = simulation.history.stays
+        assert stays.keys() == {
+            number
+            for number, arrival in enumerate(waiting.arrivals)
+            if arrival.time <= instant.time
+        }, "who has come is in some state, and nobody else"
+        states = Counter(stay.state for stay in stays.values())
+        assert states[ArrivalState.PENDING] == instant.pending
+        assert states[ArrivalState.RUNNING] == instant.running
+        running = {
+            number
+            for number, stay in stays.items()
+            if stay.state is ArrivalState.RUNNING
+        }
+        assert placer.placements.keys() == {
+            number for number in running if waiting.demands[number] is not None
+        }
+        ended = {number for number, stay in stays.items() if stay.ended is not None}
+        assert running_before - running <= ended
+        running_before = running
+
+    history = simulation.run(look)
+    event(" ".join(sorted({stay.state.value for stay in history.stays.values()})))
+    for number, stay in history.stays.items():
+        duration = waiting.arrivals[number].duration
+        match stay.state:
+            case ArrivalState.DONE:
+                assert stay.started is not None
+                assert stay.ended == stay.started + (duration or 0)
+            case ArrivalState.RUNNING:
+                assert duration is None
+            case ArrivalState.REFUSED:
+                assert (stay.started, stay.placement) == (None, None)
+            case ArrivalState.PENDING:
+                assert (stay.started, stay.ended) == (None, None)
+
+
+@MANY
+@given(scenes(), st.sampled_from(POLICIES), st.sampled_from(WHEN))
+def test_the_same_seed_gives_the_same_run(
+    scene: Scene, policy: str, when: Decisions
+) -> None:
+    runs = []
+    for _ in range(2):
+        waiting = waiting_in(scene)
+        choices = Choices(seed=3, kubernetes="1.34")
+        runs.append(
+            Simulation(waiting, placer_of(waiting, policy, choices), when).run()
+        )
+    assert runs[0] == runs[1]
+
+
+def placed_by(plan: dralloc.Plan) -> dict[str, str]:
+    return {
+        str(plan.demands[one.demand].key): plan.node_of(one)
+        for one in plan.solution.placements
+    }
+
+
+@MANY
+@given(scenes(), st.sampled_from(list(Mode)))
+def test_one_batch_is_what_allocate_answers(scene: Scene, mode: Mode) -> None:
+    """Everybody comes at once and never leaves."""
+    by_name = sorted(scene.arrivals, key=lambda arrival: arrival.template)
+    waiting = waiting_in(
+        replace(
+            scene,
+            arrivals=tuple(replace(one, time=0, duration=None) for one in by_name),
+        )
+    )
+    choices = Choices(kubernetes="1.35") if mode is Mode.SCHEDULER else Choices()
+    placer = placer_of(waiting, mode, choices)
+    history = Simulation(waiting, placer).run()
+    plan = dralloc.allocate(waiting.compiled.cluster, mode, choices=choices)
+    there = {
+        str(waiting.pods[number]): stay.node
+        for number, stay in history.stays.items()
+        if stay.placement
+    }
+    assert there == placed_by(plan)
+    grants = {
+        str(waiting.pods[number]): placement.grants
+        for number, placement in placer.placements.items()
+    }
+    assert len(grants) == len(plan.solution.placements)
+
+
+@MANY
+@given(scenes(), st.sampled_from(POLICIES))
+def test_when_everybody_has_left_the_cluster_is_as_it_was(
+    scene: Scene, policy: str
+) -> None:
+    """The second of two equal waves finds what the first one did."""
+    first = tuple(replace(one, duration=one.duration or 500) for one in scene.arrivals)
+    later = max((one.time for one in first), default=0) + 10**6
+    again = tuple(
+        replace(one, time=one.time + later, group=one.group and f"{one.group}2")
+        for one in first
+    )
+    waiting = waiting_in(replace(scene, arrivals=(*first, *again)))
+    fresh = Ledger(
+        waiting.problem if policy != Mode.SCHEDULER else waiting.compiled.problem
+    )
+    placer = placer_of(waiting, policy, Choices())
+    simulation = Simulation(waiting, placer, patience=10**5)
+
+    def look(instant: Instant, placer: Placer) -> None:
+        if not instant.running:
+            ledger = placer.ledger
+            assert (ledger.held, ledger.shares, ledger.free) == (
+                fresh.held,
+                fresh.shares,
+                fresh.free,
+            )
+            assert _amounts(ledger) == _amounts(fresh)
+
+    history = simulation.run(look)
+    each = [
+        (stay.state, stay.node, _times(stay.arrived, stay.started))
+        for _, stay in sorted(history.stays.items())
+    ]
+    assert each[: len(first)] == each[len(first) :]
+
+
+def _amounts(ledger: Ledger) -> dict[tuple[int, str], int]:
+    return {
+        (slot, name): amount
+        for slot, each in ledger.consumed.items()
+        for name, amount in each.items()
+        if amount
+    }
+
+
+def _times(arrived: int, started: int | None) -> int | None:
+    return None if started is None else started - arrived
+
+
+class PlainPlacer(BatchPlacer):
+    """First fit as upstream does it: each job anew, without memory of anything but what is in use."""
+
+    def __init__(self, waiting: Incoming) -> None:
+        super().__init__(waiting, first_fit)
+
+    def decide(self, queue: WaitingQueue) -> Iterator[int]:
+        for job in queue.in_order():
+            numbers = self._demands(job)
+            found = first_fit(self.waiting_problem(numbers), pruning=False).placements
+            for placement in found:
+                self.accept(replace(placement, demand=numbers[placement.demand]))
+            if found:
+                yield job
+
+
+@MANY
+@given(scenes())
+def test_first_fit_that_remembers_is_first_fit(scene: Scene) -> None:
+    waiting = waiting_in(scene)
+    runs = [
+        Simulation(waiting, placer_of(waiting, "first-fit", Choices())),
+        Simulation(waiting, PlainPlacer(waiting)),
+    ]
+    quick, plain = (told(one.run()) for one in runs)
+    assert quick == plain
+
+
+class Forgetful(SchedulerPlacer):
+    """kube-scheduler that keeps nothing in mind between two attempts."""
+
+    def decide(self, queue: WaitingQueue) -> Iterator[int]:
+        self._run.scheduler._remembers = False
+        queue.reopen()
+        return super().decide(queue)
+
+
+@MANY
+@given(scenes())
+def test_a_scheduler_that_remembers_is_the_scheduler(scene: Scene) -> None:
+    waiting = waiting_in(scene)
+    usual = placer_of(waiting, Mode.SCHEDULER, Choices())
+    assert isinstance(usual, SchedulerPlacer)
+    forgetful = placer_of(waiting, Mode.SCHEDULER, Choices())
+    forgetful.__class__ = Forgetful
+    assert told(Simulation(waiting, usual).run()) == told(
+        Simulation(waiting, forgetful).run()
+    )
+
+
+@MANY
+@given(scenes(grouped=False))
+def test_a_recorded_order_of_arrivals_is_scheduled_step_by_step(scene: Scene) -> None:
+    """One arrival after the other, none of which leaves: as mode scheduler takes pods that come in this order."""
+    by_name = sorted(scene.arrivals, key=lambda arrival: arrival.template)
+    one_by_one = tuple(
+        replace(one, time=1000 * number, duration=None, priority=0)
+        for number, one in enumerate(by_name)
+    )
+    waiting = waiting_in(replace(scene, arrivals=one_by_one))
+    assume(not any(demand.roles for demand in waiting.problem.demands))
+    choices = Choices(kubernetes="1.35")
+    history = Simulation(waiting, placer_of(waiting, Mode.SCHEDULER, choices)).run()
+    plan = dralloc.allocate(waiting.compiled.cluster, Mode.SCHEDULER, choices=choices)
+    there = {
+        str(waiting.pods[number]): stay.node
+        for number, stay in history.stays.items()
+        if stay.placement
+    }
+    assert there == placed_by(plan)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_placements_are_found_by_arrival(policy: str) -> None:
+    cluster = dralloc.example()
+    waiting = incoming(cluster, [], Choices())
+    placer = placer_of(waiting, policy, Choices())
+    assert isinstance(
+        placer, SchedulerPlacer if policy == Mode.SCHEDULER else RunPlacer
+    )
+    assert placer.placements == dict[int, Placement]()

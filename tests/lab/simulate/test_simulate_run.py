@@ -1,0 +1,359 @@
+"""Simulations worked out by hand, and what users see of them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import dralloc
+import wire
+from conftest import ROOT
+from dralloc.cli import app
+from dralloc.cli.guard import Exit
+from dralloc.lab.simulate import Arrival, PoissonArrivals, Simulated
+from dralloc.lab.simulate.intervals import MeanInterval
+from dralloc.objects.errors import DrallocError
+from dralloc.objects.names import ClaimKey
+from wire import Json
+
+SMALLEST = ROOT / "models" / "h100-mig-smallest"
+ONE, BOTH = ClaimKey("default", "one"), ClaimKey("default", "both")
+
+
+def gpus(count: int) -> list[Json]:
+    """A node with GPUs, and templates for one and for two of them."""
+    return [
+        wire.device_class(),
+        wire.node("a"),
+        wire.resource_slice(wire.gpus(count), name="a", pool="a", nodeName="a"),
+        wire.claim("one", wire.request()),
+        wire.claim("both", wire.request(count=2)),
+    ]
+
+
+def came(simulated: Simulated) -> list[tuple[Any, ...]]:
+    """What became of everybody, in seconds."""
+    [run] = simulated.runs
+    return [
+        (row["state"], row["arrived"], row["started"], row["ended"])
+        for row in run.arrival_rows()
+    ]
+
+
+def test_who_waits_is_placed_when_somebody_leaves() -> None:
+    arrivals = [
+        Arrival(0, ONE, 10_000),
+        Arrival(1000, BOTH, 5000),
+        Arrival(2000, ONE, 3000),
+    ]
+    simulated = dralloc.simulate(wire.cluster(gpus(2)), arrivals)
+    assert came(simulated) == [
+        ("done", 0, 0, 10),
+        ("done", 1, 10, 15),
+        ("done", 2, 2, 5),
+    ]
+    [run] = simulated.runs
+    assert (
+        run.figures.waiting.mean,
+        run.figures.waiting.p50,
+        run.figures.waiting.p99,
+    ) == (3, 0, 9)
+    assert (run.figures.completion.mean, run.figures.completion.p99) == (
+        (10 + 14 + 3) / 3,
+        14,
+    )
+    assert run.figures.makespan == 15
+    assert run.figures.device_hours == pytest.approx((10 + 10 + 3) / 3600)
+    assert run.figures.acceptance == 1
+
+
+def test_priority_comes_before_age() -> None:
+    arrivals = [
+        Arrival(0, BOTH, 10_000),
+        Arrival(1000, BOTH, 1000),
+        Arrival(2000, BOTH, 1000, priority=5),
+    ]
+    assert came(dralloc.simulate(wire.cluster(gpus(2)), arrivals)) == [
+        ("done", 0, 0, 10),
+        ("done", 1, 11, 12),
+        ("done", 2, 10, 11),
+    ]
+
+
+def test_a_group_waits_for_all_of_its_members_and_for_places_for_all() -> None:
+    arrivals = [
+        Arrival(0, ONE, 4000),
+        Arrival(1000, ONE, 2000, group="g"),
+        Arrival(3000, ONE, 2000, group="g"),
+    ]
+    assert came(dralloc.simulate(wire.cluster(gpus(2)), arrivals)) == [
+        ("done", 0, 0, 4),
+        ("done", 1, 4, 6),
+        ("done", 3, 4, 6),
+    ]
+
+
+def test_who_loses_patience_is_refused() -> None:
+    arrivals = [
+        Arrival(0, BOTH, 10_000),
+        Arrival(1000, ONE, 1000),
+        Arrival(9000, ONE, 1000),
+    ]
+    simulated = dralloc.simulate(wire.cluster(gpus(2)), arrivals, patience=3)
+    assert came(simulated) == [
+        ("done", 0, 0, 10),
+        ("refused", 1, None, 4),
+        ("done", 9, 10, 11),
+    ]
+    assert simulated.runs[0].figures.acceptance == pytest.approx(2 / 3)
+
+
+def test_decisions_come_at_multiples_of_an_interval() -> None:
+    arrivals = [Arrival(1000, ONE, 1000), Arrival(12_000, ONE, 1000)]
+    simulated = dralloc.simulate(wire.cluster(gpus(2)), arrivals, "optimal", every=10)
+    assert came(simulated) == [("done", 1, 10, 11), ("done", 12, 20, 21)]
+    assert simulated.runs[0].figures.decisions == 2
+
+
+def test_batches_are_placed_when_they_are_full_and_the_last_one_at_the_end() -> None:
+    arrivals = [Arrival(1000 * number, ONE, 500) for number in range(5)]
+    simulated = dralloc.simulate(wire.cluster(gpus(9)), arrivals, batch=2)
+    assert [started for _, _, started, _ in came(simulated)] == [1, 1, 3, 3, 4]
+
+
+def test_the_optimum_of_a_batch_places_more_than_first_fit() -> None:
+    arrivals = [
+        Arrival(0, BOTH, 1000, priority=0),
+        Arrival(0, ONE, 1000),
+        Arrival(0, ONE, 1000),
+    ]
+    first, best = (
+        dralloc.simulate(wire.cluster(gpus(2)), arrivals, one, until=0.5)
+        for one in ("first-fit", "optimal")
+    )
+    assert [state for state, *_ in came(first)] == ["running", "pending", "pending"]
+    assert [state for state, *_ in came(best)] == ["pending", "running", "running"]
+
+
+def test_loads_and_the_share_of_the_poorest() -> None:
+    both = [
+        Arrival(0, BOTH, 10_000, namespace="rich"),
+        Arrival(0, ONE, 10_000, namespace="poor"),
+    ]
+    last = Arrival(10_000, ONE, 0, namespace="rich")
+    simulated = dralloc.simulate(wire.cluster(gpus(2)), [*both, last], patience=5)
+    [load] = simulated.runs[0].figures.loads
+    assert (load.resource, load.offered, load.allocated) == (
+        "gpu.example.com",
+        1.5,
+        1.0,
+    )
+    assert simulated.runs[0].figures.fairness == 0
+    row = simulated.figures().iloc[0]
+    assert (row["refused"], row["done"], row["max_min_share"]) == (1, 2, 0)
+
+
+def test_who_comes_during_the_warm_up_does_not_count() -> None:
+    arrivals = [Arrival(0, ONE, 1000), Arrival(5000, ONE, 2000)]
+    [run] = dralloc.simulate(wire.cluster(gpus(2)), arrivals, warm_up=1).runs
+    assert (run.figures.arrivals, run.figures.completion.mean) == (1, 2)
+
+
+def test_what_runs_in_the_cluster_stays_and_what_waits_there_does_not_come() -> None:
+    held = wire.allocated("held", {"device": "gpu-0", "pool": "a"})
+    cluster = wire.cluster(gpus(2), held, wire.claim("waits", wire.request()))
+    assert came(dralloc.simulate(cluster, [Arrival(0, BOTH, 1000)])) == [
+        ("pending", 0, None, None)
+    ]
+    assert came(dralloc.simulate(cluster, [Arrival(0, ONE, 1000)])) == [
+        ("done", 0, 0, 1)
+    ]
+
+
+def test_a_pod_of_a_job_is_found_by_the_name_of_the_job() -> None:
+    cluster = dralloc.load(ROOT / "models" / "h100-mig")
+    simulated = dralloc.simulate(
+        cluster, [Arrival(0, ClaimKey("ml", "chat-8b"), 1000)], "scheduler"
+    )
+    assert came(simulated) == [("done", 0, 0, 1)]
+
+
+def test_seeds_draw_other_arrivals() -> None:
+    process = PoissonArrivals({"one": 1}, per_hour=100, hours=2, mean_hours=0.1)
+    simulated = dralloc.simulate(wire.cluster(gpus(4)), process, seeds=3)
+    assert [run.seed for run in simulated.runs] == [0, 1, 2]
+    assert len({run.figures.arrivals for run in simulated.runs}) == 3
+    assert set(simulated.arrivals()["seed"]) == {0, 1, 2}
+    assert simulated.instants().groupby("seed")["pending"].last().tolist() == [0, 0, 0]
+    assert "over 3 seeds" in repr(simulated)
+    assert "seed 2" in str(simulated)
+
+
+def test_policies_of_the_user() -> None:
+    def last(_: object, nodes: Sequence[dralloc.OfferedNode]) -> dralloc.OfferedNode:
+        return nodes[-1]
+
+    class LargestFirst:
+        def order(self, pods: Sequence[dralloc.WaitingPod]) -> list[dralloc.WaitingPod]:
+            return sorted(pods, key=lambda pod: -pod.devices)
+
+        def __call__(
+            self, _: dralloc.WaitingPod, nodes: Sequence[dralloc.OfferedNode]
+        ) -> dralloc.OfferedNode:
+            return nodes[0]
+
+    one = gpus(2)
+    more = [
+        wire.node("b"),
+        wire.resource_slice(wire.gpus(2), name="b", pool="b", nodeName="b"),
+    ]
+    arrivals = [Arrival(0, ONE, 1000), Arrival(0, BOTH, 1000), Arrival(0, BOTH, 1000)]
+    simulated = dralloc.simulate(wire.cluster(one, more), arrivals, last)
+    assert simulated.policy == "last"
+    assert simulated.arrivals()["node"].tolist() == ["b", "a", "b"]
+    largest = dralloc.simulate(wire.cluster(one, more), arrivals, LargestFirst())
+    assert largest.arrivals()["started"].tolist() == [1, 0, 0]
+
+
+def test_means_over_seeds_have_intervals() -> None:
+    """Of 1, 2 and 3 the standard deviation is 1, and Student's quantile for two degrees of freedom is 4.303."""
+    interval = MeanInterval.of("x", [1, 2, 3])
+    assert interval.mean == 2
+    assert interval.half_width == pytest.approx(4.303 / 3**0.5)
+    assert MeanInterval.of("x", [5]).half_width == 0
+    process = PoissonArrivals({"one": 1}, per_hour=100, hours=2, mean_hours=0.1)
+    simulated = dralloc.simulate(wire.cluster(gpus(4)), process, seeds=3)
+    found = {one.name: one for one in simulated.intervals()}
+    assert found["arrivals"].mean == simulated.figures()["arrivals"].mean()
+    assert "Means over 3 seeds" in str(simulated)
+
+
+def test_jobs_change_nothing() -> None:
+    process = PoissonArrivals(
+        {"one": 1, "both": 1}, per_hour=60, hours=1, mean_hours=0.1
+    )
+    done: list[tuple[int, int]] = []
+    alone, together = (
+        dralloc.simulate(
+            wire.cluster(gpus(3)),
+            process,
+            seeds=2,
+            jobs=jobs,
+            progress=lambda *each: done.append(each),
+        )
+        for jobs in (1, 2)
+    )
+    assert alone.runs == together.runs
+    assert done == [(1, 2), (2, 2)] * 2
+
+
+def test_fragmentation_is_what_the_next_pod_cannot_use() -> None:
+    """Two nodes with two GPUs each: one GPU on each node is of no use for who wants two."""
+    more = [
+        wire.node("b"),
+        wire.resource_slice(wire.gpus(2), name="b", pool="b", nodeName="b"),
+    ]
+
+    def emptiest(
+        _: object, nodes: Sequence[dralloc.OfferedNode]
+    ) -> dralloc.OfferedNode:
+        return max(nodes, key=lambda node: node.free_devices())
+
+    arrivals = [
+        Arrival(0, ONE),
+        Arrival(0, ONE),
+        Arrival(1000, BOTH),
+        Arrival(48_000, BOTH),
+    ]
+    spread = dralloc.simulate(wire.cluster(gpus(2), more), arrivals, emptiest)
+    packed = dralloc.simulate(
+        wire.cluster(gpus(2), more), arrivals, "first-fit", until=0.5
+    )
+    [run] = spread.runs
+    assert run.figures.fragmentation == pytest.approx(0.5)
+    assert packed.runs[0].figures.fragmentation is None
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"policy": "worst"}, "no policy 'worst'"),
+        (
+            {"arrivals": [Arrival(0, ClaimKey("default", "none"))]},
+            "template default/none: no pod, owner of pods",
+        ),
+        ({"batch": 0}, "batch: 0 is less than 1"),
+        ({"every": 0.0}, "every: 0.0 is no number of seconds"),
+        ({"patience": float("nan")}, "patience: nan is no number of seconds"),
+        ({"fair": "memory"}, "fair: not a choice of this question"),
+    ],
+)
+def test_errors_of_users(words: dict[str, Any], message: str) -> None:
+    given = {"arrivals": [Arrival(0, ONE)], **words}
+    with pytest.raises(DrallocError) as caught:
+        dralloc.simulate(wire.cluster(gpus(2)), **given)
+    assert message in str(caught.value)
+
+
+def test_pods_without_devices_are_for_the_scheduler() -> None:
+    cluster = wire.cluster(gpus(2), wire.pod("plain"))
+    arrivals = [Arrival(0, ClaimKey("default", "plain"), 1000)]
+    with pytest.raises(
+        DrallocError, match="asks for no device; only the policy scheduler"
+    ):
+        dralloc.simulate(cluster, arrivals)
+    assert came(dralloc.simulate(cluster, arrivals, "scheduler")) == [("done", 0, 0, 1)]
+
+
+def simulate(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["simulate", *map(str, arguments)])
+
+
+def test_the_command_reads_a_trace(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("time,duration,template\n0,60,large\n10,60,small\n")
+    table = tmp_path / "table.csv"
+    result = simulate(SMALLEST, "--trace", trace, "--policy", "optimal", "-o", table)
+    assert result.exit_code == Exit.DONE, result.stderr
+    assert "optimal: 2 of 2 arrivals got a place" in result.stdout
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert [(row["template"], row["state"], row["arrived"]) for row in rows] == [
+        ("default/large", "done", "0.0"),
+        ("default/small", "done", "10.0"),
+    ]
+
+
+def test_the_command_draws_arrivals() -> None:
+    result = simulate(
+        SMALLEST,
+        "--mix",
+        "large=1",
+        "--mix",
+        "small",
+        "--per-hour",
+        "5",
+        "--hours",
+        "4",
+        "-o",
+        "-",
+    )
+    assert result.exit_code == Exit.DONE, result.stderr
+    assert {row["template"] for row in csv.DictReader(result.stdout.splitlines())} == {
+        "default/large",
+        "default/small",
+    }
+
+
+def test_the_command_wants_one_source_of_arrivals() -> None:
+    assert (
+        simulate(SMALLEST).stderr
+        == "error: who arrives: give either --trace or --mix\n"
+    )
+    assert simulate(SMALLEST, "--mix", "any=much").stderr == (
+        "error: --mix any=much: expected TEMPLATE=SHARE, with a number for a share\n"
+    )
