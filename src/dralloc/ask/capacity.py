@@ -222,9 +222,9 @@ class CapacityReport(Documented):
     >>> import dralloc
     >>> report = dralloc.capacity(dralloc.example())
     >>> report.headline
-    '2 devices on 2 nodes: 0 in use, 2 free'
+    '3 devices on 2 nodes: 1 in use, 2 free'
     >>> [(row.driver, row.total, row.free, row.most_free) for row in report.products]
-    [('gpu.example.com', 2, 2, 2)]
+    [('gpu.example.com', 3, 2, 2)]
     """
 
     document = CapacityDocument
