@@ -16,9 +16,9 @@ from dralloc.solve.optimum.division import divide
 from dralloc.solve.optimum.packing.columns import Columns, costs_of
 from dralloc.solve.optimum.packing.construction import ConstructiveHeuristic
 from dralloc.solve.optimum.packing.diving import DivingHeuristic, DivingTarget
+from dralloc.solve.optimum.packing.exact import Pricer
 from dralloc.solve.optimum.packing.instance import PackingInstance
 from dralloc.solve.optimum.packing.models import guide
-from dralloc.solve.optimum.packing.pricing import Pricer
 from dralloc.solve.optimum.stopping import Cancelled, Stop, Stopped
 from examples import examples
 

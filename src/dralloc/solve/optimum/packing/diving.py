@@ -23,9 +23,13 @@ from dralloc.solve.optimum.packing.columns import (
     spent_of,
     unserved_demand,
 )
-from dralloc.solve.optimum.packing.exact import ExactModel
+from dralloc.solve.optimum.packing.exact import (
+    ExactModel,
+    Pricer,
+    is_better,
+    restricted,
+)
 from dralloc.solve.optimum.packing.models import RestrictedMaster
-from dralloc.solve.optimum.packing.pricing import Pricer, is_better, restricted
 from dralloc.solve.optimum.search import minimise
 from dralloc.solve.optimum.stopping import Stop
 
