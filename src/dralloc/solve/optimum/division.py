@@ -26,8 +26,7 @@ from dralloc.problem import Problem
 from dralloc.problem.grouping import grouped
 from dralloc.solve.optimum.candidates import CandidateSurvey
 from dralloc.solve.optimum.classes.arcflow import as_flow_source, flow_supplies
-from dralloc.solve.optimum.classes.bin_keys import BinClassifier
-from dralloc.solve.optimum.classes.bins import Bin, find_bins
+from dralloc.solve.optimum.classes.bins import Bin, BinClassifier, find_bins
 from dralloc.solve.optimum.classes.budgeted import BudgetedAmounts, budgeted_amounts
 from dralloc.solve.optimum.classes.classification import classify_demands
 from dralloc.solve.optimum.classes.count_model import Counted

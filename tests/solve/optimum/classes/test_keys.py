@@ -10,8 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from dralloc.problem import Constraint, ConstraintKind, Problem, Usage
-from dralloc.solve.optimum.classes.bin_keys import BinClass, BinClassifier
-from dralloc.solve.optimum.classes.bins import find_bins
+from dralloc.solve.optimum.classes.bins import BinClass, BinClassifier, find_bins
 from dralloc.solve.optimum.classes.classification import classify_demands
 from dralloc.solve.optimum.classes.usable import usable_devices
 from dralloc.solve.optimum.stopping import Stop

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from dralloc.problem import Charge, ConstraintKind
-from dralloc.solve.optimum.classes.bin_keys import (
+from dralloc.solve.optimum.classes.bins import (
     BinClass,
     DeviceView,
     NodeView,

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from dralloc.problem import ConstraintKind
 from dralloc.problem.grouping import grouped, summed
-from dralloc.solve.optimum.classes.bin_keys import BinClass, UnitView
+from dralloc.solve.optimum.classes.bins import BinClass, UnitView
 from dralloc.solve.optimum.classes.demand_classes import Requirement
 from dralloc.solve.optimum.classes.usable import Profile
 

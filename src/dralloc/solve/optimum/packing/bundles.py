@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from dralloc.solve.optimum.classes.bin_keys import BinClass
-from dralloc.solve.optimum.classes.bins import common_attributes
+from dralloc.solve.optimum.classes.bins import BinClass, common_attributes
 from dralloc.solve.optimum.classes.demand_classes import (
     AttributeRule,
     ItemGroup,

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from dralloc.problem.eligibility import renumbered
-from dralloc.solve.optimum.classes.bin_keys import BinClass, UnitView
-from dralloc.solve.optimum.classes.bins import Bin
+from dralloc.solve.optimum.classes.bins import Bin, BinClass, UnitView
 from dralloc.solve.optimum.classes.demand_classes import ItemGroup
 from dralloc.solve.optimum.classes.disjoint_sets import DisjointSets
 from dralloc.solve.optimum.classes.usable import Profile

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dralloc.problem.grouping import summed
-from dralloc.solve.optimum.classes.bin_keys import BinClass
-from dralloc.solve.optimum.classes.bins import Bin
+from dralloc.solve.optimum.classes.bins import Bin, BinClass
 from dralloc.solve.optimum.classes.demand_classes import (
     DemandClass,
     ItemGroup,

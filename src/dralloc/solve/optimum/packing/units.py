@@ -26,13 +26,13 @@ from ortools.sat.python import cp_model
 from dralloc.objects.errors import ModelError
 from dralloc.problem.grouping import grouped
 from dralloc.solve.optimum.classes.arcflow import FlowSource, FlowSupply
-from dralloc.solve.optimum.classes.bin_keys import (
+from dralloc.solve.optimum.classes.bins import (
+    Bin,
     BinClass,
     NodeView,
     UnitView,
     Values,
 )
-from dralloc.solve.optimum.classes.bins import Bin
 from dralloc.solve.optimum.classes.demand_classes import ItemGroup, Listed
 from dralloc.solve.optimum.classes.state_space import (
     Pattern,
