@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import assert_never
 
 from dralloc.objects.names import ClaimKey
 from dralloc.problem.problem import Problem
@@ -84,12 +85,23 @@ def held_values(
     known = [values for values in every if values is not None]
     if len(known) < len(every):
         return None
-    if kind is ConstraintKind.MATCH:
-        common = frozenset[Scalar].intersection(*known) if known else frozenset()
-        return (() if not known else (common,)) if common or len(known) < 2 else None
-    sizes = sum(max(1, len(values)) for values in known)
-    distinct = len(frozenset[Scalar]().union(*known)) + (frozenset() in known)
-    return tuple(sorted(known, key=sorted)) if sizes == distinct else None
+    match kind:
+        case ConstraintKind.MATCH:
+            if not known:
+                return ()
+            common = frozenset[Scalar].intersection(*known)
+            # One device alone agrees with itself, also without comparable value.
+            return (common,) if common or len(known) == 1 else None
+        case ConstraintKind.DISTINCT:
+            # At most one device may be without comparable value; it counts as a value of its own.
+            value_count = sum(max(1, len(values)) for values in known)
+            distinct_count = len(frozenset[Scalar]().union(*known))
+            distinct_count += frozenset() in known
+            if value_count > distinct_count:
+                return None
+            return tuple(sorted(known, key=sorted))
+        case _:
+            assert_never(kind)
 
 
 def _granted(

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Final
+from typing import Final, assert_never
 
 from dralloc.ask.context.context import Context
 from dralloc.ask.context.lift import Lift
@@ -112,11 +112,13 @@ class JointReason:
         return FilterReason(Code.CONSTRAINT, "; ".join(texts), details=tuple(details))
 
     def _words(self, constraint: Constraint, number: int) -> str:
-        missing = (
-            "no common value"
-            if constraint.kind is ConstraintKind.MATCH
-            else "not enough distinct values"
-        )
+        match constraint.kind:
+            case ConstraintKind.MATCH:
+                missing = "no common value"
+            case ConstraintKind.DISTINCT:
+                missing = "not enough distinct values"
+            case _:
+                assert_never(constraint.kind)
         return f"{constraint_text(constraint, number)}: {missing}"
 
     def _values(self, claim: Claim, number: int) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator
 from itertools import pairwise
+from typing import assert_never
 
 from dralloc.check.problem.view import Award, Use, View
 from dralloc.objects.errors import AllocationError
@@ -197,8 +198,7 @@ def _broken(
             yield f"{use}: {constraint.kind.value}: lacks the attribute {constraint.attribute}"
     found = [own for _, own in values if own is not None]
     before = constraint.scope.held if constraint.scope else ()
-    holds = _match if constraint.kind is ConstraintKind.MATCH else _distinct
-    if len(found) == len(values) and not holds([*before, *found]):
+    if len(found) == len(values) and not _holds(constraint.kind, [*before, *found]):
         names = ", ".join(
             f"{use.device.id} {_words(own)}"
             for (use, _), own in zip(values, found, strict=True)
@@ -209,6 +209,17 @@ def _broken(
             else ""
         )
         yield f"{about}: {constraint.kind.value} {constraint.attribute}: violated by {names}{beside}"
+
+
+def _holds(kind: ConstraintKind, sets: list[frozenset[Scalar]]) -> bool:
+    """Whether devices with these values may be together under a constraint."""
+    match kind:
+        case ConstraintKind.MATCH:
+            return _match(sets)
+        case ConstraintKind.DISTINCT:
+            return _distinct(sets)
+        case _:
+            assert_never(kind)
 
 
 def _match(sets: list[frozenset[Scalar]]) -> bool:

@@ -7,7 +7,7 @@ here fails in every order, and leaving it out of the search cannot change which 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 from dralloc.problem import Constraint, ConstraintKind, Problem, Scalar
 from dralloc.problem.ledger import Ledger
@@ -74,16 +74,24 @@ def _can_hold(
     if state.taken + sum(request.need for request in covered) < 2:
         return True
     values = [_values(problem, constraint, request) for request in covered]
-    if constraint.kind is ConstraintKind.DISTINCT:
-        # Each device brings a value that no other has.
-        offers = [list(frozenset[Scalar]().union(*each.values())) for each in values]
-        return _can_serve([request.need for request in covered], offers, {})
-    if not covered:
-        return True
-    common = state.common
-    if common is None:
-        common = frozenset[Scalar]().union(*min(values, key=len).values()) - {_NO_VALUE}
-    return any(_can_share(value, covered, values, shares) for value in common)
+    match constraint.kind:
+        case ConstraintKind.DISTINCT:
+            # Each device brings a value that no other has.
+            offers = [
+                list(frozenset[Scalar]().union(*of_request.values()))
+                for of_request in values
+            ]
+            return _can_serve([request.need for request in covered], offers, {})
+        case ConstraintKind.MATCH:
+            if not covered:
+                return True
+            common = state.common
+            if common is None:
+                fewest = min(values, key=len)
+                common = frozenset[Scalar]().union(*fewest.values()) - {_NO_VALUE}
+            return any(_can_share(value, covered, values, shares) for value in common)
+        case _:
+            assert_never(constraint.kind)
 
 
 def _values(

@@ -6,6 +6,8 @@ for together have those constraints in common that span several claims.
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from dralloc.objects.names import RequestName
 from dralloc.problem import Claim, Constraint, ConstraintKind, Device, Scalar, Scope
 
@@ -16,7 +18,13 @@ class Propagator:
     """What devices that were added mean for further ones: all have a value in common, or no two of them have."""
 
     def __init__(self, constraint: Constraint) -> None:
-        self._is_match = constraint.kind is ConstraintKind.MATCH
+        match constraint.kind:
+            case ConstraintKind.MATCH:
+                self._is_match = True
+            case ConstraintKind.DISTINCT:
+                self._is_match = False
+            case _:
+                assert_never(constraint.kind)
         # The values of each device; of a match, those that it has in common with all before it.
         self._added: list[frozenset[Scalar]] = []
         for values in constraint.scope.held if constraint.scope else ():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from ortools.sat.python import cp_model
 
@@ -33,10 +33,13 @@ def attribute_constraints(model: Model) -> None:
     """The devices that a constraint covers agree in an attribute, or differ in it."""
     for constraint, carried in (*_within_claims(model), *_across_claims(model)):
         held = constraint.scope.held if constraint.scope else ()
-        if constraint.kind is ConstraintKind.MATCH:
-            _equal(model, constraint, carried, held)
-        else:
-            _distinct(model, carried, held)
+        match constraint.kind:
+            case ConstraintKind.MATCH:
+                _equal(model, constraint, carried, held)
+            case ConstraintKind.DISTINCT:
+                _distinct(model, carried, held)
+            case _:
+                assert_never(constraint.kind)
 
 
 def _equal(

@@ -32,7 +32,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from math import gcd
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from dralloc.problem import ConstraintKind, Problem
 from dralloc.problem.equivalence import Recurrence
@@ -180,11 +180,18 @@ def common_attributes(requirement: Requirement) -> frozenset[tuple[int, str]]:
     """By type, the attributes of which all devices of the requirement must have a common value; empty for none."""
     item_groups = requirement.item_groups
     for rule in requirement.rules:
-        covers_all = len(rule.attributes) == len(item_groups)
-        if rule.kind is ConstraintKind.MATCH and covers_all:
-            return frozenset(
-                (item_groups[position].type, name) for position, name in rule.attributes
-            )
+        match rule.kind:
+            case ConstraintKind.MATCH:
+                if len(rule.attributes) == len(item_groups):
+                    return frozenset(
+                        (item_groups[position].type, name)
+                        for position, name in rule.attributes
+                    )
+            case ConstraintKind.DISTINCT:
+                # Devices that differ have nothing in common.
+                pass
+            case _:
+                assert_never(rule.kind)
     return frozenset()
 
 

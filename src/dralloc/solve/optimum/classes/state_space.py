@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from dralloc.problem import ConstraintKind
 from dralloc.problem.grouping import grouped, summed
@@ -370,21 +370,24 @@ class _TransitionSearch:
         for kind, attributes in self.rules:
             if item_group not in attributes:
                 continue
-            mine = group.values[attributes[item_group]]
-            others = [
-                layouts[use.unit].groups[use.group].values[attributes[use.item_group]]
-                for use in device_uses
-                if use.item_group in attributes
-            ]
-            values = [each or frozenset[int]() for each in (mine, *others)]
-            if kind is ConstraintKind.MATCH:
-                if others and not frozenset.intersection(*values):
-                    return False
-            elif any(
-                not values[0].isdisjoint(other) or not (values[0] or other)
-                for other in values[1:]
-            ):
-                return False
+            own = group.values[attributes[item_group]] or frozenset()
+            taken = []
+            for use in device_uses:
+                if use.item_group in attributes:
+                    values = layouts[use.unit].groups[use.group].values
+                    taken.append(values[attributes[use.item_group]] or frozenset())
+            match kind:
+                case ConstraintKind.MATCH:
+                    if taken and not own.intersection(*taken):
+                        return False
+                case ConstraintKind.DISTINCT:
+                    for values_there in taken:
+                        # Two devices without comparable value are not known to differ.
+                        both_incomparable = not own and not values_there
+                        if both_incomparable or not own.isdisjoint(values_there):
+                            return False
+                case _:
+                    assert_never(kind)
         return True
 
 

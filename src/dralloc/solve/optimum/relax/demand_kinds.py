@@ -11,7 +11,7 @@ from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from dralloc.problem import (
     Alternative,
@@ -271,8 +271,15 @@ def _is_bundle(constraint: Constraint, specs: Sequence[Alternative]) -> bool:
 
     A single device need not carry any value that others can have.
     """
-    if constraint.kind is not ConstraintKind.MATCH or constraint.scope:
-        return False
+    match constraint.kind:
+        case ConstraintKind.MATCH:
+            if constraint.scope:
+                return False
+        case ConstraintKind.DISTINCT:
+            # Devices that differ need not be found together.
+            return False
+        case _:
+            assert_never(constraint.kind)
     if any(one.admin or one.count is None for one in specs):
         return False
     return sum(one.count or 0 for one in specs) > 1
