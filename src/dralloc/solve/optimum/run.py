@@ -577,7 +577,19 @@ class _Solve:
             )
         return self._known[1]
 
-    def _why(self) -> str:
+    def _with_reason(self, tier: Tier) -> Tier:
+        """A tier that is not proven with why, and by what relaxations the bound of the weight is."""
+        if tier.proven:
+            return tier
+        relaxations = dict.fromkeys(
+            answer.relaxation
+            for answer in self.answers
+            if isinstance(answer, SearchedComponent) and tier.name == "weight"
+        )
+        bounds = [f"bound: a relaxation {why}" for why in relaxations if why]
+        return replace(tier, why="; ".join([self._reason(), *bounds]))
+
+    def _reason(self) -> str:
         """Why not everything is proven."""
         if self.stop.cancelled:
             return "it was interrupted"
@@ -586,10 +598,7 @@ class _Solve:
         return "the time was over" if self.stop.reached() else "the solver gave up"
 
     def _solution(self) -> Solution:
-        tiers = tuple(
-            tier if tier.proven else replace(tier, why=self._why())
-            for tier in self._tiers()
-        )
+        tiers = tuple(map(self._with_reason, self._tiers()))
         return Solution(
             placements=self._placements(),
             status=Status.OPTIMAL
