@@ -122,7 +122,9 @@ def test_reasons_and_changes_are_counted() -> None:
     assert report.changes[0].pods == 3
     told = str(report)
     assert "claim default/c0" not in told
-    assert dralloc.explain(cluster(objects), suggest=False).changes == ()
+    bare = dralloc.explain(cluster(objects), suggest=False)
+    assert bare.changes == ()
+    assert "     4  tolerate the taint, or remove it from the devices" in str(bare)
 
 
 def test_nothing_pending_is_said() -> None:

@@ -227,10 +227,10 @@ class PendingReport(Provisional):
             (str(_number(kinds)), reason, _on(kinds), _named(kinds))
             for reason, kinds in self.by_reason.items()
         ]
-        advice = {
-            kind.advice: kinds for kinds in self.by_reason.values() for kind in kinds
-        }
-        helps = [(str(_number(kinds)), text) for text, kinds in advice.items() if text]
+        advised: Counter[str] = Counter()
+        for kind in self.kinds:
+            advised[kind.advice] += len(kind.demands)
+        helps = [(str(number), text) for text, number in advised.most_common() if text]
         changes = [
             (str(change.pods), change.text, f"{change.example} {change.outcome}")
             for change in self.changes[:_CHANGES]
