@@ -124,7 +124,7 @@ def test_reasons_and_changes_are_counted() -> None:
     assert "claim default/c0" not in told
     bare = dralloc.explain(cluster(objects), suggest=False)
     assert bare.changes == ()
-    assert "     4  tolerate the taint, or remove it from the devices" in str(bare)
+    assert " 4  tolerate the taint, or remove it from the devices" in str(bare)
 
 
 def test_nothing_pending_is_said() -> None:
