@@ -174,7 +174,8 @@ def test_when_everybody_has_left_the_cluster_is_as_it_was(
     fresh = Ledger(
         waiting.problem if policy != Mode.SCHEDULER else waiting.compiled.problem
     )
-    placer = placer_of(waiting, policy, Choices())
+    # A scheduler that leaves nothing to chance.
+    placer = placer_of(waiting, policy, Choices(kubernetes="1.35"))
     simulation = Simulation(waiting, placer, patience=10**5)
 
     def look(instant: Instant, placer: Placer) -> None:
