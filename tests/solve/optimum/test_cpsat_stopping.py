@@ -29,7 +29,12 @@ from dralloc.solve.optimum.component import Component, TimeSharing, is_proven
 from dralloc.solve.optimum.components import components
 from dralloc.solve.optimum.division import divide
 from dralloc.solve.optimum.linear import solve_linear
-from dralloc.solve.optimum.objective import DemandSubset, Objective, placed_weight
+from dralloc.solve.optimum.objective import (
+    DemandSubset,
+    Objective,
+    after_weight,
+    placed_weight,
+)
 from dralloc.solve.optimum.search import Watch
 from dralloc.solve.optimum.stopping import Cancelled, Stop, Stopped
 from examples import examples
@@ -257,15 +262,33 @@ def test_what_its_share_was_not_enough_for_goes_on_with_the_rest() -> None:
     assert slow.runs > 1
 
 
+def test_later_tiers_wait_for_what_a_tier_still_needs() -> None:
+    """What its share of the time was not enough for has another turn before anybody has one in the next tier."""
+    turns: list[tuple[int, int]] = []
+    slow = Impatient(size=1, needed=0.05, bounds=(0, 1), turns=turns)
+    large = Impatient(size=100_000, needed=0.0, bounds=(0, 1), turns=turns)
+    later = Impatient(size=2, needed=0.0, bounds=(1, 0), turns=turns)
+    TimeSharing(Options(), Stop.after(20.0)).improve([0, 1], [slow, large, later])
+    assert turns == [(1, 0), (100_000, 0), (1, 0), (2, 1)]
+
+
 class Impatient:
     """A component that is proven if a run has enough time, and otherwise takes all of it in vain."""
 
-    def __init__(self, size: int, needed: float) -> None:
+    def __init__(
+        self,
+        size: int,
+        needed: float,
+        bounds: Sequence[int] = (0,),
+        turns: list[tuple[int, int]] | None = None,
+    ) -> None:
         self.subset = DemandSubset(nodes_with_room(), ())
-        self.bounds = [0]
+        self.bounds = list(bounds)
+        self.turns = [] if turns is None else turns
         self.placements: tuple[Placement, ...] = ()
         self.size = size
-        self.tiers: Sequence[Objective] = placed_weight(self.subset.problem)
+        weight = placed_weight(self.subset.problem)
+        self.tiers: Sequence[Objective] = (*weight, *after_weight(Goal.NONE))
         self.needed = needed
         self.runs = 0
 
@@ -276,6 +299,7 @@ class Impatient:
         self, level: int, _options: Options, stop: Stop, _watch: Watch | None
     ) -> None:
         self.runs += 1
+        self.turns.append((self.size, level))
         if stop.seconds() > self.needed:
             self.bounds[level] = 1
         while not stop.reached() and not self.bounds[level]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from typing import Final, Protocol
@@ -208,14 +208,16 @@ class TimeSharing:
         """Solve tiers, most important first, until each is proven or given up, or the time is over.
 
         What its share was not enough for goes on with what the others have left of theirs: as long as there is time, no
-        proof is missing for lack of it.
+        proof is missing for lack of it. Half of what is left is for the tier itself, before later ones have their turn.
         """
         waiting, least_share = components, 0.0
         while waiting and not self.stop.reached():
             cut_short: list[Solvable] = []
             for level in levels:
                 with phase(self.timings, components[0].tiers[level].name):
-                    cut_short += self._improve_level(level, waiting, least_share)
+                    short = self._improve_level(level, waiting, least_share)
+                    half = replace(self, stop=self.stop.within(self.stop.seconds() / 2))
+                    cut_short += half._improve_level(level, short, _LEAST_SECONDS)
             waiting, least_share = cut_short, _LEAST_SECONDS
 
     def _improve_level(
