@@ -93,7 +93,6 @@ def test_it_says_where_a_pod_goes(full: Path) -> None:
     ("arguments", "message"),
     [
         (["--claim", "default/none"], "error: ResourceClaim default/none: not found"),
-        ([], "error: explain needs the name of a claim or of a pod"),
         (
             ["--claim", "default/a", "--node", "gone"],
             'error: node "gone" does not exist',

@@ -50,7 +50,7 @@ def test_what_is_proven_is_proven_for_the_rules_modelled() -> None:
         == "<Plan: optimal: 2 of 2 placed, proven optimal for the rules modelled>"
     )
     assert (
-        f" Pod default/pc  {FIELD}  volumes, which bind pods to nodes that can have them (here and\n"
+        f" Pod default/pc  {FIELD}  volumes, which bind pods to nodes that can have them (here and in 1 more)\n"
         in str(plan)
     )
     assert "Not modelled" in plan._repr_html_()
