@@ -89,13 +89,12 @@ def test_at_any_moment_it_is_an_answer(
     hint = replace(first, placements=tuple(within_caps(problem, first.placements)))
 
     def look(self: Stop) -> float:
-        left = seconds(self)
         if later:
             later.pop()
         elif not pressed:
             pressed.append(True)
             signal.raise_signal(signal.SIGINT)
-        return left
+        return seconds(self)
 
     def begin(self: search._SolverRun, *arguments: Any) -> None:
         runs.append(bool(pressed))

@@ -86,18 +86,13 @@ def minimise(  # noqa: PLR0913 - what to solve, how, and for how long
             literals, [coefficient // unit for _, coefficient in terms]
         )
     )
-    if stop.reached():
-        return SolverOutcome(None, 0)
     outcome = _run(cp, options, stop, unit, watch, presolve=presolve)
     if not outcome.proven and stop.effort == inf and not stop.reached():
         # Several strategies in turn come to an end where a single one gives up.
-        outcome = _run(
-            cp,
-            replace(options, workers=max(_TURNS, options.workers)),
-            stop,
-            unit,
-            watch,
-        )
+        in_turn = replace(options, workers=max(_TURNS, options.workers))
+        second = _run(cp, in_turn, stop, unit, watch)
+        if second.values is not None or second.proven:
+            outcome = second
     return outcome
 
 
@@ -112,6 +107,8 @@ def _run(  # noqa: PLR0913 - as `minimise`
 ) -> SolverOutcome:
     solver = _solver(options, stop)
     solver.parameters.cp_model_presolve = presolve
+    if stop.reached():
+        return SolverOutcome(None, 0)
     run = _SolverRun(cp, solver, unit)
     run.wait(stop, watch)
     return run.outcome()
