@@ -134,7 +134,7 @@ def test_a_traceback_for_those_who_ask(monkeypatch: pytest.MonkeyPatch) -> None:
         (["compare", MODEL, "--workers", "many"], "--workers"),
         (["study", MODEL, "--jobs", "0"], "--jobs"),
         (["plan", "headroom", MODEL, "--points", "-1"], "--points"),
-        (["allocate"], "PATH"),
+        (["allocate"], "nothing to read"),
         (["allocat", MODEL], "allocat"),
         (["allocate", MODEL, "--\x1b[31m"], r"--\x1b[31m"),
     ],

@@ -172,7 +172,8 @@ def test_every_command_with_json_has_a_schema_that_is_tested() -> None:
             }:
                 yield name
 
-    without = {"report", "study", "snapshot", "redact"}  # files of other kinds
+    # Files of other kinds.
+    without = {"report", "simulate", "study", "snapshot", "redact"}
     found = set(with_json(typer.main.get_command(app))) - without
     # Other answers of apply and explain.
     assert found == set(DOCUMENTS) - {"apply-status", "explain-all"}
