@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import inf
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -90,6 +91,30 @@ def test_gaps_are_filled() -> None:
     assert len(start) < len(problem.demands)
     *_, best = recreated(problem, start, Options(), lambda: 60.0)
     assert len(best) == len(problem.demands)
+
+
+def test_empty_nodes_are_filled() -> None:
+    problem = mixed_sizes()
+    *_, best = recreated(problem, (), Options(), lambda: 60.0)
+    assert len(best) == len(problem.demands)
+
+
+def test_a_search_without_a_limit_ends_where_nothing_can_be_placed() -> None:
+    builder = ProblemBuilder()
+    builder.device(0, capacity={"memory": 10})
+    builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 11})))
+    answers = recreated(builder.problem(), (), Options(), lambda: inf)
+    assert all(answer == () for answer in answers)
+
+
+def test_without_a_limit_all_orders_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = mixed_sizes()
+    in_two_orders = [first_fit(problem).placements, ()]
+    monkeypatch.setattr(
+        "dralloc.solve.recreate.starts.starts", lambda _: iter(in_two_orders)
+    )
+    answers = Starts(problem, Options(steps=0))((), lambda: inf)
+    assert list(answers) == in_two_orders
 
 
 def test_equal_seeds_and_steps_give_equal_answers_with_any_number_of_jobs() -> None:

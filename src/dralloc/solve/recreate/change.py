@@ -29,6 +29,7 @@ _TRUST: Final = 20
 """Kinds of nodes begin as if so many changes had been tried there, all for the better."""
 
 _LEAST_REPUTATION: Final = 0.01
+"""Where hardly any change is for the better, nodes still have a turn now and then."""
 
 _AT_RANDOM: Final = 0.1
 """How often demands come back in any order, and not about the small before the large."""
@@ -105,8 +106,6 @@ class ChangeSearch:
         kind.tries += 1
         nodes = self._some_nodes(kind)
         leaving = [demand for node in nodes for demand in self._some_on(node)]
-        if not leaving:
-            return
         placements = [self.answer.leave(demand) for demand in leaving]
         self.answer.forget(nodes)
         entered = self._recreate(nodes, leaving)

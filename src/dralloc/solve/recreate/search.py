@@ -83,7 +83,8 @@ def recreated(
         before = len(placements)
         searched, placements = rounds.improve(placements, seconds(), steps)
         steps = None if steps is None else steps - searched
-        in_vain = in_vain + 1 if (len(placements) - before) * _LITTLE < before else 0
+        gained = len(placements) - before
+        in_vain = in_vain + 1 if gained * _LITTLE <= before else 0
         yield tuple(placements)
 
 

@@ -49,7 +49,7 @@ class Starts:
         for placements in starts(self._problem):
             yield placements
             best = max(best, placements, key=self._worth)
-            if seconds() <= later:
+            if seconds() < later:
                 break
         yield from recreated(self._problem, best, self._options, seconds)
 
