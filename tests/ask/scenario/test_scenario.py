@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from crowded import Crowd
 from dralloc.ask.allocate import allocate
 from dralloc.ask.scenario import Scenario
+from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
 from scenario_strategies import TAINT, bound_pod, tainted_node
 from settled import held
-from wire import claim, cluster, device_class, gpus, pod, request, resource_slice
+from wire import (
+    Json,
+    claim,
+    cluster,
+    device,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
 
 P, X = ClaimKey("default", "p"), ClaimKey("default", "x")
 
@@ -115,3 +128,68 @@ def test_what_is_claimed_for_extended_resources_is_asked_for_once() -> None:
     again = Scenario(whole).release([X]).unbind([P]).cluster
     [placed] = allocate(again).placed
     assert list(placed.claims) == [X]
+
+
+BROKEN: Json = {"key": "broken", "value": "fan", "effect": "NoSchedule"}
+
+
+def test_devices_can_be_had_without_their_taints() -> None:
+    rule = {
+        "apiVersion": "resource.k8s.io/v1alpha3",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "rule"},
+        "spec": {"deviceSelector": {"device": "gpu-1"}, "taint": BROKEN},
+    }
+    devices = [device("gpu-0", taints=[BROKEN]), device("gpu-1")]
+    whole = cluster(
+        node(),
+        device_class(),
+        resource_slice(devices),
+        rule,
+        claim("both", request(count=2)),
+    )
+    assert not allocate(whole).solution.placements
+    assert allocate(Scenario(whole).without_device_taints().cluster).solution.placements
+
+
+def test_amounts_that_are_asked_for_are_consumed_as_they_are() -> None:
+    """Two shares of 3Gi fit into 6Gi once they are not rounded up to 4Gi; who asks for nothing still takes 4Gi."""
+    policy = {"default": "4Gi", "validRange": {"min": "4Gi", "step": "4Gi"}}
+    shared = gpus(
+        1,
+        allowMultipleAllocations=True,
+        capacity={"memory": {"value": "6Gi", "requestPolicy": policy}},
+    )
+    asking = [
+        claim(name, request(capacity={"requests": {"memory": "3Gi"}})) for name in "ab"
+    ]
+    plain = [claim(name, request()) for name in "cd"]
+    objects = [node(), device_class(), resource_slice(shared)]
+    exact, default = (
+        Scenario(cluster(objects, claims)).with_exact_amounts().cluster
+        for claims in (asking, plain)
+    )
+    assert len(allocate(cluster(objects, asking)).solution.placements) == 1
+    assert len(allocate(exact).solution.placements) == 2
+    assert len(allocate(default).solution.placements) == 1
+
+
+def test_slices_of_which_nothing_is_lifted_stay_the_same_objects() -> None:
+    whole = busy()
+    same = Scenario(whole).without_device_taints().with_exact_amounts().cluster
+    assert all(
+        one is other for one, other in zip(same.slices, whole.slices, strict=True)
+    )
+
+
+def test_devices_and_alternatives_keep_their_numbers() -> None:
+    for seed in range(40):
+        compiled = compile_cluster(Crowd(seed).cluster())
+        scenario = Scenario(compiled.cluster)
+        lifted = compiled.again(
+            scenario.without_device_taints().with_exact_amounts().cluster
+        )
+        assert lifted.table.criteria == compiled.table.criteria
+        assert [one.id for one in lifted.problem.devices] == [
+            one.id for one in compiled.problem.devices
+        ]

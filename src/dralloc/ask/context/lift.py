@@ -21,6 +21,10 @@ _MUCH = 10**30
 class Lift:
     """The limits that do not count.
 
+    They are limits of a problem, not a changed quantity of a cluster (see `dralloc.ask.scenario`): selectors read the
+    value of a capacity, and who asks for nothing may take all of it, so that with a larger one something else would be
+    asked for. And a part of a problem can be asked for many sets of limits without compiling a large cluster anew.
+
     ``lenient``: whether a selector that fails on a device leaves it out, as in the optimal mode, instead of ending the
     attempt.
     """

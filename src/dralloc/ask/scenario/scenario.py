@@ -6,7 +6,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dralloc.compile.compiler.extended import classes_by_resource, extended_claims
-from dralloc.objects.api import Container, Node, Pod, ResourceClaim, ResourceSlice
+from dralloc.objects.api import (
+    CapacityRequestPolicy,
+    Container,
+    CounterSet,
+    Device,
+    DeviceCapacity,
+    Node,
+    Pod,
+    ResourceClaim,
+    ResourceSlice,
+)
 from dralloc.objects.api.disclosure import HOSTNAME_LABEL
 from dralloc.objects.api.objects import changed
 from dralloc.objects.api.tolerating import CORDON_TAINT
@@ -165,6 +175,25 @@ class Scenario:
         )
         return Scenario(replace(self.cluster, slices=kept))
 
+    def without_device_taints(self) -> Scenario:
+        """No device is tainted, neither by its driver nor by a DeviceTaintRule (KEP-5055)."""
+        untainted = self._with_devices(lambda device: replace(device, taints=()))
+        return Scenario(replace(untainted.cluster, taint_rules=()))
+
+    def with_exact_amounts(self) -> Scenario:
+        """Amounts that are asked for are consumed as they are: no request policy rounds or refuses them (KEP-5075).
+
+        What is consumed where nothing is asked for stays what policies say by default.
+        """
+        exact = self._with_devices(_with_exact_capacity)
+        slices = map(_with_exact_counters, exact.cluster.slices)
+        return Scenario(replace(exact.cluster, slices=tuple(slices)))
+
+    def _with_devices(self, change: Callable[[Device], Device]) -> Scenario:
+        """The devices of all slices are changed; a slice in which none differs stays the object that it is."""
+        slices = (_with_devices(known, change) for known in self.cluster.slices)
+        return Scenario(replace(self.cluster, slices=tuple(slices)))
+
     def uncordon(self) -> Scenario:
         """No node is cordoned."""
         return self._with_nodes(_uncordoned)
@@ -245,6 +274,45 @@ def without_resources(pod: Pod, names: Collection[str]) -> Pod:
             init_containers=tuple(map(without, spec.init_containers)),
         ),
     )
+
+
+def _with_devices(
+    known: ResourceSlice, change: Callable[[Device], Device]
+) -> ResourceSlice:
+    """The slice with changed devices; the slice itself, with what is known of its like, where they are the same."""
+    devices = tuple(map(change, known.spec.devices))
+    if devices == tuple(known.spec.devices):
+        return known
+    return changed(known, spec=changed(known.spec, devices=devices))
+
+
+def _with_exact_capacity(device: Device) -> Device:
+    """The device whose capacities have no policies but for what they consume by default."""
+    capacity: dict[str, DeviceCapacity] = {
+        name: replace(amount, request_policy=_default_only(amount.request_policy))
+        for name, amount in device.capacity.items()
+    }
+    return replace(device, capacity=capacity)
+
+
+def _with_exact_counters(known: ResourceSlice) -> ResourceSlice:
+    """The slice whose counters have no policies but for what they are charged by default (KEP-5941)."""
+    counter_sets = tuple(map(_with_exact_counter_set, known.spec.shared_counters))
+    if counter_sets == tuple(known.spec.shared_counters):
+        return known
+    return changed(known, spec=changed(known.spec, shared_counters=counter_sets))
+
+
+def _with_exact_counter_set(counter_set: CounterSet) -> CounterSet:
+    counters = {
+        name: replace(counter, request_policy=_default_only(counter.request_policy))
+        for name, counter in counter_set.counters.items()
+    }
+    return replace(counter_set, counters=counters)
+
+
+def _default_only(policy: CapacityRequestPolicy | None) -> CapacityRequestPolicy | None:
+    return None if policy is None else CapacityRequestPolicy(default=policy.default)
 
 
 def _bound(pod: Pod, node: str) -> Pod:

@@ -14,7 +14,6 @@ from dralloc.ask.context.screening import Screening
 from dralloc.ask.stranded.lifting import Cause, LiftedOffers, lift_of
 from dralloc.ask.stranded.quantities import Quantities
 from dralloc.ask.whatif.partitions import read_single
-from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Alternative, Charge, Claim, Demand, Eligibility, Request
@@ -55,6 +54,8 @@ class Granter:
 
     Parameters
     ----------
+    offers
+        What devices offer, whichever rules count.
     bars
         By demand what bars its pod from nodes beside devices, if anything may.
     lifted
@@ -63,18 +64,17 @@ class Granter:
 
     def __init__(
         self,
-        compiled: CompiledCluster,
+        offers: LiftedOffers,
         ledger: ClaimLedger,
         quantities: Quantities,
         bars: Mapping[ClaimKey, NodeBars | None],
         lifted: frozenset[Cause],
     ) -> None:
+        compiled = offers.compiled
         self._bars = bars
         self._problem = compiled.problem
         self._exclusions = Exclusions(compiled)
-        self._context = Context(
-            compiled.problem, LiftedOffers(compiled.table, lifted), ledger
-        )
+        self._context = Context(compiled.problem, offers.without(lifted), ledger)
         self._lift = lift_of(compiled.problem, quantities, lifted)
         self._lifted = lifted
         self._known: dict[Hashable, tuple[list[tuple[int, int]], list[int]]] = {}

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
 from dralloc.ask.context.lift import Lift
 from dralloc.ask.context.offers import Offers
+from dralloc.ask.scenario import Scenario
 from dralloc.ask.stranded.quantities import Quantities
-from dralloc.compile.inventory.charges import charge_for
-from dralloc.compile.match import MatchTable
-from dralloc.objects.api import CapacityRequestPolicy
-from dralloc.problem import Charge, Problem
+from dralloc.compile.compiler import CompiledCluster
+from dralloc.problem import Problem
 from dralloc.problem.ledger import Scarcity
 from dralloc.problem.limits import Limit, limits_of
 
@@ -77,51 +75,29 @@ def lift_of(problem: Problem, quantities: Quantities, lifted: frozenset[Cause]) 
     return Lift(frozenset(limits), lenient=True)
 
 
-class LiftedOffers(Offers):
-    """Answers of a match table without taints or without the rounding of request policies."""
+class LiftedOffers:
+    """What devices offer without some rules about devices: those of a scenario in which these are lifted.
 
-    def __init__(self, table: MatchTable, lifted: frozenset[Cause]) -> None:
-        super().__init__(table)
-        self._table = table
-        self._lifted = lifted
-        self._exact: dict[tuple[int, Hashable], Charge | None] = {}
+    Parameters
+    ----------
+    compiled
+        The cluster with all its rules. Its devices and alternatives have the same numbers in the scenarios, in which
+        no device comes or goes and nothing else is asked for.
+    """
 
-    def admits(self, alternative: int, device: int) -> bool:
-        """As in `Eligibility`."""
-        if Cause.TAINT not in self._lifted:
-            return self._table.admits(alternative, device)
-        consumes = self._table.inventory.devices[device].consumes
-        return self._table.features.PartitionableDevices or not consumes
+    def __init__(self, compiled: CompiledCluster) -> None:
+        self.compiled = compiled
+        self._known = {frozenset[Cause](): Offers(compiled.table)}
 
-    def charge(self, alternative: int, device: int) -> Charge | None:
-        """As in `Eligibility`; with policies lifted, amounts that are asked for are taken as they are."""
-        if Cause.POLICY not in self._lifted:
-            return self._table.charge(alternative, device)
-        key = alternative, self._table.device_key(device)
-        if key not in self._exact:
-            self._exact[key] = self._exact_charge(alternative, device)
-        return self._exact[key]
-
-    def _exact_charge(self, alternative: int, device: int) -> Charge | None:
-        inventory = self._table.inventory
-        source = inventory.sources[device]
-        capacity = {
-            name: replace(one, request_policy=_default(one.request_policy))
-            for name, one in source.device.capacity.items()
-        }
-        counters = {
-            index: replace(one, request_policy=_default(one.request_policy))
-            for index, one in (
-                (index, inventory.published[index])
-                for index, _ in source.requested_counters
-            )
-        }
-        asked = dict(self._table.criteria[alternative].amounts)
-        free = replace(source, device=replace(source.device, capacity=capacity))
-        return charge_for(
-            asked, free, counters, shareable=inventory.devices[device].shareable
-        )
-
-
-def _default(policy: CapacityRequestPolicy | None) -> CapacityRequestPolicy | None:
-    return None if policy is None else CapacityRequestPolicy(default=policy.default)
+    def without(self, lifted: frozenset[Cause]) -> Offers:
+        """The offers where taints of devices, or request policies, do not count if they are among these causes."""
+        about_devices = lifted & {Cause.TAINT, Cause.POLICY}
+        if about_devices not in self._known:
+            scenario = Scenario(self.compiled.cluster)
+            if Cause.TAINT in about_devices:
+                scenario = scenario.without_device_taints()
+            if Cause.POLICY in about_devices:
+                scenario = scenario.with_exact_amounts()
+            table = self.compiled.again(scenario.cluster).table
+            self._known[about_devices] = Offers(table)
+        return self._known[about_devices]

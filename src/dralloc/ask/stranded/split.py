@@ -13,7 +13,7 @@ from typing import Final
 
 from dralloc.ask.context.node_bars import NodeBars
 from dralloc.ask.stranded.grants import Found, Granter, Granting
-from dralloc.ask.stranded.lifting import LIFTED_IN_ORDER, Cause
+from dralloc.ask.stranded.lifting import LIFTED_IN_ORDER, Cause, LiftedOffers
 from dralloc.ask.stranded.quantities import Key, Quantities
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.problem import Demand
@@ -57,13 +57,12 @@ class Splitter:
         self._problem = compiled.problem
         self._ledger = ledger
         self._demands = demands
+        self._offers = LiftedOffers(compiled)
         self.quantities = Quantities(compiled, ledger)
 
     def found(self) -> Mapping[int, list[Found]]:
         """What each demand of the mix finds on each of its nodes, with all rules in force."""
-        granter = Granter(
-            self._compiled, self._ledger, self.quantities, self._bars, frozenset()
-        )
+        granter = self._granter(frozenset())
         return {
             number: [granter.on(demand, node) for node in granter.nodes(demand)]
             for number, demand in enumerate(self._demands)
@@ -88,9 +87,9 @@ class Splitter:
         causes: dict[Key, dict[Cause, int]] = {key: {} for key in usable}
         lifted: frozenset[Cause] = frozenset()
         for cause in LIFTED_IN_ORDER:
-            lifted |= {cause}
             if not self._occurs[cause]:
                 continue
+            lifted |= {cause}
             without = self._usable(self._granted(lifted, self._short(usable)))
             for key in usable:
                 # `All` may ask for more devices once a rule does not leave them out.
@@ -135,12 +134,14 @@ class Splitter:
             or any(one.shareable for one in devices),
         }
 
+    def _granter(self, lifted: frozenset[Cause]) -> Granter:
+        """Who finds grants where some rules do not count."""
+        return Granter(self._offers, self._ledger, self.quantities, self._bars, lifted)
+
     def _granted(
         self, lifted: frozenset[Cause], nodes: frozenset[int]
     ) -> Iterator[Granting]:
-        granter = Granter(
-            self._compiled, self._ledger, self.quantities, self._bars, lifted
-        )
+        granter = self._granter(lifted)
         for demand in self._demands if nodes else ():
             for node in granter.nodes(demand):
                 if node in nodes:
