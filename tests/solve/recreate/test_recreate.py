@@ -21,7 +21,8 @@ from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.budgets import within_caps
 from dralloc.solve.recreate import Starts, recreated
 from dralloc.solve.recreate.change import ChangeSearch
-from dralloc.solve.recreate.working_answer import WorkingAnswer, independent_demands
+from dralloc.solve.recreate.units import movable_units
+from dralloc.solve.recreate.working_answer import WorkingAnswer
 from examples import examples
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 
@@ -67,11 +68,14 @@ def test_whoever_leaves_can_come_back(problem: Problem) -> None:
     """What is forgotten about a node is enough: a node that had room for somebody has it when they have left."""
     start = within_caps(problem, first_fit(problem).placements)
     answer = WorkingAnswer(problem, start)
-    for demand in set(answer.placed) & set(answer.independent):
-        placement = answer.leave(demand)
-        answer.forget([placement.node])
-        assert answer.may_fit(demand, placement.node)
-        answer.restore(placement)
+    for unit in set(answer.unit_of.values()):
+        placements = answer.leave(unit)
+        answer.forget([placement.node for placement in placements])
+        assert all(
+            answer.may_fit(placement.demand, placement.node) for placement in placements
+        )
+        for placement in placements:
+            answer.restore(placement)
     assert set(answer.placed.values()) == set(start)
 
 
@@ -160,4 +164,4 @@ def test_who_depends_on_others_stays() -> None:
     builder.pod(common)
     builder.pod(common)
     builder.pod(builder.claim(AlternativeSpec(defect="no such class")))
-    assert independent_demands(builder.problem()) == [0]
+    assert [unit.members for unit in movable_units(builder.problem())] == [(0,), (1, 2)]

@@ -12,6 +12,7 @@ from dralloc.problem import Problem
 from dralloc.problem.grouping import grouped
 from dralloc.problem.solution import Placement
 from dralloc.solve.policies.sizes import PARTS, Sizes
+from dralloc.solve.recreate.units import MovableUnit
 from dralloc.solve.recreate.working_answer import WorkingAnswer
 
 __all__ = ["ChangeSearch"]
@@ -86,15 +87,12 @@ class ChangeSearch:
         self.answer = WorkingAnswer(problem, placements)
         self._random = np.random.default_rng(seed)
         self._weights = [demand.weight for demand in problem.demands]
-        self._sizes = _sizes(problem, self.answer.independent)
+        self._sizes = _sizes(problem, self.answer.unit_of)
         self._waits = np.zeros(len(problem.demands), np.bool_)
-        self._waits[
-            [
-                demand
-                for demand in self.answer.independent
-                if demand not in self.answer.placed
-            ]
-        ] = True
+        placed = self.answer.placed
+        for unit in self.answer.unit_of.values():
+            waits = placed.keys().isdisjoint(unit.members)
+            self._waits[list(unit.members)] = waits
         alike = grouped(
             (_kind(problem, node), node) for node in range(len(problem.nodes))
         )
@@ -105,17 +103,27 @@ class ChangeSearch:
         kind = self._some_kind()
         kind.tries += 1
         nodes = self._some_nodes(kind)
-        leaving = [demand for node in nodes for demand in self._some_on(node)]
-        placements = [self.answer.leave(demand) for demand in leaving]
-        self.answer.forget(nodes)
-        entered = self._recreate(nodes, leaving)
+        drawn = [demand for node in nodes for demand in self._some_on(node)]
+        leaving = self._units(drawn)
+        placements = [
+            placement for unit in leaving for placement in self.answer.leave(unit)
+        ]
+        self.answer.forget({*nodes, *[placement.node for placement in placements]})
+        entered = self._recreate(nodes, leaving, placements)
         change = _Change(placements, entered)
         if self._is_worse(change):
             self._undo(change)
             return
-        kind.successes += self._worth(entered) > self._worth(leaving)
-        self._waits[leaving] = True
-        self._waits[list(entered)] = False
+        before = [placement.demand for placement in placements]
+        kind.successes += self._worth(entered) > self._worth(before)
+        for unit in leaving:
+            self._waits[list(unit.members)] = True
+        for unit in self._units(entered):
+            self._waits[list(unit.members)] = False
+
+    def _units(self, demands: Iterable[int]) -> list[MovableUnit]:
+        """Return the units of demands, each once."""
+        return list(dict.fromkeys([self.answer.unit_of[demand] for demand in demands]))
 
     # Ruin.
 
@@ -144,8 +152,13 @@ class ChangeSearch:
 
     # Recreate.
 
-    def _recreate(self, nodes: Sequence[int], leaving: Sequence[int]) -> list[int]:
-        """Let demands in: those who left, wherever they fit, and those who wait, where there is room now.
+    def _recreate(
+        self,
+        nodes: Sequence[int],
+        leaving: Sequence[MovableUnit],
+        placements: Sequence[Placement],
+    ) -> list[int]:
+        """Let units in: those who left, wherever they fit, and those who wait, where there is room now.
 
         Returns
         -------
@@ -154,40 +167,38 @@ class ChangeSearch:
         """
         returning = set(leaving)
         pool = [*leaving, *self._some_waiting(nodes)]
-        possible, needed = self._worth(pool), self._worth(leaving)
+        needed = self._worth([placement.demand for placement in placements])
+        possible = sum(self._worth(unit.members) for unit in pool)
         entered: list[int] = []
-        for demand in self._in_new_order(pool):
-            fits = self.answer.enter(
-                demand, [node for node in nodes if self.answer.may_fit(demand, node)]
-            )
-            if not fits and demand in returning:
-                fits = self.answer.enter(
-                    demand, self.answer.roomy_nodes(demand, self._random)
-                )
-            if fits:
-                entered.append(demand)
-                continue
-            possible -= self._weights[demand]
+        for unit in self._in_new_order(pool):
+            elsewhere = unit in returning or not unit.is_single
+            members = self.answer.enter(unit, nodes, self._random, elsewhere=elsewhere)
+            entered += members
+            possible -= self._worth(unit.members) - self._worth(members)
             if possible < needed:
                 break
         return entered
 
-    def _some_waiting(self, nodes: Sequence[int]) -> list[int]:
+    def _some_waiting(self, nodes: Sequence[int]) -> list[MovableUnit]:
         """Draw some of those who wait and may fit now."""
         fitting = self.answer.fitting(self._waits.nonzero()[0], nodes)
         chosen: list[int] = self._random.permutation(fitting)[:_MOST_WAITING].tolist()
-        return chosen
+        return self._units(chosen)
 
-    def _in_new_order(self, pool: Sequence[int]) -> list[int]:
-        """Order demands by weight; those of equal weight about the small before the large, or in any order."""
+    def _in_new_order(self, pool: Sequence[MovableUnit]) -> list[MovableUnit]:
+        """Order units by weight; those of equal weight about the small before the large, or in any order."""
         noise = self._random.normal(0.0, _SIZE_NOISE, len(pool))
+        firsts = [unit.members[0] for unit in pool]
         if self._random.random() < _AT_RANDOM:
             keys = noise.tolist()
         else:
-            sizes = np.array([self._sizes[demand] for demand in pool], dtype=float)
+            sizes = np.array([self._sizes[demand] for demand in firsts], dtype=float)
             keys = (sizes * np.exp(noise)).tolist()
-        key_of = dict(zip(pool, keys, strict=True))
-        return sorted(pool, key=lambda demand: (-self._weights[demand], key_of[demand]))
+        weights = [self._weights[demand] for demand in firsts]
+        order = sorted(
+            range(len(pool)), key=lambda index: (-weights[index], keys[index])
+        )
+        return [pool[index] for index in order]
 
     # Which answer to keep.
 
@@ -207,8 +218,8 @@ class ChangeSearch:
 
     def _undo(self, change: _Change) -> None:
         touched = {placement.node for placement in change.left}
-        for demand in change.entered:
-            touched.add(self.answer.leave(demand).node)
+        for unit in self._units(change.entered):
+            touched.update([placement.node for placement in self.answer.leave(unit)])
         for placement in change.left:
             self.answer.restore(placement)
         self.answer.forget(touched)

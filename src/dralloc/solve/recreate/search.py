@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter as Tally
-from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -28,7 +35,7 @@ from dralloc.problem.subproblem import cut, places
 from dralloc.solve.backends import Parcel, run_all
 from dralloc.solve.excerpt import Excerpt
 from dralloc.solve.recreate.change import ChangeSearch
-from dralloc.solve.recreate.working_answer import independent_demands
+from dralloc.solve.recreate.units import MovableUnit, movable_units
 
 __all__ = ["recreated"]
 
@@ -75,7 +82,7 @@ def recreated(
     seconds
         Tells how many seconds are left.
     """
-    movable = independent_demands(problem)
+    movable = movable_units(problem)
     steps = options.steps
     in_vain = 0
     rounds = _Rounds(problem, movable, options)
@@ -137,14 +144,14 @@ class _Rounds:
     """Parts the nodes in another way each time, and searches all parts."""
 
     def __init__(
-        self, problem: Problem, movable: Sequence[int], options: Options
+        self, problem: Problem, movable: Sequence[MovableUnit], options: Options
     ) -> None:
         self._problem = problem
         self._movable = movable
         self._options = options
         self._random = np.random.default_rng(options.seed)
         self._eligibility = Parcel(problem.eligibility)
-        self._groups = _groups(problem)
+        self._groups = _groups(problem, movable)
 
     def improve(
         self, placements: Sequence[Placement], seconds: float, most: int | None
@@ -190,30 +197,34 @@ class _Rounds:
         seconds: float,
     ) -> list[_PartTask]:
         """Cut the parts out, with who may come and go there."""
-        movable = set(self._movable)
-        staying = [
-            placement for placement in placements if placement.demand not in movable
-        ]
-        ledger = _with(self._problem, staying)
         homes = {placement.demand: placement for placement in placements}
         members = self._members(homes, parts)
+        moving = {demand for dealt in members for demand in dealt}
+        staying = [
+            placement for placement in placements if placement.demand not in moving
+        ]
+        ledger = _with(self._problem, staying)
         return [
-            self._task(parts[part], members[part], homes, ledger, seconds)
-            for part in range(len(parts))
+            self._task(nodes, dealt, homes, ledger, seconds)
+            for nodes, dealt in zip(parts, members, strict=True)
         ]
 
     def _members(
         self, homes: Mapping[int, Placement], parts: Sequence[Sequence[int]]
-    ) -> Mapping[int, Sequence[int]]:
-        """Return by part who stands there, and some of those who wait: each of them is in one part."""
+    ) -> list[list[int]]:
+        """Return by part who stands there, and some of those who wait: each of them is in one part.
+
+        Gangs that stand on nodes of several parts are in none: they stay where they are.
+        """
         part_of = {node: part for part, nodes in enumerate(parts) for node in nodes}
         draws = self._random.integers(len(parts), size=len(self._movable)).tolist()
-        members: dict[int, list[int]] = defaultdict(list)
-        for demand, draw in zip(self._movable, draws, strict=True):
-            if demand not in homes:
-                members[draw].append(demand)
-            elif homes[demand].node in part_of:
-                members[part_of[homes[demand].node]].append(demand)
+        members: list[list[int]] = [[] for _ in parts]
+        for unit, draw in zip(self._movable, draws, strict=True):
+            placements = [homes[member] for member in unit.members if member in homes]
+            standing = {part_of.get(placement.node) for placement in placements}
+            part = standing.pop() if standing else draw
+            if not standing and part is not None:
+                members[part] += unit.members
         return members
 
     def _task(
@@ -239,13 +250,22 @@ class _Rounds:
         )
 
 
-def _groups(problem: Problem) -> list[list[int]]:
-    """Return the nodes in groups that have no pool in common."""
+def _groups(problem: Problem, units: Iterable[MovableUnit]) -> list[list[int]]:
+    """Return the nodes in groups that have no pool in common, nor a small domain that a gang has to be in."""
     views = Tally(pool.id for node in problem.nodes for pool in node.pools)
+    topologies = {
+        id(unit.rule.domains): unit.rule.domains for unit in units if unit.rule
+    }
     forest: UnionFind[Hashable] = UnionFind()
     for number, node in enumerate(problem.nodes):
         common = [("pool", pool.id) for pool in node.pools if views[pool.id] > 1]
         forest.union(("node", number), *common)
+    for topology, domains in topologies.items():
+        sizes = Tally(domains.values())
+        for number, node in enumerate(problem.nodes):
+            domain = domains.get(node.name)
+            if domain is not None and sizes[domain] < _FEW_NODES:
+                forest.union(("node", number), ("domain", topology, domain))
     return list(
         grouped(
             (forest["node", number], number) for number in range(len(problem.nodes))

@@ -1,8 +1,7 @@
-"""An answer that demands leave and enter, one after the other, as first fit lets them in."""
+"""An answer that demands and gangs leave and enter, one after the other, as first fit lets them in."""
 
 from __future__ import annotations
 
-from collections import Counter as Tally
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -11,41 +10,24 @@ from numpy.typing import NDArray
 
 from dralloc.objects.errors import AllocationError
 from dralloc.problem import Claim, Problem
+from dralloc.problem.inter_pod import OneDomain
 from dralloc.problem.solution import Placement, served_by
 from dralloc.solve.first_fit.known_failures import Prospects
 from dralloc.solve.first_fit.quick import QuickRun
+from dralloc.solve.recreate.units import MovableUnit, movable_units
 
-__all__ = ["WorkingAnswer", "independent_demands"]
+__all__ = ["WorkingAnswer"]
 
 _NODES_TRIED: Final = 4
 """So many of the nodes with enough of everything are tried for a demand: where the first ones fail, others most often
 do, too."""
 
-
-def independent_demands(problem: Problem) -> list[int]:
-    """Return the demands that no other demand depends on, nor they on others.
-
-    They are in no gang or group, have no role in a rule between pods, share no claim, and are in no namespace with a
-    budget. So each of them can come and go by itself, and only what nodes have left decides where it may stand.
-    """
-    users = Tally(claim.key for demand in problem.demands for claim in demand.claims)
-    with_budget = {budget.namespace for budget in problem.budgets}
-    independent: list[int] = []
-    for number, demand in enumerate(problem.demands):
-        tied = (
-            demand.placed_with
-            or demand.roles
-            or demand.group_scopes
-            or demand.is_defective
-        )
-        shares = any(users[claim.key] > 1 for claim in demand.claims)
-        if not (tied or shares or demand.key.namespace in with_budget):
-            independent.append(number)
-    return independent
+_DOMAINS_TRIED: Final = 4
+"""So many domains at most are tried for a gang that has to be in one."""
 
 
 class WorkingAnswer(QuickRun):
-    """An answer that demands leave and enter.
+    """An answer that units leave and enter: demands by themselves, and gangs as a whole.
 
     Parameters
     ----------
@@ -56,8 +38,8 @@ class WorkingAnswer(QuickRun):
     ----------
     placed
         The answer: placements by demand.
-    independent
-        The demands that may come and go. All others stay as they are.
+    unit_of
+        By demand that may come and go, the unit with which it does. All others stay as they are.
     """
 
     def __init__(self, problem: Problem, placements: Iterable[Placement]) -> None:
@@ -67,11 +49,15 @@ class WorkingAnswer(QuickRun):
         self._prospects: dict[int, Prospects] = {}
         self._on_node: list[dict[int, None]] = [{} for _ in problem.nodes]
         self._asked = np.zeros((len(self._amounts.names), len(problem.demands)))
-        self.independent = [
-            number for number in independent_demands(problem) if self._learn(number)
-        ]
+        self.unit_of = {
+            member: unit
+            for unit in movable_units(problem)
+            if all([self._learn(member) for member in unit.members])
+            for member in unit.members
+        }
         self._gather_prospects()
         self._gather_allowed()
+        self._gather_domains()
         limited = np.isfinite(self._amounts.table)
         total = np.where(limited, self._amounts.table, 0.0).sum(axis=1)
         self._scale = (limited.sum(axis=1) / np.maximum(1.0, total))[:, np.newaxis]
@@ -120,7 +106,7 @@ class WorkingAnswer(QuickRun):
         rows = [np.ones(len(self._problem.nodes), np.bool_)]
         row_of: dict[int, int] = {}
         self._allowed_row = np.zeros(len(self._problem.demands), np.intp)
-        for number in self.independent:
+        for number in self.unit_of:
             nodes = self._problem.demands[number].nodes
             if nodes is None:
                 continue
@@ -131,6 +117,24 @@ class WorkingAnswer(QuickRun):
                 rows[-1][list(nodes)] = True
             self._allowed_row[number] = row_of[id(nodes)]
         self._allowed = np.array(rows)
+        self._everywhere = rows[0]
+
+    def _gather_domains(self) -> None:
+        """By rule and domain, note which nodes are in it."""
+        names = [node.name for node in self._problem.nodes]
+        self._domain_nodes: dict[OneDomain, dict[str, NDArray[np.bool_]]] = {}
+        by_topology: dict[int, dict[str, NDArray[np.bool_]]] = {}
+        for unit in self.unit_of.values():
+            if unit.rule is None:
+                continue
+            domains = unit.rule.domains
+            if id(domains) not in by_topology:
+                domain_of = np.array([domains.get(name, "") for name in names])
+                present = {domains[name] for name in names if name in domains}
+                by_topology[id(domains)] = {
+                    domain: domain_of == domain for domain in sorted(present)
+                }
+            self._domain_nodes[unit.rule] = by_topology[id(domains)]
 
     # Questions.
 
@@ -162,24 +166,79 @@ class WorkingAnswer(QuickRun):
             fits |= enough & self._hopeful[classes, node] & self._allowed[rows, node]
         return demands[fits]
 
-    def roomy_nodes(self, number: int, random: np.random.Generator) -> list[int]:
+    def domains(
+        self, unit: MovableUnit, nodes: Sequence[int], random: np.random.Generator
+    ) -> list[NDArray[np.bool_]]:
+        """Return the nodes of some domains for a unit: those of these nodes, then any others."""
+        if unit.rule is None:
+            return [self._everywhere]
+        by_domain = self._domain_nodes[unit.rule]
+        near = [inside for inside in by_domain.values() if inside[list(nodes)].any()]
+        far = [inside for inside in by_domain.values() if not inside[list(nodes)].any()]
+        order = random.permutation(len(far)).tolist()
+        return [*near, *[far[index] for index in order]][:_DOMAINS_TRIED]
+
+    def _roomy_nodes(
+        self, number: int, inside: NDArray[np.bool_], random: np.random.Generator
+    ) -> list[int]:
         """Return some nodes where a demand may fit, about those first that have least left of CPU and memory."""
         enough = (self._amounts.table >= self._asked[:, number, np.newaxis]).all(axis=0)
         enough &= (
             self._prospects[number].hopeful & self._allowed[self._allowed_row[number]]
         )
-        nodes = enough.nonzero()[0]
-        left = (self._amounts.table[:, nodes] * self._scale).sum(axis=0)
-        order = np.argsort(left * random.uniform(0.8, 1.2, len(nodes)), kind="stable")
+        nodes = (enough & inside).nonzero()[0]
+        free = (self._amounts.table[:, nodes] * self._scale).sum(axis=0)
+        order = np.argsort(free * random.uniform(0.8, 1.2, len(nodes)), kind="stable")
         chosen: list[int] = nodes[order[:_NODES_TRIED]].tolist()
         return chosen
 
     # Changes.
 
-    def enter(self, number: int, nodes: Iterable[int]) -> bool:
+    def enter(
+        self,
+        unit: MovableUnit,
+        nodes: Sequence[int],
+        random: np.random.Generator,
+        *,
+        elsewhere: bool,
+    ) -> list[int]:
+        """Place a unit on these nodes.
+
+        Parameters
+        ----------
+        elsewhere
+            Whether its demands may stand on other nodes, too, where they do not fit on these.
+
+        Returns
+        -------
+        list of int
+            Who is placed: nobody, or at least as many as the unit's quorum.
+        """
+        may_miss = len(unit.members) - unit.quorum
+        for inside in self.domains(unit, nodes, random):
+            chosen = [node for node in nodes if inside[node]]
+            entered: list[int] = []
+            for tried, member in enumerate(unit.members, 1):
+                fits = self._place_on(member, chosen)
+                if not fits and elsewhere:
+                    fits = self._place_on(
+                        member, self._roomy_nodes(member, inside, random)
+                    )
+                if fits:
+                    entered.append(member)
+                elif tried - len(entered) > may_miss:
+                    break
+            if len(entered) >= unit.quorum:
+                return entered
+            self.forget({self._leave(member).node for member in entered})
+        return []
+
+    def _place_on(self, number: int, nodes: Iterable[int]) -> bool:
         """Place a demand on the first of some nodes where it fits; False if that is none of them."""
         claims, prospects = self._claims[number], self._prospects[number]
         for node in nodes:
+            if not self.may_fit(number, node):
+                continue
             try:
                 granted = self._found_at(claims, prospects, node)
             except AllocationError:
@@ -191,8 +250,11 @@ class WorkingAnswer(QuickRun):
                 return True
         return False
 
-    def leave(self, number: int) -> Placement:
-        """Take a demand out of the answer, and return where it was."""
+    def leave(self, unit: MovableUnit) -> list[Placement]:
+        """Take a unit out of the answer, and return where its demands were."""
+        return [self._leave(member) for member in unit.members if member in self.placed]
+
+    def _leave(self, number: int) -> Placement:
         placement = self.placed.pop(number)
         del self._on_node[placement.node][number]
         self._release(placement)
@@ -221,5 +283,5 @@ class WorkingAnswer(QuickRun):
 
     def _note(self, placement: Placement) -> None:
         self.placed[placement.demand] = placement
-        if placement.demand in self._claims:
+        if placement.demand in self.unit_of:
             self._on_node[placement.node][placement.demand] = None
