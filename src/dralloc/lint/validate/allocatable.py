@@ -12,7 +12,7 @@ from dralloc.lint.validate.rule import Issue, errors
 from dralloc.objects.api import Device
 from dralloc.objects.api.node_allocatable import NodeAllocatableMapping
 
-__all__ = ["RULES"]
+__all__ = ["ALLOCATABLE_RULES"]
 
 _ORIGIN: Final = (
     "resource.k8s.io validation, validateNodeAllocatableResources; KEP-5517"
@@ -56,7 +56,7 @@ def _one_of(mapping: NodeAllocatableMapping, at: str) -> Iterator[Issue]:
         )
 
 
-RULES: Final = (
+ALLOCATABLE_RULES: Final = (
     *errors(
         DEVICES,
         ("node-resource-name", _name, "Resources are cpu, memory or hugepages-<size>."),

@@ -52,8 +52,8 @@ from kubecel import (
 )
 
 __all__ = [
+    "CLAIM_RULES",
     "MAX_REQUESTS",
-    "RULES",
     "alternatives",
     "covers",
     "in_lists",
@@ -255,7 +255,7 @@ _DERIVATION: Final = "resource.k8s.io validation, validateDeviceDerivedAttribute
 _DERIVED_LIST: Final = "derivedAttributes"
 _ADMIN: Final = "resource.k8s.io registry, AuthorizedForAdmin; KEP-5018"
 
-RULES: Final = (
+CLAIM_RULES: Final = (
     *errors(
         SPECS,
         (

@@ -36,8 +36,8 @@ from dralloc.objects.features import Features
 from kubecel import CelCompileError, FeatureGates, compile_selector, estimated_cost
 
 __all__ = [
+    "CLASS_RULES",
     "MAX_COST",
-    "RULES",
     "Expression",
     "compiled",
     "expressions",
@@ -138,7 +138,7 @@ def raw_object(fields: str, most: int) -> Check:
 _EXPRESSIONS: Final = expressions(SELECTORS / "cel.expression")
 _LISTS: Final = CLASSES / "spec" | DETAILS
 
-RULES: Final = (
+CLASS_RULES: Final = (
     *errors(
         CLASSES,
         (

@@ -37,7 +37,7 @@ from dralloc.objects.api import (
 )
 from dralloc.objects.quantity import NANOS, Quantity
 
-__all__ = ["RULES"]
+__all__ = ["COUNTER_RULES"]
 
 MAX_COUNTERS: Final = 32
 MAX_VALUES: Final = 10
@@ -262,7 +262,7 @@ def _whole(quantity: Quantity) -> int:
     return -(-quantity.nanos // NANOS)
 
 
-RULES: Final = (
+COUNTER_RULES: Final = (
     *errors(
         SLICES,
         (

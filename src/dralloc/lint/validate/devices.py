@@ -25,7 +25,7 @@ from dralloc.objects.api import (
     Version,
 )
 
-__all__ = ["RULES"]
+__all__ = ["DEVICE_RULES"]
 
 MAX_ATTRIBUTES: Final = 32
 MAX_VALUES: Final = 48
@@ -151,7 +151,7 @@ _CONDITIONAL: Final = DEVICES | RESULTS
 _CONDITIONS: Final = "bindingConditions|bindingFailureConditions"
 _EACH_CONDITION: Final = "bindingConditions[]|bindingFailureConditions[]"
 
-RULES: Final = (
+DEVICE_RULES: Final = (
     *errors(
         DEVICES,
         ("device-name", form("name", dns_label), "A device's name is a DNS label."),

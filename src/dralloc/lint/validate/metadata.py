@@ -27,7 +27,7 @@ from dralloc.lint.validate.places import (
 from dralloc.lint.validate.rule import Issue, errors, warnings
 from dralloc.objects.api import ApiObject, ObjectMeta, ResourceClaimTemplate
 
-__all__ = ["RULES"]
+__all__ = ["METADATA_RULES"]
 
 _ORIGIN: Final = "apimachinery validation, ValidateObjectMeta"
 _ANNOTATION_BYTES: Final = 256 * 1024
@@ -118,7 +118,7 @@ _TEMPLATE: Final = "core validation, ValidateTemplateObjectMeta"
 _NAMESPACE: Final = "apiserver registry, EnsureObjectNamespaceMatchesRequestNamespace"
 _GENERATIONS: Final = (CLAIMS | TEMPLATES) / "metadata"
 
-RULES: Final = (
+METADATA_RULES: Final = (
     *errors(
         RESOURCES,
         (

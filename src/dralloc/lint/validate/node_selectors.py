@@ -15,7 +15,7 @@ from dralloc.lint.validate.places import NODE_SELECTORS
 from dralloc.lint.validate.rule import Issue, errors
 from dralloc.objects.api import NodeSelectorRequirement
 
-__all__ = ["RULES"]
+__all__ = ["NODE_SELECTOR_RULES"]
 
 _ORIGIN: Final = "core validation, ValidateNodeSelector"
 _LISTS: Final = ("In", "NotIn")
@@ -57,7 +57,7 @@ def _field_values(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
         yield from named(value, f"{at}.values[{index}]", dns_subdomain)
 
 
-RULES: Final = (
+NODE_SELECTOR_RULES: Final = (
     *errors(
         NODE_SELECTORS,
         (

@@ -14,7 +14,7 @@ from dralloc.objects.api import AttributeValue
 from dralloc.objects.api.node_selectors import selector_matches
 from dralloc.objects.api.values import TYPE_NAMES
 
-__all__ = ["RULES"]
+__all__ = ["OFFER_RULES"]
 
 
 def _empty_classes(context: ValidationContext) -> Iterator[Part[str]]:
@@ -180,7 +180,7 @@ def _type_of(value: AttributeValue) -> str:
     return TYPE_NAMES.get(type(value), "")
 
 
-RULES: Final = (
+OFFER_RULES: Final = (
     *remarks(
         _empty_classes,
         ("class-no-device", said, "Some device is in each class."),

@@ -25,7 +25,7 @@ from dralloc.objects.api import ApiObject, Container, DeviceClaim, Pod, PodResou
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
 
-__all__ = ["RULES"]
+__all__ = ["POD_RULES"]
 
 
 class _Entry(NamedTuple):
@@ -194,7 +194,7 @@ def _across_requests(context: ValidationContext) -> Iterator[Part[str]]:
 
 _POD: Final = "core validation, ValidatePodSpec"
 
-RULES: Final = (
+POD_RULES: Final = (
     *warnings(
         _entries,
         ("pod-claim", _claim_exists, "The claims that pods name exist."),

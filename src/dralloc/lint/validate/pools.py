@@ -30,7 +30,7 @@ from dralloc.objects.api import (
 from dralloc.objects.api.slice_reader import LISTS
 from dralloc.objects.names import PoolID
 
-__all__ = ["RULES", "Pool", "find_pools"]
+__all__ = ["POOL_RULES", "Pool", "find_pools"]
 
 _ORIGIN_POOL: Final = 'KEP-4381, "Resource pools"'
 _ORIGIN_COUNTERS: Final = 'KEP-4815, "Resource pool validation"'
@@ -213,7 +213,7 @@ def _unused(one: _PoolSlice, at: str) -> Iterator[Issue]:
             )
 
 
-RULES: Final = (
+POOL_RULES: Final = (
     *warnings(
         _missing_slices,
         ("pool-slices", said, "A pool has as many slices as they say."),

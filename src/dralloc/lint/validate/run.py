@@ -6,22 +6,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from dralloc.lint.validate import (
-    allocatable,
-    claims,
-    classes,
-    counters,
-    devices,
-    metadata,
-    node_selectors,
-    offers,
-    pods,
-    pools,
-    slices,
-    status,
-    taints,
-    unsatisfiable,
-)
+from dralloc.lint.validate.allocatable import ALLOCATABLE_RULES
+from dralloc.lint.validate.claims import CLAIM_RULES
+from dralloc.lint.validate.classes import CLASS_RULES
+from dralloc.lint.validate.counters import COUNTER_RULES
+from dralloc.lint.validate.devices import DEVICE_RULES
+from dralloc.lint.validate.metadata import METADATA_RULES
+from dralloc.lint.validate.node_selectors import NODE_SELECTOR_RULES
+from dralloc.lint.validate.offers import OFFER_RULES
+from dralloc.lint.validate.pods import POD_RULES
+from dralloc.lint.validate.pools import POOL_RULES
 from dralloc.lint.validate.rule import (
     Issue,
     Part,
@@ -32,7 +26,11 @@ from dralloc.lint.validate.rule import (
     nothing,
     warnings,
 )
+from dralloc.lint.validate.slices import SLICE_RULES
+from dralloc.lint.validate.status import STATUS_RULES
 from dralloc.lint.validate.stored import Stored
+from dralloc.lint.validate.taints import DEVICE_TAINT_RULES
+from dralloc.lint.validate.unsatisfiable import UNSATISFIABLE_RULES
 from dralloc.lint.validate.violation import Validation, Violation
 from dralloc.objects.api import ApiObject
 from dralloc.objects.cluster import Cluster, cluster_of
@@ -82,24 +80,25 @@ def _nothing(_context: ValidationContext) -> Iterator[Part[Finding]]:
     origin="pkg/registry/resource, dropDisabledFields",
 )
 
-_TABLES: Final = (
-    *(
-        metadata,
-        slices,
-        devices,
-        counters,
-        taints,
-        node_selectors,
-        allocatable,
-        classes,
-        claims,
-        status,
-    ),
-    *(pools, offers, unsatisfiable, pods),
-)
 RULES: Final[tuple[Rule, ...]] = (
-    *(SCHEMA, UNKNOWN_FIELD, REPEATED, DROPPED),
-    *(rule for table in _TABLES for rule in table.RULES),
+    SCHEMA,
+    UNKNOWN_FIELD,
+    REPEATED,
+    DROPPED,
+    *METADATA_RULES,
+    *SLICE_RULES,
+    *DEVICE_RULES,
+    *COUNTER_RULES,
+    *DEVICE_TAINT_RULES,
+    *NODE_SELECTOR_RULES,
+    *ALLOCATABLE_RULES,
+    *CLASS_RULES,
+    *CLAIM_RULES,
+    *STATUS_RULES,
+    *POOL_RULES,
+    *OFFER_RULES,
+    *UNSATISFIABLE_RULES,
+    *POD_RULES,
 )
 """Every rule there is."""
 

@@ -26,7 +26,7 @@ from dralloc.lint.validate.places import RESULTS, SLICES
 from dralloc.lint.validate.rule import Issue, Row, errors, warnings
 from dralloc.objects.api import Device, ResourceSliceSpec
 
-__all__ = ["RULES"]
+__all__ = ["SLICE_RULES"]
 
 MAX_DEVICES: Final = 128
 MAX_ADVANCED_DEVICES: Final = 64
@@ -141,7 +141,7 @@ def _skipping(kind: str) -> Iterator[Row]:
     )
 
 
-RULES: Final = (
+SLICE_RULES: Final = (
     *errors(
         SLICES,
         (

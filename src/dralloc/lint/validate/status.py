@@ -33,7 +33,7 @@ from dralloc.lint.validate.places import ALLOCATIONS, CLAIMS, RESULTS
 from dralloc.lint.validate.rule import Check, Issue, errors
 from dralloc.objects.api import ResourceClaim
 
-__all__ = ["RULES"]
+__all__ = ["STATUS_RULES"]
 
 MAX_RESERVED: Final = 256
 MAX_DATA: Final = 10 * 1024
@@ -164,7 +164,7 @@ def _both(*checks: Check) -> Check:
 
 _CONDITION: Final = "apimachinery validation, ValidateConditions"
 
-RULES: Final = (
+STATUS_RULES: Final = (
     *errors(
         ALLOCATIONS,
         (

@@ -11,7 +11,7 @@ from dralloc.lint.validate.places import DETAILS, DEVICES, RESULTS, TAINT_RULES
 from dralloc.lint.validate.rule import Check, Issue, errors, warnings
 from dralloc.objects.api import DeviceTaint, DeviceToleration
 
-__all__ = ["RULES"]
+__all__ = ["DEVICE_TAINT_RULES"]
 
 _EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
 _TAINTS: Final = DEVICES / "taints[]" | TAINT_RULES / "spec.taint"
@@ -49,7 +49,7 @@ def _asked(check: Check) -> Check:
     return lambda one, at: () if at.startswith("status.") else check(one, at)
 
 
-RULES: Final = (
+DEVICE_TAINT_RULES: Final = (
     *errors(
         DEVICES,
         (

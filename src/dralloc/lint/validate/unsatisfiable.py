@@ -23,7 +23,7 @@ from dralloc.objects.api import ApiObject, DeviceClaim, ResourceClaim
 from dralloc.objects.report import counted
 from kubecel import CelCompileError, compile_selector
 
-__all__ = ["RULES", "RequestAlternative", "find_alternatives"]
+__all__ = ["UNSATISFIABLE_RULES", "RequestAlternative", "find_alternatives"]
 
 
 class _Stop(NamedTuple):
@@ -244,7 +244,7 @@ def _incomparable(context: ValidationContext) -> Iterator[Part[str]]:
 
 _ORIGIN: Final = "KEP-4381, KEP-4815, KEP-5075: what a device must pass"
 
-RULES: Final = (
+UNSATISFIABLE_RULES: Final = (
     *warnings(
         _choices,
         ("request-class-missing", _class_exists, "The class of a request exists."),

@@ -4,26 +4,82 @@ Attributes are the snake_case of the Kubernetes names. Objects are frozen, are c
 read from the wire by `ObjectReader`, which also understands older versions; `to_wire` is the way back.
 """
 
-from dralloc.objects.api import (
-    allocation,
-    capacity,
-    claims,
-    classes,
-    groups,
-    node_allocatable,
-    nodes,
-    placement,
-    quotas,
-    slices,
-    workloads,
+from dralloc.objects.api.allocation import (
+    AllocatedDeviceStatus,
+    AllocationResult,
+    DeviceAllocationConfiguration,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+    DeviceToleration,
+    ResourceClaimConsumerReference,
+    ResourceClaimStatus,
 )
-from dralloc.objects.api.allocation import *
-from dralloc.objects.api.capacity import *
-from dralloc.objects.api.claims import *
-from dralloc.objects.api.classes import *
-from dralloc.objects.api.groups import *
-from dralloc.objects.api.node_allocatable import *
-from dralloc.objects.api.nodes import *
+from dralloc.objects.api.capacity import (
+    NOT_CONSUMABLE,
+    CapacityRequestPolicy,
+    CapacityRequestPolicyRange,
+    CapacityRequirements,
+    ConsumedCounter,
+    Counter,
+    CounterSet,
+    CounterSource,
+    DeviceCapacity,
+    DeviceCounterConsumption,
+)
+from dralloc.objects.api.claims import (
+    DeviceClaim,
+    DeviceClaimConfiguration,
+    DeviceConstraint,
+    DeviceDerivedAttribute,
+    DeviceRequest,
+    DeviceSubRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimTemplate,
+    ResourceClaimTemplateSpec,
+)
+from dralloc.objects.api.classes import (
+    CELDeviceSelector,
+    DeviceClass,
+    DeviceClassConfiguration,
+    DeviceClassSpec,
+    DeviceSelector,
+    OpaqueDeviceConfiguration,
+)
+from dralloc.objects.api.groups import (
+    POD_GROUP_VERSIONS,
+    CompositePodGroup,
+    GangPolicy,
+    PodGroup,
+    PodGroupSpec,
+    PodGroupStatus,
+    SchedulingConstraints,
+    SchedulingPolicy,
+    TopologyConstraint,
+    Workload,
+    WorkloadGroup,
+    WorkloadSpec,
+)
+from dralloc.objects.api.node_allocatable import (
+    NodeAllocatableClaimStatus,
+    NodeAllocatableMappedResources,
+    NodeAllocatableMapping,
+    NodeAllocatableOverhead,
+    NodeAllocatableOverheadResources,
+    NodeAllocatableResource,
+)
+from dralloc.objects.api.nodes import (
+    ContainerImage,
+    Namespace,
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    NodeSpec,
+    NodeStatus,
+    Taint,
+)
 from dralloc.objects.api.objects import (
     DEFAULT_NAMESPACE,
     ApiObject,
@@ -34,10 +90,36 @@ from dralloc.objects.api.objects import (
     to_wire,
 )
 from dralloc.objects.api.owners import PodOwner, PodSet
-from dralloc.objects.api.placement import *
-from dralloc.objects.api.quotas import *
+from dralloc.objects.api.placement import (
+    Affinity,
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeAffinity,
+    PodAffinity,
+    PodAffinityTerm,
+    PreferredSchedulingTerm,
+    Toleration,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from dralloc.objects.api.quotas import (
+    ResourceQuota,
+    ResourceQuotaSpec,
+    ScopeRequirement,
+    ScopeSelector,
+)
 from dralloc.objects.api.reading import ObjectReader
-from dralloc.objects.api.slices import *
+from dralloc.objects.api.slices import (
+    Device,
+    DeviceTaint,
+    DeviceTaintRule,
+    DeviceTaintRuleSpec,
+    DeviceTaintRuleStatus,
+    DeviceTaintSelector,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
 from dralloc.objects.api.values import (
     UNSET,
     AttributeValue,
@@ -45,33 +127,138 @@ from dralloc.objects.api.values import (
     Version,
     attribute_to_wire,
 )
-from dralloc.objects.api.workloads import *
+from dralloc.objects.api.workloads import (
+    Container,
+    ContainerClaim,
+    ContainerPort,
+    ContainerResources,
+    Pod,
+    PodResourceClaim,
+    PodResourceClaimStatus,
+    PodSchedulingGate,
+    PodSchedulingGroup,
+    PodSpec,
+    PodStatus,
+    PodTemplate,
+    PodVolume,
+    PriorityClass,
+    WorkloadReference,
+)
 
 __all__ = [
     "DEFAULT_NAMESPACE",
+    "NOT_CONSUMABLE",
+    "POD_GROUP_VERSIONS",
     "UNSET",
+    "Affinity",
+    "AllocatedDeviceStatus",
+    "AllocationResult",
     "ApiObject",
     "AttributeValue",
+    "CELDeviceSelector",
+    "CapacityRequestPolicy",
+    "CapacityRequestPolicyRange",
+    "CapacityRequirements",
+    "CompositePodGroup",
+    "ConsumedCounter",
+    "Container",
+    "ContainerClaim",
+    "ContainerImage",
+    "ContainerPort",
+    "ContainerResources",
+    "Counter",
+    "CounterSet",
+    "CounterSource",
+    "Device",
+    "DeviceAllocationConfiguration",
+    "DeviceAllocationResult",
+    "DeviceCapacity",
+    "DeviceClaim",
+    "DeviceClaimConfiguration",
+    "DeviceClass",
+    "DeviceClassConfiguration",
+    "DeviceClassSpec",
+    "DeviceConstraint",
+    "DeviceCounterConsumption",
+    "DeviceDerivedAttribute",
+    "DeviceRequest",
+    "DeviceRequestAllocationResult",
+    "DeviceSelector",
+    "DeviceSubRequest",
+    "DeviceTaint",
+    "DeviceTaintRule",
+    "DeviceTaintRuleSpec",
+    "DeviceTaintRuleStatus",
+    "DeviceTaintSelector",
+    "DeviceToleration",
+    "ExactDeviceRequest",
+    "GangPolicy",
+    "LabelSelector",
+    "LabelSelectorRequirement",
+    "Namespace",
+    "Node",
+    "NodeAffinity",
+    "NodeAllocatableClaimStatus",
+    "NodeAllocatableMappedResources",
+    "NodeAllocatableMapping",
+    "NodeAllocatableOverhead",
+    "NodeAllocatableOverheadResources",
+    "NodeAllocatableResource",
+    "NodeSelector",
+    "NodeSelectorRequirement",
+    "NodeSelectorTerm",
+    "NodeSpec",
+    "NodeStatus",
     "ObjectMeta",
     "ObjectReader",
+    "OpaqueDeviceConfiguration",
     "OwnerReference",
     "PartialObject",
+    "Pod",
+    "PodAffinity",
+    "PodAffinityTerm",
+    "PodGroup",
+    "PodGroupSpec",
+    "PodGroupStatus",
     "PodOwner",
+    "PodResourceClaim",
+    "PodResourceClaimStatus",
+    "PodSchedulingGate",
+    "PodSchedulingGroup",
     "PodSet",
+    "PodSpec",
+    "PodStatus",
+    "PodTemplate",
+    "PodVolume",
+    "PreferredSchedulingTerm",
+    "PriorityClass",
+    "ResourceClaim",
+    "ResourceClaimConsumerReference",
+    "ResourceClaimSpec",
+    "ResourceClaimStatus",
+    "ResourceClaimTemplate",
+    "ResourceClaimTemplateSpec",
     "ResourceObject",
+    "ResourcePool",
+    "ResourceQuota",
+    "ResourceQuotaSpec",
+    "ResourceSlice",
+    "ResourceSliceSpec",
+    "SchedulingConstraints",
+    "SchedulingPolicy",
+    "ScopeRequirement",
+    "ScopeSelector",
+    "Taint",
+    "Toleration",
+    "TopologyConstraint",
+    "TopologySpreadConstraint",
     "Unset",
     "Version",
+    "WeightedPodAffinityTerm",
+    "Workload",
+    "WorkloadGroup",
+    "WorkloadReference",
+    "WorkloadSpec",
     "attribute_to_wire",
     "to_wire",
 ]
-__all__ += allocation.__all__
-__all__ += capacity.__all__
-__all__ += claims.__all__
-__all__ += classes.__all__
-__all__ += groups.__all__
-__all__ += node_allocatable.__all__
-__all__ += nodes.__all__
-__all__ += placement.__all__
-__all__ += quotas.__all__
-__all__ += slices.__all__
-__all__ += workloads.__all__

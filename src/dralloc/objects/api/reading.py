@@ -36,8 +36,8 @@ from dralloc.objects.api.versions import (
     CONVERSIONS,
     Json,
     Path,
-    kep5075_alpha,
-    kep5517_alpha,
+    from_kep5075_alpha,
+    from_kep5517_alpha,
     written_path,
 )
 from dralloc.objects.api.workloads import Pod, PriorityClass
@@ -211,8 +211,8 @@ class ObjectReader:
         quick = self.slices.read(body) if model is ResourceSlice else None
         if quick is not None and quick.name:
             return quick
-        body = kep5517_alpha.to_v1(
-            model.kind, kep5075_alpha.to_v1(model.kind, _without_nulls(body, model))
+        body = from_kep5517_alpha(
+            model.kind, from_kep5075_alpha(model.kind, _without_nulls(body, model))
         )
         return self._validated(model, body, raw, source)
 

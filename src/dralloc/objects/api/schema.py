@@ -33,7 +33,7 @@ from dralloc.objects.api.disclosure import (
 from dralloc.objects.api.objects import ApiObject, ObjectMeta
 from dralloc.objects.api.owners import ENDED, PodOwner
 from dralloc.objects.api.times import is_time
-from dralloc.objects.api.versions import kep5075_alpha
+from dralloc.objects.api.versions import KEP5075_NAMES
 from dralloc.objects.api.workloads import PodTemplate
 from dralloc.objects.errors import QuantityError
 from dralloc.objects.quantity import Quantity, parse_quantity
@@ -100,7 +100,7 @@ def schema_of(model: Any) -> Properties:
     found = {alias: _schema(hints[name]) for alias, name in names.items()}
     alpha = {
         old: found[new]
-        for names in kep5075_alpha.RENAMED
+        for names in KEP5075_NAMES
         for old, new in names.items()
         if new in found
     }

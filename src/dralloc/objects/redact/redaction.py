@@ -20,7 +20,12 @@ from dralloc.objects.api.disclosure import (
 from dralloc.objects.api.owners import PodOwner
 from dralloc.objects.api.reading import model_of, subject
 from dralloc.objects.api.schema import ABSENT, Leaf, rebuilt, wire_schema
-from dralloc.objects.api.versions import CONVERSIONS, Json, kep5075_alpha, kep5517_alpha
+from dralloc.objects.api.versions import (
+    CONVERSIONS,
+    Json,
+    from_kep5075_alpha,
+    from_kep5517_alpha,
+)
 from dralloc.objects.errors import RedactionError
 from dralloc.objects.redact.expressions import with_literals
 from dralloc.objects.redact.identifiers import Identifiers
@@ -48,11 +53,11 @@ def _in_v1(one: Json, leaf: Leaf) -> Json:
         )
     api_version, body = one["apiVersion"], one
     if issubclass(model, ResourceObject):
-        body = kep5517_alpha.to_v1(
+        body = from_kep5517_alpha(
             model.kind, CONVERSIONS[api_version.rpartition("/")[2]](model.kind, one)
         )
         if model is not ResourceSlice:
-            body = kep5075_alpha.to_v1(model.kind, body)
+            body = from_kep5075_alpha(model.kind, body)
     if issubclass(model, ResourceObject | PodOwner):
         api_version = model.api_version
     return {

@@ -7,22 +7,25 @@ What it does not know it leaves alone, for validation to report. `written_path` 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from dralloc.objects.api.versions import kep5075_alpha, kep5517_alpha, v1beta1
+from dralloc.objects.api.versions.kep5075_alpha import KEP5075_NAMES, from_kep5075_alpha
+from dralloc.objects.api.versions.kep5517_alpha import KEP5517_NAMES, from_kep5517_alpha
+from dralloc.objects.api.versions.v1beta1 import from_v1beta1
 from dralloc.objects.api.versions.walk import Json
 
 __all__ = [
     "CONVERSIONS",
+    "KEP5075_NAMES",
     "Json",
     "Path",
-    "kep5075_alpha",
-    "kep5517_alpha",
+    "from_kep5075_alpha",
+    "from_kep5517_alpha",
     "written_path",
 ]
 
 
 Path = tuple[str | int, ...]
 
-_RENAMED: Final = (*kep5075_alpha.RENAMED, *kep5517_alpha.RENAMED)
+_RENAMED: Final = (*KEP5075_NAMES, *KEP5517_NAMES)
 _ALPHA_NAMES: Final = [(new, old) for names in _RENAMED for old, new in names.items()]
 _ADDED: Final = ("exactly", "mapping")
 """Steps that older forms do not have."""
@@ -36,8 +39,8 @@ def _as_it_is(_kind: str, raw: Json) -> Json:
 CONVERSIONS: Final[Mapping[str, Callable[[str, Json], Json]]] = {
     "v1": _as_it_is,
     "v1beta2": _as_it_is,
-    "v1beta1": v1beta1.to_v1,
-    "v1alpha3": v1beta1.to_v1,
+    "v1beta1": from_v1beta1,
+    "v1alpha3": from_v1beta1,
 }
 """For each supported version of the API group, how an object of a kind becomes v1."""
 

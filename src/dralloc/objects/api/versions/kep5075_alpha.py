@@ -18,7 +18,7 @@ from typing import Any, Final
 from dralloc.objects.api.capacity import NOT_CONSUMABLE
 from dralloc.objects.api.versions.walk import CLAIM_SPECS, Json, change, renamed
 
-__all__ = ["RENAMED", "to_v1"]
+__all__ = ["KEP5075_NAMES", "from_kep5075_alpha"]
 
 _POLICY: Final = {"sharingPolicy": "requestPolicy"}
 _RANGE: Final = {"minimum": "min", "maximum": "max", "chunkSize": "step"}
@@ -26,18 +26,20 @@ _DETAILS: Final = {"capacityRequests": "capacity"}
 _REQUIREMENTS: Final = {"minimum": "requests"}
 _RESULT: Final = {"consumedCapacities": "consumedCapacity"}
 
-RENAMED: Final = (_POLICY, _RANGE, _DETAILS, _REQUIREMENTS, _RESULT)
+KEP5075_NAMES: Final = (_POLICY, _RANGE, _DETAILS, _REQUIREMENTS, _RESULT)
 """What was called otherwise, by the place where it occurs."""
 
 
-def to_v1(kind: str, raw: Json) -> Json:
+def from_kep5075_alpha(kind: str, raw: Json) -> Json:
     """Convert an object of the given kind to v1 spelling; the same object when it does not use the alpha spelling."""
     if kind == "ResourceSlice":
         return (
-            change(raw, "spec.devices[]", _device) if _uses_sharing_policy(raw) else raw
+            change(raw, "spec.devices[]", _shared_device)
+            if _uses_sharing_policy(raw)
+            else raw
         )
     if kind in CLAIM_SPECS:
-        raw = change(raw, f"{CLAIM_SPECS[kind]}.devices.requests[]", _request)
+        raw = change(raw, f"{CLAIM_SPECS[kind]}.devices.requests[]", _capacity_request)
     if kind == "ResourceClaim":
         raw = change(
             raw,
@@ -68,7 +70,7 @@ def _uses_sharing_policy(raw: Json) -> bool:
     )
 
 
-def _device(raw: Json) -> Json:
+def _shared_device(raw: Json) -> Json:
     shareable = raw.get("allowMultipleAllocations") is True
     return change(
         raw, "capacity{}", lambda capacity: _capacity(capacity, shareable=shareable)
@@ -91,7 +93,7 @@ def _capacity(raw: Any, *, shareable: bool) -> Any:
     )
 
 
-def _request(raw: Json) -> Json:
+def _capacity_request(raw: Json) -> Json:
     return change(change(raw, "exactly", _details), "firstAvailable[]", _details)
 
 

@@ -14,27 +14,35 @@ from typing import Any, Final
 
 from dralloc.objects.api.versions.walk import Json, change, renamed
 
-__all__ = ["RENAMED", "to_v1"]
+__all__ = ["KEP5517_NAMES", "from_kep5517_alpha"]
 
 _OLD: Final = "nodeAllocatableResourceMappings"
 _FIELD: Final = {_OLD: "nodeAllocatableResources"}
 _OF_CAPACITY: Final = {"allocationMultiplier": "capacityMultiplier"}
 _OF_DEVICE: Final = {"allocationMultiplier": "deviceMultiplier"}
 
-RENAMED: Final = (_FIELD, _OF_CAPACITY, _OF_DEVICE)
+KEP5517_NAMES: Final = (_FIELD, _OF_CAPACITY, _OF_DEVICE)
 """What was called otherwise, by the place where it occurs."""
 
 
-def to_v1(kind: str, raw: Json) -> Json:
+def from_kep5517_alpha(kind: str, raw: Json) -> Json:
     """Convert an object of the given kind to v1 spelling; the same object when it does not use the older one."""
-    return change(raw, "spec.devices[]", _device) if kind == "ResourceSlice" else raw
+    return (
+        change(raw, "spec.devices[]", _mapped_device)
+        if kind == "ResourceSlice"
+        else raw
+    )
 
 
-def _device(raw: Json) -> Json:
-    return renamed(change(raw, _OLD + "{}", _resource), _FIELD) if _OLD in raw else raw
+def _mapped_device(raw: Json) -> Json:
+    return (
+        renamed(change(raw, _OLD + "{}", _mapped_resource), _FIELD)
+        if _OLD in raw
+        else raw
+    )
 
 
-def _resource(raw: Any) -> Any:
+def _mapped_resource(raw: Any) -> Any:
     if not isinstance(raw, dict):
         return raw
     names = _OF_CAPACITY if raw.get("capacityKey") else _OF_DEVICE

@@ -7,7 +7,7 @@ from typing import Final
 
 from dralloc.objects.api.versions.walk import CLAIM_SPECS, Json, change
 
-__all__ = ["to_v1"]
+__all__ = ["from_v1beta1"]
 
 _EXACT: Final = (
     "deviceClassName",
@@ -21,16 +21,16 @@ _EXACT: Final = (
 )
 
 
-def to_v1(kind: str, raw: Json) -> Json:
+def from_v1beta1(kind: str, raw: Json) -> Json:
     """Convert an object of the given kind to v1."""
     if kind == "ResourceSlice":
-        return change(raw, "spec.devices[]", _device)
+        return change(raw, "spec.devices[]", _flat_device)
     if kind in CLAIM_SPECS:
-        return change(raw, f"{CLAIM_SPECS[kind]}.devices.requests[]", _request)
+        return change(raw, f"{CLAIM_SPECS[kind]}.devices.requests[]", _nested_request)
     return raw
 
 
-def _device(raw: Json) -> Json:
+def _flat_device(raw: Json) -> Json:
     basic = raw.get("basic")
     if isinstance(basic, dict):
         raw = {**{key: value for key, value in raw.items() if key != "basic"}, **basic}
@@ -41,7 +41,7 @@ def _device(raw: Json) -> Json:
     )
 
 
-def _request(raw: Json) -> Json:
+def _nested_request(raw: Json) -> Json:
     exact = {key: value for key, value in raw.items() if key in _EXACT}
     if not exact or "exactly" in raw:
         return raw
