@@ -19,8 +19,7 @@ from benchmarks.openb.command import openb_command
 from benchmarks.reading import Format, measure_reading
 from benchmarks.registry import WORKLOADS, Workload
 from benchmarks.scheduling import measure_scheduler
-from dralloc.cli.console import Session
-from dralloc.cli.guard import Commands
+from dralloc.cli.console import Commands, Session
 from dralloc.objects.choices import Backend, Choices, Mode
 from dralloc.objects.report import Line, Part, Table
 

@@ -14,7 +14,7 @@ from benchmarks.workloads.pending import PENDING
 from dralloc.ask.explain import explain
 from dralloc.objects.choices import Mode
 from dralloc.objects.load import load
-from dralloc.solve.timing import phase
+from dralloc.solve.work import phase
 
 __all__ = ["Explained", "measure_explain"]
 

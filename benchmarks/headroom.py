@@ -15,7 +15,7 @@ from benchmarks.registry import WORKLOADS
 from dralloc.ask.whatif import Headroom, headroom
 from dralloc.objects.load import load
 from dralloc.objects.report import Part
-from dralloc.solve.timing import phase
+from dralloc.solve.work import phase
 
 __all__ = ["Room", "measure_headroom"]
 

@@ -15,7 +15,7 @@ from benchmarks.registry import Workload
 from dralloc.check import check
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Choices, Goal
-from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.load import load
 from dralloc.problem import Problem
 from dralloc.problem.solution import Solution

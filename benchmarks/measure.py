@@ -20,14 +20,14 @@ from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.write import allocated_claims
 from dralloc.objects.api import to_wire
 from dralloc.objects.choices import Choices
-from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.load import load
 from dralloc.objects.save import save
 from dralloc.problem import Problem
 from dralloc.problem.solution import Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve, within_caps
-from dralloc.solve.timing import phase
+from dralloc.solve.work import phase
 
 __all__ = ["FirstFit", "Measurement", "Optimal", "measure", "middle"]
 

@@ -15,7 +15,7 @@ import orjson
 from benchmarks.measure import match, peak_rss_mib
 from benchmarks.registry import Workload
 from dralloc.compile.compiler import compile_cluster
-from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.load import load
 from dralloc.objects.save import save
 

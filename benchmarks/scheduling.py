@@ -15,7 +15,7 @@ from benchmarks.reading import timed
 from benchmarks.registry import Workload
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Choices, Mode
-from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.load import load
 from dralloc.objects.save import save
 from dralloc.problem.solution import Solution

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from dralloc.objects.budget import Budget
 from dralloc.objects.names import ClaimKey
+from dralloc.objects.user_rules import Budget
 from dralloc.problem import Alternative, Claim, Demand, Problem, Request
 
 __all__ = ["NAMESPACES", "budgeted", "renamed"]

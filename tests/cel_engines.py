@@ -9,15 +9,14 @@ import celpy
 from celpy import celtypes
 
 from cel_helpers import DOMAIN, GPU, WIRE
-from kubecel.check import check
+from kubecel.check import check, validate
 from kubecel.code import FIRST_LOCAL
 from kubecel.cost import COST_LIMIT
-from kubecel.data import Duration, TimestampValue, Uint
 from kubecel.environment import ALL_GATES, environment_for
 from kubecel.errors import CelCompileError, CelRuntimeError, SelectorError
 from kubecel.parse import parse
 from kubecel.plan import plan
-from kubecel.validate import validate
+from kubecel.values import Duration, TimestampValue, Uint
 
 __all__ = ["ERROR", "REFUSED", "our_answer", "their_answer"]
 

@@ -6,12 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from dralloc.ask.allocate import allocate
-from dralloc.ask.whatif.moves.itinerary import Itinerary
+from dralloc.ask.whatif.defragment import Itinerary
 from dralloc.objects.api import Node, Pod
-from dralloc.objects.api.nodes import Taint
-from dralloc.objects.api.objects import changed
-from dralloc.objects.api.placement import Toleration
-from dralloc.objects.api.tolerating import CORDON_TAINT
+from dralloc.objects.api.base import changed
+from dralloc.objects.api.nodes import Taint, Toleration
+from dralloc.objects.api.selecting import CORDON_TAINT
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
 

@@ -8,8 +8,8 @@ from itertools import count
 
 from hypothesis import strategies as st
 
-from dralloc.objects.budget import Budget
 from dralloc.objects.names import ClaimKey, CounterID, DeviceID, PoolID, RequestName
+from dralloc.objects.user_rules import Budget
 from dralloc.problem import (
     Alternative,
     Capacity,

@@ -24,7 +24,7 @@ from dralloc.live.snapshot import (
     key_of,
     served,
 )
-from dralloc.live.snapshot.kinds import LISTED_KINDS
+from dralloc.live.snapshot.client import LISTED_KINDS
 from live.snapshot.recorded import write_kubeconfig
 from wire import Json
 

@@ -20,11 +20,18 @@ from dralloc.solve.scheduler.attempt import (
     first_rejection,
 )
 from dralloc.solve.scheduler.devices import Devices, Wanted
-from dralloc.solve.scheduler.nodes import NodeInfo
-from dralloc.solve.scheduler.plugin import Check, Cycle, Rejection
+from dralloc.solve.scheduler.plugin import (
+    Check,
+    Cycle,
+    Rejected,
+    Rejection,
+    Verdicts,
+    fit_error,
+    refused,
+)
 from dralloc.solve.scheduler.plugins import PLUGINS
-from dralloc.solve.scheduler.preemption import after_filters
-from dralloc.solve.scheduler.verdicts import Rejected, Verdicts, fit_error, refused
+from dralloc.solve.scheduler.scheduler import after_filters
+from dralloc.solve.scheduler.snapshot import NodeInfo
 
 __all__ = ["PlainScheduler"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dralloc.objects.api.objects import changed
+from dralloc.objects.api.base import changed
 from dralloc.objects.cluster import Cluster
 from inventory_strategies import rarely
 from settled import started

@@ -15,9 +15,9 @@ from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.write import allocated_claims
 from dralloc.objects.api import ResourceClaim, to_wire
 from dralloc.objects.choices import Mode
-from dralloc.objects.dump import dump_yaml
 from dralloc.objects.load import load_documents, load_text
 from dralloc.objects.names import CounterID, DeviceID
+from dralloc.objects.save import dump_yaml
 from dralloc.problem import Problem
 from dralloc.problem.solution import Solution
 from dralloc.solve.first_fit import first_fit

@@ -25,9 +25,9 @@ from dralloc.compile.compiler import compile_cluster
 from dralloc.compile.write import allocated_claims
 from dralloc.objects.api import to_wire
 from dralloc.objects.choices import Mode
-from dralloc.objects.dump import dump_yaml
 from dralloc.objects.load import load_documents, load_text
 from dralloc.objects.quantity import parse_quantity
+from dralloc.objects.save import dump_yaml
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, solve
 from examples import examples

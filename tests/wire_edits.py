@@ -8,10 +8,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from dralloc.ask.context.clauses import Clause, clauses_of
-from dralloc.ask.context.node_rules import CORDONED, SHARED
-from dralloc.ask.context.offers import Variation
-from dralloc.ask.explain.change import Change, Place
+from dralloc.ask.context.node_bars import CORDONED, SHARED
+from dralloc.ask.context.offers import Clause, Variation, clauses_of
+from dralloc.ask.explain.reasons import Change, Place
 from dralloc.ask.explain.snapshot import DemandSnapshot
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.match import Criteria
@@ -30,11 +29,11 @@ from dralloc.objects.api import (
     ResourceClaim,
     ResourceSlice,
 )
-from dralloc.objects.budget import Cap
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.features import Features
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.quantity import Quantity
+from dralloc.objects.user_rules import Cap
 from dralloc.problem import Device as KnownDevice
 from dralloc.problem import Problem
 from dralloc.problem.ledger import Scarcity

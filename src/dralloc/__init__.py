@@ -33,16 +33,14 @@ if TYPE_CHECKING:
     from dralloc.lab.study import study
     from dralloc.lint.validate import Validation, Violation, validate
     from dralloc.objects import errors as errors
-    from dralloc.objects.across import Across
-    from dralloc.objects.budget import Cap
-    from dralloc.objects.builder import ClusterBuilder
+    from dralloc.objects.builder import ClusterBuilder, example
     from dralloc.objects.choices import Choices, Goal, Mode, Options
     from dralloc.objects.cluster import Cluster
     from dralloc.objects.errors import ChoiceError, DrallocError, InputError
-    from dralloc.objects.example import example
     from dralloc.objects.features import Features
     from dralloc.objects.limits import Limits
     from dralloc.objects.load import load
+    from dralloc.objects.user_rules import Across, Cap
     from dralloc.show import plot as plot
     from dralloc.show.comparison import Comparison
     from dralloc.show.plan import Plan
@@ -98,16 +96,13 @@ __all__ = [
 __version__: str
 
 _NAMES: Final = {
-    "objects.across": ("Across",),
     "ask.allocate": ("allocate", "compare"),
     "ask.capacity": ("CapacityReport", "capacity"),
-    "objects.budget": ("Cap",),
-    "objects.builder": ("ClusterBuilder",),
+    "objects.builder": ("ClusterBuilder", "example"),
     "objects.choices": ("Choices", "Goal", "Mode", "Options"),
     "objects.cluster": ("Cluster",),
     "show.comparison": ("Comparison",),
     "objects.errors": ("ChoiceError", "DrallocError", "InputError"),
-    "objects.example": ("example",),
     "ask.explain": ("Explanation", "PendingReport", "explain"),
     "objects.features": ("Features",),
     "objects.limits": ("Limits",),
@@ -118,6 +113,7 @@ _NAMES: Final = {
     "ask.stranded": ("Stranding", "stranded"),
     "lab.study": ("study",),
     "lint.validate": ("Validation", "Violation", "validate"),
+    "objects.user_rules": ("Across", "Cap"),
     "ask.whatif": (
         "defragment",
         "drain",

@@ -18,9 +18,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from kubecel.attributes import UNSET, AttributeValue, Unset, Version
     from kubecel.cost import COST_LIMIT
-    from kubecel.device import CelDevice, convert_device, device_from_wire
+    from kubecel.device import CelDevice, Reads, convert_device, device_from_wire
     from kubecel.environment import ALL_GATES, FeatureGates
     from kubecel.errors import (
         CelCompileError,
@@ -29,9 +28,16 @@ if TYPE_CHECKING:
         QuantitySyntaxError,
         explain,
     )
-    from kubecel.literals import string_literal
-    from kubecel.quantity import NANOS, Format, Quantity, parse_quantity
-    from kubecel.reads import Reads
+    from kubecel.kubernetes_types import (
+        NANOS,
+        UNSET,
+        AttributeValue,
+        Format,
+        Quantity,
+        Unset,
+        Version,
+        parse_quantity,
+    )
     from kubecel.selector import (
         CelDerivation,
         CelSelector,
@@ -41,6 +47,7 @@ if TYPE_CHECKING:
         compile_selector,
         estimated_cost,
     )
+    from kubecel.syntax import string_literal
 
 __all__ = [
     "ALL_GATES",
@@ -74,9 +81,8 @@ __all__ = [
 ]
 
 _NAMES: Final = {
-    "attributes": ("AttributeValue", "UNSET", "Unset", "Version"),
     "cost": ("COST_LIMIT",),
-    "device": ("CelDevice", "convert_device", "device_from_wire"),
+    "device": ("CelDevice", "Reads", "convert_device", "device_from_wire"),
     "environment": ("ALL_GATES", "FeatureGates"),
     "errors": (
         "CelCompileError",
@@ -85,9 +91,16 @@ _NAMES: Final = {
         "QuantitySyntaxError",
         "explain",
     ),
-    "literals": ("string_literal",),
-    "quantity": ("Format", "NANOS", "Quantity", "parse_quantity"),
-    "reads": ("Reads",),
+    "kubernetes_types": (
+        "NANOS",
+        "UNSET",
+        "AttributeValue",
+        "Format",
+        "Quantity",
+        "Unset",
+        "Version",
+        "parse_quantity",
+    ),
     "selector": (
         "CelDerivation",
         "CelSelector",
@@ -97,6 +110,7 @@ _NAMES: Final = {
         "compile_selector",
         "estimated_cost",
     ),
+    "syntax": ("string_literal",),
 }
 """The public names by module. A module is imported with the first of its names: amounts need no grammar of CEL."""
 

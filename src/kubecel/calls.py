@@ -1,20 +1,172 @@
-"""Calls of functions and operators."""
+"""Calls of functions and operators, logical operators, and loops, as code that runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
 
-from kubecel.code import Compiled, charge, constant, fixed, spend
-from kubecel.cost import CostRule
-from kubecel.data import MISSING, EvalError, Frame, Run, Uint, Value, no_overload
-from kubecel.effort import EffortRule
-from kubecel.maps import equal_numbers, unhashable
+from kubecel.code import COST, Compiled, charge, constant, fixed, is_true, spend
+from kubecel.cost import LIST_COST, CostRule, equality, inequality, tenths
+from kubecel.effort import CONTAINERS, EffortRule, comparison
 from kubecel.overloads import FUNCTIONS, Overload
-from kubecel.overloads.registry import Impl, Test, runtime_test
-from kubecel.types import Type
+from kubecel.types import Impl, Test, Type, runtime_test
+from kubecel.values import (
+    MAPS,
+    MISSING,
+    EvalError,
+    Frame,
+    Run,
+    Uint,
+    Value,
+    equal,
+    equal_numbers,
+    go_name,
+    lookup,
+    map_items,
+    map_key,
+    map_keys,
+    no_overload,
+    unhashable,
+)
 
-__all__ = ["call", "membership"]
+__all__ = [
+    "Loop",
+    "all_of",
+    "any_of",
+    "call",
+    "conditional",
+    "equals",
+    "fold",
+    "membership",
+]
+
+# ----------------------------------------------------------------------------
+# ``&&``, ``||``, ``?:``, ``==`` and ``!=``.
+
+_ONE_UNIT: Final = 10
+"""Strings up to this length cost 1 to compare, unless they are empty."""
+
+
+def all_of(terms: Sequence[Compiled]) -> Compiled:
+    """``a && b && ...``: false wins over errors, errors win over true."""
+    return _chain(terms, decisive=False)
+
+
+def any_of(terms: Sequence[Compiled]) -> Compiled:
+    """``a || b || ...``: true wins over errors, errors win over false."""
+    return _chain(terms, decisive=True)
+
+
+def _chain(terms: Sequence[Compiled], *, decisive: bool) -> Compiled:
+    first = terms[0].run
+    others = tuple((term.run, term.cost) for term in terms[1:])
+
+    def run(frame: Frame) -> Value:
+        error: EvalError | None = None
+        try:
+            value = first(frame)
+            if value is decisive:
+                return decisive
+            if value is not True and value is not False:
+                error = no_overload()
+        except EvalError as failure:
+            error = failure
+        for term, cost in others:
+            frame[COST] += cost
+            try:
+                value = term(frame)
+            except EvalError as failure:
+                error = error or failure
+                continue
+            if value is decisive:
+                return decisive
+            if value is not True and value is not False:
+                error = error or no_overload()
+        if error is not None:
+            raise error
+        return not decisive
+
+    return Compiled(run, terms[0].cost)
+
+
+def conditional(condition: Compiled, then: Compiled, otherwise: Compiled) -> Compiled:
+    """``condition ? then : otherwise``, which costs nothing by itself."""
+    test, yes, no = condition.run, then.run, otherwise.run
+    yes_cost, no_cost = then.cost - then.base, otherwise.cost - otherwise.base
+
+    def run(frame: Frame) -> Value:
+        if is_true(test(frame)):
+            frame[COST] += yes_cost
+            return yes(frame)
+        frame[COST] += no_cost
+        return no(frame)
+
+    return Compiled(run, condition.cost, attribute=True)
+
+
+def equals(left: Compiled, right: Compiled, *, negated: bool) -> Compiled:
+    """``left == right``, or ``!=``, which takes values that cannot be compared for different."""
+    cost = left.cost + right.cost
+    one, other = left.run, right.run
+    if type(right.value) is str:
+        return Compiled(_equals_text(one, right.value, negated), cost)
+    if type(right.value) is int and not negated:
+        return Compiled(_equals_int(one, right.value), cost)
+    settle = _differ if negated else _equal
+    return Compiled(lambda frame: settle(frame, one(frame), other(frame)), cost)
+
+
+def _equal(frame: Frame, left: Value, right: Value) -> bool:
+    frame[COST] += equality(left, right)
+    if type(left) in CONTAINERS:
+        spend(frame, comparison((left, right)))
+    result = equal(left, right)
+    if result is None:
+        raise no_overload()
+    return result
+
+
+def _differ(frame: Frame, left: Value, right: Value) -> bool:
+    frame[COST] += inequality(left, right)
+    if type(left) in CONTAINERS:
+        spend(frame, comparison((left, right)))
+    return equal(left, right) is not True
+
+
+def _equals_text(left: Run, text: str, negated: bool) -> Run:
+    """Compare with a constant text, most often of a string."""
+    short = 0 < len(text) <= _ONE_UNIT
+    settle = _differ if negated else _equal
+
+    def run(frame: Frame) -> bool:
+        value = left(frame)
+        if type(value) is not str:
+            return settle(frame, value, text)
+        if not short:
+            frame[COST] += tenths(min(len(value), len(text)))
+        elif value:
+            frame[COST] += 1
+        return (value == text) is not negated
+
+    return run
+
+
+def _equals_int(left: Run, number: int) -> Run:
+    """Compare with a constant int, most often of an int."""
+
+    def run(frame: Frame) -> bool:
+        value = left(frame)
+        if type(value) is int:
+            frame[COST] += 1
+            return bool(value == number)
+        return _equal(frame, value, number)
+
+    return run
+
+
+# ----------------------------------------------------------------------------
+# Calls of functions and operators.
 
 _PRIMITIVES: Final = frozenset({bool, int, Uint, float, str})
 _CHEAP: Final = 20_000
@@ -196,3 +348,208 @@ def membership(value: Compiled, values: Sequence[Value]) -> Compiled | None:
         return False
 
     return Compiled(run, value.cost)
+
+
+# ----------------------------------------------------------------------------
+# Loops.
+
+_LIGHT: Final = 64
+"""Steps of no more nodes are paid for by the cost of the loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A fold with its parts compiled.
+
+    ``slots`` are those of its one or two variables, and ``weight`` is the number of nodes that a step evaluates.
+    """
+
+    kind: str
+    range: Compiled
+    slots: tuple[int, ...]
+    body: Compiled
+    guard: Compiled | None
+    weight: int
+
+
+_Values: TypeAlias = tuple[int, Iterable[Any]]
+_Builder: TypeAlias = Callable[[Loop, Callable[[Frame], _Values]], Run]
+
+
+def fold(loop: Loop) -> Compiled:
+    """Compile a loop. The cost of the result, read once, is part of the static cost."""
+    if loop.weight > _LIGHT:
+        loop = _with_effort(loop, loop.weight // 8)
+    run = _FOLDS[loop.kind](loop, _values(loop))
+    return Compiled(run, loop.range.cost + (2 if loop.kind == "exists_one" else 1))
+
+
+def _with_effort(loop: Loop, effort: int) -> Loop:
+    """A loop whose steps take longer than they may cost: much of what an expression does is free."""
+    first = loop.guard or loop.body
+    inner = first.run
+
+    def run(frame: Frame) -> Value:
+        spend(frame, effort)
+        return inner(frame)
+
+    heavy = replace(first, run=run)
+    return replace(loop, guard=heavy) if loop.guard else replace(loop, body=heavy)
+
+
+def _values(loop: Loop) -> Callable[[Frame], _Values]:
+    """What the loop runs over: how many, and the values (or pairs, for two variables)."""
+    source = loop.range.run
+    pairs = len(loop.slots) == 2
+
+    def values(frame: Frame) -> _Values:
+        found = source(frame)
+        kind = type(found)
+        if kind is tuple:
+            return len(found), enumerate(found) if pairs else found
+        if kind in MAPS:
+            return len(found), map_items(found) if pairs else map_keys(found)
+        if pairs:
+            raise EvalError(f"unsupported comprehension range type: {go_name(found)}")
+        raise EvalError(f"got '{go_name(found)}', expected iterable type")
+
+    return values
+
+
+def _setter(slots: tuple[int, ...]) -> Callable[[Frame, Value], None]:
+    if len(slots) == 1:
+        (only,) = slots
+
+        def set_one(frame: Frame, value: Value) -> None:
+            frame[only] = value
+
+        return set_one
+    first, second = slots
+
+    def set_two(frame: Frame, pair: Value) -> None:
+        frame[first], frame[second] = pair
+
+    return set_two
+
+
+def _quantifier(decisive: bool) -> _Builder:
+    """``all`` and ``exists``. Before each step the condition reads the result, and ``exists`` negates it."""
+    test_cost = 3 if decisive else 2
+
+    def build(loop: Loop, values: Callable[[Frame], _Values]) -> Run:
+        body, put_values = loop.body.run, _setter(loop.slots)
+        cost = test_cost + 1 + loop.body.cost
+
+        def run(frame: Frame) -> Value:
+            left, items = values(frame)
+            error: EvalError | None = None
+            for item in items:
+                charge(frame, cost)
+                put_values(frame, item)
+                left -= 1
+                try:
+                    value = body(frame)
+                except EvalError as failure:
+                    error = error or failure
+                    continue
+                if value is decisive:
+                    frame[COST] += test_cost if left else 0
+                    return decisive
+                if value is not True and value is not False:
+                    error = error or no_overload()
+            if error is not None:
+                raise error
+            return not decisive
+
+        return run
+
+    return build
+
+
+def _exists_one(loop: Loop, values: Callable[[Frame], _Values]) -> Run:
+    body, put_values, cost = loop.body.run, _setter(loop.slots), loop.body.cost
+
+    def run(frame: Frame) -> bool:
+        count = 0
+        for item in values(frame)[1]:
+            charge(frame, cost)
+            put_values(frame, item)
+            if is_true(body(frame)):
+                frame[COST] += 2
+                count += 1
+        return count == 1
+
+    return run
+
+
+def _passing(loop: Loop) -> Callable[[Frame, Value], bool]:
+    """Set the variables and evaluate the guard."""
+    put_values = _setter(loop.slots)
+    test, cost = (loop.guard.run, loop.guard.cost) if loop.guard else (None, 0)
+
+    def passing(frame: Frame, item: Value) -> bool:
+        put_values(frame, item)
+        if test is None:
+            return True
+        charge(frame, cost)
+        return is_true(test(frame))
+
+    return passing
+
+
+def _collecting(
+    new: Callable[[], Any],
+    cost: Callable[[Compiled], int],
+    add: Callable[[Any, Value, Value], object],
+) -> _Builder:
+    """The loops whose steps add what the body gives, perhaps under the step's key, to a new list or map."""
+
+    def build(loop: Loop, values: Callable[[Frame], _Values]) -> Run:
+        body, passing, key_slot, step_cost = (
+            loop.body.run,
+            _passing(loop),
+            loop.slots[0],
+            cost(loop.body),
+        )
+
+        def run(frame: Frame) -> Value:
+            result = new()
+            for item in values(frame)[1]:
+                if passing(frame, item):
+                    charge(frame, step_cost)
+                    key = frame[key_slot]
+                    add(result, key, body(frame))
+            return tuple(result) if new is list else result
+
+        return run
+
+    return build
+
+
+def _insert(values: dict[Any, Any], key: Value, value: Value) -> None:
+    """Add an entry to a map that is being built; the key must be new."""
+    if lookup(values, key) is not MISSING:
+        raise EvalError(f"insert failed: key {key} already exists")
+    values[map_key(key)] = value
+
+
+def _insert_all(values: dict[Any, Any], _: Value, entries: Value) -> None:
+    if not isinstance(entries, dict):
+        raise no_overload("cel.@mapInsert")
+    for key, value in map_items(entries):
+        _insert(values, key, value)
+
+
+_FOLDS: Final[dict[str, _Builder]] = {
+    "all": _quantifier(decisive=False),
+    "exists": _quantifier(decisive=True),
+    "exists_one": _exists_one,
+    # Each step adds a list of one element to the result.
+    "map": _collecting(
+        list,
+        lambda body: 2 if body.literal else 2 + LIST_COST + body.cost,
+        lambda result, _, value: result.append(value),
+    ),
+    "transform_map": _collecting(dict, lambda body: 3 + body.cost, _insert),
+    "transform_entry": _collecting(dict, lambda body: 2 + body.cost, _insert_all),
+}

@@ -1,17 +1,29 @@
-"""The type checker, by the rules of upstream's."""
+"""The type checker, by the rules of upstream's; and the checks that follow it.
+
+First type parameters, what they stand for and which overloads that leaves; then the checker; then the checks of
+constants and literals, which upstream does after checking types.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias
 
 from kubecel import syntax
-from kubecel.data import Uint
-from kubecel.environment import TYPE_NAMES, Environment
-from kubecel.messages import CONSTANTS, DEVICE, MESSAGES
-from kubecel.overloads import Overload
-from kubecel.parameters import Parameters, more_general
+from kubecel.environment import CONSTANTS, DEVICE, MESSAGES, TYPE_NAMES, Environment
+from kubecel.overloads import Overload, check_pattern
+from kubecel.overloads.strings import CLAUSES, clauses
+from kubecel.syntax import (
+    Call,
+    Element,
+    Expr,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    children,
+)
 from kubecel.types import (
     BOOL,
     BYTES,
@@ -23,13 +35,203 @@ from kubecel.types import (
     STRING,
     UINT,
     Type,
+    fresh,
     list_of,
     map_of,
     optional_of,
     type_of,
 )
+from kubecel.values import EvalError, Uint, type_named
 
-__all__ = ["Checked", "Finding", "check"]
+__all__ = ["Checked", "assignable", "check", "more_general", "substitute", "validate"]
+
+# ----------------------------------------------------------------------------
+# The type parameters of an expression while it is checked: what they stand for, and
+# which overloads that leaves.
+#
+# The rules, including their order, are those of upstream's checker: they decide which
+# overloads of a function apply.
+
+Bindings: TypeAlias = dict[Type, Type]
+"""What type parameters stand for."""
+
+_SCALARS = frozenset({"bool", "bytes", "double", "int", "string", "uint"})
+
+
+class Parameters:
+    """Type parameters with what they stand for so far."""
+
+    def __init__(self) -> None:
+        self._bindings: Bindings = {}
+        self._count = 0
+
+    def new(self) -> Type:
+        """A parameter that may stand for anything."""
+        self._count += 1
+        return fresh(self._count)
+
+    def known(self, found: Type) -> Type:
+        """A type with what is known about the parameters in it."""
+        return substitute(self._bindings, found)
+
+    def final(self, found: Type) -> Type:
+        """The same at the end: what is still open may be anything."""
+        return substitute(self._bindings, found, free_to_dyn=True)
+
+    def accept(self, given: Type, wanted: Type) -> bool:
+        """Whether a type may stand where another is wanted; if so, parameters stand for what that needs."""
+        return self._accept_all((given,), (wanted,))
+
+    def _accept_all(self, given: tuple[Type, ...], wanted: tuple[Type, ...]) -> bool:
+        extended = assignable(self._bindings, given, wanted)
+        if extended is None:
+            return False
+        self._bindings = extended
+        return True
+
+    def resolve(
+        self, declared: Iterable[Overload], args: Sequence[Type], *, member: bool
+    ) -> tuple[tuple[Overload, ...], Type | None]:
+        """The overloads that a call may mean, and the type of its result: dyn if they differ in it."""
+        result: Type | None = None
+        matching = []
+        for overload in declared:
+            if overload.member is not member or len(overload.params) != len(args):
+                continue
+            params, returned = self._instance(overload)
+            if not self._accept_all(tuple(args), params):
+                continue
+            matching.append(overload)
+            returned = self.known(returned)
+            if result is None:
+                result = returned
+            elif not result.is_dyn and returned != result:
+                result = DYN
+        return tuple(matching), result
+
+    def _instance(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
+        """The signature of an overload with its own type parameters."""
+        params: Bindings = {}
+
+        def renew(wanted: Type) -> Type:
+            if wanted.is_param:
+                if wanted not in params:
+                    params[wanted] = self.new()
+                return params[wanted]
+            return (
+                Type(wanted.name, tuple(renew(param) for param in wanted.params))
+                if wanted.params
+                else wanted
+            )
+
+        return tuple(renew(param) for param in overload.params), renew(overload.result)
+
+
+def substitute(bindings: Bindings, wanted: Type, *, free_to_dyn: bool = False) -> Type:
+    """Replace bound type parameters, and free ones by dyn if asked for."""
+    if wanted.is_param:
+        bound = bindings.get(wanted)
+        if bound is not None:
+            return substitute(bindings, bound, free_to_dyn=free_to_dyn)
+        return DYN if free_to_dyn else wanted
+    if not wanted.params:
+        return wanted
+    return Type(
+        wanted.name,
+        tuple(
+            substitute(bindings, param, free_to_dyn=free_to_dyn)
+            for param in wanted.params
+        ),
+        wanted.label,
+    )
+
+
+def assignable(
+    bindings: Bindings, given: tuple[Type, ...], wanted: tuple[Type, ...]
+) -> Bindings | None:
+    """The bindings under which every given type is assignable to the wanted one, or None."""
+    extended = dict(bindings)
+    return extended if _all_assignable(extended, given, wanted) else None
+
+
+def more_general(left: Type, right: Type) -> Type:
+    """The more general of two types that are known to be assignable."""
+    return left if _less_specific(left, right) else right
+
+
+def _less_specific(left: Type, right: Type) -> bool:
+    if left.is_dyn or left.is_param:
+        return True
+    if right.is_dyn or right.is_param or left.name != right.name:
+        return False
+    if left.name == "type":
+        return True
+    return len(left.params) == len(right.params) and all(
+        map(_less_specific, left.params, right.params)
+    )
+
+
+def _all_assignable(
+    bindings: Bindings, given: tuple[Type, ...], wanted: tuple[Type, ...]
+) -> bool:
+    return len(given) == len(wanted) and all(
+        map(partial(_assignable, bindings), given, wanted)
+    )
+
+
+def _assignable(bindings: Bindings, given: Type, wanted: Type) -> bool:
+    if wanted.is_param:
+        valid, bound = _substitutes(bindings, given, wanted)
+        if valid or bound:
+            return valid
+    if given.is_param:
+        return _substitutes(bindings, wanted, given)[0]
+    if given.is_dyn or wanted.is_dyn or "!error!" in {given.name, wanted.name}:
+        return True
+    if "null_type" in {given.name, wanted.name}:
+        return _nullable(wanted if given.name == "null_type" else given)
+    if given.name != wanted.name:
+        return False
+    return given.name == "type" or _all_assignable(
+        bindings, given.params, wanted.params
+    )
+
+
+def _nullable(wanted: Type) -> bool:
+    return bool(wanted.label) or (
+        wanted.name not in _SCALARS and wanted.name not in {"list", "map", "type"}
+    )
+
+
+def _substitutes(bindings: Bindings, given: Type, param: Type) -> tuple[bool, bool]:
+    """Whether `given` is valid for the parameter, and whether the parameter was bound before."""
+    if given == param:
+        return True, True
+    bound = bindings.get(param)
+    if bound is None:
+        if _free_of(bindings, param, given):
+            bindings[param] = given
+            return True, False
+        return False, False
+    if given == bound:
+        return True, True
+    if not _assignable(bindings, given, bound):
+        return False, True
+    general = more_general(given, bound)
+    if _free_of(bindings, param, general):
+        bindings[param] = general
+    return True, True
+
+
+def _free_of(bindings: Bindings, param: Type, within: Type) -> bool:
+    """Whether the parameter does not occur in a type."""
+    if param == within:
+        return False
+    if within.is_param:
+        bound = bindings.get(within)
+        return bound is None or _free_of(bindings, param, bound)
+    return all(map(partial(_free_of, bindings, param), within.params))
+
 
 Finding = tuple[int, str]
 """Where and what."""
@@ -336,3 +538,112 @@ class _Checker(syntax.Visitor[Type, Type]):
                 node, self._no_overload("_?_:_", (BOOL, body, result), member=False)
             )
         return self.params.known(result)
+
+
+# ----------------------------------------------------------------------------
+# Checks of constants and literals, which upstream does after checking types.
+
+
+def validate(checked: Checked) -> list[Finding]:
+    """What is wrong with literals: mixed types, and texts that are no patterns or formats."""
+    findings: list[Finding] = []
+    stack = [(checked.root, False)]
+    while stack:
+        node, in_format = stack.pop()
+        if isinstance(node, ListLiteral) and not in_format:
+            findings += _mixed(checked, [(item.value, item) for item in node.items])
+        elif isinstance(node, MapLiteral) and not in_format:
+            findings += _mixed(
+                checked,
+                [
+                    (e.key, None)
+                    for e in node.entries
+                    if e.key and not isinstance(e.key, str)
+                ],
+            )
+            findings += _mixed(
+                checked, [(entry.value, entry) for entry in node.entries]
+            )
+        elif isinstance(node, Call):
+            findings += _call(checked, node)
+            in_format = in_format or node.function == "format"
+        stack += ((child, in_format) for child in children(node))
+    return findings
+
+
+def _mixed(
+    checked: Checked, parts: list[tuple[Expr, Element | None]]
+) -> Iterator[Finding]:
+    """Elements of other types than the first; dyn is a type of its own here."""
+    first: Type | None = None
+    for node, entry in parts:
+        found = checked.types[node]
+        if entry is not None and entry.optional and found.params:
+            found = found.params[0]
+        if first is None:
+            first = found
+        elif not _equivalent(first, found):
+            yield node.pos, f"expected type '{first}' but found '{found}'"
+            return
+
+
+def _equivalent(left: Type, right: Type) -> bool:
+    if left.name != right.name or len(left.params) != len(right.params):
+        return False
+    return all(map(_equivalent, left.params, right.params))
+
+
+def _call(checked: Checked, node: Call) -> Iterator[Finding]:
+    argument = node.args[0] if node.args else None
+    if (
+        node.function == "matches"
+        and isinstance(argument, Literal)
+        and isinstance(argument.value, str)
+    ):
+        if problem := check_pattern(argument.value):
+            yield argument.pos, f"invalid matches argument: {problem}"
+    elif (
+        node.function == "format"
+        and isinstance(argument, ListLiteral)
+        and isinstance(node.target, Literal)
+    ):
+        yield from _format(
+            checked,
+            node,
+            str(node.target.value),
+            [item.value for item in argument.items],
+        )
+
+
+def _format(
+    checked: Checked, node: Call, form: str, args: list[Expr]
+) -> Iterator[Finding]:
+    try:
+        letters = [clause.letter for clause in clauses(form) if clause.letter]
+    except EvalError as error:
+        yield node.pos, str(error)
+        return
+    if len(letters) > len(args):
+        yield node.pos, f"index {len(args)} out of range"
+    elif len(letters) < len(args):
+        yield (
+            node.pos,
+            f"too many arguments supplied to string.format (expected {len(letters)}, got {len(args)})",
+        )
+    else:
+        for letter, arg in zip(letters, args, strict=True):
+            yield from _clause(checked, letter, arg)
+
+
+def _clause(checked: Checked, letter: str, arg: Expr) -> Iterator[Finding]:
+    """A clause's argument; what a list or map literal holds must have a text, too."""
+    message, kinds = CLAUSES[letter]
+    parts = [arg]
+    while parts:
+        part = parts.pop()
+        found = checked.types[part]
+        if not found.is_dyn and type_named(found.name) not in kinds:
+            yield part.pos, f"error during formatting: {message}, was given {found}"
+            return
+        if letter == "s" and isinstance(part, ListLiteral | MapLiteral):
+            parts += children(part)

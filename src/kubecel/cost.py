@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from kubecel.data import Value
-from kubecel.maps import map_items
-from kubecel.runtime_types import EXTENSION_TYPES, size_of
+from kubecel.values import EXTENSION_TYPES, Value, map_items, size_of
 
 __all__ = [
     "COST_LIMIT",

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from kubecel.data import MAPS, Optional, Value
-from kubecel.url import Url
+from kubecel.kubernetes_types import Url
+from kubecel.values import MAPS, Optional, Value
 
 __all__ = [
     "CONTAINERS",

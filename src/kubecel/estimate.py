@@ -1,25 +1,404 @@
 """The highest cost that a selector can have for any device: what admission compares with its limit.
 
-The estimate is upstream's own, unit by unit, because what it says about an expression decides whether the API server
-takes it. It is coarse: what has no known size counts as endless, and a few functions are estimated for less than they
-cost when they run.
+From top to bottom: sizes and costs as ranges, the rules for calls, and the walk over the expression.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final
+from math import ceil
+from typing import Final, TypeAlias
 
 from kubecel import syntax
-from kubecel.bounds import ITEMS, KEYS, ONE, UNKNOWN, VALUES, Path, Size, device_size
 from kubecel.check import Checked
 from kubecel.cost import LIST_COST, MAP_COST, STRUCT_COST
-from kubecel.estimate_rules import Operand, estimate_call, is_concatenation
+from kubecel.overloads import Overload
 from kubecel.types import Type
+from kubecel.values import Value
 
 __all__ = ["estimate"]
+
+# ----------------------------------------------------------------------------
+# How large things can be at most: sizes and costs as ranges, and what upstream's
+# limits say about a device.
+#
+# Arithmetic stops at the largest 64 bit number, which stands for "not limited". A
+# size is what ``size()`` would give: the number of characters, bytes, elements or
+# entries.
+
+_LIMIT: Final = 2**64 - 1
+_LARGEST_DOUBLE: Final = 2.0**64
+
+MAX_LIST_ATTRIBUTE: Final = 48
+"""``ResourceSliceMaxAttributeValuesPerDevice``"""
+
+_MAX_ATTRIBUTE: Final = 64
+"""``DeviceAttributeMaxValueLength``: more than a list may have elements."""
+
+_MAX_NAMES: Final = 32
+"""``ResourceSliceMaxAttributesAndCapacitiesPerDevice``"""
+
+_MAX_DOMAIN: Final = 63
+_MAX_IDENTIFIER: Final = 32
+_MAX_DRIVER: Final = 63
+
+Path: TypeAlias = tuple[str, ...]
+"""The steps from a variable to what it holds: names of fields, or one of the following."""
+
+ITEMS: Final = "@items"
+KEYS: Final = "@keys"
+VALUES: Final = "@values"
+
+
+def add(*costs: int) -> int:
+    """The sum of costs."""
+    return min(sum(costs), _LIMIT)
+
+
+def scale(number: int, factor: float) -> int:
+    """A number times a factor, rounded up, as doubles have it."""
+    product = float(number) * factor
+    return _LIMIT if product >= _LARGEST_DOUBLE else ceil(product)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A size within a range."""
+
+    low: int
+    high: int
+
+    def plus(self, other: Size) -> Size:
+        """The size of both together."""
+        return Size(add(self.low, other.low), add(self.high, other.high))
+
+    def times(self, other: Size) -> Size:
+        """The size of so many of the other."""
+        return Size(
+            min(self.low * other.low, _LIMIT), min(self.high * other.high, _LIMIT)
+        )
+
+    def or_(self, other: Size) -> Size:
+        """The range of both."""
+        return Size(min(self.low, other.low), max(self.high, other.high))
+
+    def cost(self, each: float) -> int:
+        """The highest cost, if every unit costs so much."""
+        return scale(self.high, each)
+
+
+ONE: Final = Size(1, 1)
+UNKNOWN: Final = Size(0, _LIMIT)
+
+
+def _domains(of: str, value: int) -> dict[Path, int]:
+    """A map by domain of maps by identifier."""
+    inner = {
+        (of, VALUES): _MAX_NAMES,
+        (of, VALUES, KEYS): _MAX_IDENTIFIER,
+        (of, VALUES, VALUES): value,
+    }
+    return {(of,): _MAX_NAMES, (of, KEYS): _MAX_DOMAIN, **inner}
+
+
+_ATTRIBUTE: Final = ("attributes", VALUES, VALUES)
+_DEVICE: Final[dict[Path, int]] = {
+    (): 0,
+    ("driver",): _MAX_DRIVER,
+    ("allowMultipleAllocations",): 1,
+    **_domains("attributes", _MAX_ATTRIBUTE),
+    **_domains("capacity", 0),
+}
+"""What upstream has declared about the parts of ``device``."""
+
+
+def device_size(path: Path) -> Size | None:
+    """The size of a part of ``device``, or None if the path leads elsewhere or to what has no limit."""
+    if not path or path[0] != "device":
+        return None
+    steps = tuple(VALUES if step == ITEMS else step for step in path[1:])
+    if steps[:2] == _ATTRIBUTE[:2] and len(steps) == 3 and steps[2] != KEYS:
+        steps = _ATTRIBUTE  # known by any name; upstream knows nothing of capacities by name
+    return Size(0, _DEVICE[steps]) if steps in _DEVICE else None
+
+
+# ----------------------------------------------------------------------------
+# Rules for the highest cost of calls and the size of their results, as upstream
+# expects them without any value.
+
+Estimate: TypeAlias = tuple[int, Size | None]
+"""A cost, and the size of the result where a rule says something about it."""
+
+_TENTH: Final = 0.1
+_FIFTH: Final = 0.2
+_QUARTER: Final = 0.25
+_UINT64: Final = 2**64
+_ADDRESS: Final = Size(4, 16)
+_COMPARED: Final = _ADDRESS.plus(_ADDRESS).cost(_TENTH)
+_FORMAT_NAME: Final = Size(1, 64)
+_FORMAT_PATTERN: Final = 128
+_TEXTS: Final = frozenset({"string", "bytes"})
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A target or an argument: its type, its size if that is known, where it was read, and the value of a literal."""
+
+    type: Type
+    known: Size | None
+    path: Path
+    literal: Value
+
+    @property
+    def size(self) -> Size:
+        """The size, which may be anything if it is not known."""
+        return self.known or UNKNOWN
+
+
+_Rule: TypeAlias = Callable[[Overload, Sequence[Operand]], Estimate]
+"""Of a call with its target, if it has one, as first operand."""
+
+
+def estimate_call(
+    overload: Overload, target: Operand | None, args: Sequence[Operand]
+) -> Estimate:
+    """Estimate a call of one overload, without the cost of its target and arguments."""
+    rule = _RULES.get(overload.name)
+    if rule is None:
+        return 1, None
+    return rule(overload, args if target is None else (target, *args))
+
+
+def is_concatenation(overload: Overload) -> bool:
+    """Whether a call joins two texts or lists."""
+    return overload.name == "_+_" and overload.params[0].name in {*_TEXTS, "list"}
+
+
+def _scan(
+    factor: float, resized: Callable[[Size], Size | None] = lambda _: None
+) -> _Rule:
+    """The first operand is read; what is known of the result's size follows from its size."""
+    return lambda _, args: (args[0].size.cost(factor), resized(args[0].size))
+
+
+def _conversion(source: str, resized: Callable[[Size], Size]) -> _Rule:
+    """Only the conversion from one type, a text, is more than nominal."""
+    scan = _scan(_TENTH, resized)
+    return lambda overload, args: (
+        scan(overload, args) if overload.params[0].name == source else (1, None)
+    )
+
+
+def _comparison(_: Overload, args: Sequence[Operand]) -> Estimate:
+    return scale(min(args[0].size.high, args[1].size.high), _TENTH), None
+
+
+def _order(overload: Overload, args: Sequence[Operand]) -> Estimate:
+    return (
+        _comparison(overload, args) if overload.params[0].name in _TEXTS else (1, None)
+    )
+
+
+def _equality(overload: Overload, args: Sequence[Operand]) -> Estimate:
+    left, right = args
+    if left.type == right.type:
+        if left.type.name in _CHEAP_TO_COMPARE:
+            return 1, None
+        if left.type.name == "kubernetes.NamedFormat":
+            return _FORMAT_NAME.cost(_TENTH), None
+        if left.type.name == "kubernetes.URL":
+            return (right.known or ONE).cost(_TENTH), None
+    return _comparison(overload, args)
+
+
+_CHEAP_TO_COMPARE: Final = frozenset(
+    {"kubernetes.Quantity", "kubernetes.Semver", "net.CIDR", "net.IP"}
+)
+
+
+def _addition(overload: Overload, args: Sequence[Operand]) -> Estimate:
+    if not is_concatenation(overload):
+        return 1, None
+    size = args[0].size.plus(args[1].size)
+    return (size.cost(_TENTH) if overload.params[0].name in _TEXTS else 1), size
+
+
+def _product(one: int, other: int) -> int:
+    return min(one * other, UNKNOWN.high)
+
+
+def _pattern(args: Sequence[Operand]) -> int:
+    return _product(args[0].size.plus(ONE).cost(_TENTH), args[1].size.cost(_QUARTER))
+
+
+def _traversal(_: Overload, args: Sequence[Operand]) -> Estimate:
+    """A text, or a list with the texts in it, is passed over."""
+    target = args[0]
+    if not target.type.params:
+        return target.size.cost(_TENTH), None
+    element = target.type.params[0]
+    each = add(1, _items(target).cost(_TENTH)) if element.name in _TEXTS else 1
+    return _product(target.size.high, each), None
+
+
+def _items(target: Operand) -> Size:
+    """The size of what is in a list, which is known only of what is read from the device."""
+    path = (*target.path, ITEMS) if target.path else ()
+    return device_size(path) or UNKNOWN
+
+
+def _join(_: Overload, args: Sequence[Operand]) -> Estimate:
+    target = args[0]
+    size = target.size.times(_items(target)) if target.type.params else Size(0, 0)
+    if len(args) > 1:
+        separators = Size(max(target.size.low - 1, 0), max(target.size.high - 1, 0))
+        size = size.plus(args[1].size.times(separators))
+    return size.cost(_TENTH), size
+
+
+def _split(_: Overload, args: Sequence[Operand]) -> Estimate:
+    size = args[0].size
+    limit = args[2].literal if len(args) > 2 else None
+    return size.cost(_FIFTH), Size(
+        0, limit % _UINT64 if type(limit) is int else size.high
+    )
+
+
+def _replace(_: Overload, args: Sequence[Operand]) -> Estimate:
+    """The result is longest if the shortest texts are replaced by the longest, and the other way round."""
+    text, old, new = (arg.size for arg in args[:3])
+    longest, kept = _replacements(text.high, old.low, grows=new.high > old.low)
+    shortest, left = _replacements(text.low, old.high, grows=new.low < old.high)
+    return text.cost(_FIFTH), Size(shortest, longest).times(new).plus(Size(left, kept))
+
+
+def _replacements(length: int, old: int, *, grows: bool) -> tuple[int, int]:
+    """How many texts are replaced, and how much is left of the text; an empty text stands around every character."""
+    if old == 0:
+        return add(length, 1), length
+    return (min(ceil(float(length) / old), UNKNOWN.high), 0) if grows else (0, length)
+
+
+def _parsed(overload: Overload, args: Sequence[Operand]) -> int:
+    """The cost of reading the argument if it is a text."""
+    return args[1].size.cost(_TENTH) if overload.params[1].name == "string" else 0
+
+
+def _sets(factor: int) -> _Rule:
+    return lambda _, args: (add(1, args[0].size.times(args[1].size).cost(factor)), None)
+
+
+def _new_list(size: Size, factor: float = 1) -> Estimate:
+    return add(1, LIST_COST, size.cost(factor)), size
+
+
+def _number(operand: Operand, otherwise: int) -> int:
+    """The value of a literal int, at least 0."""
+    return max(operand.literal, 0) if type(operand.literal) is int else otherwise
+
+
+def _slice(_: Overload, args: Sequence[Operand]) -> Estimate:
+    count = (_number(args[2], args[0].size.high) - _number(args[1], 0)) % _UINT64
+    return _new_list(Size(count, count))
+
+
+def _range(_: Overload, args: Sequence[Operand]) -> Estimate:
+    count = _number(args[0], UNKNOWN.high)
+    return _new_list(Size(count, count))
+
+
+def _flatten(_: Overload, args: Sequence[Operand]) -> Estimate:
+    return _new_list(
+        args[0].size, float(_number(args[1], UNKNOWN.high)) if len(args) > 1 else 1
+    )
+
+
+def _self_comparison(position: int) -> _Rule:
+    """Every element of a list is compared with every other one."""
+
+    def rule(overload: Overload, args: Sequence[Operand]) -> Estimate:
+        size = args[position].size
+        element = overload.params[position].params[0]
+        return _new_list(size.times(size), 2.1 if element.name in _TEXTS else 2)
+
+    return rule
+
+
+_RULES: Final[dict[str, _Rule]] = {
+    "_==_": _equality,
+    "_!=_": _comparison,
+    "_+_": _addition,
+    "@in": lambda overload, args: (
+        args[1].size.cost(1) if overload.params[1].name == "list" else 1,
+        None,
+    ),
+    **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _order),
+    "bytes": _conversion(
+        "string", lambda size: Size(size.low, size.high * 4 % _UINT64)
+    ),
+    "string": _conversion("bytes", lambda size: Size(size.low // 4, size.high)),
+    # Upstream lets the size of the result overflow, and forgot the form of `matches` that is no method.
+    "strings.quote": _scan(
+        _TENTH,
+        lambda size: Size((size.low + 2) % _UINT64, (size.high * 2 + 2) % _UINT64),
+    ),
+    **dict.fromkeys(
+        ("startsWith", "endsWith"), lambda _, args: (args[1].size.cost(_TENTH), None)
+    ),
+    "contains": lambda _, args: (
+        _product(args[0].size.cost(_TENTH), args[1].size.cost(_TENTH)),
+        None,
+    ),
+    "matches": lambda overload, args: (_pattern(args) if overload.member else 1, None),
+    **dict.fromkeys(
+        ("find", "findAll"),
+        lambda _, args: (_pattern(args), Size(0, args[0].size.high)),
+    ),
+    **dict.fromkeys(
+        ("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _traversal
+    ),
+    **dict.fromkeys(
+        ("url", "lowerAscii", "upperAscii", "substring", "trim"),
+        _scan(_TENTH, lambda size: size),
+    ),
+    **dict.fromkeys(("format", "cidr", "isIP", "isCIDR"), _scan(_TENTH)),
+    **dict.fromkeys(("quantity", "isQuantity", "semver", "isSemver"), _scan(_TENTH)),
+    "replace": _replace,
+    "split": _split,
+    "join": _join,
+    "ip": lambda overload, args: (
+        1 if overload.member else args[0].size.cost(_TENTH),
+        None,
+    ),
+    "ip.isCanonical": _scan(_FIFTH),
+    "containsIP": lambda overload, args: (
+        add(_COMPARED, _parsed(overload, args)),
+        None,
+    ),
+    "containsCIDR": lambda overload, args: (
+        add(_COMPARED, _ADDRESS.cost(_TENTH), 1, _parsed(overload, args)),
+        None,
+    ),
+    "validate": lambda _, args: (
+        scale(args[1].size.cost(_TENTH), _FORMAT_PATTERN * _QUARTER),
+        None,
+    ),
+    "includes": lambda _, __: (MAX_LIST_ATTRIBUTE, None),
+    "sets.contains": _sets(1),
+    "sets.intersects": _sets(1),
+    "sets.equivalent": _sets(2),
+    "slice": _slice,
+    "lists.range": _range,
+    "flatten": _flatten,
+    "reverse": lambda _, args: _new_list(args[0].size),
+    "distinct": _self_comparison(0),
+    "sort": _self_comparison(0),
+    "@sortByAssociatedKeys": _self_comparison(1),
+}
+"""By the function's name; all others cost 1."""
+
 
 _SCALARS: Final = frozenset(
     {

@@ -1,43 +1,239 @@
-"""Text to abstract syntax: operators by precedence, everything else by recursive descent."""
+"""Text to abstract syntax: operators by precedence, everything else by recursive descent.
+
+First the words of an expression, then macros, which are expanded while the expression is parsed.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final, NoReturn, TypeAlias
 
 from kubecel.errors import CelCompileError, SelectorError, compile_error
-from kubecel.macros import expand
 from kubecel.syntax import (
     CONDITIONAL,
+    Bind,
     Call,
     Element,
     Expr,
+    Fold,
     Ident,
     Index,
     ListLiteral,
     Literal,
     Logic,
     MapLiteral,
+    OptMap,
     Select,
     Struct,
+    bytes_literal,
+    double_literal,
+    int_literal,
     qualified_name,
+    string_literal,
+    uint_literal,
     walk,
-)
-from kubecel.tokens import (
-    AFTER_NAME,
-    NAME,
-    OPERAND,
-    OPERATOR,
-    READERS,
-    Place,
-    Token,
-    read_token,
-    unexpected,
 )
 
 __all__ = ["MAX_DEPTH", "MAX_LENGTH", "parse"]
+
+# ----------------------------------------------------------------------------
+# The words of an expression. What one is depends on what may stand at its place: `in`
+# is an operator or a field.
+
+Token: TypeAlias = re.Match[str]
+"""Its ``lastgroup`` tells literals and names from each other, and is None for everything else."""
+
+Place: TypeAlias = re.Pattern[str]
+"""What may stand at a place."""
+
+_SKIPPED: Final = re.compile(r"(?:[\t\n\f\r ]|//[^\n]*+)*+")
+_WORD_END: Final = "(?![_a-zA-Z0-9])"
+# A raw string ends at the first quote, whatever is before it.
+_RAW: Final = r"""[rR](?:"{3}[\s\S]*?"{3}|'{3}[\s\S]*?'{3}|"[^"\n\r]*"|'[^'\n\r]*')"""
+_TEXT: Final = (
+    r'"{3}(?:\\[\s\S]|[^\\])*?"{3}|"(?:\\.|[^\\"\n\r])*"|'
+    + r"'{3}(?:\\[\s\S]|[^\\])*?'{3}|'(?:\\.|[^\\'\n\r])*'"
+)
+_LITERALS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
+    "bytes": (f"[bB](?:{_RAW}|{_TEXT})", bytes_literal),
+    "string": (f"{_RAW}|{_TEXT}", string_literal),
+    "bool": (f"(?:true|false){_WORD_END}", "true".__eq__),
+    "null": (f"null{_WORD_END}", lambda _: None),
+    "double": (
+        r"(?:[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)",
+        double_literal,
+    ),
+    "uint": ("(?:0x[0-9a-fA-F]+|[0-9]+)[uU]", uint_literal),
+    "int": ("0x[0-9a-fA-F]+|[0-9]+", int_literal),
+}
+_ANY_LITERAL: Final = "|".join(
+    f"(?P<{kind}>{pattern})" for kind, (pattern, _) in _LITERALS.items()
+)
+_ANY_NAME: Final = "(?P<name>[_a-zA-Z][_a-zA-Z0-9]*)"
+_ANY_OPERATOR: Final = rf"in{_WORD_END}|&&|\|\||[<>=!]=|[-+*/%<>?:.,\[{{)\]}}]"
+
+READERS: Final = {kind: reader for kind, (_, reader) in _LITERALS.items()}
+"""What the text of a literal means, by its kind. They raise `ValueError`."""
+
+NAME: Final = re.compile(rf"{_ANY_NAME}|[?,}}]")
+"""Behind a dot, or between the fields of a message."""
+
+OPERAND: Final = re.compile(rf"{_ANY_LITERAL}|{_ANY_NAME}|[-!.?,(\[{{)\]}}]")
+"""Where an operand begins, or brackets end that may be empty."""
+
+OPERATOR: Final = re.compile(rf"{_ANY_OPERATOR}|\Z")
+"""Behind an operand."""
+
+AFTER_NAME: Final = re.compile(rf"{_ANY_OPERATOR}|\(|\Z")
+"""Behind the name of a variable, a field or a function."""
+
+_ANYWHERE: Final = re.compile(rf"{_ANY_LITERAL}|{_ANY_NAME}|{_ANY_OPERATOR}|[!(]")
+
+
+def read_token(expression: str, start: int, place: Place) -> Token:
+    """The next token behind spaces and comments.
+
+    Raises
+    ------
+    SelectorError
+        It may not stand there.
+    """
+    skipped = _SKIPPED.match(expression, start)
+    assert skipped is not None
+    return place.match(expression, skipped.end()) or unexpected(
+        expression, skipped.end()
+    )
+
+
+def unexpected(expression: str, pos: int) -> NoReturn:
+    """The error of a token that may not stand where it does."""
+    if pos == len(expression):
+        shown = "end of the expression"
+    else:
+        token = _ANYWHERE.match(expression, pos)
+        shown = f"input {expression[pos]!r}" if token is None else f"input '{token[0]}'"
+    raise SelectorError(pos, f"Syntax error: unexpected {shown}")
+
+
+# ----------------------------------------------------------------------------
+# Macros: calls that are syntax, expanded while the expression is parsed.
+
+_RESULT_NAMES: Final = ("@result", "__result__")
+_SORT_INPUT: Final = "@__sortBy_input__"
+_Macro: TypeAlias = Callable[[int, Expr, tuple[Expr, ...]], Expr | None]
+
+
+def expand(call: Call) -> Expr:
+    """The node that a call stands for: its expansion if it is a macro, otherwise the call itself.
+
+    Raises
+    ------
+    SelectorError
+        An argument is not what the macro needs.
+    """
+    if call.target is None:
+        return _has(call) if call.function == "has" and len(call.args) == 1 else call
+    macro = _MACROS.get((call.function, len(call.args)))
+    expanded = macro(call.pos, call.target, call.args) if macro else None
+    return call if expanded is None else expanded
+
+
+def _has(call: Call) -> Expr:
+    operand = call.args[0]
+    if not isinstance(operand, Select) or operand.optional or operand.test:
+        raise SelectorError(operand.pos, "invalid argument to has() macro")
+    return Select(call.pos, operand.operand, operand.field, test=True)
+
+
+def _name(node: Expr, message: str = "argument must be a simple name") -> str:
+    if not isinstance(node, Ident) or node.name.startswith("."):
+        raise SelectorError(node.pos, message)
+    return node.name
+
+
+def _names(nodes: tuple[Expr, ...]) -> tuple[str, ...]:
+    names = tuple(_name(node) for node in nodes)
+    for node, name in zip(nodes, names, strict=True):
+        if name in _RESULT_NAMES:
+            raise SelectorError(
+                node.pos, "iteration variable overwrites accumulator variable"
+            )
+    if len(set(names)) < len(names):
+        raise SelectorError(nodes[-1].pos, f"duplicate variable name: {names[-1]}")
+    return names
+
+
+def _fold(kind: str, variables: int) -> _Macro:
+    """The macro of a loop: its variables, a guard if there is one more argument, and the body."""
+
+    def macro(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr:
+        names = _names(args[:variables])
+        guard = args[variables] if len(args) > variables + 1 else None
+        return Fold(pos, kind, target, names, guard, args[-1])
+
+    return macro
+
+
+def _filter(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr:
+    """A filter is a map of the variable to itself, with the predicate as guard."""
+    names = _names(args[:1])
+    return Fold(pos, "map", target, names, args[1], args[0])
+
+
+def _bind(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr | None:
+    if not isinstance(target, Ident) or target.name != "cel":
+        return None
+    name = _name(args[0], "cel.bind() variable names must be simple identifiers")
+    return Bind(pos, name, args[1], args[2])
+
+
+def _opt_map(flat: bool) -> _Macro:
+    def macro(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr:
+        function = "optFlatMap()" if flat else "optMap()"
+        name = _name(args[0], f"{function} variable name must be a simple identifier")
+        return OptMap(pos, target, name, args[1], flat)
+
+    return macro
+
+
+def _sort_by(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr:
+    if isinstance(target, Literal | MapLiteral):
+        message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
+        raise SelectorError(target.pos, message)
+    keys = Fold(pos, "map", Ident(pos, _SORT_INPUT), _names(args[:1]), None, args[1])
+    return Bind(
+        pos,
+        _SORT_INPUT,
+        target,
+        Call(pos, "@sortByAssociatedKeys", Ident(pos, _SORT_INPUT), (keys,)),
+    )
+
+
+_MACROS: Final[dict[tuple[str, int], _Macro]] = {
+    ("all", 2): _fold("all", 1),
+    ("all", 3): _fold("all", 2),
+    ("exists", 2): _fold("exists", 1),
+    ("exists", 3): _fold("exists", 2),
+    ("exists_one", 2): _fold("exists_one", 1),
+    ("exists_one", 3): _fold("exists_one", 2),
+    ("existsOne", 3): _fold("exists_one", 2),
+    ("map", 2): _fold("map", 1),
+    ("map", 3): _fold("map", 1),
+    ("filter", 2): _filter,
+    ("transformList", 3): _fold("map", 2),
+    ("transformList", 4): _fold("map", 2),
+    ("transformMap", 3): _fold("transform_map", 2),
+    ("transformMap", 4): _fold("transform_map", 2),
+    ("transformMapEntry", 3): _fold("transform_entry", 2),
+    ("transformMapEntry", 4): _fold("transform_entry", 2),
+    ("bind", 3): _bind,
+    ("optMap", 2): _opt_map(False),
+    ("optFlatMap", 2): _opt_map(True),
+    ("sortBy", 2): _sort_by,
+}
+
 
 MAX_LENGTH: Final = 100_000
 """How long an expression may be for upstream's parser; the API allows no more than 10 KiB."""

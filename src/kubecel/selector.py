@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from kubecel.attributes import AttributeValue
-from kubecel.check import Checked, check
+from kubecel.check import Checked, check, validate
 from kubecel.code import FIRST_LOCAL, over_limit
 from kubecel.cost import COST_LIMIT
-from kubecel.data import MISSING, Optional, Run, Value
-from kubecel.device import CelDevice, as_attribute, with_own_quantities
+from kubecel.device import CelDevice, Reads, as_attribute, reads, with_own_quantities
 from kubecel.environment import ALL_GATES, FeatureGates, environment_for
 from kubecel.errors import (
     CelCompileError,
@@ -24,11 +22,10 @@ from kubecel.errors import (
     compile_error,
 )
 from kubecel.estimate import estimate
+from kubecel.kubernetes_types import AttributeValue
 from kubecel.parse import MAX_DEPTH, parse
 from kubecel.plan import plan
-from kubecel.reads import Reads, reads
-from kubecel.runtime_types import type_name
-from kubecel.validate import validate
+from kubecel.values import MISSING, Optional, Run, Value, type_name
 
 __all__ = [
     "CelDerivation",

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 import dralloc
 from dralloc.ask.capacity import DeviceState
 from dralloc.cli import app
-from dralloc.cli.guard import Exit
+from dralloc.cli.console import Exit
 from examples import examples
 from live.snapshot.recorded import Recorded, serving
 from wire import (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dralloc
 from brute_objects import Arrival, Referee
-from dralloc.ask import checking
+from dralloc.ask import allocate as checking
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.choices import Ignored, Mode
 from dralloc.objects.errors import CheckError

@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from dralloc.cli import app
-from dralloc.cli.guard import Exit
+from dralloc.cli.console import Exit
 from dralloc.objects.errors import CheckError
 from wire import (
     Json,
@@ -149,7 +149,7 @@ def test_an_answer_that_fails_the_check_is_withheld(
     def reject(*_: object) -> None:
         raise CheckError("device gpu-0: taken twice")
 
-    monkeypatch.setattr(import_module("dralloc.ask.checking"), "check", reject)
+    monkeypatch.setattr(import_module("dralloc.ask.allocate"), "check", reject)
     result = dralloc("allocate", two_claims)
     assert result.exit_code == Exit.DEFECT
     assert result.stdout == ""

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 import dralloc
 from conftest import ROOT
 from dralloc.cli import app
-from dralloc.cli.guard import Exit
+from dralloc.cli.console import Exit
 from dralloc.objects.errors import CheckError, DrallocError
 
 MODEL = str(ROOT / "models" / "gang")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 import dralloc
 from conftest import ROOT
 from dralloc.cli import app
-from dralloc.cli.guard import Exit
+from dralloc.cli.console import Exit
 
 MODEL = ROOT / "models" / "keps" / "4815-mig-profile-counts"
 

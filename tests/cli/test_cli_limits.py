@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from conftest import ROOT
 from dralloc.cli import app
-from dralloc.cli.guard import Exit
+from dralloc.cli.console import Exit
 
 MODEL = str(ROOT / "models" / "gang")
 COMMANDS = (

@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 
 from conftest import ROOT
 from dralloc.cli import app
-from dralloc.cli.guard import Exit
-from dralloc.cli.schema import DOCUMENTS, document_of
+from dralloc.cli.console import Exit
+from dralloc.cli.questions import DOCUMENTS, document_of
+from dralloc.objects.answer import VERSION
 from dralloc.objects.quantity import parse_quantity
-from dralloc.objects.schema import VERSION
 
 MIG: Final = str(ROOT / "models" / "h100-mig")
 SHARE: Final = str(ROOT / "models" / "fair-share")

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from conftest import ROOT
 from dralloc.cli import app
-from dralloc.cli.guard import Exit
+from dralloc.cli.console import Exit
 from wire import claim, device_class, node, pod, request, resource_slice
 
 EVIL = "\x1b[31m[red]\u202e"

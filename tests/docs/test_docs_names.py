@@ -9,7 +9,7 @@ import re
 import pytest
 
 from conftest import ROOT
-from dralloc.solve.optimum.assemble import RULES
+from dralloc.solve.optimum.component import RULES
 
 DOCS = ROOT / "docs"
 SEMANTICS = (DOCS / "explanation" / "semantics.md").read_text()

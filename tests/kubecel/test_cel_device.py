@@ -13,11 +13,18 @@ from kubecel import (
     convert_device,
     device_from_wire,
 )
-from kubecel.data import EMPTY_MAP, MISSING, DomainMap, Duration, Uint
 from kubecel.errors import QuantitySyntaxError
-from kubecel.maps import find, map_key, map_keys
-from kubecel.quantity import parse_quantity
-from kubecel.semver import parse_semver
+from kubecel.kubernetes_types import parse_quantity, parse_semver
+from kubecel.values import (
+    EMPTY_MAP,
+    MISSING,
+    DomainMap,
+    Duration,
+    Uint,
+    find,
+    map_key,
+    map_keys,
+)
 
 
 def test_conversion_of_plain_values() -> None:

@@ -11,12 +11,12 @@ from dralloc.objects.api import (
     ResourceSlice,
     ResourceSliceSpec,
 )
+from dralloc.objects.assembly import Unasked
 from dralloc.objects.cluster import SYNTHETIC_NODE, Cluster, Located
 from dralloc.objects.errors import DrallocError, InputError
 from dralloc.objects.limits import Limits
 from dralloc.objects.load import load_text, read_documents
 from dralloc.objects.names import ClaimKey
-from dralloc.objects.unasked import Unasked
 
 CLASS = """
 ---

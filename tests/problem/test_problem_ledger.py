@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from dralloc.objects.names import ClaimKey, CounterID, DeviceID
 from dralloc.problem import Capacity, Charge, Counter, Device, Problem, Usage
-from dralloc.problem.holdings import ClaimLedger, Holding
-from dralloc.problem.ledger import Ledger, Scarcity, Shortage
+from dralloc.problem.ledger import ClaimLedger, Holding, Ledger, Scarcity, Shortage
 from dralloc.problem.solution import holdings_of
 from dralloc.solve.first_fit import first_fit
 from strategies import TableEligibility, problems

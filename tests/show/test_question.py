@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 import dralloc
 from dralloc.cli import app
+from dralloc.objects.assembly import Unasked
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.report import Table
-from dralloc.objects.unasked import Unasked
 from wire import (
     Json,
     allocated,

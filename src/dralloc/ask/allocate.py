@@ -1,21 +1,26 @@
-"""The main job: a cluster in, a checked plan out; or both plans, to compare."""
+"""The main job: a cluster in, a checked plan out; or both plans, to compare.
+
+First what is checked of an answer: by both parts of the checker, as far as first fit, the scheduler or the optimum
+promises it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Unpack
+from typing import Final, Unpack
 
-from dralloc.ask.checking import check_batch, check_scheduler
-from dralloc.check import violations
-from dralloc.compile.compiler import compile_cluster
+from dralloc.check import check, check_objects, violations
+from dralloc.check.objects import Binding, Filters, Promise
+from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.compiler.worth import Worth
 from dralloc.objects.choices import (
     Choices,
     ChoiceWords,
+    Ignored,
     Keep,
     Mode,
     ModeName,
@@ -32,9 +37,124 @@ from dralloc.solve.optimum import Progress, solve, within_caps
 from dralloc.solve.policies import Policy, place, policy_name, way_of
 from dralloc.solve.recreate import Starts
 from dralloc.solve.scheduler import Profile, Release, read_profiles, schedule
-from dralloc.solve.timing import phase
+from dralloc.solve.work import phase
 
-__all__ = ["OnProgress", "allocate", "compare"]
+__all__ = ["allocate", "check_newcomers", "compare"]
+
+# ----------------------------------------------------------------------------
+# Both parts of the checker for the answers to a cluster: what is promised by first
+# fit, the scheduler, the optimum.
+
+_FILTERS: Final = {
+    Ignored.AFFINITY: "InterPodAffinity",
+    Ignored.SPREAD: "PodTopologySpread",
+    Ignored.TAINTS: "TaintToleration",
+    Ignored.PORTS: "NodePorts",
+}
+"""The plugins of kube-scheduler whose filters can be ignored as a whole."""
+
+
+def check_batch(
+    compiled: CompiledCluster, choices: Choices, problem: Problem, solution: Solution
+) -> None:
+    """Make sure that an answer of first fit, or of the optimum, keeps the rules of the problem and of the objects.
+
+    Parameters
+    ----------
+    problem
+        The rules that it keeps, of the whole problem.
+
+    Raises
+    ------
+    CheckError
+        It does not.
+    """
+    check(problem, solution)
+    bindings = _bindings(compiled, problem, solution)
+    check_newcomers(compiled, choices, compiled.cluster, bindings)
+
+
+def check_newcomers(
+    compiled: CompiledCluster,
+    choices: Choices,
+    changed: Cluster,
+    bindings: Sequence[Binding],
+) -> None:
+    """Make sure that pods that come to nodes of a cluster, in any order, keep the rules of its objects.
+
+    Parameters
+    ----------
+    compiled
+        The cluster for which was asked.
+    changed
+        The cluster to which they come: it may differ in who is there.
+
+    Raises
+    ------
+    CheckError
+        They do not.
+    """
+    problem, ignored = compiled.problem, compiled.pods.ignored
+    filters = Filters(
+        off=frozenset(plugin for rule, plugin in _FILTERS.items() if rule in ignored),
+        ignores=partial(_is_ignored, ignored),
+    )
+    promise = Promise(
+        nodes=[node.name for node in problem.nodes],
+        features=problem.features,
+        gang_label=choices.gang,
+        other_filters=filters,
+    )
+    check_objects(changed, bindings, promise)
+
+
+def check_scheduler(
+    compiled: CompiledCluster,
+    profiles: Sequence[Profile],
+    problem: Problem,
+    solution: Solution,
+) -> None:
+    """Make sure of an answer of the scheduler, which has filters of its own. Errors as `check_batch`."""
+    check(problem, solution)
+    promise = Promise(
+        nodes=[node.name for node in problem.nodes],
+        features=problem.features,
+        in_order=True,
+        filters={profile.name: _filters_of(profile) for profile in profiles},
+    )
+    check_objects(
+        compiled.cluster, [Binding(*binding) for binding in solution.bindings], promise
+    )
+
+
+def _filters_of(profile: Profile) -> Filters:
+    """What pods of a profile have to pass, as its scheduler is configured."""
+    return Filters(
+        off=profile.no_filters,
+        ignores=profile.ignores,
+        added_affinity=profile.added_affinity.required,
+        default_constraints=profile.default_constraints,
+    )
+
+
+def _is_ignored(ignored: frozenset[Ignored], resource: str) -> bool:
+    return Ignored.of_resource(resource) in ignored
+
+
+def _bindings(
+    compiled: CompiledCluster, problem: Problem, solution: Solution
+) -> list[Binding]:
+    """The pods that are placed, and their nodes."""
+    placed = (
+        (compiled.problem.demands[one.demand], problem.nodes[one.node].name)
+        for one in solution.placements
+    )
+    return [
+        Binding(demand.key, node)
+        for demand, node in placed
+        if not compiled.is_claim(demand)
+    ]
+
 
 OnProgress = Callable[[Progress], None]
 

@@ -14,14 +14,13 @@ from pydantic import Field
 
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.inventory import held_results, product_name, product_names
-from dralloc.objects.answer import Documented
+from dralloc.objects.answer import Amount, Document, Documented, Fields, Word
 from dralloc.objects.api import ResourceSlice
 from dralloc.objects.choices import Choices, NodelessWords
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError, Finding
 from dralloc.objects.names import DeviceID, PoolID
 from dralloc.objects.report import Line, Part, Table, amount, counted, percent
-from dralloc.objects.schema import Amount, Document, Fields, Word
 from dralloc.problem import Charge, Device, PoolState
 from dralloc.problem.ledger import Ledger
 

@@ -1,22 +1,26 @@
-"""What the commands share at run time: both consoles, progress, notices, answers."""
+"""What the commands share at run time: how a command ends, both consoles, progress, notices, answers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import typer
 from rich.console import Console
 from rich.progress import Progress as Bar
 from rich.status import Status
 from rich.text import Text
+from typer.core import TyperGroup
 
 import dralloc
-from dralloc.cli.guard import Exit
 from dralloc.cli.options import (
     AsJson,
     Context,
@@ -28,7 +32,7 @@ from dralloc.cli.options import (
     Output,
     Quiet,
 )
-from dralloc.objects.errors import DrallocError
+from dralloc.objects.errors import CheckError, ChoiceError, DrallocError
 from dralloc.objects.report import (
     Part,
     one_line,
@@ -45,7 +49,180 @@ if TYPE_CHECKING:
     from dralloc.objects.limits import Limits
     from dralloc.solve.optimum import Progress
 
-__all__ = ["Answers", "Asking", "Printing", "Reader", "Session"]
+__all__ = [
+    "Answers",
+    "Asking",
+    "CommandGroup",
+    "Commands",
+    "Exit",
+    "Printing",
+    "Reader",
+    "Session",
+]
+
+# ----------------------------------------------------------------------------
+# ``--show-completion SHELL`` and ``--install-completion SHELL``.
+#
+# Without a shell, they mean the one that dralloc is called from, and Typer does all
+# of it.
+
+_SHOW: Final = "--show-completion"
+_INSTALL: Final = "--install-completion"
+_SHELLS: Final = ("bash", "zsh", "fish", "powershell", "pwsh")
+
+
+def completed_for_shell(command: Any, name: str, arguments: Sequence[str]) -> bool:
+    """Show or install the completion for a shell that is named.
+
+    Parameters
+    ----------
+    command
+        What is completed.
+    name
+        How it is called.
+    arguments
+        What follows the name.
+
+    Returns
+    -------
+    bool
+        Whether that was asked, so that nothing is left to do.
+
+    Raises
+    ------
+    ChoiceError
+        There is no completion for this shell.
+    """
+    if len(arguments) != 2 or arguments[0] not in (_SHOW, _INSTALL):
+        return False
+    option, shell = arguments
+    # Typer shows `install` there, but its types do not say so.
+    from typer.completion import install, shell_complete  # type: ignore[attr-defined]
+
+    if shell not in _SHELLS:
+        raise ChoiceError("shell", shell, _SHELLS)
+    if option == _INSTALL:
+        _, path = install(shell=shell, prog_name=name)
+        typer.echo(
+            f"{shell} completion installed in {path}: it is there when the terminal is started anew"
+        )
+    else:
+        variable = f"_{name.replace('-', '_').upper()}_COMPLETE"
+        shell_complete(command, {}, name, variable, f"source_{shell}")
+    return True
+
+
+# ----------------------------------------------------------------------------
+# However a command ends: a line for each error, an exit code, and a traceback only
+# for those who ask for it.
+
+
+class Exit(IntEnum):
+    """Exit codes of every command."""
+
+    DONE = 0
+    FAILED = 1
+    """The command ran and found failures (validate, conformance, plan drain, plan preempt)."""
+    INPUT = 2
+    """The input or the command line cannot be used."""
+    DEFECT = 3
+    """A defect of dralloc; an answer that failed the independent checker is not shown."""
+
+
+class CommandGroup(TyperGroup):
+    """Commands that explain themselves when none of them is named."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As usual; nothing asks for help."""
+        return super().parse_args(ctx, args or ["--help"])
+
+
+class Commands(CommandGroup):
+    """The root of all commands, which nothing leaves but an exit code."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        """As usual: options before the command's name are read, and help is shown."""
+        with _guarded(debug=False):
+            if completed_for_shell(self, str(info_name), args):
+                raise typer.Exit
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """As usual: the command is found, its options are read, and it runs."""
+        with _guarded(debug=ctx.params.get("debug", False)):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _guarded(*, debug: bool) -> Iterator[None]:
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as error:
+        if debug:
+            _say(traceback.format_exc(), "")
+        code, message = _verdict(error)
+        _say(message, "error: ")
+        for stream in (sys.stdout, sys.stderr):
+            _give_up(stream)
+        raise typer.Exit(code) from None
+
+
+def _verdict(error: Exception) -> tuple[Exit, str]:
+    """The exit code, and what is said, in lines."""
+    match error:
+        case CheckError():
+            return (
+                Exit.DEFECT,
+                f"internal error: the answer broke a rule and is withheld; please report it\n{error}",
+            )
+        case DrallocError():
+            return Exit.INPUT, str(error)
+        case typer.TyperException():
+            # What Typer checks with pydantic says first that it is an error of a value, which its own words say, too.
+            return Exit.INPUT, error.format_message().replace(": Value error, ", ": ")
+        case BrokenPipeError():  # whoever read the output has seen enough
+            return Exit.DONE, ""
+        case RecursionError():
+            return Exit.INPUT, "the input is nested too deeply"
+        case MemoryError():
+            return Exit.INPUT, "there is not enough memory"
+        case UnicodeError():
+            return Exit.INPUT, f"text in another encoding: {error}"
+        case OSError():
+            return (
+                Exit.INPUT,
+                f"{error.filename or 'input or output'}: {error.strerror or error}",
+            )
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    return (
+        Exit.DEFECT,
+        f"internal error: {what}; please report it, with what dralloc --debug COMMAND prints",
+    )
+
+
+def _say(message: str, head: str) -> None:
+    with suppress(OSError):
+        for line in message.split("\n") if message else ():
+            typer.echo(f"{head}{one_line(line)}", err=True)
+
+
+def _give_up(stream: IO[str] | None) -> None:
+    """Where nothing can be written any more, let what is left be lost without a word, also when Python ends."""
+    if stream is None:
+        return
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
 
 _SHOWN: Final = 20
 
@@ -245,7 +422,7 @@ class Answers(Asking):
             case Form.JSON:
                 self.print_json(answer.to_dict())
             case Form.YAML:
-                from dralloc.objects.dump import dump_yaml
+                from dralloc.objects.save import dump_yaml
 
                 written = [answer.to_dict()] if objects is None else objects()
                 typer.echo(dump_yaml(written), nl=False)

@@ -1,26 +1,49 @@
-"""What the commands share that write to a live cluster: its options, and the cluster."""
+"""The commands that speak with a live cluster: ``dralloc snapshot``, ``redact``, ``apply`` and ``batch``.
+
+First what they share: their options, and the cluster.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+import signal
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from io import BytesIO
 from pathlib import Path
 from time import sleep
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import uuid4
 
 import typer
 
+from dralloc.cli.console import Exit, Printing, Reader, Session
+from dralloc.cli.options import SCHEDULER, STDOUT, Paths
 from dralloc.objects.choices import Choices, FenceKind, Mode
-from dralloc.objects.errors import DrallocError
+from dralloc.objects.errors import ApplyError, DrallocError
+from dralloc.objects.names import ClaimKey
 
 if TYPE_CHECKING:
-    from dralloc.live.apply import Question, Selection
-    from dralloc.live.apply.probe import SchedulerProbe
-    from dralloc.live.snapshot import LiveObjects
+    from dralloc.live.apply import (
+        ApplyOutcome,
+        ApplyRun,
+        JournalFile,
+        Question,
+        Selection,
+    )
+    from dralloc.live.apply.choice import SchedulerProbe
+    from dralloc.live.apply.fence import FenceStatus
+    from dralloc.live.batch import LeaderLease
+    from dralloc.live.snapshot import ClusterSnapshot, LiveObjects
     from dralloc.live.snapshot.client import ApiServer
+    from dralloc.show.plan import Plan
 
-__all__ = ["Live", "ServerOptions", "question_of"]
+__all__ = ["apply_command", "batch_command", "redact_command", "snapshot_command"]
 
 
 @dataclass(frozen=True)
@@ -126,7 +149,7 @@ class Live(ServerOptions):
 
     def probe_of(self, objects: LiveObjects) -> SchedulerProbe | None:
         """What asks the scheduler about a fence."""
-        from dralloc.live.apply.probe import SchedulerProbe
+        from dralloc.live.apply.choice import SchedulerProbe
 
         return (
             SchedulerProbe(objects, self.probe, sleep)
@@ -154,3 +177,423 @@ def question_of(mode: Mode, choices: Choices) -> Question:
             "--include: pods are released by their gate (--gate); no other pods can be included here"
         )
     return Question(mode, choices)
+
+
+# ----------------------------------------------------------------------------
+# ``dralloc snapshot`` and ``dralloc redact``: a live cluster into a file, and names
+# out of it.
+
+Output = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Where to write: YAML, or JSON if it is called *.json, packed with .gz; - is standard output.",
+    ),
+]
+
+
+def snapshot_command(
+    output: Output = STDOUT,
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NAME",
+            help="Only this namespace; may be given several times.",
+        ),
+    ] = None,
+    redacted: Annotated[
+        bool, typer.Option("--redact", help="Replace names, so that it can be shared.")
+    ] = False,
+    *,
+    live: ServerOptions,
+    session: Session,
+) -> None:
+    """Read what dralloc uses from a live cluster into a file."""
+    from dralloc.live.snapshot import take_snapshot
+
+    with session.busy("connecting"), live.server() as server:
+        found = take_snapshot(
+            server,
+            namespaces=namespace or (),
+            progress=lambda kind, count: session.update(f"reading {kind}: {count:,}"),
+        )
+    session.warn(found.warnings)
+    _write(session, found, output, redacted=redacted)
+    session.tell(_counts(found))
+
+
+def redact_command(paths: Paths, session: Reader, output: Output = STDOUT) -> None:
+    """Replace the names in a cluster's objects, so that they can be shared and still give the same answer."""
+    from dralloc.objects.api.reading import model_of
+    from dralloc.objects.load import load_objects
+
+    with session.busy("reading"):
+        objects = load_objects(*paths, limits=session.limits)
+    known = [one for one in objects if model_of(one) is not None]
+    others = Counter(str(one.get("kind")) for one in objects if model_of(one) is None)
+    if others:
+        kinds = ", ".join(
+            f"{kind} ({number})" for kind, number in sorted(others.items())
+        )
+        session.warn(
+            [
+                f"{others.total()} objects of kinds that dralloc does not read are left out: {kinds}"
+            ]
+        )
+    _write(session, known, output, redacted=True)
+
+
+def _write(
+    session: Session,
+    objects: ClusterSnapshot | list[dict[str, Any]],
+    output: Path,
+    *,
+    redacted: bool,
+) -> None:
+    from dralloc.objects.redact import plan_redaction
+    from dralloc.objects.save import save, write_objects
+
+    with session.busy("writing"):
+        redaction = plan_redaction(objects) if redacted else None
+        written = map(redaction.apply, objects) if redaction else iter(objects)
+        if output == STDOUT:
+            whole = BytesIO()  # all of it or nothing, here too
+            write_objects(written, whole)
+            typer.get_binary_stream("stdout").write(whole.getbuffer())
+        else:
+            save(written, output)
+    if redaction:
+        session.warn(redaction.warnings())
+
+
+def _counts(found: ClusterSnapshot) -> str:
+    kinds = [
+        f"{kind} {kept:,}"
+        if kept == read
+        else f"{kind} {kept:,} of {read:,} (the others use no devices)"
+        for kind, (kept, read) in found.counts.items()
+    ]
+    return f"{len(found):,} objects: {', '.join(kinds)}"
+
+
+# ----------------------------------------------------------------------------
+# ``dralloc apply``: an answer into the cluster that it is about.
+
+
+class DryRun(StrEnum):
+    """How much of it is done."""
+
+    CLIENT = "client"
+    SERVER = "server"
+    NONE = "none"
+
+
+def apply_command(  # noqa: PLR0913 - one parameter per option
+    mode: Annotated[
+        Mode, typer.Option(help="How the cluster is planned for.")
+    ] = Mode.OPTIMAL,
+    dry_run: Annotated[
+        DryRun | None,
+        typer.Option(
+            help="client: only plan; server: ask the server what it would do (the default); none: write."
+        ),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Write, without being asked.")
+    ] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Go on where a run was ended, and lift its fence."
+        ),
+    ] = False,
+    rollback: Annotated[
+        bool,
+        typer.Option(
+            "--rollback",
+            help="Take back what a run wrote and nobody reserved, and lift its fence.",
+        ),
+    ] = False,
+    status: Annotated[
+        bool,
+        typer.Option(
+            "--status",
+            help="Only show what is fenced, by whom and since when, and what is unfinished.",
+        ),
+    ] = False,
+    lift: Annotated[
+        str,
+        typer.Option(
+            metavar="RUN",
+            help="Only lift the fence of this run, or of all, without any journal.",
+        ),
+    ] = "",
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where each step is noted before it is taken; by default below the home.",
+        ),
+    ] = None,
+    *,
+    live: Live,
+    choices: Annotated[Choices, SCHEDULER],
+    session: Printing,
+) -> None:
+    """Place the pending claims of a live cluster, and write it there."""
+    from dralloc.live.apply import JournalFile
+    from dralloc.live.apply.units import default_path
+
+    dry = dry_run or (DryRun.NONE if yes or resume or rollback else DryRun.SERVER)
+    if sum(map(bool, (resume, rollback, status, lift))) > 1:
+        raise ApplyError(
+            "--resume, --rollback, --status and --lift: one of them at a time"
+        )
+    with live.server() as server, session.counting("reading") as progress:
+        session.warn(server.warnings)
+        file = JournalFile(journal or default_path(server.wire.host))
+        if status or lift:
+            found = _status(server, file, lift)
+            session.answer(found, failed=found.failed)
+            return
+        run = _run(
+            server,
+            file,
+            live,
+            question_of(mode, choices),
+            dry,
+            again=resume or rollback,
+        )
+        run.progress = progress
+        if resume or rollback:
+            outcome = run.resume() if resume else run.rollback()
+        else:
+            outcome = _planned(run, session, dry, yes=yes)
+    session.answer(outcome, failed=outcome.failed)
+
+
+def _status(server: ApiServer, file: JournalFile, lift: str) -> FenceStatus:
+    """What is fenced, once the fences of a run are lifted."""
+    from dralloc.live.apply.fence import lift_all, status_of
+    from dralloc.live.snapshot import LiveObjects, served
+
+    objects = LiveObjects(server.wire, served(server))
+    if lift:
+        lift_all(objects, lambda run: lift in (run, "all"))
+    return status_of(objects, file, str(file.path))
+
+
+def _run(  # noqa: PLR0913 - what the command was told
+    server: ApiServer,
+    file: JournalFile,
+    live: Live,
+    question: Question,
+    dry: DryRun,
+    *,
+    again: bool,
+) -> ApplyRun:
+    from dralloc.live.apply import ApplyRun, WriteJournal
+    from dralloc.live.apply.choice import fence_for
+    from dralloc.live.apply.fence import fence_of
+    from dralloc.live.snapshot import LiveObjects, served, take_snapshot
+
+    if again and not file.unfinished:
+        raise ApplyError(f"{file.path}: no run is to be resumed or rolled back")
+    if not again and dry is DryRun.NONE and file.unfinished:
+        raise ApplyError(
+            f"{file.path}: run {file.run} was ended before its end: --resume or --rollback"
+        )
+    objects = LiveObjects(server.wire, served(server), dry=dry is not DryRun.NONE)
+    name = file.run if again else uuid4().hex[:12]
+    return ApplyRun(
+        objects=objects,
+        source=lambda: take_snapshot(server, whole=True),
+        question=question,
+        selection=live.selection(),
+        settle=0 if objects.dry else live.settle,
+        probe=live.probe_of(objects),
+        watch=live.watch,
+        fence=fence_of(file, objects)
+        if again
+        else fence_for(live.fence_of(objects), objects, name).fence,
+        name=name,
+        journal=WriteJournal() if objects.dry else file,
+    )
+
+
+def _holes(run: ApplyRun, plan: Plan) -> Iterator[str]:
+    """What the fence does not keep away."""
+    from dralloc.live.apply import TaintRuleFence
+    from dralloc.live.apply.fence import unfenced
+
+    for key in (
+        unfenced(plan.compiled.cluster) if isinstance(run.fence, TaintRuleFence) else ()
+    ):
+        yield f"claim {key} tolerates every taint, also that of the fence: --fence node-taints keeps its pods away"
+
+
+def _planned(
+    run: ApplyRun, session: Printing, dry: DryRun, *, yes: bool
+) -> ApplyOutcome:
+    """Plan, show the plan, and write it, or ask the server what it would do."""
+    from dralloc.live.apply import ApplyOutcome
+    from dralloc.live.apply.run import planned_parts
+
+    plan, units, asides = run.plan()
+    session.warn([*plan.findings, *_holes(run, plan)])
+    if dry is DryRun.CLIENT:
+        return ApplyOutcome(
+            plan=plan, units=tuple(units), asides=tuple(asides), dry=True
+        )
+    if not session.as_json:
+        session.show(planned_parts(plan, units, asides))
+    if dry is DryRun.NONE and not yes and not typer.confirm("Write this?", err=True):
+        raise typer.Exit(Exit.DONE)
+    return run.write(units)
+
+
+# ----------------------------------------------------------------------------
+# ``dralloc batch``: a queue of pods, placed batch after batch.
+
+
+def batch_command(  # noqa: PLR0913 - one parameter per option
+    mode: Annotated[Mode, typer.Option(help="How batches are planned.")] = Mode.OPTIMAL,
+    interval: Annotated[
+        float,
+        typer.Option(
+            min=0.1,
+            metavar="SECONDS",
+            help="Place what waits after this time, however little.",
+        ),
+    ] = 60,
+    at_least: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Place at once when so many new pods wait."
+        ),
+    ] = 100,
+    lease: Annotated[
+        str,
+        typer.Option(
+            metavar="NS/NAME", help="The Lease that one of several replicas holds."
+        ),
+    ] = "dralloc-system/dralloc-batch",
+    identity: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="This replica; by default the name of its host."
+        ),
+    ] = "",
+    port: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=65_535,
+            help="Where /metrics, /healthz and /readyz are; 0 for any.",
+        ),
+    ] = 8080,
+    release_all: Annotated[
+        bool,
+        typer.Option(
+            "--release-all",
+            help="Only take the gate from all pods that carry it, and lift what the queue has fenced.",
+        ),
+    ] = False,
+    *,
+    live: Live,
+    choices: Annotated[Choices, SCHEDULER],
+    session: Session,
+) -> None:
+    """Place the pods that carry the gate, batch after batch, until it is stopped."""
+    from dralloc.live.apply import Fence
+    from dralloc.live.apply.choice import fence_for
+    from dralloc.live.batch import (
+        EVENTS,
+        LEASES,
+        BatchQueue,
+        Figures,
+        LeaderLease,
+        PodNotes,
+        WatchCache,
+        serving,
+    )
+    from dralloc.live.snapshot import LISTED_KINDS, LiveObjects, served
+
+    def fence(run: str, is_over: Callable[[str], bool]) -> Fence:
+        return fence_for(live.fence_of(objects), objects, run, is_over).fence
+
+    gc.enable()  # it is off for commands that end soon
+    with live.server() as server:
+        session.warn(server.warnings)
+        versions = served(server)
+        objects = LiveObjects(server.wire, {**versions, EVENTS: "v1", LEASES: "v1"})
+        leader = LeaderLease(
+            objects, ClaimKey.parse(lease), identity or socket.gethostname()
+        )
+        if release_all:
+            _release_all(objects, leader, live.gate, session)
+            return
+        cache = WatchCache(
+            LiveObjects(
+                server.wire,
+                {one: versions[one] for one in LISTED_KINDS if one in versions},
+            )
+        )
+        figures = Figures()
+        queue = BatchQueue(
+            objects=objects,
+            cache=cache,
+            question=question_of(mode, choices),
+            selection=live.selection(gated=True),
+            fence=fence,
+            lease=leader,
+            notes=PodNotes(objects, "dralloc-batch"),
+            figures=figures,
+            interval=interval,
+            at_least=at_least,
+            say=lambda line: _log(session, "INFO", line),
+            complain=lambda line: _log(session, "ERROR", line),
+            settle=live.settle,
+            probe=live.probe_of(objects),
+            watch=live.watch,
+        )
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: queue.stop())
+        _log(
+            session,
+            "INFO",
+            f"fence: {fence_for(live.fence_of(objects), objects, '').reason}",
+        )
+        cache.start()
+        with serving(
+            figures, lambda: queue.is_well, lambda: queue.is_ready, port
+        ) as bound:
+            _log(session, "INFO", f"metrics and health on port {bound}")
+            queue.run()
+        cache.close()
+        _log(session, "INFO", "ended")
+
+
+def _release_all(
+    objects: LiveObjects, leader: LeaderLease, gate: str, session: Session
+) -> None:
+    """Let everything go, unless a replica works."""
+    from dralloc.live.batch import release_all
+    from dralloc.live.batch.queue import runs_of
+
+    if not leader.renew():
+        raise DrallocError(
+            f"--release-all: a replica holds the Lease {leader.key}: end all of them first"
+        )
+    count = release_all(objects, gate, lambda run: run.startswith(runs_of(leader.key)))
+    leader.release()
+    session.tell(f"released {count.pods} pods, lifted {count.fences} parts of fences")
+
+
+def _log(session: Session, level: str, line: str) -> None:
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    session.tell(f"{now} {level} {line}")

@@ -9,25 +9,26 @@ from typing import Annotated, Final
 import typer
 
 import dralloc
-from dralloc.cli.apply import apply_command
-from dralloc.cli.batch import batch_command
-from dralloc.cli.capacity import capacity_command
-from dralloc.cli.conformance import conformance_command
-from dralloc.cli.guard import CommandGroup, Commands
+from dralloc.cli.console import CommandGroup, Commands
+from dralloc.cli.lab import simulate_command, study_command
+from dralloc.cli.lint import conformance_command, validate_command
+from dralloc.cli.live import (
+    apply_command,
+    batch_command,
+    redact_command,
+    snapshot_command,
+)
 from dralloc.cli.options import with_options
-from dralloc.cli.plan import PLANS
 from dralloc.cli.questions import (
+    PLANS,
     allocate_command,
+    capacity_command,
     compare_command,
     explain_command,
+    report_command,
+    schema_command,
     stranded_command,
 )
-from dralloc.cli.report import report_command
-from dralloc.cli.schema import schema_command
-from dralloc.cli.simulate import simulate_command
-from dralloc.cli.snapshot import redact_command, snapshot_command
-from dralloc.cli.study import study_command
-from dralloc.cli.validate import validate_command
 from dralloc.objects.report import WIDTH
 
 __all__ = ["app", "kubectl", "main"]

@@ -1,17 +1,58 @@
-"""``dralloc allocate``, ``compare``, ``explain`` and ``stranded``: questions about a cluster as it is."""
+"""The commands that ask about a cluster, as it is and what if.
+
+As it is: ``dralloc allocate``, ``compare``, ``explain``, ``stranded``, ``capacity``, ``report``. What they print as
+JSON: ``dralloc schema``. What if: ``dralloc plan``.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 import dralloc
-from dralloc.cli.console import Answers
-from dralloc.cli.options import BINDING, READ, SCHEDULER, AnyPaths, Modes, Seeds
+from dralloc.cli.console import Answers, Asking
+from dralloc.cli.options import (
+    ANSWER,
+    BINDING,
+    READ,
+    SCHEDULER,
+    SEARCH,
+    AnyPaths,
+    Modes,
+    Seeds,
+)
 from dralloc.objects.choices import AnswerName, Choices, ModeName
+from dralloc.objects.errors import DrallocError
 
-__all__ = ["allocate_command", "compare_command", "explain_command", "stranded_command"]
+if TYPE_CHECKING:
+    from dralloc.ask.whatif import MixEntry
+    from dralloc.objects.answer import Document
+    from dralloc.solve.optimum import Progress
+
+__all__ = [
+    "DOCUMENTS",
+    "PLANS",
+    "allocate_command",
+    "capacity_command",
+    "compare_command",
+    "document_of",
+    "explain_command",
+    "report_command",
+    "schema_command",
+    "stranded_command",
+]
+
+# ----------------------------------------------------------------------------
+# ``dralloc allocate``, ``compare``, ``explain`` and ``stranded``: questions about a
+# cluster as it is.
 
 
 def allocate_command(
@@ -122,3 +163,371 @@ def stranded_command(
     with session.asking(paths, choices, "looking at what is free") as cluster:
         found = dralloc.stranded(cluster, claim or (), choices=choices)
     session.answer(found)
+
+
+# ----------------------------------------------------------------------------
+# ``dralloc capacity``: how much there is, and how much of it is left.
+
+
+def capacity_command(
+    paths: AnyPaths,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ATTRIBUTE",
+            help="An attribute that tells products apart, e.g. productName; may be given several times. By default "
+            "what drivers usually call it.",
+        ),
+    ] = None,
+    *,
+    choices: Annotated[Choices, READ],
+    session: Answers,
+) -> None:
+    """Say how many devices there are, in use, free and held back, by product and node, and how much of counters."""
+    with session.asking(paths, choices, "counting devices") as cluster:
+        found = dralloc.capacity(cluster, by=by or (), choices=choices)
+    session.answer(found)
+
+
+# ----------------------------------------------------------------------------
+# ``dralloc report``: both answers as one HTML page.
+
+
+def report_command(  # noqa: PLR0913 - one parameter per option
+    paths: AnyPaths,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
+    ] = Path("report.html"),
+    title: Annotated[
+        str,
+        typer.Option(metavar="TEXT", help="What the page is about, in its heading."),
+    ] = "",
+    timings: Annotated[
+        bool,
+        typer.Option(
+            "--timings/--no-timings",
+            help="Show seconds; without them, equal answers give equal pages.",
+        ),
+    ] = True,
+    modes: Modes = "first-fit,optimal",
+    seeds: Seeds = 5,
+    *,
+    choices: Annotated[Choices, SCHEDULER],
+    session: Asking,
+    invocation: typer.Context,
+) -> None:
+    """Write both answers as one HTML page with pictures. It needs nothing else to be read."""
+    from dralloc.objects.save import write_text
+
+    page = _page()
+    if not output.parent.is_dir():
+        raise DrallocError(
+            f"{output}: cannot be written: there is no directory {output.parent}"
+        )
+    records: list[Progress] = []
+
+    def progress(record: Progress) -> None:
+        records.append(record)
+        session.progress(record)
+
+    with session.asking(paths, choices, "comparing on {} claims") as cluster:
+        result = dralloc.compare(
+            cluster, modes=modes, seeds=seeds, progress=progress, choices=choices
+        )
+    session.warn(result.findings)
+    remarks = [str(one) for one in (*cluster.findings, *result.findings)]
+    with session.busy("drawing"):
+        source = title or " ".join(map(str, paths)) or "the live cluster"
+        about = page.Circumstances(
+            source, dict(_chosen(invocation.params)), records, remarks, timings
+        )
+        text = page.render(result, about)
+    write_text(text, output)
+    session.tell(f"{output}: {result.headline}")
+
+
+def _page() -> ModuleType:
+    """The package that writes the page; it needs what not everybody has installed."""
+    try:
+        import dralloc.show.page.render as page
+    except ModuleNotFoundError as error:
+        if error.name != "matplotlib":
+            raise
+        raise DrallocError(
+            "report needs matplotlib: pip install 'dralloc[plot]'"
+        ) from None
+    return page
+
+
+def _chosen(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What was chosen, in words; without what was left at nothing."""
+    for name in SCHEDULER:
+        value = given[name]
+        if value and name != "pruning":
+            text = (
+                "yes"
+                if value is True
+                else ", ".join(value)
+                if isinstance(value, list | tuple)
+                else str(value)
+            )
+            yield _SAID.get(name, name.replace("_", " ")), text
+
+
+_SAID = {"node": "nodes", "feature": "features", "cap": "caps"}
+
+
+# ----------------------------------------------------------------------------
+# ``dralloc schema``: the JSON Schema of what commands print as JSON.
+
+DOCUMENTS: Final = {
+    "allocate": ("show.plan", "PlanDocument"),
+    "apply": ("live.apply.fence", "ApplyDocument"),
+    "apply-status": ("live.apply.fence", "StatusDocument"),
+    "capacity": ("ask.capacity", "CapacityDocument"),
+    "compare": ("show.plan", "ComparisonDocument"),
+    "conformance": ("lint.conformance.cases", "OutcomeDocument"),
+    "defragment": ("ask.whatif.document", "DefragmentationDocument"),
+    "drain": ("ask.whatif.document", "DrainDocument"),
+    "explain": ("ask.explain.explanation", "ExplanationDocument"),
+    "explain-all": ("ask.explain.explainer", "PendingDocument"),
+    "fewest-nodes": ("ask.whatif.document", "FewestNodesDocument"),
+    "headroom": ("ask.whatif.document", "HeadroomDocument"),
+    "partition-layout": ("ask.whatif.document", "PartitionLayoutDocument"),
+    "preempt": ("ask.whatif.document", "PreemptionDocument"),
+    "stranded": ("ask.stranded.stranding", "StrandingDocument"),
+    "validate": ("lint.validate.violation", "ValidationDocument"),
+}
+"""By command the module and the name of the document that it prints as JSON."""
+
+Name = StrEnum("Name", {name: name for name in DOCUMENTS})  # type: ignore[misc] # the words are those of the table
+
+
+def schema_command(
+    name: Annotated[Name, typer.Argument(help="The command.", show_default=False)],
+) -> None:
+    """Print the JSON Schema of a command's JSON."""
+    typer.echo(json.dumps(document_of(name).json_schema(), indent=2))
+
+
+def document_of(name: str) -> type[Document]:
+    """The document that a command prints as JSON."""
+    module, document = DOCUMENTS[name]
+    found: type[Document] = getattr(import_module(f"dralloc.{module}"), document)
+    return found
+
+
+# ----------------------------------------------------------------------------
+# ``dralloc plan``: what if.
+
+
+@dataclass(frozen=True)
+class MixOptions:
+    """Claims, templates and pods, in this order; may be nothing."""
+
+    claim: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NS/NAME[=N]",
+            help="A claim or a template; may be given several times.",
+        ),
+    ] = None
+    template: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NS/NAME[=N]", help="A template; may be given several times."
+        ),
+    ] = None
+    pod: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NS/NAME[=N]",
+            help="A pod with its claims; may be given several times.",
+        ),
+    ] = None
+
+    def entries(self) -> list[MixEntry]:
+        """What the options name."""
+        from dralloc.ask.whatif import MixEntry, Source
+
+        given = (
+            (Source.CLAIM, self.claim),
+            (Source.TEMPLATE, self.template),
+            (Source.POD, self.pod),
+        )
+        return [
+            MixEntry.parse(text, source)
+            for source, texts in given
+            for text in texts or ()
+        ]
+
+
+_HEADROOM: Final = {**SEARCH, "node": ANSWER["node"]}
+
+
+def headroom_command(
+    paths: AnyPaths,
+    mix: MixOptions,
+    points: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Most points to show of what fits together; 0 shows all.",
+        ),
+    ] = 25,
+    *,
+    choices: Annotated[Choices, _HEADROOM],
+    session: Answers,
+) -> None:
+    """Say how many more of a claim fit beside what is allocated; of two or three claims, also together."""
+    entries = mix.entries()
+    if not entries:
+        raise DrallocError(
+            "say what is wanted: --claim, --template or --pod NAMESPACE/NAME"
+        )
+    with session.asking(paths, choices, "looking for headroom") as cluster:
+        found = dralloc.headroom(
+            cluster, *entries, points=points or None, choices=choices
+        )
+    session.answer(found)
+
+
+def fewest_command(  # noqa: PLR0913 - one parameter per option
+    paths: AnyPaths,
+    mix: MixOptions,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=NODE or NAME=LABEL=VALUE",
+            help="A kind of node: a node to copy, or nodes with a label; several times. By default, all nodes.",
+        ),
+    ] = None,
+    price: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND=AMOUNT", help="What a node of a kind costs; by default 1."
+        ),
+    ] = None,
+    *,
+    choices: Annotated[Choices, SEARCH],
+    session: Answers,
+) -> None:
+    """Say how few empty nodes hold some claims, or all that is pending; with prices, which kinds are the cheapest."""
+    from dralloc.ask.whatif.node_types import parse_price
+
+    entries, kinds, prices = (
+        mix.entries(),
+        _kinds(kind or ()),
+        dict(map(parse_price, price or ())),
+    )
+    with session.asking(paths, choices, "looking for the fewest nodes") as cluster:
+        found = dralloc.fewest_nodes(
+            cluster, *entries, kinds=kinds, prices=prices, choices=choices
+        )
+    session.answer(found)
+
+
+def _kinds(texts: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, _, what = text.partition("=")
+        if not name or not what:
+            raise DrallocError(f"--kind {text}: expected NAME=NODE or NAME=LABEL=VALUE")
+        found[name] = what
+    return found
+
+
+def layout_command(
+    paths: AnyPaths,
+    mix: MixOptions,
+    choices: Annotated[Choices, SEARCH],
+    session: Answers,
+) -> None:
+    """Say which fixed partitions per GPU serve some claims best, or all that is pending, and what that loses."""
+    with session.asking(paths, choices, "looking for layouts") as cluster:
+        found = dralloc.partition_layout(cluster, *mix.entries(), choices=choices)
+    session.answer(found)
+
+
+_MOVES: Final = {**_HEADROOM, "gang": ANSWER["gang"]}
+
+
+def defragment_command(
+    paths: AnyPaths,
+    moves: Annotated[
+        int,
+        typer.Option(
+            "--moves", min=0, metavar="K", help="Move at most so many claims."
+        ),
+    ],
+    choices: Annotated[Choices, _MOVES],
+    session: Answers,
+) -> None:
+    """Find the few moves of allocated claims that admit the most of what is pending, in order."""
+    with session.asking(paths, choices, "looking for moves") as cluster:
+        found = dralloc.defragment(cluster, moves, choices=choices)
+    session.answer(found)
+
+
+def drain_command(
+    nodes: Annotated[
+        list[str],
+        typer.Argument(metavar="NODE", help="The nodes to drain.", show_default=False),
+    ],
+    filename: Annotated[
+        list[Path],
+        typer.Option(
+            "--filename",
+            "-f",
+            default_factory=list,
+            metavar="PATH",
+            help="File or directory with YAML or JSON; - reads standard input.",
+            show_default=False,
+        ),
+    ],
+    choices: Annotated[Choices, SEARCH],
+    session: Answers,
+) -> None:
+    """Say where the claims of some nodes can go, or why they cannot. Exit code 1 if not all of them can."""
+    with session.asking(filename, choices, "draining") as cluster:
+        found = dralloc.drain(cluster, *nodes, choices=choices)
+    session.answer(found, failed=not found.possible)
+
+
+def preempt_command(  # noqa: PLR0913 - one parameter per option
+    paths: AnyPaths,
+    claim: Annotated[
+        str | None, typer.Option(metavar="NS/NAME", help="The claim to admit.")
+    ] = None,
+    pod: Annotated[
+        str | None,
+        typer.Option(metavar="NS/NAME", help="The pod to admit, with its gang."),
+    ] = None,
+    cost: Annotated[
+        str,
+        typer.Option(
+            metavar="pods|priority|ANNOTATION",
+            help="Evict the fewest pods, the fewest of the highest priorities, or those with the smallest sum of an "
+            "annotation.",
+        ),
+    ] = "pods",
+    *,
+    choices: Annotated[Choices, _MOVES],
+    session: Answers,
+) -> None:
+    """Say which pods of lower priority to evict for a claim or pod. Exit code 1 if that does not help."""
+    with session.asking(paths, choices, "looking for victims") as cluster:
+        found = dralloc.preempt(cluster, claim, pod, cost=cost, choices=choices)
+    session.answer(found, failed=not found.possible)
+
+
+PLANS: Final[dict[str, Callable[..., None]]] = {
+    "headroom": headroom_command,
+    "fewest-nodes": fewest_command,
+    "drain": drain_command,
+    "defragment": defragment_command,
+    "partition-layout": layout_command,
+    "preempt": preempt_command,
+}
+"""The commands by name."""

@@ -25,7 +25,7 @@ from dralloc.objects.api import (
     ResourceClaim,
     ResourceClaimConsumerReference,
 )
-from dralloc.objects.api.objects import changed
+from dralloc.objects.api.base import changed
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Alternative, Claim
 from dralloc.problem.solution import Grant, Placement, Solution

@@ -1,17 +1,124 @@
-"""What every answer can do: show itself as tables, as text, in a notebook."""
+"""What every answer can do: be shown as tables, as text and in a notebook, and be written as JSON.
+
+First what every JSON document is made of (`Fields`, `Document`), then the answers (`Answer`, `Documented`).
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import Any, ClassVar, Final
+from collections.abc import Iterable, Sized
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from dralloc.objects.brief import shortened
-from dralloc.objects.notebook import cell_of
+from pydantic import (
+    AliasGenerator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationInfo,
+    WithJsonSchema,
+)
+from pydantic.alias_generators import to_camel
+
+from dralloc.objects.notebook import cell_of, shortened
+from dralloc.objects.quantity import Quantity
 from dralloc.objects.report import Part, Table, as_text
-from dralloc.objects.schema import Document
 
-__all__ = ["Answer", "Documented"]
+__all__ = [
+    "VERSION",
+    "Amount",
+    "Answer",
+    "Count",
+    "Document",
+    "Documented",
+    "Fields",
+    "Key",
+    "Timings",
+    "Word",
+    "described",
+]
+
+# ----------------------------------------------------------------------------
+# What every JSON document of dralloc is made of: models, from which the JSON and its
+# JSON Schema both follow.
+#
+# Counts are integers. Amounts (of counters and capacities) are quantities as
+# Kubernetes writes them, in strings: exact, and never floats. Prices are strings,
+# too. Shares and gaps are numbers from 0 to 1; times are seconds.
+
+VERSION: Final = 1
+"""Grows when a field changes its meaning or goes; new fields alone leave it as it is."""
+
+
+def _counted(value: Any) -> Any:
+    return len(value) if isinstance(value, Sized) else value
+
+
+Key = Annotated[str, BeforeValidator(str)]
+"""``namespace/name`` of a pod or claim, ``driver/pool/device`` of a device."""
+
+Word = Annotated[str | None, BeforeValidator(lambda text: text or None)]
+"""A text, or null where there is nothing to say."""
+
+Count = Annotated[int, BeforeValidator(_counted)]
+"""How many there are."""
+
+Amount = Annotated[
+    int,
+    PlainSerializer(lambda nanos: str(Quantity(nanos)), return_type=str),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "format": "quantity",
+            "pattern": "^-?[0-9]+([numkMGTPE]|[KMGTPE]i)?$",
+        }
+    ),
+]
+"""Nanos, written as a quantity."""
+
+Timings = Annotated[dict[str, float], Field(description="Seconds by phase.")]
+
+
+def described(info: ValidationInfo) -> Any:
+    """The answer that a document describes, for validators of its fields."""
+    return info.context
+
+
+class Fields(BaseModel):
+    """A part of a document. It reads its fields from the attributes of what it describes."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        alias_generator=AliasGenerator(serialization_alias=to_camel),
+        defer_build=True,
+        from_attributes=True,
+        frozen=True,
+        json_schema_serialization_defaults_required=True,
+        use_attribute_docstrings=True,
+    )
+
+
+class Document(Fields):
+    """A whole answer of one command."""
+
+    schema_version: Literal[1] = VERSION
+    """Version of this form."""
+
+    @classmethod
+    def of(cls, answer: object) -> Self:
+        """The document that describes an answer."""
+        return cls.model_validate(answer, context=answer)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        return self.model_dump(mode="json", by_alias=True)
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """The JSON Schema (draft 2020-12) that every such document keeps."""
+        schema = cls.model_json_schema(mode="serialization")
+        return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
 
 _REPR: Final = 300
 

@@ -1,16 +1,17 @@
-"""Clusters in a few lines: nodes with so many devices of a product, pods that ask for so many."""
+"""Clusters in a few lines: nodes with so many devices of a product, pods that ask for so many; and a ready-made one."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final, Self
 
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
-from dralloc.objects.load import load_documents
+from dralloc.objects.load import load, load_documents
 
-__all__ = ["ClusterBuilder"]
+__all__ = ["ClusterBuilder", "example"]
 
 _API: Final = "resource.k8s.io/v1"
 _PODS_PER_NODE: Final = 110
@@ -239,3 +240,21 @@ def _refuse_negative(count: int, devices: Mapping[str, int]) -> None:
     for what, number in {"count": count, **devices}.items():
         if number < 0:
             raise DrallocError(f"{what}: {number} is negative")
+
+
+# ----------------------------------------------------------------------------
+# A tiny cluster to try things with.
+
+
+def example() -> Cluster:
+    """Give a cluster of two nodes with three GPUs, of which one is in use, and two claims that wait for one.
+
+    First fit gives the large GPU to the claim that would take any.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.compare(dralloc.example())
+    <Comparison: 2 claims: first fit places 1, the optimum 2 (proven optimal)>
+    """
+    return load(Path(__file__).with_name("example.yaml"))

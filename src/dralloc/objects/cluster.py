@@ -25,21 +25,23 @@ from dralloc.objects.api import (
     ResourceSlice,
     Workload,
 )
-from dralloc.objects.api.objects import changed
-from dralloc.objects.assembly.claims import Claiming
-from dralloc.objects.assembly.missing import (
+from dralloc.objects.api.base import changed
+from dralloc.objects.assembly import (
     SYNTHETIC_NODE,
+    Claiming,
+    Located,
+    Objects,
+    Population,
+    Unasked,
     assumed_nodes,
+    identity,
     missing_classes,
 )
-from dralloc.objects.assembly.objects import Located, Objects, identity
-from dralloc.objects.assembly.pods import Population
 from dralloc.objects.choices import Include, several
 from dralloc.objects.errors import DrallocError, Finding, InputError
 from dralloc.objects.limits import LIMITS, Limits
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table
-from dralloc.objects.unasked import Unasked
 
 __all__ = ["SYNTHETIC_NODE", "Cluster", "Located", "cluster_of"]
 

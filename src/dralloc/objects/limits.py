@@ -1,15 +1,22 @@
-"""How much may come out of little text, so that no file of a few bytes takes all memory or runs without end."""
+"""What keeps reading within bounds: how much may come out of little text, and no garbage collection meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gc
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from threading import Lock
 from typing import Final
 
 from dralloc.objects.errors import DrallocError, QuantityError
 from dralloc.objects.quantity import NANOS, parse_quantity
 
-__all__ = ["LIMITS", "Limits"]
+__all__ = ["LIMITS", "Limits", "without_garbage_collection"]
+
+# ----------------------------------------------------------------------------
+# How much may come out of little text, so that no file of a few bytes takes all
+# memory or runs without end.
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +69,30 @@ class Limits:
 
 LIMITS: Final = Limits()
 """What holds when nothing else is said."""
+
+
+# ----------------------------------------------------------------------------
+# Garbage collection is off while very many objects are made at once.
+
+_LOCK = Lock()
+_INSIDE: list[bool] = []
+"""Of each block that is entered, in whichever thread: whether collection was on before it."""
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Nothing made inside is garbage: looking for it again and again takes as long as the work itself.
+
+    Blocks may overlap, also in several threads: who leaves last puts things back as they were before the first.
+    """
+    with _LOCK:
+        _INSIDE.append(gc.isenabled())
+        gc.disable()
+    try:
+        yield
+    finally:
+        with _LOCK:
+            before = _INSIDE[0]
+            _INSIDE.pop()
+            if before and not _INSIDE:
+                gc.enable()

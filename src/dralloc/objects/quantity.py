@@ -1,4 +1,4 @@
-"""Kubernetes quantities: exact values that never become floats. What they are is `kubecel.quantity`'s."""
+"""Kubernetes quantities: exact values that never become floats. What they are is `kubecel.kubernetes_types`'s."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes objects or text to a file: all of it or nothing."""
+"""Writes objects or text to a file: all of it or nothing. Objects become JSON, or YAML as `load` reads it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,32 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 import orjson
+import yaml
 
-from dralloc.objects.dump import dump_yaml
 from dralloc.objects.errors import DrallocError
 
-__all__ = ["save", "write_objects", "write_text"]
+__all__ = ["dump_yaml", "save", "write_objects", "write_text"]
+
+# ----------------------------------------------------------------------------
+# Objects as YAML text, the way `load` reads them back.
+
+try:
+    from yaml import CSafeDumper as _Dumper
+except ImportError:  # PyYAML was built without libyaml
+    from yaml import SafeDumper as _Dumper  # type: ignore[assignment]
+
+
+def dump_yaml(documents: Iterable[Any]) -> str:
+    """One YAML document per object, fields in the order of the object."""
+    return yaml.dump_all(
+        documents,
+        Dumper=_Dumper,
+        sort_keys=False,
+        explicit_start=True,
+        default_flow_style=False,
+        width=120,
+    )
+
 
 _JSON: Final = (".json", ".json.gz")
 _HEAD: Final = b'{"apiVersion":"v1","kind":"List","items":['

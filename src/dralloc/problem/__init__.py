@@ -12,8 +12,7 @@ reach (KEP-4381 leaves this to the allocator; upstream evaluates on the way).
 from __future__ import annotations
 
 from dralloc.objects.names import CounterID
-from dralloc.problem.eligibility import Eligibility
-from dralloc.problem.problem import Problem
+from dralloc.problem.problem import Eligibility, Problem
 from dralloc.problem.requests import (
     MAX_RESULTS,
     Alternative,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import DeviceID, PoolID
 from dralloc.problem import Charge, Counter, Device, Node, PoolAccess, Problem, Usage
-from dralloc.problem.eligibility import Renumbered
+from dralloc.problem.problem import Renumbered
 
 __all__ = ["replicate"]
 

@@ -12,8 +12,7 @@ from dralloc.objects.names import ClaimKey, RequestName
 from dralloc.objects.quantity import Quantity
 from dralloc.problem.grouping import grouped
 from dralloc.problem.inter_pod import OneDomain, Role
-from dralloc.problem.record import record
-from dralloc.problem.supply import Scalar
+from dralloc.problem.supply import Scalar, record
 
 __all__ = [
     "MAX_RESULTS",

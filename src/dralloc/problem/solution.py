@@ -1,17 +1,18 @@
-"""An answer to a `Problem`: who goes where and gets what. No solver types in it."""
+"""An answer to a `Problem`: who goes where and gets what, and how much that uses. No solver types in it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from dralloc.objects.brief import Brief
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Alternative, Charge, Claim, Problem
-from dralloc.problem.holdings import Holding
+from dralloc.objects.notebook import Brief
+from dralloc.problem import Alternative, Charge, Claim, Counter, Device, Problem
+from dralloc.problem.grouping import summed
+from dralloc.problem.ledger import Holding
 
 __all__ = [
     "Grant",
@@ -20,12 +21,14 @@ __all__ = [
     "Solution",
     "Status",
     "Tier",
+    "amount_used",
     "charged_grants",
     "devices_only",
     "grants_of",
     "holdings_of",
-    "relative_gap",
     "served_by",
+    "spending",
+    "spent",
     "with_node_grants",
 ]
 
@@ -213,3 +216,53 @@ class Solution(Brief):
     timings: dict[str, float] = field(default_factory=dict)
     steps: int = 0
     bindings: tuple[tuple[ClaimKey, str], ...] = ()
+
+
+# ----------------------------------------------------------------------------
+# How much of a counter or a capacity allocations use, whoever they are for.
+#
+# An allocation uses what it draws from counters of that name: what the device draws
+# while it is in use (KEP-4815), if the allocation has the device for itself, and what
+# is drawn by request (KEP-5941). Where a device draws on no counter of that name, it
+# uses the capacity of that name: what is consumed of a shared device (KEP-5075), all
+# of one that it has for itself. So an alternative is charged at what it uses
+# (KEP-4816). Admin access uses nothing (KEP-5018).
+
+
+def amount_used(
+    resource: str, device: Device, charge: Charge, counters: tuple[Counter, ...]
+) -> int:
+    """What one allocation of a device uses, in nanos."""
+    fixed = () if device.shareable else device.consumes
+    drawn = [
+        amount
+        for number, amount in (*fixed, *charge.counters)
+        if counters[number].id.counter == resource
+    ]
+    if drawn:
+        return sum(drawn)
+    if device.shareable:
+        return sum(amount for name, amount in charge.capacity if name == resource)
+    known = device.capacity.get(resource)
+    return known.total if known is not None else 0
+
+
+def spent(
+    problem: Problem, placements: Iterable[Placement], resource: str
+) -> Mapping[str, int]:
+    """What placements use, by namespace, in nanos."""
+    return summed(
+        (claim.namespace, amount)
+        for claim, amount in spending(problem, placements, resource)
+    )
+
+
+def spending(
+    problem: Problem, placements: Iterable[Placement], resource: str
+) -> Iterator[tuple[ClaimKey, int]]:
+    """What each grant of the placements uses, in nanos, with the claim that it is for."""
+    for claim, device, charge in charged_grants(problem, placements):
+        yield (
+            claim.key,
+            amount_used(resource, problem.devices[device], charge, problem.counters),
+        )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypeVar, dataclass_transform
 
 from dralloc.objects.names import CounterID, DeviceID, PoolID
-from dralloc.problem.record import record
 
 __all__ = [
     "NODE_DRIVER",
@@ -23,7 +22,23 @@ __all__ = [
     "Resource",
     "Scalar",
     "Usage",
+    "record",
 ]
+
+# ----------------------------------------------------------------------------
+# Plain data of which there are a million.
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True)
+def record(cls: type[T]) -> type[T]:
+    """A dataclass that is frozen for whoever checks types, and made in a quarter of the time of one that is really so.
+
+    As such, it has a hash. Named tuples are made as fast, but reading their fields takes twice as long.
+    """
+    return dataclass(slots=True, unsafe_hash=True)(cls)
+
 
 NO_GROUPS: Final = ""
 """Stands for the compatibility group of devices that declare none."""

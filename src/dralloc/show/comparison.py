@@ -14,10 +14,16 @@ from dralloc.objects.errors import Finding
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table, amount, percent, timing_line
 from dralloc.problem.grouping import grouped
-from dralloc.show.plan import Plan
-from dralloc.show.plan_document import ComparisonDocument
-from dralloc.show.provisional import unmodelled_table, unread
-from dralloc.show.question import WHO, asked, empty_remark, kinds_asked, unasked_table
+from dralloc.show.plan import ComparisonDocument, Plan
+from dralloc.show.question import (
+    WHO,
+    asked,
+    empty_remark,
+    kinds_asked,
+    unasked_table,
+    unmodelled_table,
+    unread,
+)
 
 __all__ = ["ANSWERS", "Comparison", "Difference", "Scheduled"]
 

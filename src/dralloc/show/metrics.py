@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import add
 
-from dralloc.objects.brief import Brief
+from dralloc.objects.notebook import Brief
 from dralloc.objects.quantity import NANOS
 from dralloc.problem import Problem
 from dralloc.problem.ledger import Ledger
-from dralloc.problem.solution import Solution, charged_grants, grants_of
-from dralloc.problem.spending import spent
+from dralloc.problem.solution import Solution, charged_grants, grants_of, spent
 from dralloc.problem.supply import NODE_DRIVER
 
 __all__ = ["Metrics", "Spending", "Utilisation", "measure"]

@@ -1,16 +1,28 @@
-"""An answer as users hold it: placements, allocations, figures, a report."""
+"""An answer as users hold it: placements, allocations, figures, a report; and the JSON of plans and comparisons."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from pydantic import Discriminator, Field, PlainSerializer, Tag, WithJsonSchema
 
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.compile.write import allocated_claims, allocations
-from dralloc.objects.answer import Documented
+from dralloc.objects.answer import (
+    Amount,
+    Count,
+    Document,
+    Documented,
+    Fields,
+    Key,
+    Timings,
+    Word,
+)
 from dralloc.objects.api import AllocationResult, ResourceClaim
+from dralloc.objects.assembly import Unasked
 from dralloc.objects.choices import Mode
 from dralloc.objects.errors import Finding
 from dralloc.objects.names import ClaimKey, DeviceID
@@ -19,6 +31,7 @@ from dralloc.objects.report import (
     Part,
     Table,
     amount,
+    counts_amounts,
     folded,
     percent,
     timing_line,
@@ -26,14 +39,221 @@ from dralloc.objects.report import (
 from dralloc.problem import Claim, Demand
 from dralloc.problem.solution import Grant, Placement, Solution, Status, Tier
 from dralloc.show.metrics import Metrics, Spending, measure
-from dralloc.show.plan_document import PlanDocument
-from dralloc.show.provisional import reach, unmodelled_table, unread
-from dralloc.show.question import WHO, NotAsked, empty_remark, unasked, unasked_table
+from dralloc.show.question import (
+    WHO,
+    NotAsked,
+    UnmodelledFields,
+    empty_remark,
+    reach,
+    unasked,
+    unasked_table,
+    unmodelled_table,
+    unread,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Placed", "Plan", "Unplaced"]
+__all__ = ["ComparisonDocument", "Placed", "Plan", "PlanFields", "Unplaced"]
+
+# ----------------------------------------------------------------------------
+# The JSON of plans and comparisons.
+
+
+def _wire(allocation: AllocationResult) -> dict[str, Any]:
+    return allocation.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+
+Allocation = Annotated[
+    AllocationResult,
+    PlainSerializer(_wire),
+    WithJsonSchema(
+        {"type": "object", "description": "AllocationResult of resource.k8s.io/v1."}
+    ),
+]
+
+
+class _Tier(Fields):
+    name: str
+    gap: float
+    """Distance of value and bound, relative to the value; 0 if the tier is proven, 1 if nothing was reached."""
+    sense: Literal[1, -1]
+    """1 if more is better, -1 if less is."""
+    why: str
+    """Why the tier is not proven; empty if it is."""
+
+
+class CountTier(_Tier):
+    """One tier of the objective."""
+
+    unit: Literal["count"] = "count"
+    value: int
+    bound: int
+    """No answer is better than this, given the tiers before."""
+
+
+class AmountTier(_Tier):
+    """One tier of the objective that sums up amounts, as fairness does."""
+
+    unit: Literal["amount"] = "amount"
+    value: Amount
+    bound: Amount
+    """No answer is better than this, given the tiers before."""
+
+
+def _unit(tier: Any) -> str:
+    return "amount" if counts_amounts(tier.name) else "count"
+
+
+AnyTier = Annotated[
+    Annotated[CountTier, Tag("count")] | Annotated[AmountTier, Tag("amount")],
+    Discriminator(_unit),
+]
+
+
+class PlacedFields(Fields):
+    """A pod, or a claim that no pod uses, with what it gets."""
+
+    demand: Key
+    node: str
+    claims: dict[Key, Allocation]
+    """Each of its claims with its ``status.allocation``."""
+
+
+class UnplacedFields(Fields):
+    """A pod, or a claim that no pod uses, that gets nothing."""
+
+    demand: Key = Field(validation_alias="key")
+    claims: list[Key]
+    error: Word
+    """What ended the attempt, if it was an error."""
+
+
+class UseFields(Fields):
+    """How much is in use of whole devices, of counters, or of capacities of one name that a driver publishes."""
+
+    kind: str
+    driver: str
+    name: str
+    total: Amount
+    before: Amount
+    """What claims held before anything was placed."""
+    used: Amount
+    share: float
+
+
+class NamespaceUseFields(Fields):
+    """What a namespace uses of a counter or capacity that a cap or fairness is about."""
+
+    namespace: str
+    name: str = Field(validation_alias="resource")
+    total: Amount
+    before: Amount
+    used: Amount
+    cap: Amount | None = Field(validation_alias="most")
+    exceeded: bool
+
+
+class FigureFields(Fields):
+    """Figures of an answer."""
+
+    placed: int
+    weight: int
+    """Sum of the weights of what is placed."""
+    devices: int
+    """Devices that at least one new allocation uses."""
+    nodes: int
+    """Nodes with at least one placement."""
+    ranks: list[int]
+    """How many requests got their first alternative, their second, and so on."""
+    utilisation: list[UseFields]
+    namespaces: list[NamespaceUseFields] = Field(validation_alias="spending")
+
+
+class NotAskedFields(Fields):
+    """Pods of the input that are not to be placed."""
+
+    reason: Unasked
+    pods: int
+    names: list[Key]
+    """Which they are, unless the reason says it all (bound to a node, run to its end, ...)."""
+
+
+class PlanFields(Fields):
+    """An answer in one mode."""
+
+    mode: str
+    """``first-fit``, ``scheduler``, ``optimal``, or the name of a policy."""
+    status: Status
+    """What is known of the answer by the rules modelled. These are all that count unless `unmodelled` names some."""
+    verdict: str
+    """The status in words, with the rules that it is true for."""
+    unmodelled: list[UnmodelledFields]
+    objective: int
+    """Sum of the weights of what is placed: the first tier."""
+    bound: int | None
+    """Proven limit of the objective; null where nothing is proven."""
+    gap: float | None
+    """The gap of the first tier that is not proven; null where nothing is proven."""
+    tiers: list[AnyTier]
+    """The objective, the most important tier first."""
+    demands: Count
+    """How many pods, and claims that no pod uses, were to be placed."""
+    placed: list[PlacedFields]
+    unplaced: list[UnplacedFields]
+    not_asked: list[NotAskedFields]
+    metrics: FigureFields
+    warnings: list[str]
+    """What is to be known, e.g. devices that are left out because a selector fails on them."""
+    timings: Timings
+
+
+class PlanDocument(PlanFields, Document):
+    """What ``dralloc allocate -o json`` prints."""
+
+
+class ScheduledFields(Fields):
+    """What kube-scheduler places, over several seeds."""
+
+    seeds: list[int]
+    placed: list[Count]
+    """How much, by seed."""
+    median: PlanFields
+    """An answer that places as much as half of them: the one that the optimum is held against."""
+    median_seed: int
+    """The seed of that answer."""
+
+
+class DifferenceFields(Fields):
+    """What one answer places and another does not."""
+
+    placed_by: Mode
+    not_by: Mode
+    seed: int | None
+    """The seed of kube-scheduler's answer; null if it is none of the two."""
+    demands: list[Key]
+
+
+class ComparisonDocument(Document):
+    """What ``dralloc compare --json`` prints."""
+
+    first_fit: PlanFields
+    optimal: PlanFields
+    only_optimal: list[Key]
+    """What the optimum places and first fit does not."""
+    only_first_fit: list[Key]
+    """What first fit places and the optimum does not."""
+    differences: list[DifferenceFields]
+    """What the optimum places and another answer does not, then the reverse; against kube-scheduler first."""
+    neither: list[Key]
+    """What no answer places."""
+    scheduler: ScheduledFields | None = None
+    """What kube-scheduler places; null unless it was asked for."""
+    timings: Timings
+
+
+# ----------------------------------------------------------------------------
+# An answer as users hold it: placements, allocations, figures, a report.
 
 
 class Placed(NamedTuple):

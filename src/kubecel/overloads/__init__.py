@@ -7,17 +7,12 @@ from itertools import chain, groupby
 from operator import attrgetter
 from typing import Final
 
-from kubecel.data import Value
-from kubecel.overloads.convert import CONVERSION_NAMES, CONVERSIONS
-from kubecel.overloads.extensions import EXTENSIONS
-from kubecel.overloads.formats import FORMATS
-from kubecel.overloads.lists import INCLUDES, LISTS
-from kubecel.overloads.operators import OPERATORS
-from kubecel.overloads.optionals import OPTIONALS
-from kubecel.overloads.regex import REGEX, REGEX_NAMES, check_pattern
-from kubecel.overloads.registry import Overload, function, method
-from kubecel.overloads.strings import STRINGS
-from kubecel.overloads.temporal import TEMPORAL
+from kubecel.overloads.conversions import CONVERSION_NAMES, CONVERSIONS, TEMPORAL
+from kubecel.overloads.extensions import EXTENSIONS, FORMATS
+from kubecel.overloads.operators import INCLUDES, LISTS, OPERATORS, OPTIONALS
+from kubecel.overloads.strings import REGEX, REGEX_NAMES, STRINGS, check_pattern
+from kubecel.types import Overload, function, method
+from kubecel.values import Value
 
 __all__ = ["CONVERSION_NAMES", "FUNCTIONS", "REGEX_NAMES", "Overload", "check_pattern"]
 

@@ -1,16 +1,347 @@
-"""The string functions: the standard ones and version 2 of the extension library."""
+"""The string functions: formats, regular expressions, and all others.
+
+No other module knows the library of regular expressions, RE2.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 from kubecel import cost, effort
-from kubecel.data import MAX_TEXT, EvalError
-from kubecel.literals import ESCAPED
-from kubecel.overloads.format_text import format_text
-from kubecel.overloads.registry import function, method
+from kubecel.overloads.conversions import (
+    TEXTS,
+    double_text,
+    duration_text,
+    timestamp_text,
+)
+from kubecel.syntax import ESCAPED
+from kubecel.types import function, method
+from kubecel.values import (
+    MAPS,
+    MAX_TEXT,
+    Duration,
+    EvalError,
+    TimestampValue,
+    TypeValue,
+    Uint,
+    Value,
+    find,
+    map_keys,
+    size_of,
+    type_name,
+)
 
-__all__ = ["STRINGS"]
+__all__ = ["CLAUSES", "REGEX", "REGEX_NAMES", "STRINGS", "check_pattern", "clauses"]
+
+# ----------------------------------------------------------------------------
+# ``string.format``: the clauses of a format and how values look in them.
+
+_CLAUSE: Final = re.compile(r"%(?:(%)|(?:\.([0-9]+))?([sdfebxXo]))")
+_MAX_PRECISION: Final = 1000
+_SUPERSCRIPT: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+_NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+class FormatClause(NamedTuple):
+    """A part of a format: `text` as it is, then (unless `letter` is empty) one argument."""
+
+    text: str
+    letter: str
+    precision: int
+
+
+def clauses(form: str) -> Iterator[FormatClause]:
+    """Take a format apart.
+
+    Raises
+    ------
+    EvalError
+        A clause is unknown or incomplete, or asks for too many digits.
+    """
+    start, text = 0, ""
+    while (percent := form.find("%", start)) >= 0:
+        match = _CLAUSE.match(form, percent)
+        if match is None:
+            raise EvalError(
+                f"could not parse formatting clause: unrecognized formatting clause {form[percent : percent + 2]!r}"
+            )
+        text += form[start:percent]
+        start = match.end()
+        if match[1]:
+            text += "%"
+            continue
+        precision = int(match[2] or 6)
+        if precision > _MAX_PRECISION:
+            raise EvalError(f"precision {precision} is too large")
+        yield FormatClause(text, match[3], precision)
+        text = ""
+    yield FormatClause(text + form[start:], "", 0)
+
+
+def format_text(form: str, args: Sequence[Value]) -> str:
+    """Fill a format with arguments."""
+    parts: list[str] = []
+    index = 0
+    for clause in clauses(form):
+        parts.append(clause.text)
+        if clause.letter:
+            if index >= len(args):
+                raise EvalError(f"index {index} out of range")
+            parts.append(_written(clause.letter, args[index], clause.precision))
+            index += 1
+            if len(parts[-1]) > MAX_TEXT // (len(args) or 1):
+                raise EvalError("the result of format() is too long")
+    return "".join(parts)
+
+
+def _written(letter: str, value: Value, precision: int = 0) -> str:
+    if type(value) not in CLAUSES[letter][1]:
+        raise _wrong(letter, value)
+    return _WRITERS[letter](value, precision)
+
+
+def _wrong(letter: str, value: Value) -> EvalError:
+    return EvalError(
+        f"error during formatting: {CLAUSES[letter][0]}, was given {type_name(value)}"
+    )
+
+
+def _nested(value: Value) -> str:
+    """A value inside a list or map: quoted, doubles with six digits, times as calls."""
+    kind = type(value)
+    if kind is str:
+        return _quoted(value)
+    if kind is bytes:
+        return "b" + _quoted(_written("s", value))
+    if kind is float:
+        return f"{value:.6f}" if math.isfinite(value) else _quoted(double_text(value))
+    if kind is TimestampValue:
+        return f"timestamp({_quoted(timestamp_text(value))})"
+    if kind is Duration:
+        return f"duration({_quoted(duration_text(value))})"
+    return _written("s", value)
+
+
+def _quoted(text: str) -> str:
+    """As Go's ``%q``."""
+    parts = []
+    for char in text:
+        code = ord(char)
+        if char in ESCAPED:
+            parts.append(ESCAPED[char])
+        elif char.isprintable():
+            parts.append(char)
+        elif code < 0x80:
+            parts.append(f"\\x{code:02x}")
+        else:
+            parts.append(f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
+    return f'"{"".join(parts)}"'
+
+
+def _map_text(value: dict[Any, Any]) -> str:
+    pairs = []
+    for key in map_keys(value):
+        if type(key) not in {str, bool, int, Uint}:
+            raise EvalError(
+                f"no formatting function for map key of type {type_name(key)}"
+            )
+        pairs.append((_nested(key), _nested(find(value, key))))
+    return (
+        "{"
+        + ", ".join(
+            f"{key}:{item}" for key, item in sorted(pairs, key=lambda pair: pair[0])
+        )
+        + "}"
+    )
+
+
+_PLAIN: Final[dict[type, Callable[[Any], str]]] = {
+    **TEXTS,
+    type(None): lambda _: "null",
+    TypeValue: lambda value: value.name,
+    tuple: lambda value: f"[{', '.join(map(_nested, value))}]",
+    **dict.fromkeys(MAPS, _map_text),
+}
+
+
+def _double(letter: str, value: Value) -> float:
+    if type(value) is str and value in _NOT_FINITE:
+        return _NOT_FINITE[value]
+    if type(value) is not float:
+        raise _wrong(letter, value)
+    return value
+
+
+def _not_finite(value: float) -> str:
+    return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
+
+
+def _fixed(value: Value, precision: int) -> str:
+    number = _double("f", value)
+    return f"{number:,.{precision}f}" if math.isfinite(number) else _not_finite(number)
+
+
+def _scientific(value: Value, precision: int) -> str:
+    number = _double("e", value)
+    if not math.isfinite(number):
+        return _not_finite(number)
+    mantissa, _, exponent = f"{number:.{precision}e}".partition("e")
+    power = f"{int(exponent):03}" if int(exponent) < 0 else f"{int(exponent):02}"
+    return f"{mantissa}\u202f\u00d7\u202f10{power.translate(_SUPERSCRIPT)}"
+
+
+def _integer(letter: str) -> Callable[[Value, int], str]:
+    return lambda value, _: format(int(value), letter)
+
+
+def _hex(value: Value, _: int) -> str:
+    data = value.encode() if type(value) is str else value
+    return data.hex() if type(data) is bytes else f"{int(value):x}"
+
+
+_WRITERS: Final[dict[str, Callable[[Value, int], str]]] = {
+    "s": lambda value, _: _PLAIN[type(value)](value),
+    "f": _fixed,
+    "e": _scientific,
+    "x": _hex,
+    "X": lambda value, precision: _hex(value, precision).upper(),
+    **{letter: _integer(letter) for letter in "dbo"},
+}
+CLAUSES: Final[Mapping[str, tuple[str, Set[type]]]] = {
+    "s": (
+        "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations,"
+        " and timestamps",
+        _PLAIN.keys(),
+    ),
+    "d": ("decimal clause can only be used on integers", {int, Uint}),
+    "f": ("fixed-point clause can only be used on doubles", {float, str}),
+    "e": ("scientific clause can only be used on doubles", {float, str}),
+    "b": ("only integers and bools can be formatted as binary", {int, Uint, bool}),
+    **dict.fromkeys(
+        "xX",
+        (
+            "only integers, byte buffers, and strings can be formatted as hex",
+            {int, Uint, str, bytes},
+        ),
+    ),
+    "o": ("octal clause can only be used on integers", {int, Uint}),
+}
+"""By letter: what is said about a wrong argument, and the types that are right."""
+
+
+# ----------------------------------------------------------------------------
+# Regular expressions, by RE2. No other module knows the library.
+
+_MAX_REMEMBERED: Final = 500
+"""Answers about longer texts are not remembered."""
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> Any:
+    import re2  # noqa: PLC0415 - few selectors need it
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        message = (
+            error.args[0].decode("utf-8", "replace")
+            if isinstance(error.args[0], bytes)
+            else error
+        )
+        raise EvalError(f"error parsing regexp: {message}") from error
+
+
+def check_pattern(pattern: str) -> str:
+    """What is wrong with a pattern; empty if nothing is."""
+    try:
+        _compiled(pattern)
+    except EvalError as error:
+        return str(error)
+    return ""
+
+
+def _matches(text: str, pattern: str) -> bool:
+    if len(text) + len(pattern) > _MAX_REMEMBERED:
+        return _search(text, pattern)
+    return _remembered(text, pattern)
+
+
+def _search(text: str, pattern: str) -> bool:
+    return _compiled(pattern).search(text) is not None
+
+
+_remembered = lru_cache(maxsize=16384)(_search)
+
+
+def _find(text: str, pattern: str) -> str:
+    found = _compiled(pattern).search(text)
+    return "" if found is None else str(found.group())
+
+
+def _find_all(text: str, pattern: str, limit: int = -1) -> tuple[str, ...]:
+    """As Go, an empty match right behind another match does not count."""
+    parts: list[str] = []
+    end = -1
+    for found in _compiled(pattern).finditer(text):
+        if 0 <= limit <= len(parts):
+            break
+        if found.start() == found.end() == end:
+            continue
+        parts.append(found.group())
+        end = found.end()
+    return tuple(parts)
+
+
+def _searching(args: Sequence[Value]) -> int:
+    """At worst, every state of the pattern's automaton is visited for every character."""
+    text, pattern = args[:2]
+    if type(text) is not str or type(pattern) is not str:
+        return 0
+    try:
+        return (len(text) + 1) * int(_compiled(pattern).programsize) // 200 + len(
+            pattern
+        ) // 10
+    except EvalError:
+        return len(pattern) // 10
+
+
+def _searching_all(args: Sequence[Value]) -> int:
+    """As `_searching`, and every character may be a match."""
+    return _searching(args) + size_of(args[0])
+
+
+REGEX: Final = (
+    function("matches", "string, string -> bool", _matches, effort=_searching),
+    method("matches", "string, string -> bool", _matches, cost.regex, _searching),
+    method("find", "string, string -> string", _find, cost.regex, _searching),
+    method(
+        "findAll",
+        "string, string -> list(string)",
+        _find_all,
+        cost.regex,
+        _searching_all,
+    ),
+    method(
+        "findAll",
+        "string, string, int -> list(string)",
+        _find_all,
+        cost.regex,
+        _searching_all,
+    ),
+)
+
+REGEX_NAMES: Final = frozenset({"matches", "find", "findAll"})
+"""Functions whose pattern is checked when the selector is compiled, if it is constant."""
+
+
+# ----------------------------------------------------------------------------
+# The string functions: the standard ones and version 2 of the extension library.
 
 _SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))

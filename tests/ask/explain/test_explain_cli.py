@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from dralloc.cli import app
-from dralloc.cli.guard import Exit
+from dralloc.cli.console import Exit
 from wire import claim, device_class, gpus, node, pod, request, resource_slice
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dralloc.ask.context.clauses import split
+from dralloc.ask.context.offers import split
 from dralloc.ask.explain import Explanation, explain
 from dralloc.objects.choices import Mode
 from dralloc.objects.cluster import Cluster

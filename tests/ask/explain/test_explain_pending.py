@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dralloc
-from dralloc.ask.explain.change import Cost, Suggestion
+from dralloc.ask.explain.reasons import Cost, Suggestion
 from dralloc.objects.names import ClaimKey
 from examples import examples
 from wire import (

@@ -11,15 +11,14 @@ from hypothesis import given, settings
 
 from dralloc.ask.context.offers import Offers
 from dralloc.ask.explain.nodes import Diagnosis
+from dralloc.ask.explain.reasons import Wording
 from dralloc.ask.explain.snapshot import DemandSnapshot, placed_before
-from dralloc.ask.explain.wording import Wording
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Problem
 from dralloc.problem.solution import Grant, Placement
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.first_fit.ledger import SearchLedger
-from dralloc.solve.first_fit.search import DepthFirstSearch
+from dralloc.solve.first_fit.search import DepthFirstSearch, SearchLedger
 from examples import examples
 from strategies import problems
 

@@ -14,10 +14,10 @@ import yaml
 from changed_objects import homes_of, of_equal_rank, only, pending_again, settled_on
 from dralloc import explain, stranded
 from dralloc.ask.allocate import allocate
-from dralloc.ask.explain.change import Cost
+from dralloc.ask.explain.reasons import Cost
 from dralloc.ask.whatif import MixEntry, defragment, drain, headroom
 from dralloc.ask.whatif.mix_entries import Source
-from dralloc.objects.api.objects import changed
+from dralloc.objects.api.base import changed
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
 from settled import started

@@ -20,7 +20,7 @@ from changed_objects import (
 from dralloc.ask.allocate import allocate
 from dralloc.ask.whatif import defragment, drain
 from dralloc.ask.whatif.moves import Action
-from dralloc.objects.api.objects import changed
+from dralloc.objects.api.base import changed
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
 from examples import examples

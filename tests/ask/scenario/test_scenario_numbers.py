@@ -12,7 +12,7 @@ from dralloc.ask.allocate import allocate
 from dralloc.ask.whatif import MixEntry, fewest_nodes, headroom, partition_layout
 from dralloc.ask.whatif.mix_entries import Source
 from dralloc.objects.api import Node, Pod, ResourceClaim, ResourceSlice
-from dralloc.objects.api.objects import changed
+from dralloc.objects.api.base import changed
 from dralloc.objects.choices import Ignored
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey

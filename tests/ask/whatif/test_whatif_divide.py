@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 
 import strategies
 from crowd_strategies import crowds
+from dralloc.ask.whatif.copies import JointPacking, find_front
 from dralloc.ask.whatif.copy_count import count_copies
-from dralloc.ask.whatif.front import find_front
-from dralloc.ask.whatif.isolated_first_fit import isolated_first_fit
-from dralloc.ask.whatif.joint_packing import JointPacking
-from dralloc.ask.whatif.minkowski import divide, minkowski_sum
+from dralloc.ask.whatif.pareto import divide, isolated_first_fit, minkowski_sum
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.cluster import Cluster
 from dralloc.problem import Demand, Problem

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import brute_force
 from crowd_strategies import crowds
 from dralloc.ask.whatif.copies import copies
-from dralloc.ask.whatif.layouts import LayoutComparison, compare
+from dralloc.ask.whatif.partition_layout import LayoutComparison, compare
 from dralloc.ask.whatif.partitions import read_single
 from dralloc.problem import Demand, Problem, Usage
 from examples import examples

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dralloc.ask.whatif.moves import Action, Migration, MigrationPlan, rearrange
 from dralloc.check import check
 from dralloc.objects.choices import Options, Thresholds
-from dralloc.problem.holdings import ClaimLedger, Holding
+from dralloc.problem.ledger import ClaimLedger, Holding
 from dralloc.problem.solution import Solution, Status, holdings_of
 from examples import examples
 from migrations import best_of_all, migrations

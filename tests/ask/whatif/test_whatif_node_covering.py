@@ -16,16 +16,16 @@ import strategies
 from benchmarks.workloads.mixed import mixed
 from crowd_strategies import crowds
 from dralloc.ask.whatif.copies import copies
-from dralloc.ask.whatif.models.set_cover import CoverColumn, cover
-from dralloc.ask.whatif.node_covering import (
+from dralloc.ask.whatif.fewest_nodes import (
     FitsNowhereError,
     NodeCost,
     NodeCover,
     cover_demands,
 )
+from dralloc.ask.whatif.models.selection import CoverColumn, cover
 from dralloc.ask.whatif.node_search import NodeSearch
 from dralloc.problem import Demand, Problem, Usage
-from dralloc.problem.equivalent_nodes import equivalent_nodes
+from dralloc.problem.equivalence import equivalent_nodes
 from dralloc.problem.replicas import replicate
 from dralloc.problem.subproblem import cut
 from dralloc.solve.optimum import Options, solve

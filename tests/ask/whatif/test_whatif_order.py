@@ -7,8 +7,8 @@ from itertools import combinations, permutations
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dralloc.ask.whatif.moves import order
-from dralloc.ask.whatif.moves.order import shortest_order
+from dralloc.ask.whatif.moves import steps as order
+from dralloc.ask.whatif.moves.steps import shortest_order
 from examples import examples
 
 Amounts = tuple[int, int]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
+from dralloc.objects.assembly import Unasked
 from dralloc.objects.names import ClaimKey
-from dralloc.objects.unasked import Unasked
 from dralloc.solve.first_fit import first_fit
 from wire import (
     Json,

@@ -17,8 +17,7 @@ from dralloc.compile.compiler.worth import Worth, worth_of
 from dralloc.objects.choices import ObjectiveWord, Priorities
 from dralloc.problem import Problem
 from dralloc.problem.inter_pod import OneDomain, Role
-from dralloc.problem.solution import Solution, Status
-from dralloc.problem.spending import spent
+from dralloc.problem.solution import Solution, Status, spent
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, solve, within_caps
 from examples import examples

@@ -12,8 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from api_fields import KINDS
 from conftest import ROOT
-from dralloc.compile.modelled import TABLE, Fate, row_of
-from dralloc.compile.modelled.row import spelled_out
+from dralloc.compile.modelled import TABLE, Fate, row_of, spelled_out
 from dralloc.objects.api import PartialObject, ResourceObject
 from dralloc.objects.api.disclosure import WireForm
 from dralloc.objects.api.owners import PodOwner

@@ -14,10 +14,14 @@ from hypothesis import strategies as st
 import dralloc
 from arrival_strategies import Scene, scenes
 from dralloc.lab.simulate import ArrivalState
-from dralloc.lab.simulate.batches import BatchPlacer
-from dralloc.lab.simulate.incoming import Incoming, incoming
-from dralloc.lab.simulate.placing import Placer, RunPlacer, SchedulerPlacer
-from dralloc.lab.simulate.queue import WaitingQueue
+from dralloc.lab.simulate.arrivals import Incoming, incoming
+from dralloc.lab.simulate.placing import (
+    BatchPlacer,
+    Placer,
+    RunPlacer,
+    SchedulerPlacer,
+    WaitingQueue,
+)
 from dralloc.lab.simulate.run import check_state, placer_of
 from dralloc.lab.simulate.simulation import Decisions, History, Instant, Simulation
 from dralloc.objects.choices import Choices, Mode

@@ -14,9 +14,9 @@ import dralloc
 import wire
 from conftest import ROOT
 from dralloc.cli import app
-from dralloc.cli.guard import Exit
+from dralloc.cli.console import Exit
 from dralloc.lab.simulate import Arrival, PoissonArrivals, Simulated
-from dralloc.lab.simulate.intervals import MeanInterval
+from dralloc.lab.simulate.answer import MeanInterval
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.names import ClaimKey
 from wire import Json

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dralloc.check import check
-from dralloc.lab.study.demand import scaled
+from dralloc.lab.study import scaled
 from dralloc.problem import Problem
 from dralloc.solve.first_fit import first_fit
 from examples import examples

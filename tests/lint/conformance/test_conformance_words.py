@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dralloc.lint.conformance.difference import comparable
+from dralloc.lint.conformance.cases import comparable
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dralloc.lint.validate import validate
-from dralloc.objects.across import ACROSS
+from dralloc.objects.user_rules import ACROSS
 from wire import claim, cluster, pod, request
 
 PATH = f'metadata.annotations["{ACROSS}"]'

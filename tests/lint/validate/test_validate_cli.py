@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from dralloc.cli import app
-from dralloc.cli.guard import Exit
+from dralloc.cli.console import Exit
 from dralloc.lint.validate import RULES, as_sarif, validate, validate_reading
 from dralloc.objects.load import load_documents, read_documents
 from lint.validate.objects import edited

@@ -11,8 +11,7 @@ from typing import Any
 
 from dralloc.live.apply import ApplyRun, NodeTaintFence, TaintRuleFence, WriteJournal
 from dralloc.live.apply.fence import run_of
-from dralloc.live.apply.journal import JournalStep
-from dralloc.live.apply.marks import FINALIZER
+from dralloc.live.apply.units import FINALIZER, JournalStep
 from dralloc.live.snapshot import Refused, Unanswered, Wire
 from dralloc.objects.choices import Mode
 from dralloc.objects.errors import ApplyError, SnapshotError

@@ -9,11 +9,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dralloc.cli import app
-from dralloc.cli.guard import Exit
+from dralloc.cli.console import Exit
 from dralloc.live.apply import JournalFile
 from dralloc.live.apply.executor import Executor
-from dralloc.live.apply.marks import FINALIZER
 from dralloc.live.apply.selection import gates_of
+from dralloc.live.apply.units import FINALIZER
 from live.apply.runs import small_cluster
 from live.apply.schedules import devices_of
 from simulated import Simulated

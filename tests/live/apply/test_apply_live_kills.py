@@ -14,7 +14,7 @@ import pytest
 
 from dralloc.live.apply import NodeTaintFence, TaintRuleFence
 from dralloc.live.apply.fence import RULES
-from dralloc.live.apply.marks import FINALIZER
+from dralloc.live.apply.units import FINALIZER
 from dralloc.live.snapshot import LiveObjects
 from dralloc.objects.errors import ApplyError, SnapshotError
 from live.apply.runs import gated, run_on

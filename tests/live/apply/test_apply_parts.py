@@ -8,8 +8,8 @@ import pytest
 
 from dralloc.live.apply import JournalFile, NodeTaintFence, Selection, TaintRuleFence
 from dralloc.live.apply.fence import run_of
-from dralloc.live.apply.journal import JournalStep, default_path
 from dralloc.live.apply.selection import parse_selector
+from dralloc.live.apply.units import JournalStep, default_path
 from dralloc.live.snapshot import ApiServer, LiveObjects, ReadLimits, served
 from dralloc.objects.errors import ApplyError, DrallocError
 from live.apply.runs import GATE, gated, run_on, small_cluster

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from dralloc.live.apply import ApplyRun, NodeTaintFence
-from dralloc.live.apply.probe import SchedulerProbe
+from dralloc.live.apply.choice import SchedulerProbe
 from dralloc.objects.errors import ApplyError
 from live.apply.runs import run_on, small_cluster
 from live.apply.schedules import Scheduler, devices_of

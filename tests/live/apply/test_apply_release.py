@@ -8,7 +8,7 @@ import pytest
 
 from dralloc.live.apply import Fence, NodeTaintFence, Selection, TaintRuleFence
 from dralloc.live.apply.executor import Executor, LeftAlone
-from dralloc.live.apply.journal import JournalStep
+from dralloc.live.apply.units import JournalStep
 from live.apply.runs import GATE, gated, run_on
 from live.apply.schedules import Client, Scheduler, crowd, devices_of
 from simulated import Simulated

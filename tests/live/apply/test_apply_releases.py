@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from dralloc.live.apply import Fence, NodeTaintFence, TaintRuleFence
-from dralloc.live.apply.choice import fence_for
-from dralloc.live.apply.releases import (
+from dralloc.live.apply.choice import (
     KubernetesVersion,
     RuleSupport,
     RunningScheduler,
+    fence_for,
     running_schedulers,
     support_of,
 )

@@ -6,7 +6,7 @@ from collections import Counter
 
 from dralloc.live.apply import TaintRuleFence
 from dralloc.live.apply.executor import PODS
-from dralloc.live.apply.marks import FENCE
+from dralloc.live.apply.units import FENCE
 from dralloc.live.batch import Figures, PodNotes
 from dralloc.live.snapshot import LISTED_KINDS
 from dralloc.objects.names import ClaimKey

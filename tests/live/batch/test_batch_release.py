@@ -7,7 +7,7 @@ from pathlib import Path
 from typer.testing import CliRunner, Result
 
 from dralloc.cli import app
-from dralloc.cli.guard import Exit
+from dralloc.cli.console import Exit
 from dralloc.live.apply import TaintRuleFence
 from dralloc.live.apply.fence import run_of
 from live.apply.runs import gated

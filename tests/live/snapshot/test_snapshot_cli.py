@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from dralloc.cli import app
-from dralloc.cli.guard import Exit
+from dralloc.cli.console import Exit
 from dralloc.objects.load import load_objects
 from live.snapshot.recorded import Recorded, serving
 from wire import Json, claim, device_class, gpus, node, request, resource_slice

@@ -15,8 +15,13 @@ from dralloc.objects.api import (
     ResourceClaimTemplate,
     ResourceClaimTemplateSpec,
 )
-from dralloc.objects.api.expansion import claim_for, claim_name, generated_name, pods_of
-from dralloc.objects.api.owners import OWNERS
+from dralloc.objects.api.owners import (
+    OWNERS,
+    claim_for,
+    claim_name,
+    generated_name,
+    pods_of,
+)
 
 POD = Pod(
     metadata=ObjectMeta(

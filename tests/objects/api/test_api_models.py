@@ -25,7 +25,7 @@ from dralloc.objects.api import (
     ResourceSliceSpec,
     to_wire,
 )
-from dralloc.objects.api.expansion import pods_of
+from dralloc.objects.api.owners import pods_of
 from dralloc.objects.names import ClaimKey, DeviceID, PoolID
 from dralloc.objects.quantity import parse_quantity
 

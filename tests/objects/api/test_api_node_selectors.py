@@ -11,7 +11,7 @@ from dralloc.objects.api import (
     NodeSelectorTerm,
     ObjectMeta,
 )
-from dralloc.objects.api.node_selectors import names_of, selector_matches
+from dralloc.objects.api.selecting import names_of, selector_matches
 
 NODE = Node(
     metadata=ObjectMeta(

@@ -15,8 +15,8 @@ from dralloc.objects.api import (
     ResourceClaim,
     ResourceSlice,
 )
-from dralloc.objects.api.nulls import without_nulls
-from dralloc.objects.api.times import is_time
+from dralloc.objects.api.disclosure import is_time
+from dralloc.objects.api.reading import without_nulls
 from dralloc.objects.quantity import parse_quantity
 from wire import Json, claim, device, request, resource_slice
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from dralloc.objects.api import Node, ObjectMeta, ObjectReader, Pod, PodOwner
-from dralloc.objects.api.expansion import pods_of
 from dralloc.objects.api.nodes import NodeSpec, Taint
+from dralloc.objects.api.owners import pods_of
 
 Json = dict[str, Any]
 WORKER = "spec.mpiReplicaSpecs.Worker"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dralloc.objects.api import Taint, Toleration
-from dralloc.objects.api.tolerating import tolerates
+from dralloc.objects.api.selecting import tolerates
 
 
 @pytest.mark.parametrize(

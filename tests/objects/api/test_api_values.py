@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from dralloc.objects.api import UNSET, AttributeValue, Version, attribute_to_wire
-from dralloc.objects.api.values import AttributeField
+from dralloc.objects.api.slices import AttributeField
 
 ADAPTER: TypeAdapter[AttributeValue] = TypeAdapter(AttributeField)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dralloc
-from dralloc.lint.validate.names import dns_subdomain
+from dralloc.lint.validate.checks import dns_subdomain
 from dralloc.objects.load import read_documents
 from wire import Json, claim, device_class, gpus, node, pod, request, resource_slice
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dralloc.objects.api.device_template import TemplateDevices
+from dralloc.objects.api.slice_reader import TemplateDevices
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import InputError
 from dralloc.objects.load import load_text, loading

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from dralloc.objects.api.device_template import TemplateDevices
+from dralloc.objects.api.slice_reader import TemplateDevices
 from dralloc.objects.cluster import Cluster
-from dralloc.objects.dump import dump_yaml
 from dralloc.objects.errors import InputError
-from dralloc.objects.load import load_objects, load_text, loading, yaml_pieces
+from dralloc.objects.load import load_objects, load_text, loading
+from dralloc.objects.load import yaml_text as yaml_pieces
 from dralloc.objects.load.yaml_text import yaml_documents
+from dralloc.objects.save import dump_yaml
 from objects.load.test_slice_texts import both, slice_of
 
 NODES = 6

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from dralloc.objects.redact import Redaction, plan_redaction
-from dralloc.objects.redact.expressions import looks_inside
-from dralloc.objects.redact.identifiers import Identifiers
+from dralloc.objects.redact import Identifiers, Redaction, looks_inside, plan_redaction
 from wire import (
     DRIVER,
     Json,

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from conftest import ROOT
 from dralloc.cli import app
-from dralloc.cli.guard import Exit
+from dralloc.cli.console import Exit
 
 MODEL = ROOT / "models" / "keps" / "4816-flexible-takes-big"
 

@@ -14,10 +14,10 @@ import pytest
 import dralloc
 from conftest import ROOT
 from dralloc.objects.report import Table
+from dralloc.show.page.cell import rendered
 from dralloc.show.page.render import Circumstances, render
 from dralloc.show.page.tables import unplaced
-from dralloc.show.page.templating import rendered
-from dralloc.show.plot.palette import DARK, LIGHT
+from dralloc.show.plot.canvas import DARK, LIGHT
 from dralloc.solve.optimum import Progress
 from wire import (
     claim,

@@ -16,19 +16,28 @@ from conftest import ROOT
 from dralloc.objects.choices import ModeName
 from dralloc.objects.cluster import Cluster
 from dralloc.show.plot import device_map, gained
-from dralloc.show.plot.blocks import Box, blocks
-from dralloc.show.plot.canvas import fitted, off_screen, text_width
-from dralloc.show.plot.held_devices import held_devices
-from dralloc.show.plot.palette import DARK, LIGHT, PROFILE_COLOURS, Palette, Theme
-from dralloc.show.plot.physical_devices import rows
-from dralloc.show.plot.request_profiles import (
+from dralloc.show.plot.canvas import (
+    DARK,
+    LIGHT,
+    PROFILE_COLOURS,
+    Palette,
+    Theme,
+    fitted,
+    off_screen,
+    svg,
+    text_width,
+)
+from dralloc.show.plot.holdings import (
     UNKNOWN,
+    Box,
     RequestProfile,
     RequestProfiles,
+    blocks,
     clean,
+    held_devices,
+    rows,
     shortened,
 )
-from dralloc.show.plot.svg import svg
 from wire import (
     allocated,
     claim,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import dralloc
-from dralloc.objects.dump import dump_yaml
+from dralloc.objects.save import dump_yaml
 from wire import claim, device_class, request
 
 

@@ -9,8 +9,7 @@ import strategies
 from budget_strategies import budgeted
 from dralloc.check import check, violations
 from dralloc.problem import Problem
-from dralloc.problem.solution import Solution
-from dralloc.problem.spending import spent
+from dralloc.problem.solution import Solution, spent
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve, within_caps
 from examples import examples

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from dralloc.objects.choices import Goal
-from dralloc.solve.optimum.candidates import survey
-from dralloc.solve.optimum.components import components
+from dralloc.solve.optimum.candidates import components, survey
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder, answer
 
 

@@ -27,7 +27,7 @@ from dralloc.problem.solution import Solution, Status
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, Progress, parallel, run, solve
 from dralloc.solve.optimum.candidates import survey
-from dralloc.solve.optimum.excerpt import Excerpts
+from dralloc.solve.optimum.parallel import Excerpts
 from examples import examples
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 from solve.optimum.test_cpsat_solve import in_order, islands, weight

@@ -23,19 +23,16 @@ from dralloc.problem import Problem
 from dralloc.problem.solution import Placement, Status
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, run, search, solve
-from dralloc.solve.optimum.assemble import build_for
-from dralloc.solve.optimum.candidates import CandidateSurvey, survey
-from dralloc.solve.optimum.component import Component, TimeSharing, is_proven
-from dralloc.solve.optimum.components import components
+from dralloc.solve.optimum.candidates import CandidateSurvey, components, survey
+from dralloc.solve.optimum.component import Component, TimeSharing, build_for, is_proven
 from dralloc.solve.optimum.division import divide
-from dralloc.solve.optimum.linear import solve_linear
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     Objective,
     after_weight,
     placed_weight,
 )
-from dralloc.solve.optimum.search import Watch
+from dralloc.solve.optimum.search import Watch, solve_linear
 from dralloc.solve.optimum.stopping import Cancelled, Stop, Stopped
 from examples import examples
 from pod_strategies import bound_pods

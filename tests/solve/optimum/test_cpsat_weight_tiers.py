@@ -17,7 +17,7 @@ from dralloc.objects.choices import Thresholds
 from dralloc.problem import Problem
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, solve
-from dralloc.solve.optimum.weight_tiers import WeightTier, weight_tiers
+from dralloc.solve.optimum.rows import WeightTier, weight_tiers
 from examples import examples
 
 BRIEF = settings(

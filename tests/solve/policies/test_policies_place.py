@@ -14,8 +14,12 @@ from dralloc.problem import Problem
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.policies import POLICIES, place
-from dralloc.solve.policies.run import ScoredRun
-from dralloc.solve.policies.scores import Scoring, least_fragmentation, least_left
+from dralloc.solve.policies.table import (
+    ScoredRun,
+    Scoring,
+    least_fragmentation,
+    least_left,
+)
 from examples import examples
 from strategies import problems, repeated
 from wire import (

@@ -15,14 +15,12 @@ from dralloc.check.problem import violations
 from dralloc.objects.choices import Options
 from dralloc.problem import Problem
 from dralloc.problem.solution import Placement, Solution
-from dralloc.solve.backends import Parcel
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
-from dralloc.solve.optimum.budgets import within_caps
+from dralloc.solve.optimum.objective import within_caps
 from dralloc.solve.recreate import Starts, recreated
-from dralloc.solve.recreate.change import ChangeSearch
-from dralloc.solve.recreate.units import movable_units
-from dralloc.solve.recreate.working_answer import WorkingAnswer
+from dralloc.solve.recreate.change import ChangeSearch, WorkingAnswer, movable_units
+from dralloc.solve.work import Parcel
 from examples import examples
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 
@@ -115,7 +113,7 @@ def test_without_a_limit_all_orders_are_tried(monkeypatch: pytest.MonkeyPatch) -
     problem = mixed_sizes()
     in_two_orders = [first_fit(problem).placements, ()]
     monkeypatch.setattr(
-        "dralloc.solve.recreate.starts.starts", lambda _: iter(in_two_orders)
+        "dralloc.solve.recreate.search.starts", lambda _: iter(in_two_orders)
     )
     answers = Starts(problem, Options(steps=0))((), lambda: inf)
     assert list(answers) == in_two_orders

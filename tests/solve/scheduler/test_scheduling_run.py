@@ -18,7 +18,7 @@ from dralloc.objects.errors import DrallocError, InputError
 from dralloc.objects.features import ALL_FEATURES
 from dralloc.objects.names import ClaimKey
 from dralloc.solve.scheduler import Attempt, Profile, read_profiles, schedule
-from dralloc.solve.scheduler.profile import Strategy
+from dralloc.solve.scheduler.plugin import Strategy
 from scheduling_wire import AMPLE, attempt, node, pod
 from wire import Json
 

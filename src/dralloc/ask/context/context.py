@@ -1,23 +1,163 @@
 """A problem as one demand finds it, and small parts of it that answer what the whole would.
 
 A demand goes to one node, and on that node only the devices matter that its requests could get. `Context.part` cuts
-these out, with what is left of them, so that a large cluster is asked node by node, and equal parts only once.
+these out, with what is left of them, so that a large cluster is asked node by node, and equal parts only once. Before
+that stand rules that can be lifted, and after it the screening of a node, request by request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import islice
 
-from dralloc.ask.context.lift import NO_LIFT, Lift, lifted
 from dralloc.ask.context.offers import Offers
-from dralloc.objects.budget import Budget
-from dralloc.problem import Demand, Problem
-from dralloc.problem.eligibility import Renumbered
-from dralloc.problem.holdings import ClaimLedger
+from dralloc.objects.errors import AllocationError
+from dralloc.objects.user_rules import Budget
+from dralloc.problem import (
+    Alternative,
+    Capacity,
+    Charge,
+    Demand,
+    Device,
+    PoolState,
+    Problem,
+)
+from dralloc.problem.ledger import ClaimLedger, Ledger, Limit, Scarcity, limit_behind
+from dralloc.problem.problem import Overlay, Renumbered
 from dralloc.problem.subproblem import Subproblem, cut, with_versions
 
-__all__ = ["Context", "alternatives_in"]
+__all__ = ["Context", "Lift", "Screening"]
+
+# ----------------------------------------------------------------------------
+# Rules that do not count: what there would be without some counters, capacities or
+# groups of devices.
+
+_MUCH = 10**30
+"""More than there is of anything, in nanos."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """The limits that do not count.
+
+    They are limits of a problem, not a changed quantity of a cluster (see `dralloc.ask.scenario`): selectors read the
+    value of a capacity, and who asks for nothing may take all of it, so that with a larger one something else would be
+    asked for. And a part of a problem can be asked for many sets of limits without compiling a large cluster anew.
+
+    ``lenient``: whether a selector that fails on a device leaves it out, as in the optimal mode, instead of ending the
+    attempt.
+    """
+
+    limits: frozenset[Limit] = frozenset()
+    lenient: bool = False
+
+
+NO_LIFT = Lift()
+
+
+def lifted(problem: Problem, lift: Lift) -> Problem:
+    """The problem without what does not count.
+
+    What does not count is drawn by nobody. Only where a cap is about it, or whoever draws on it must not come into use
+    anyway because another counter is overdrawn, there is much of it instead.
+    """
+    return _Lifting(problem, lift).problem() if lift.limits or lift.lenient else problem
+
+
+class _Lifting(Overlay):
+    def __init__(self, problem: Problem, lift: Lift) -> None:
+        super().__init__(problem.eligibility)
+        self.whole = problem
+        self.lift = lift
+        self.capped = {budget.resource for budget in problem.budgets}
+        self.names = {
+            scarcity: {
+                (one.driver, one.name)
+                for one in lift.limits
+                if one.scarcity is scarcity
+            }
+            for scarcity in Scarcity
+        }
+        ids = (counter.id for counter in problem.counters)
+        counters = self.names[Scarcity.COUNTER]
+        self.lifted = {
+            number
+            for number, id_ in enumerate(ids)
+            if (id_.driver, id_.counter) in counters
+        }
+        self.gone = self._gone(Ledger(problem)) if self.lifted else set()
+
+    def _gone(self, ledger: Ledger) -> set[int]:
+        """The counters that nobody draws on any more."""
+        return {
+            number
+            for number in self.lifted
+            if self.whole.counters[number].id.counter not in self.capped
+            and self.lifted.issuperset(
+                ledger.overdrawn(self.whole.counters[number].group)
+            )
+        }
+
+    def problem(self) -> Problem:
+        if not self.lift.limits:
+            return replace(self.whole, eligibility=self)
+        counters = tuple(
+            replace(counter, free=_MUCH) if number in self.lifted else counter
+            for number, counter in enumerate(self.whole.counters)
+        )
+        devices = tuple(map(self._device, self.whole.devices))
+        return replace(self.whole, devices=devices, counters=counters, eligibility=self)
+
+    def _device(self, device: Device) -> Device:
+        consumes, capacity = self._drawn(device.consumes), self._capacity(device)
+        if consumes != device.consumes or capacity is not device.capacity:
+            device = replace(device, consumes=consumes, capacity=capacity)
+        grouped = (
+            not device.is_additive
+            and Limit(Scarcity.GROUPS, device.id.driver) in self.lift.limits
+        )
+        return device.without_groups() if grouped else device
+
+    def _capacity(self, device: Device) -> Mapping[str, Capacity]:
+        lifted = self.names[Scarcity.CAPACITY]
+        names = {name for name in self.capped if (device.id.driver, name) in lifted}
+        if not device.shareable or not names:
+            return device.capacity
+        return {
+            name: replace(known, total=_MUCH) if name in names else known
+            for name, known in device.capacity.items()
+        }
+
+    def _drawn(self, draws: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+        """What counts of what is drawn from counters."""
+        return (
+            tuple(pair for pair in draws if pair[0] not in self.gone)
+            if self.gone
+            else draws
+        )
+
+    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+        """As in `Eligibility`."""
+        verdict = super().selects(alternative, device)
+        return verdict if isinstance(verdict, bool) or not self.lift.lenient else False
+
+    def charge(self, alternative: int, device: int) -> Charge | None:
+        """What counts of what an allocation takes."""
+        charge = super().charge(alternative, device)
+        if charge is None or not (charge.capacity or charge.counters):
+            return charge
+        driver, lifted = (
+            self.whole.devices[device].id.driver,
+            self.names[Scarcity.CAPACITY],
+        )
+        capacity = tuple(
+            pair
+            for pair in charge.capacity
+            if pair[0] in self.capped or (driver, pair[0]) not in lifted
+        )
+        return replace(charge, capacity=capacity, counters=self._drawn(charge.counters))
 
 
 @dataclass(frozen=True)
@@ -116,3 +256,71 @@ def alternatives_in(demands: Iterable[Demand]) -> list[int]:
     return [
         alternative.index for demand in demands for alternative in demand.alternatives()
     ]
+
+
+# ----------------------------------------------------------------------------
+# Screening of a node: whether each request of a demand would find enough devices if
+# it were alone.
+
+
+class Screening:
+    """Necessary, never sufficient: nodes that fail here need no search. What it is asked for is found out once."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self._could_serve: dict[int, dict[Hashable, bool]] = defaultdict(dict)
+        self._short: dict[int, dict[int, Set[Limit]]] = defaultdict(dict)
+
+    def on(self, node: int, demand: Demand, lift: Lift = NO_LIFT) -> bool:
+        """Whether the node might serve every request."""
+        requests = (request for claim in demand.claims for request in claim.requests)
+        return all(
+            any(self._has_enough(each, node, lift) for each in request.alternatives)
+            for request in requests
+        )
+
+    def _has_enough(self, alternative: Alternative, node: int, lift: Lift) -> bool:
+        if alternative.count is None:
+            pools = self.context.problem.nodes[node].pools
+            return all(pool.state is PoolState.USABLE for pool in pools)
+        found = islice(self._found(alternative, node, lift), alternative.count)
+        return sum(1 for _ in found) == alternative.count
+
+    def _found(self, alternative: Alternative, node: int, lift: Lift) -> Iterator[int]:
+        """The devices on a node that could be had for an alternative."""
+        fits, offers = self._could_serve[alternative.index], self.context.offers
+        for pool in self.context.problem.nodes[node].pools:
+            for device, key in zip(
+                pool.devices, offers.device_keys(pool.devices), strict=True
+            ):
+                if key not in fits:
+                    fits[key] = offers.could_serve(alternative.index, device)
+                if fits[key] and self._is_left(alternative, device, node, lift):
+                    yield device
+
+    def serves(
+        self, alternative: Alternative, number: int, node: int, lift: Lift
+    ) -> bool:
+        """Whether a device on a node could be had for an alternative that asks for nothing else."""
+        could_serve = self.context.offers.could_serve(alternative.index, number)
+        return could_serve and self._is_left(alternative, number, node, lift)
+
+    def _is_left(
+        self, alternative: Alternative, number: int, node: int, lift: Lift
+    ) -> bool:
+        if not self.context.problem.on_node(number, node):
+            return False
+        known = self._short[alternative.index]
+        if number not in known:
+            known[number] = frozenset(self._limits(alternative, number))
+        return known[number] <= lift.limits
+
+    def _limits(self, alternative: Alternative, number: int) -> Iterator[Limit]:
+        """What is short of a device for an alternative."""
+        problem, ledger = self.context.problem, self.context.ledger
+        device, charge = (
+            problem.devices[number],
+            self.context.offers.charge(alternative.index, number) or Charge(),
+        )
+        for shortage in ledger.shortages(device, charge, admin=alternative.admin):
+            yield limit_behind(problem, device, shortage)

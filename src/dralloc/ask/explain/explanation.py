@@ -1,24 +1,334 @@
-"""What an explanation consists of, as users hold it."""
+"""What an explanation consists of, as users hold it, and its JSON.
+
+First how much of a gang fits and what the optimum would have to give up, then the JSON, then the explanation.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Annotated
 
-from dralloc.ask.explain.change import Suggestion
-from dralloc.ask.explain.competition import Competition
-from dralloc.ask.explain.conflict import Conflict
-from dralloc.ask.explain.document import ExplanationDocument
-from dralloc.ask.explain.gang import Gathering
-from dralloc.ask.explain.reasons import ADVICE, NodeGroup, NodeReason, grouped
+from pydantic import AliasPath, BeforeValidator, Field
+
+from dralloc.ask.explain.oracle import Conflict, MemberKind
+from dralloc.ask.explain.reasons import (
+    ADVICE,
+    Code,
+    NodeGroup,
+    NodeReason,
+    Suggestion,
+    grouped,
+)
+from dralloc.ask.explain.snapshot import DemandSnapshot
+from dralloc.ask.explain.suggestions import least_raises
+from dralloc.check import check
+from dralloc.objects.answer import Fields, Key, Timings, Word
 from dralloc.objects.choices import Mode
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table
-from dralloc.show.provisional import Provisional
+from dralloc.objects.user_rules import Budget, BudgetKey
+from dralloc.problem import Problem, quorum_of
+from dralloc.problem.solution import Solution, Status
+from dralloc.show.question import Provisional, ProvisionalDocument
+from dralloc.solve.optimum import Options, solve
 
-__all__ = ["Explanation"]
+__all__ = ["ConflictFields", "Explanation", "Gathering", "compete", "gather"]
+
+# ----------------------------------------------------------------------------
+# How much of a gang fits, where each of its members would fit alone (KEP-4671: as
+# many as it needs, or none).
+
+
+@dataclass(frozen=True, slots=True)
+class Gathering:
+    """How many members of a gang fit at once beside everything that is placed.
+
+    Parameters
+    ----------
+    members
+        All of them.
+    number
+        So many have been placed by trying, and the checker has accepted it.
+    bound
+        Not more than so many can be placed.
+    """
+
+    members: tuple[ClaimKey, ...]
+    number: int
+    bound: int
+
+    def line(self) -> Line:
+        """The numbers in words."""
+        least = "" if self.number == self.bound else f"{self.number} or more, "
+        limits = f"{least}at most {self.bound} fit at once beside what is placed"
+        return Line(
+            f"It would fit alone. Of the {len(self.members)} members of its gang {limits}."
+        )
+
+
+def mates(problem: Problem, number: int) -> list[int]:
+    """The members of a demand's gang, by index; the demand alone if it has none."""
+    gang = problem.demands[number].gang
+    return [
+        index
+        for index, one in enumerate(problem.demands)
+        if index == number or (gang and one.gang == gang)
+    ]
+
+
+def gather(
+    snapshot: DemandSnapshot, options: Options
+) -> tuple[Gathering, tuple[Suggestion, ...]] | None:
+    """Find out how many members fit, and to which amounts raised caps would let in all of them.
+
+    None if a member uses a claim that somebody else has been granted.
+    """
+    problem = snapshot.problem
+    members = mates(problem, snapshot.number)
+    claims = {
+        claim.key for member in members for claim in problem.demands[member].claims
+    }
+    if claims & snapshot.placed.keys():
+        return None
+    model = _GangModel(snapshot, members, options)
+    found = model.fill(snapshot.caps.budgets)
+    number, bound = len(found.placements), found.tiers[0].bound
+    keys = tuple(problem.demands[member].key for member in members)
+    suggestions = model.raises() if number < model.needed else ()
+    return Gathering(keys, number, bound), tuple(suggestions)
+
+
+class _GangModel:
+    """The members, and everything that is left for them when one of them is explained."""
+
+    def __init__(
+        self, snapshot: DemandSnapshot, members: Sequence[int], options: Options
+    ) -> None:
+        self.caps = snapshot.caps
+        self.options = options
+        problem = snapshot.problem
+        demands = [problem.demands[member].by_itself(weight=1) for member in members]
+        self.namespaces = {demand.key.namespace for demand in demands}
+        self.needed = quorum_of([problem.demands[member] for member in members])
+        self.who = f"{'all' if self.needed == len(members) else 'the needed'} {self.needed} members"
+        self.part = snapshot.context.part(problem.all_nodes, demands).problem
+
+    def fill(self, caps: Sequence[Budget]) -> Solution:
+        """Place as many members as possible under these caps."""
+        part = replace(self.part, budgets=tuple(caps))
+        solution = solve(part, self.options)
+        check(part, solution)
+        return solution
+
+    def raises(self) -> Iterator[Suggestion]:
+        """A cap that it is enough to raise; if there is none, all caps of these namespaces together."""
+        return least_raises(
+            self.caps,
+            [key for key in self.caps.most if key.namespace in self.namespaces],
+            self._admit,
+        )
+
+    def _admit(
+        self, levels: Mapping[BudgetKey, int | None]
+    ) -> tuple[Mapping[BudgetKey, int], str] | None:
+        changed = [
+            replace(one, most=levels.get(one.key, one.most))
+            for one in self.caps.budgets
+        ]
+        solution = self.fill([one for one in changed if one.most is not None])
+        if len(solution.placements) < self.needed:
+            return None
+        return self.caps.used(
+            self.part, solution.placements
+        ), f"{self.who} of the gang fit"
+
+
+# ----------------------------------------------------------------------------
+# What the optimum would have to give up to place a demand.
+
+
+@dataclass(frozen=True, slots=True)
+class Competition:
+    """The best answer that places the demand, beside the optimum.
+
+    Parameters
+    ----------
+    possible
+        Whether any answer places the demand beside what is allocated already.
+    displaced, gained
+        Demands that only the optimum places, and those that only the other answer places, without the demand itself.
+    weight, best
+        The weight that the answer with the demand places, and that of the optimum.
+    proven
+        Whether no answer with the demand places more.
+    gang
+        Whether the demand needs others of its gang beside it.
+    """
+
+    possible: bool
+    displaced: tuple[ClaimKey, ...]
+    gained: tuple[ClaimKey, ...]
+    weight: int
+    best: int
+    proven: bool
+    gang: bool = False
+
+    def parts(self) -> list[Part]:
+        """The competition as tables and lines."""
+        if not self.possible:
+            who = "its gang alone would" if self.gang else "alone would it"
+            return [Line(f"Not even {who} fit beside what is allocated already.")]
+        verdict = "proven" if self.proven else "not proven"
+        cost = f"With it, at most weight {self.weight} can be placed ({verdict}); the optimum places {self.best}."
+        rows = [(str(key), "is left out") for key in self.displaced]
+        rows += [(str(key), "is placed, too") for key in self.gained]
+        return [
+            Line(cost),
+            Table("What it competes with", ("pod or claim", "if it were placed"), rows),
+        ]
+
+
+def compete(
+    problem: Problem, number: int, optimum: Solution, options: Options
+) -> Competition:
+    """Solve the problem again with a demand that is worth more than all others together."""
+    total = sum(demand.weight for demand in problem.demands)
+    members = set(mates(problem, number))
+    demands = tuple(
+        replace(demand, weight=demand.weight * (total + 1))
+        if index in members
+        else demand
+        for index, demand in enumerate(problem.demands)
+    )
+    forced = solve(replace(problem, demands=demands), options, hint=optimum)
+    before = {placement.demand for placement in optimum.placements}
+    after = {placement.demand for placement in forced.placements}
+
+    def weight(placed: set[int]) -> int:
+        return sum(problem.demands[index].weight for index in placed)
+
+    def keys(indices: set[int]) -> tuple[ClaimKey, ...]:
+        return tuple(problem.demands[index].key for index in sorted(indices))
+
+    return Competition(
+        possible=number in after,
+        displaced=keys(before - after),
+        gained=keys(after - before - members),
+        weight=weight(after),
+        best=weight(before),
+        proven=forced.status is Status.OPTIMAL,
+        gang=len(members) > 1,
+    )
+
+
+# ----------------------------------------------------------------------------
+# The JSON of explanations.
+
+
+class CauseFields(Fields):
+    """What rules out one request, or the pod or claim as a whole."""
+
+    code: Code
+    subject: str
+    """Claim and request that it is about; empty for the whole."""
+    text: str
+    devices: int
+    """How many devices of the node it excludes."""
+    excluded: Annotated[dict[str, int], BeforeValidator(dict)]
+    """All reasons that exclude devices for this request, with the number of devices."""
+    details: list[str]
+    """What is particular to the node: amounts, what is free, who holds it."""
+
+
+class GroupFields(Fields):
+    """Nodes that are ruled out by the same causes."""
+
+    nodes: list[str]
+    causes: list[CauseFields]
+
+
+class NodeFields(Fields):
+    """What holds for one node."""
+
+    node: str
+    fits: bool
+    causes: list[CauseFields]
+
+
+class MemberFields(Fields):
+    """A rule that is part of a conflict."""
+
+    kind: MemberKind
+    title: str
+    detail: str
+
+
+class ConflictFields(Fields):
+    """Rules that cannot hold together, though without any one of them the others can."""
+
+    members: list[MemberFields]
+    nodes: int
+    """How many nodes were looked at."""
+
+
+class GangFields(Fields):
+    """How many members of a gang fit at once beside what is placed."""
+
+    members: list[Key]
+    number: int
+    bound: int
+
+
+class CompetitionFields(Fields):
+    """What the optimum would have to give up."""
+
+    possible: bool
+    """Whether any answer can place it beside what is allocated already."""
+    displaced: list[Key]
+    gained: list[Key]
+    weight: int
+    """Weight of the best answer that places it."""
+    optimum: int = Field(validation_alias="best")
+    proven: bool
+
+
+class SuggestionFields(Fields):
+    """A change that would admit it, as has been tried."""
+
+    change: str = Field(validation_alias="text")
+    outcome: str
+    kind: Annotated[str, BeforeValidator(str.lower)] = Field(
+        validation_alias=AliasPath("cost", "name")
+    )
+    cost: int
+    """Rank of the kind of change; the cheapest is 1."""
+
+
+class ExplanationDocument(ProvisionalDocument):
+    """What ``dralloc explain --json`` prints."""
+
+    mode: Mode
+    demand: Key
+    """The pod, or the claim that no pod uses."""
+    claims: list[Key]
+    node: Word
+    """Where it is placed; null if it is not."""
+    groups: list[GroupFields]
+    nodes: list[NodeFields] = Field(validation_alias="reasons")
+    conflict: ConflictFields | None
+    """A minimal one; null if it is placed, or was not looked for."""
+    gang: GangFields | None = Field(validation_alias="gathering")
+    """If it would fit alone (mode optimal)."""
+    competition: CompetitionFields | None
+    """Beside the optimum (mode optimal)."""
+    suggestions: list[SuggestionFields]
+    remarks: list[str]
+    """What else is to be known."""
+    timings: Timings
+
 
 _NODES_NAMED = 2
 _LONG = 100

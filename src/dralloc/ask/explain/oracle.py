@@ -1,33 +1,60 @@
-"""The feasibility oracle: whether a demand could be placed if something were different, tried out and never guessed.
+"""The feasibility oracle, and the minimal conflict that it finds.
 
-`FeasibilityOracle.admit` looks for a node on which the changed demand fits beside everything that stays. A node is
-asked with first fit, whose answer the checker must accept, and where that finds nothing with the exact model. One
-demand goes to one node, so node by node is exact.
+`FeasibilityOracle.admit` says whether a demand could be placed if something were different, tried out and never
+guessed: it looks for a node on which the changed demand fits beside everything that stays. A node is asked with first
+fit, whose answer the checker must accept, and where that finds nothing with the exact model. One demand goes to one
+node, so node by node is exact. Then come the rules that can be part of a conflict, and the conflict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import reduce
+from itertools import chain, groupby
+from operator import or_
 
-from dralloc.ask.context.context import Context
-from dralloc.ask.context.lift import Lift
-from dralloc.ask.context.screening import Screening
-from dralloc.ask.explain.change import Change
+from dralloc.ask.context.context import Context, Lift, Screening
+from dralloc.ask.context.offers import Variation
+from dralloc.ask.explain.reasons import (
+    Change,
+    Place,
+    Wording,
+    constraint_places,
+    constraint_text,
+    devices_text,
+    request_text,
+    taint_text,
+)
 from dralloc.ask.explain.snapshot import DemandSnapshot
 from dralloc.check import check
 from dralloc.compile.compiler import CompiledCluster
+from dralloc.objects.api import DeviceTaint
 from dralloc.objects.choices import Mode
 from dralloc.objects.errors import FatalError
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Demand, Problem
+from dralloc.objects.report import Line, Part, Table, amount, counted, listed
+from dralloc.problem import Alternative, Claim, Demand, Problem
 from dralloc.problem.equivalence import inventory_key
+from dralloc.problem.ledger import Limit, Scarcity, limits_of, users_of
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.problem.subproblem import Subproblem, cut
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve, within_caps
 
-__all__ = ["Certificate", "FeasibilityOracle", "in_whole"]
+__all__ = [
+    "Certificate",
+    "Conflict",
+    "FeasibilityOracle",
+    "Member",
+    "MemberKind",
+    "alternatives_of",
+    "find_conflict",
+    "in_whole",
+    "members_of",
+]
 
 _Grants = tuple[tuple[Grant, ...], ...]
 
@@ -212,3 +239,348 @@ def in_whole(part: Subproblem, grants: Sequence[Sequence[Grant]]) -> _Grants:
         tuple(one._replace(device=part.devices[one.device]) for one in claim)
         for claim in grants
     )
+
+
+# ----------------------------------------------------------------------------
+# The rules that can be part of a conflict, each with the change that takes it away.
+
+_SINGLE_HOLDERS = 24
+_MOST_GROUPS = 32
+_DEVICES_NAMED = 2
+
+
+class MemberKind(StrEnum):
+    """Kinds of members, in the order in which a conflict tries to do without them."""
+
+    HOLDER = "holder"
+    COUNTER = Scarcity.COUNTER.value
+    GROUPS = Scarcity.GROUPS.value
+    CAPACITY = Scarcity.CAPACITY.value
+    CAP = "cap"
+    TAINT = "taint"
+    NODES = "nodes"
+    AMOUNT = "amount"
+    CONSTRAINT = "constraint"
+    CLASS = "class selector"
+    SELECTOR = "selector"
+    REQUEST = "request"
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A rule with a name.
+
+    Parameters
+    ----------
+    title
+        What it is.
+    without
+        The change that takes it away.
+    detail
+        Who holds it, and how much is left, where that applies.
+    """
+
+    kind: MemberKind
+    title: str
+    without: Change = field(repr=False)
+    detail: str = ""
+
+
+def members_of(oracle: FeasibilityOracle) -> list[Member]:
+    """Every rule that could be part of a conflict about the oracle's demand."""
+    found = _Members(oracle)
+    members = chain(
+        found.holders(),
+        found.limits(),
+        found.caps(),
+        found.taints(),
+        found.nodes(),
+        found.own(),
+    )
+    return sorted(members, key=lambda member: list(MemberKind).index(member.kind))
+
+
+def alternatives_of(
+    claims: tuple[Claim, ...],
+) -> Iterator[tuple[Place, Claim, Alternative]]:
+    """Every alternative of some claims with its place."""
+    for number, claim in enumerate(claims):
+        for index, request in enumerate(claim.requests):
+            for choice, alternative in enumerate(request.alternatives):
+                yield (number, index, choice), claim, alternative
+
+
+class _Members:
+    def __init__(self, oracle: FeasibilityOracle) -> None:
+        self.cluster = oracle.compiled.cluster
+        self.snapshot = oracle.snapshot
+        self.problem = oracle.snapshot.problem
+        self.offers = oracle.snapshot.context.offers
+        self.ledger = oracle.snapshot.context.ledger
+        self.claims = oracle.snapshot.demand.claims
+        self.wording = Wording(oracle.snapshot.placed, oracle.compiled)
+
+    def own(self) -> Iterator[Member]:
+        """What the demand itself asks for."""
+        for places in constraint_places(self.claims):
+            number, index = places[0]
+            constraint = self.claims[number].constraints[index]
+            what = (
+                f"constraint #{index}: {constraint.kind.value} {constraint.attribute}"
+            )
+            title = f"claim {self.claims[number].key}, {what}"
+            if constraint.scope:
+                title = constraint_text(constraint, index)
+            yield Member(
+                MemberKind.CONSTRAINT, title, Change(constraints=frozenset(places))
+            )
+        for number, claim in enumerate(self.claims):
+            if claim.defect and not claim.requests:
+                yield Member(
+                    MemberKind.REQUEST, claim.defect, Change(claims=frozenset({number}))
+                )
+            for index, request in enumerate(claim.requests):
+                title = request_text(claim, request)
+                asked = " or ".join(
+                    one.defect or self._asked(one) for one in request.alternatives
+                )
+                change = Change(requests=frozenset({(number, index)}))
+                yield Member(MemberKind.REQUEST, title, change, f"asks for {asked}")
+        for place, claim, alternative in alternatives_of(self.claims):
+            about = request_text(claim, alternative)
+            for index, clause in enumerate(self.offers.clauses(alternative.index)):
+                change = Change(
+                    variations={place: Variation(without=frozenset({index}))}
+                )
+                kind = MemberKind.CLASS if clause.of_class else MemberKind.SELECTOR
+                yield Member(kind, f"{about}, {clause}", change)
+            for name, quantity in self.offers.amounts(alternative.index).items():
+                change = Change(
+                    variations={place: Variation(unasked=frozenset({name}))}
+                )
+                yield Member(
+                    MemberKind.AMOUNT, f"{about}, capacity {name}: {quantity}", change
+                )
+
+    def _asked(self, alternative: Alternative) -> str:
+        of_class = self.offers.class_name(alternative.index)
+        return f"{devices_text(alternative.count)}{f' of class {of_class}' if of_class else ''}"
+
+    def taints(self) -> Iterator[Member]:
+        """The taints that are not tolerated."""
+        places: dict[DeviceTaint, set[Place]] = defaultdict(set)
+        one_of_each = {
+            self.offers.device_key(device): device
+            for device in range(len(self.problem.devices))
+        }
+        for place, _, alternative in alternatives_of(self.claims):
+            for device in one_of_each.values():
+                for taint in self.offers.taints(alternative.index, device):
+                    places[taint].add(place)
+        for taint, concerned in sorted(
+            places.items(), key=lambda item: taint_text(item[0])
+        ):
+            variations = {
+                place: Variation(tolerated=frozenset({taint})) for place in concerned
+            }
+            yield Member(
+                MemberKind.TAINT,
+                f"taint {taint_text(taint)}",
+                Change(variations=variations),
+            )
+
+    def nodes(self) -> Iterator[Member]:
+        """The rules that leave nodes out."""
+        counts = Counter(
+            rule
+            for node in self.problem.all_nodes
+            for rule in self.snapshot.rules(node)
+        )
+        for rule, number in counts.items():
+            detail = f"leaves out {counted(number, 'node')}"
+            yield Member(
+                MemberKind.NODES, rule, Change(rules=frozenset({rule})), detail
+            )
+
+    def limits(self) -> Iterator[Member]:
+        """The limits on what devices share or have each, with who uses them."""
+        for limit in limits_of(self.problem):
+            detail = ", ".join(self._state(limit))
+            yield Member(
+                MemberKind(limit.scarcity.value),
+                str(limit),
+                Change(limits=frozenset({limit})),
+                detail,
+            )
+
+    def _state(self, limit: Limit) -> Iterator[str]:
+        """What is left of all counters of one name, and who has the rest."""
+        if limit.scarcity is Scarcity.COUNTER:
+            sets = self.problem.counters_by_name[limit.driver, limit.name]
+            free, total = (
+                sum(self.ledger.free[one] for one in sets),
+                sum(self.problem.counters[one].total for one in sets),
+            )
+            yield f"{amount(free)} free of {amount(total)}{f' in {len(sets)} counter sets' if len(sets) > 1 else ''}"
+        if limit.scarcity is not Scarcity.GROUPS:
+            yield self.wording.holders(users_of(self.ledger, limit))
+
+    def caps(self) -> Iterator[Member]:
+        """The caps of the demand's namespace, with who uses how much."""
+        for budget in self.snapshot.caps.of(self.snapshot.demand):
+            users = self.snapshot.caps.users(budget)
+            who = f", {self.wording.holders(users)}" if users else ""
+            title = (
+                f"cap {budget.namespace}={budget.resource}:{amount(budget.most or 0)}"
+            )
+            change = Change(caps=frozenset({budget.key}))
+            yield Member(
+                MemberKind.CAP, title, change, f"{amount(budget.used)} used{who}"
+            )
+
+    def holders(self) -> Iterator[Member]:
+        """The claims that hold something; many are told apart by what they ask for."""
+        keys = [
+            key
+            for key, held in self.ledger.by_claim.items()
+            if held and key not in self.snapshot.own
+        ]
+        alike: dict[Hashable, list[ClaimKey]] = defaultdict(list)
+        for key in keys:
+            alike[
+                key if len(keys) <= _SINGLE_HOLDERS else self._request_class(key)
+            ].append(key)
+        groups = list(alike.values())
+        if len(keys) > _SINGLE_HOLDERS:
+            groups.sort(key=len, reverse=True)
+            rest = [key for group in groups[_MOST_GROUPS:] for key in group]
+            groups = groups[:_MOST_GROUPS] + ([rest] if rest else [])
+        for group in groups:
+            yield Member(
+                MemberKind.HOLDER,
+                self._title(group),
+                Change(released=frozenset(group)),
+                self._held(group),
+            )
+
+    def _held(self, group: list[ClaimKey]) -> str:
+        """What some claims hold."""
+        slots = list(
+            dict.fromkeys(
+                holding.slot for key in group for holding in self.ledger.by_claim[key]
+            )
+        )
+        devices = [
+            str(self.problem.devices[self.problem.versions[slot][-1]].id)
+            for slot in slots
+        ]
+        return f"holds {listed(devices, _DEVICES_NAMED)}"
+
+    def _request_class(self, key: ClaimKey) -> Hashable:
+        claim = self.cluster.claim(key)
+        return key in self.snapshot.placed, "" if claim is None else repr(
+            claim.spec.devices.requests
+        )
+
+    def _title(self, group: list[ClaimKey]) -> str:
+        state = (
+            "placed claim" if group[0] in self.snapshot.placed else "allocated claim"
+        )
+        if len(group) == 1:
+            return f"{state} {group[0]}"
+        return f"{len(group)} {state.replace('claim', 'claims', 1)} like {group[0]}"
+
+
+# ----------------------------------------------------------------------------
+# A minimal conflict: rules that cannot hold together, though they could if any one of
+# them did not hold.
+#
+# Deletion filter: rules are left out, whole kinds first, as long as what is left is
+# infeasible. Rules are not quite monotone (``All`` asks for more devices when a
+# selector is left out), so in the end every member is left out once more.
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A minimal conflict.
+
+    Parameters
+    ----------
+    members
+        The rules; with none the demand cannot be placed whatever it asks for.
+    nodes
+        How many nodes the model was asked about with all members in force.
+    """
+
+    members: tuple[Member, ...]
+    nodes: int
+
+    def parts(self) -> list[Part]:
+        """The conflict as tables and lines."""
+        if not self.members:
+            return [Line("No node could take it, whatever it asked for.")]
+        rows = [
+            (
+                one.kind.value,
+                f"{one.title}\n  {one.detail}" if one.detail else one.title,
+            )
+            for one in self.members
+        ]
+        title = (
+            "Minimal conflict: impossible together, possible without any one of them"
+        )
+        return [Table(title, ("kind", "rule"), rows)]
+
+
+def find_conflict(
+    oracle: FeasibilityOracle, members: Sequence[Member]
+) -> Conflict | None:
+    """Find a minimal conflict among the members; None if the demand can be placed with all of them in force."""
+    if oracle.admit(Change()) is not None:
+        return None
+    return _Filter(oracle, members).run()
+
+
+class _Filter:
+    def __init__(self, oracle: FeasibilityOracle, members: Sequence[Member]) -> None:
+        self.oracle = oracle
+        self.members = members
+        self.kept = list(members)
+
+    def run(self) -> Conflict:
+        for _, chunk in groupby(self.members, key=lambda member: member.kind):
+            self._prune(list(chunk))
+        while spare := next(
+            (member for member in self.kept if not self._feasible_without([member])),
+            None,
+        ):
+            self.kept.remove(spare)
+        change = self._relaxed(self.kept)
+        # The model is asked about every node with all members in force.
+        if self.oracle.admit(change, every=True) is not None:
+            raise AssertionError("a conflict turned out to be feasible")
+        return Conflict(tuple(reversed(self.kept)), len(self.oracle.allowed(change)))
+
+    def _prune(self, chunk: list[Member]) -> None:
+        """Leave out as much of the chunk as possible."""
+        if not self._feasible_without(chunk):
+            self.kept = [member for member in self.kept if member not in chunk]
+        elif len(chunk) > 1:
+            half = len(chunk) // 2
+            self._prune(chunk[:half])
+            self._prune(chunk[half:])
+
+    def _feasible_without(self, left_out: Sequence[Member]) -> bool:
+        return (
+            self.oracle.admit(
+                self._relaxed([one for one in self.kept if one not in left_out])
+            )
+            is not None
+        )
+
+    def _relaxed(self, in_force: Sequence[Member]) -> Change:
+        return reduce(
+            or_,
+            (member.without for member in self.members if member not in in_force),
+            Change(),
+        )

@@ -1,16 +1,230 @@
-"""Why a demand does not fit on a node: what can be said, node by node and over groups of nodes."""
+"""The vocabulary of explanations: how things are named, why a demand does not fit, and what could be different."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from enum import IntEnum, StrEnum
 from typing import Final
 
-from dralloc.problem.ledger import Scarcity
+from dralloc.ask.context.offers import Offers, Variation
+from dralloc.compile.compiler import CompiledCluster
+from dralloc.compile.inventory.groups import set_name
+from dralloc.objects.api import CapacityRequestPolicy, DeviceTaint, DeviceToleration
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.quantity import Quantity
+from dralloc.objects.report import amount, counted, listed
+from dralloc.objects.user_rules import BudgetKey
+from dralloc.problem import (
+    NO_GROUPS,
+    Alternative,
+    Claim,
+    Constraint,
+    Demand,
+    PoolAccess,
+    PoolState,
+    Request,
+)
+from dralloc.problem.ledger import Limit, Scarcity
 
-__all__ = ["ADVICE", "Code", "FilterReason", "NodeGroup", "NodeReason", "grouped"]
+__all__ = [
+    "ADVICE",
+    "Change",
+    "Code",
+    "Cost",
+    "FilterReason",
+    "NodeGroup",
+    "NodeReason",
+    "Place",
+    "Suggestion",
+    "Wording",
+    "constraint_places",
+    "constraint_text",
+    "devices_text",
+    "grouped",
+    "groups_text",
+    "request_text",
+    "taint_text",
+    "toleration_text",
+]
+
+# ----------------------------------------------------------------------------
+# How things are named in explanations: holders, taints, amounts and their policies,
+# pools.
+
+_NAMED = 3
+
+
+def taint_text(taint: DeviceTaint) -> str:
+    """A taint as ``kubectl`` writes it."""
+    return (
+        f"{taint.key}={taint.value}:{taint.effect}"
+        if taint.value
+        else f"{taint.key}:{taint.effect}"
+    )
+
+
+def toleration_text(toleration: DeviceToleration) -> str:
+    """A toleration as the taints that it is for."""
+    value = "" if toleration.operator == "Exists" else f"={toleration.value}"
+    effect = f":{toleration.effect}" if toleration.effect else ""
+    return (
+        f"{toleration.key}{value}{effect}" if toleration.key else f"every taint{effect}"
+    )
+
+
+def devices_text(count: int | None) -> str:
+    """So many devices, all of them if it is None."""
+    return "all devices" if count is None else counted(count, "device")
+
+
+def request_text(claim: Claim, asked: Alternative | Request) -> str:
+    """A request of a claim, or an alternative of one."""
+    return f"claim {claim.key}, request {asked.name}"
+
+
+def groups_text(groups: frozenset[str]) -> str:
+    """The groups that a device declares, as a property."""
+    named = sorted(groups - {NO_GROUPS})
+    return f"in group {', '.join(named)}" if named else "in no group"
+
+
+def constraint_text(constraint: Constraint, number: int) -> str:
+    """A constraint of a claim, or one over several of them, with what devices carry that count already."""
+    what = f"{constraint.kind.value} {constraint.attribute}"
+    if constraint.scope is None:
+        return f"constraint #{number} {what}"
+    held = "; ".join(
+        ", ".join(sorted(str(value) for _, value in values))
+        for values in constraint.scope.held
+    )
+    over = (
+        f"all pods of {constraint.scope.group}" if constraint.scope.group else "the pod"
+    )
+    return f"constraint over the claims of {over}: {what}{f', with devices that have {held}' if held else ''}"
+
+
+class Wording:
+    """Names things.
+
+    Parameters
+    ----------
+    placed
+        The claims that have been placed in the same batch.
+    compiled
+        The objects behind the problem, if there are any.
+    """
+
+    def __init__(
+        self, placed: Mapping[ClaimKey, int], compiled: CompiledCluster | None = None
+    ) -> None:
+        self._placed = placed
+        self._compiled = compiled
+
+    def holders(self, held: Mapping[ClaimKey, int], *, amounts: bool = True) -> str:
+        """Who holds something, the largest holders first."""
+        if not held:
+            return (
+                "held by nobody known" if self._compiled is None else "held by nobody"
+            )
+        order = sorted(held, key=lambda key: -held[key])
+        named = [
+            self.holder(key) + (f" {amount(held[key])}" if amounts else "")
+            for key in order
+        ]
+        return f"held by {listed(named, _NAMED)}"
+
+    def holder(self, key: ClaimKey) -> str:
+        """A claim that holds something."""
+        return f"{key} (placed in this batch)" if key in self._placed else str(key)
+
+    def users(self, groups: Mapping[ClaimKey, frozenset[str]]) -> str:
+        """Who uses something, in which groups."""
+        named = [
+            f"by {self.holder(key)} {groups_text(theirs)}"
+            for key, theirs in list(groups.items())[:_NAMED]
+        ]
+        more = [f"{len(groups) - _NAMED} more"] if len(groups) > _NAMED else []
+        return ", ".join((*named, *more)) or "by somebody"
+
+    def counter_set(self, device: int, number: int) -> str:
+        """A numbered counter set, by the name that a device has for it."""
+        if self._compiled is None:
+            return "its counter set"
+        devices, sources = (
+            self._compiled.problem.devices,
+            self._compiled.inventory.sources,
+        )
+        pool = (
+            sources[place].device
+            for place, one in enumerate(devices)
+            if one.group == devices[device].group
+        )
+        return f"counter set {set_name(number, devices[device], sources[device].device, pool)}"
+
+    def pool(self, pool: PoolAccess) -> str:
+        """What is wrong with a pool."""
+        if pool.state is PoolState.INVALID:
+            return f"pool {pool.id} is invalid: {pool.reason}"
+        return f"pool {pool.id} is incomplete{self._slices(pool)}"
+
+    def _slices(self, pool: PoolAccess) -> str:
+        if self._compiled is None:
+            return ""
+        slices = [
+            one.spec.pool
+            for one in self._compiled.cluster.slices
+            if one.pool_id == pool.id
+        ]
+        newest = max((one.generation for one in slices), default=0)
+        counts = [
+            one.resource_slice_count for one in slices if one.generation == newest
+        ]
+        if not counts:
+            return ""
+        return f": {len(counts)} of {counts[0]} slices of generation {newest}"
+
+    def taken(self, device: int, name: str, asked: Quantity | None, nanos: int) -> str:
+        """An amount that is taken of a capacity, and how it came about."""
+        if asked is not None and asked.nanos == nanos:
+            return amount(nanos)
+        policy = self._policy(device, name)
+        if asked is None:
+            has_default = policy is not None and policy.default is not None
+            why = (
+                "the policy's default"
+                if has_default
+                else "all of it, as no amount is asked"
+            )
+            return f"{amount(nanos)} ({why})"
+        return f"{amount(nanos)} ({asked} asked, rounded up by {_policy_text(policy)})"
+
+    def _policy(self, device: int, name: str) -> CapacityRequestPolicy | None:
+        if self._compiled is None:
+            return None
+        entry = self._compiled.inventory.sources[device].device.capacity.get(name)
+        return None if entry is None else entry.request_policy
+
+
+def _policy_text(policy: CapacityRequestPolicy | None) -> str:
+    if policy is None:
+        return "the request policy"
+    if policy.valid_range is not None:
+        bounds = {
+            "min": policy.valid_range.min,
+            "max": policy.valid_range.max,
+            "step": policy.valid_range.step,
+        }
+        return "validRange " + ", ".join(
+            f"{name} {value}" for name, value in bounds.items() if value is not None
+        )
+    return "validValues " + ", ".join(map(str, policy.valid_values))
+
+
+# ----------------------------------------------------------------------------
+# Why a demand does not fit on a node: what can be said, node by node and over groups
+# of nodes.
 
 
 class Code(StrEnum):
@@ -147,3 +361,150 @@ def _tally(causes: Iterable[FilterReason]) -> tuple[tuple[str, int], ...]:
     for cause in causes:
         counts.update(dict(cause.excluded))
     return tuple(counts.items())
+
+
+# ----------------------------------------------------------------------------
+# What could be different: what is asked, who holds what, which nodes are allowed; and
+# how such changes rank.
+
+Place = tuple[int, int, int]
+"""An alternative of a demand: index of the claim, of the request in it, of the alternative in that."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of a demand and of what stands in its way.
+
+    Parameters
+    ----------
+    claims, requests, constraints
+        What is left out, by index: claims, requests of claims, constraints of claims.
+    variations, counts
+        Alternatives that ask for something else, or for fewer devices.
+    limits
+        Limits that do not count.
+    released
+        Claims that give back what they hold.
+    rules
+        Rules about nodes that do not count.
+    caps
+        Caps that do not count.
+    raised
+        What caps allow in place of what they did, in nanos.
+    """
+
+    claims: frozenset[int] = frozenset()
+    requests: frozenset[tuple[int, int]] = frozenset()
+    constraints: frozenset[tuple[int, int]] = frozenset()
+    variations: Mapping[Place, Variation] = field(default_factory=dict)
+    counts: Mapping[Place, int] = field(default_factory=dict)
+    limits: frozenset[Limit] = frozenset()
+    released: frozenset[ClaimKey] = frozenset()
+    rules: frozenset[str] = frozenset()
+    caps: frozenset[BudgetKey] = frozenset()
+    raised: Mapping[BudgetKey, int] = field(default_factory=dict)
+
+    def of(self, demand: Demand, offers: Offers) -> Demand:
+        """The changed demand, free to go to any node and without its gang."""
+        kept = (
+            (place, claim)
+            for place, claim in enumerate(demand.claims)
+            if place not in self.claims
+        )
+        claims = tuple(self._claim(place, claim, offers) for place, claim in kept)
+        return demand.by_itself(claims=claims, nodes=None)
+
+    def _claim(self, place: int, claim: Claim, offers: Offers) -> Claim:
+        return replace(
+            claim,
+            requests=tuple(
+                self._request((place, number), request, offers)
+                for number, request in enumerate(claim.requests)
+                if (place, number) not in self.requests
+            ),
+            constraints=tuple(
+                constraint
+                for number, constraint in enumerate(claim.constraints)
+                if (place, number) not in self.constraints
+            ),
+        )
+
+    def _request(
+        self, place: tuple[int, int], request: Request, offers: Offers
+    ) -> Request:
+        return replace(
+            request,
+            alternatives=tuple(
+                self._alternative((*place, number), each, offers)
+                for number, each in enumerate(request.alternatives)
+            ),
+        )
+
+    def _alternative(
+        self, place: Place, alternative: Alternative, offers: Offers
+    ) -> Alternative:
+        index = offers.vary(alternative.index, self.variations.get(place, Variation()))
+        return replace(
+            alternative, index=index, count=self.counts.get(place, alternative.count)
+        )
+
+    def __or__(self, other: Change) -> Change:
+        """Both changes together; variations of one alternative are put together."""
+        joined = {
+            each.name: getattr(self, each.name) | getattr(other, each.name)
+            for each in fields(self)
+        }
+        both = self.variations.keys() & other.variations.keys()
+        varied = {
+            place: self.variations[place] | other.variations[place] for place in both
+        }
+        return replace(self, **{**joined, "variations": joined["variations"] | varied})
+
+
+class Cost(IntEnum):
+    """How changes are ranked: what the claim's author can do comes before what others have to give up or buy."""
+
+    TOLERATE = 1
+    CONSTRAINT = 2
+    SELECTOR = 3
+    LESS = 4
+    OTHER = 5
+    NODES = 6
+    CAP = 7
+    MOVE = 8
+    RELEASE = 9
+    NODE = 11
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A change that admits the demand.
+
+    Parameters
+    ----------
+    text
+        What to change.
+    outcome
+        What then happens, as it was found by trying.
+    cost
+        Its kind.
+    amount
+        How much of it, to rank changes of one kind.
+    change
+        What was tried.
+    """
+
+    text: str
+    outcome: str
+    cost: Cost
+    amount: int = 0
+    change: Change = field(default_factory=Change, repr=False, compare=False)
+
+
+def constraint_places(claims: Sequence[Claim]) -> list[list[tuple[int, int]]]:
+    """Each constraint by claim and place there; one over several claims is in several places."""
+    found: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
+    for number, claim in enumerate(claims):
+        for index, constraint in enumerate(claim.constraints):
+            found[constraint.scope or (number, index)].append((number, index))
+    return list(found.values())

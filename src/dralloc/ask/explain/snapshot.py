@@ -1,34 +1,235 @@
-"""The scheduling snapshot that a demand meets: what it can still get, and what everybody else has by then."""
+"""The scheduling snapshot that a demand meets: what it can still get, and what everybody else has by then.
+
+First which demand a claim or pod is, and what caps leave to it.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
+from typing import Final
 
 from dralloc.ask.context.context import Context
-from dralloc.ask.context.node_bars import Bar, NodeBars
-from dralloc.ask.context.node_rules import SHARED, Exclusions, pod_of
+from dralloc.ask.context.node_bars import SHARED, Bar, Exclusions, NodeBars, pod_of
 from dralloc.ask.context.offers import Offers, TableOffers
-from dralloc.ask.explain.caps import Caps
+from dralloc.ask.explain.reasons import Change
 from dralloc.compile.compiler import CompiledCluster
+from dralloc.objects.assembly import Unasked
+from dralloc.objects.errors import DrallocError
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Demand, Problem, Scope, quorum_of
-from dralloc.problem.holdings import ClaimLedger, Holding
-from dralloc.problem.open_claims import open_claims
-from dralloc.problem.solution import Grant, Placement, holdings_of
+from dralloc.objects.user_rules import Budget, BudgetKey
+from dralloc.problem import Charge, Demand, Problem, Scope, quorum_of
+from dralloc.problem.ledger import ClaimLedger, Holding
+from dralloc.problem.solution import (
+    Grant,
+    Placement,
+    amount_used,
+    holdings_of,
+    spending,
+    spent,
+)
+from dralloc.problem.subproblem import open_claims
 from dralloc.solve.first_fit import first_fit
 
 __all__ = [
+    "Caps",
     "DemandSnapshot",
+    "charged",
     "failing_gangs",
+    "find_demand",
     "gang_blocker",
     "is_tree_admitted",
     "placed_before",
     "snapshot_of",
 ]
+
+# ----------------------------------------------------------------------------
+# Which demand a claim or pod is, or why it is none.
+
+_PATHS: Final = {
+    Unasked.GATED: "spec.schedulingGates",
+    Unasked.BOUND: "spec.nodeName",
+    Unasked.ALLOCATED: "spec.resourceClaims",
+    Unasked.FINISHED: "status.phase",
+    Unasked.DELETED: "metadata.deletionTimestamp",
+}
+
+
+def find_demand(
+    compiled: CompiledCluster, claim: ClaimKey | None, pod: ClaimKey | None
+) -> int:
+    """The index of the demand.
+
+    Raises
+    ------
+    DrallocError
+        Not exactly one of the two is given, it does not exist, or nothing of it is pending.
+    """
+    if (claim is None) == (pod is None):
+        raise DrallocError(
+            "explain needs the name of a claim or of a pod, and not both"
+        )
+    for number, demand in enumerate(compiled.problem.demands):
+        if claim is not None and any(one.key == claim for one in demand.claims):
+            return number
+        if (
+            pod is not None
+            and demand.key == pod
+            and pod_of(compiled.cluster, demand) is not None
+        ):
+            return number
+    if claim is not None:
+        raise DrallocError(_about_claim(compiled, claim))
+    raise DrallocError(_about_pod(compiled, pod or ClaimKey("", "")))
+
+
+def _about_claim(compiled: CompiledCluster, key: ClaimKey) -> str:
+    cluster = compiled.cluster
+    claim = cluster.claim(key)
+    if claim is None:
+        return f"ResourceClaim {key}: not found"
+    if claim.is_allocated:
+        devices = ", ".join(str(result.device_id) for result in claim.results)
+        return f"ResourceClaim {key}: status.allocation: is allocated already ({devices or 'no devices'})"
+    users = [
+        pod.key
+        for pod in cluster.pods
+        if pod.key in compiled.unasked and key in cluster.pod_claims(pod)
+    ]
+    reason = f": {_about_pod(compiled, users[0])}" if users else ""
+    return f"ResourceClaim {key}: is not pending{reason}"
+
+
+def _about_pod(compiled: CompiledCluster, key: ClaimKey) -> str:
+    why = compiled.unasked.get(key)
+    if why is None:
+        return f"Pod {key}: not found"
+    path = f"{_PATHS[why]}: " if why in _PATHS else ""
+    hint = f"; --include {why.include} plans for it" if why.include else ""
+    return f"Pod {key}: {path}{why}{hint}"
+
+
+# ----------------------------------------------------------------------------
+# What caps leave to a demand, and who in its namespace uses how much of what is
+# capped.
+
+
+@dataclass(frozen=True)
+class Caps:
+    """What caps leave to a demand.
+
+    Parameters
+    ----------
+    budgets
+        Those with a cap; ``used`` is what allocated claims and those placed before use.
+    uses
+        By resource, what each of these claims uses of it, in nanos, as far as that is known by claim.
+    """
+
+    budgets: tuple[Budget, ...] = ()
+    uses: Mapping[str, Mapping[ClaimKey, int]] = field(default_factory=dict)
+
+    @classmethod
+    def at(
+        cls,
+        problem: Problem,
+        allocated: Iterable[Holding],
+        placements: Sequence[Placement],
+    ) -> Caps:
+        """The caps of a problem once these placements are made.
+
+        Parameters
+        ----------
+        allocated
+            What is known of those who were there before.
+        """
+        capped = tuple(
+            replace(one, fair=False) for one in problem.budgets if one.most is not None
+        )
+        if not capped:
+            return cls()
+        uses: dict[str, dict[ClaimKey, int]] = {
+            one.resource: defaultdict(int) for one in capped
+        }
+        known = list(allocated)
+        for resource, found in uses.items():
+            for holding in known:
+                found[holding.claim] += _held(problem, holding, resource)
+            for claim, amount in spending(problem, placements, resource):
+                found[claim] += amount
+        return cls(charged(capped, problem, placements), uses)
+
+    def under(self, change: Change) -> tuple[Budget, ...]:
+        """The caps that are in force with a change, and what is used then."""
+        return tuple(
+            replace(
+                one,
+                used=one.used
+                - sum(
+                    amount
+                    for key, amount in self.users(one).items()
+                    if key in change.released
+                ),
+                most=change.raised.get(one.key, one.most),
+            )
+            for one in self.budgets
+            if one.key not in change.caps
+        )
+
+    @property
+    def most(self) -> Mapping[BudgetKey, int]:
+        """What each of them allows, in nanos."""
+        return {one.key: one.most or 0 for one in self.budgets}
+
+    def used(
+        self, problem: Problem, placements: Sequence[Placement]
+    ) -> Mapping[BudgetKey, int]:
+        """What namespaces use of each of them once these placements are made, in nanos."""
+        return {one.key: one.used for one in charged(self.budgets, problem, placements)}
+
+    def of(self, demand: Demand) -> tuple[Budget, ...]:
+        """The caps of a demand's namespace."""
+        namespaces = {claim.key.namespace for claim in demand.claims}
+        return tuple(one for one in self.budgets if one.namespace in namespaces)
+
+    def users(self, budget: Budget) -> Mapping[ClaimKey, int]:
+        """The claims of a namespace that use what is capped, with the amounts."""
+        found = self.uses[budget.resource]
+        return {
+            key: amount
+            for key, amount in found.items()
+            if amount and key.namespace == budget.namespace
+        }
+
+
+def charged(
+    budgets: Iterable[Budget], problem: Problem, placements: Sequence[Placement]
+) -> tuple[Budget, ...]:
+    """The budgets once these placements are made."""
+    return tuple(
+        replace(
+            one,
+            used=one.used
+            + spent(problem, placements, one.resource).get(one.namespace, 0),
+        )
+        for one in budgets
+    )
+
+
+def _held(problem: Problem, holding: Holding, resource: str) -> int:
+    """What is held of a resource, by the newest that is published of the device."""
+    device = problem.devices[problem.versions[holding.slot][-1]]
+    drawn = tuple(
+        pair
+        for pair in holding.charge.counters
+        if problem.counters[pair[0]].group == device.group
+    )
+    return amount_used(
+        resource, device, Charge(holding.charge.capacity, drawn), problem.counters
+    )
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,469 @@
-"""Single changes that would admit a demand, cheapest first. Each has been tried out before it is shown."""
+"""Single changes that would admit a demand, cheapest first. Each has been tried out before it is shown.
+
+Suggestions to add a node, raise a cap, scale a request down and substitute one; those to release or move claims are in
+`dralloc.ask.explain.release`. All of them are collected in the end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from typing import Final
 
-from dralloc.ask.explain.added_node import added_nodes
-from dralloc.ask.explain.change import Change, Cost, Suggestion
-from dralloc.ask.explain.members import Member, MemberKind
-from dralloc.ask.explain.oracle import FeasibilityOracle
-from dralloc.ask.explain.raised_cap import raised_caps
+from dralloc.ask.context.offers import TableOffers, Variation
+from dralloc.ask.explain.oracle import (
+    Certificate,
+    FeasibilityOracle,
+    Member,
+    MemberKind,
+    alternatives_of,
+)
+from dralloc.ask.explain.reasons import (
+    Change,
+    Cost,
+    Place,
+    Suggestion,
+    devices_text,
+    request_text,
+    toleration_text,
+)
 from dralloc.ask.explain.release import releases
-from dralloc.ask.explain.scaled_down import scaled_down
-from dralloc.ask.explain.substitute import substitutes
+from dralloc.ask.explain.snapshot import Caps, DemandSnapshot
+from dralloc.ask.scenario import Scenario
+from dralloc.compile.compiler import CompiledCluster
+from dralloc.compile.match import Criteria
+from dralloc.compile.match.requests import compile_claim
+from dralloc.compile.write import allocated_claims
+from dralloc.objects.api import Node
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.quantity import Format, Quantity
+from dralloc.objects.report import amount
+from dralloc.objects.user_rules import BudgetKey
+from dralloc.problem import Alternative, Claim, Demand
+from dralloc.problem.solution import Solution
 
-__all__ = ["find_suggestions"]
+__all__ = ["find_suggestions", "least_raises", "substitutes"]
+
+# ----------------------------------------------------------------------------
+# Suggestions to add a node: which node types would hold the demand if there were one
+# more of them, empty.
+
+_MOST_NODES = 8
+
+
+def added_nodes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
+    """For each node type one of its nodes, if an empty node like it could take the demand."""
+    snapshot = oracle.snapshot
+    if snapshot.demand.claims != snapshot.whole.claims or not snapshot.whole.claims:
+        return
+    if not oracle.exact and oracle.gives_up(Change()):
+        return
+    added = _AddedNodes(oracle)
+    fitting = (node for node in islice(added.types(), _MOST_NODES) if added.holds(node))
+    for rank, node in enumerate(fitting):
+        yield Suggestion(
+            f"add a node like {node.name}", "fits on the new node", Cost.NODE, rank
+        )
+
+
+class _AddedNodes:
+    """Clusters with one more node, at the moment that is explained."""
+
+    def __init__(self, oracle: FeasibilityOracle) -> None:
+        self.oracle = oracle
+        self.moment = _at_the_moment(oracle.compiled, oracle.snapshot)
+        self.nodes = {node.name: node for node in self.moment.cluster.nodes}
+
+    def types(self) -> Iterator[Node]:
+        """A node of each type to which the pod could go: equal in what it has, and in the classes of its devices."""
+        snapshot, sources = self.oracle.snapshot, self.oracle.compiled.inventory.sources
+        look = snapshot.context.offers.device_key
+        seen: set[Hashable] = set()
+        for known in snapshot.problem.nodes:
+            node = self.nodes[known.name]
+            # The devices that come with the node: those of slices that name it.
+            local = [
+                each
+                for each in known.devices()
+                if sources[each].slice.spec.node_name == known.name
+            ]
+            key = tuple(map(look, local)), frozenset(node.status.allocatable.items())
+            if (
+                local
+                and key not in seen
+                and not snapshot.exclusions.of_node(snapshot.whole, node)
+            ):
+                seen.add(key)
+                yield node
+
+    def holds(self, node: Node) -> bool:
+        """Whether the demand fits on a new node like this one, whatever else is asked of it there."""
+        name = f"{node.name} (new)"
+        scenario = self.moment.with_copy_of(node.name, name)
+        if not self.oracle.snapshot.caps.budgets:
+            # No device of another node alone can matter, but for what caps count.
+            scenario = scenario.without_slices_of(self.nodes.keys())
+        compiled = self.oracle.compiled.again(scenario.cluster, nodes=[name])
+        number = next(
+            place
+            for place, one in enumerate(compiled.problem.nodes)
+            if one.name == name
+        )
+        return self.oracle.fits(compiled, self._demand(compiled), number)
+
+    def _demand(self, compiled: CompiledCluster) -> Demand:
+        """The explained demand as it is in the changed cluster."""
+        asked = self.oracle.compiled.problem.demands[self.oracle.snapshot.number]
+        is_claim = self.oracle.compiled.is_claim(asked)
+        pairs = zip(compiled.problem.demands, compiled.whole.demands, strict=True)
+        return next(
+            whole
+            for one, whole in pairs
+            if one.key == asked.key and compiled.is_claim(one) is is_claim
+        )
+
+
+def _at_the_moment(compiled: CompiledCluster, snapshot: DemandSnapshot) -> Scenario:
+    """The cluster once everybody has what they have been granted when the demand comes."""
+    placements = tuple(snapshot.placements)
+    homes = {
+        demand.key: compiled.problem.nodes[one.node].name
+        for one in placements
+        if not compiled.is_claim(demand := compiled.problem.demands[one.demand])
+    }
+    return Scenario(compiled.cluster).settle(
+        allocated_claims(compiled, Solution(placements)), homes
+    )
+
+
+# ----------------------------------------------------------------------------
+# Suggestions to raise caps, by the least that is enough.
+
+_Attempt = Callable[
+    [Mapping[BudgetKey, int | None]], tuple[Mapping[BudgetKey, int], str] | None
+]
+"""What an answer under some caps uses of each, and what it comes to, in words; None as a cap means without it."""
+
+
+def raised_caps(
+    oracle: FeasibilityOracle, members: Sequence[Member]
+) -> Iterator[Suggestion]:
+    """A cap of the conflict, if it is enough to raise it; if not, all caps of its namespace together."""
+    caps = oracle.snapshot.caps
+
+    def attempt(
+        levels: Mapping[BudgetKey, int | None],
+    ) -> tuple[Mapping[BudgetKey, int], str] | None:
+        lifted = frozenset(key for key, level in levels.items() if level is None)
+        raised = {key: level for key, level in levels.items() if level is not None}
+        found = oracle.admit(Change(caps=lifted, raised=raised))
+        return (
+            None
+            if found is None
+            else (
+                caps.used(oracle.alone(Change()), [found.placement]),
+                oracle.fits_on(found.node),
+            )
+        )
+
+    keys = [
+        key
+        for member in members
+        if member.kind is MemberKind.CAP
+        for key in sorted(member.without.caps)
+    ]
+    return least_raises(caps, keys, attempt)
+
+
+def least_raises(
+    caps: Caps, keys: Sequence[BudgetKey], attempt: _Attempt
+) -> Iterator[Suggestion]:
+    """Every single cap that it is enough to raise; if there is none, all caps of their namespaces together."""
+    before = caps.most
+    found = [one for key in keys if (one := _least_raise([key], before, attempt))]
+    together = [
+        key for key in before if key.namespace in {one.namespace for one in keys}
+    ]
+    if not found and len(together) > 1:
+        found = [one for one in [_least_raise(together, before, attempt)] if one]
+    for raised, outcome in found:
+        levels = (
+            f"{key.namespace}={key.resource} from {amount(before[key])} to {amount(level)}"
+            for key, level in raised.items()
+        )
+        yield Suggestion(
+            f"raise cap {', '.join(levels)}",
+            outcome,
+            Cost.CAP,
+            len(raised),
+            Change(raised=raised),
+        )
+
+
+def _least_raise(
+    caps: Sequence[BudgetKey], before: Mapping[BudgetKey, int], attempt: _Attempt
+) -> tuple[dict[BudgetKey, int], str] | None:
+    """Raise caps to what some answer needs, then lower one after the other as long as there is an answer.
+
+    Returns the caps that have to be raised with what they are raised to, and the outcome; None if caps do not help.
+    """
+    found = attempt(dict.fromkeys(caps))
+    if found is None:
+        return None
+    used, outcome = found
+    levels = {cap: max(before[cap], used[cap]) for cap in caps}
+    for cap in caps:
+        while levels[cap] > before[cap] and (
+            found := attempt({**levels, cap: levels[cap] - 1})
+        ):
+            used, outcome = found
+            levels[cap] = max(before[cap], used[cap])
+    raised = {cap: level for cap, level in levels.items() if level > before[cap]}
+    return (raised, outcome) if raised else None
+
+
+# ----------------------------------------------------------------------------
+# Suggestions to scale a request down: fewer devices, or a smaller amount of a
+# capacity.
+
+_MOST_AMOUNTS = 64
+
+
+def scaled_down(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
+    """For each request the largest count, and for each capacity the largest amount, that can be served."""
+    for place, claim, alternative in alternatives_of(oracle.snapshot.demand.claims):
+        for one in (
+            *_fewer(oracle, place, alternative),
+            *_smaller(oracle, place, alternative),
+        ):
+            yield replace(
+                one, text=f"{request_text(claim, alternative)}: ask for {one.text}"
+            )
+
+
+def _largest(
+    values: Sequence[int], admit: Callable[[int], Certificate | None]
+) -> tuple[int, Certificate] | None:
+    """The largest value that is admitted, if smaller values are never harder; the answer has been tried in any case."""
+    tried: dict[int, Certificate] = {}
+
+    def refused(value: int) -> bool:
+        certificate = admit(value)
+        if certificate is not None:
+            tried[value] = certificate
+        return certificate is None
+
+    number = bisect_left(values, True, key=refused)
+    return (values[number - 1], tried[values[number - 1]]) if number else None
+
+
+def _fewer(
+    oracle: FeasibilityOracle, place: Place, alternative: Alternative
+) -> Iterator[Suggestion]:
+    count = alternative.count or 0
+    found = _largest(
+        range(1, count), lambda fewer: oracle.admit(Change(counts={place: fewer}))
+    )
+    if found is not None:
+        fewer, certificate = found
+        text, outcome = (
+            f"{devices_text(fewer)} in place of {count}",
+            oracle.fits_on(certificate.node),
+        )
+        yield Suggestion(
+            text, outcome, Cost.LESS, count - fewer, Change(counts={place: fewer})
+        )
+
+
+def _smaller(
+    oracle: FeasibilityOracle, place: Place, alternative: Alternative
+) -> Iterator[Suggestion]:
+    asked = oracle.snapshot.context.offers.amounts(alternative.index)
+    for name, left in _amounts_left(oracle, alternative).items():
+        limit = asked[name].nanos if name in asked else max(left) + 1
+        values = sorted(nanos for nanos in left if 0 < nanos < limit)[-_MOST_AMOUNTS:]
+
+        def change_to(nanos: int, name: str = name) -> Change:
+            return Change(
+                variations={
+                    place: Variation(amounts=((name, Quantity(nanos, Format.BINARY)),))
+                }
+            )
+
+        found = _largest(values, lambda nanos: oracle.admit(change_to(nanos)))
+        if found is not None:
+            smaller, certificate = found
+            before = (
+                f" in place of {asked[name]}"
+                if name in asked
+                else " (now it asks for no amount)"
+            )
+            text, outcome = (
+                f"{amount(smaller)} of {name}{before}",
+                oracle.fits_on(certificate.node),
+            )
+            yield Suggestion(text, outcome, Cost.LESS, 1, change_to(smaller))
+
+
+def _amounts_left(
+    oracle: FeasibilityOracle, alternative: Alternative
+) -> dict[str, set[int]]:
+    """For each capacity the amounts that some device, or a cap, has left."""
+    context = oracle.snapshot.context
+    asked = context.offers.amounts(alternative.index)
+    left: dict[str, set[int]] = defaultdict(set)
+    for number, device in enumerate(context.problem.devices):
+        if (
+            not (device.shareable or asked)
+            or context.offers.selects(alternative.index, number) is not True
+        ):
+            continue
+        for name, capacity in device.capacity.items():
+            if device.shareable and capacity.consumable:
+                left[name].add(context.ledger.capacity_left(device, name))
+            elif name in asked and not device.shareable:
+                left[name].add(capacity.total)
+    for budget in context.budgets:
+        if budget.resource in left and budget.left:
+            left[budget.resource].add(budget.left)
+    return left
+
+
+# ----------------------------------------------------------------------------
+# Suggestions to substitute a request: what other claims of the cluster ask for in its
+# place.
+
+_MOST_SUBSTITUTES: Final = 12
+
+
+@dataclass(frozen=True)
+class _Other:
+    """What an alternative of another claim asks for."""
+
+    claim: Claim
+    alternative: Alternative
+    criteria: Criteria
+
+    def text(self, count: int | None) -> str:
+        """The change, for a request of so many devices."""
+        several = len(list(alternatives_of((self.claim,)))) > 1
+        request = f", request {self.alternative.name}," if several else ""
+        number = (
+            "" if count == self.alternative.count else f", but {devices_text(count)}"
+        )
+        return f"ask for what claim {self.claim.key}{request} asks for ({self._kind()}){number}"
+
+    def _kind(self) -> str:
+        criteria = self.criteria
+        of_class = (
+            [f"class {criteria.device_class.metadata.name}"]
+            if criteria.device_class is not None
+            else []
+        )
+        amounts = (f"{amount} of {name}" for name, amount in criteria.amounts)
+        tolerated = (
+            f"tolerating {toleration_text(one)}" for one in criteria.tolerations
+        )
+        return "; ".join((*of_class, *criteria.selectors, *amounts, *tolerated))
+
+
+def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
+    """What other claims ask for and could be served in place of the demand's own requests, the most usual first.
+
+    Only devices of the drivers count whose devices the request may have now: a network adapter is no substitute for a
+    GPU. It comes with its tolerations. Where it could not be served with them, those of the demand are tried, and the
+    suggestion says so.
+    """
+    offers = oracle.snapshot.context.offers
+    if not isinstance(offers, TableOffers):
+        return
+    usual = _usual(oracle.compiled.cluster, offers)
+    for place, claim, alternative in alternatives_of(oracle.snapshot.demand.claims):
+        if alternative.admin or alternative.defect or place[2]:
+            continue
+        own = offers.clauses(alternative.index)
+        tolerations = offers.table.criteria[alternative.index].tolerations
+        drivers = _drivers(offers, alternative, oracle)
+        for rank, other in enumerate(usual):
+            if (
+                other.claim.key == claim.key
+                or offers.clauses(other.alternative.index) == own
+            ):
+                continue
+            attempts = {"": other.criteria}
+            if tolerations != other.criteria.tolerations:
+                attempts[", keeping its tolerations"] = replace(
+                    other.criteria, tolerations=tolerations
+                )
+            for remark, criteria in attempts.items():
+                change = Change(variations={place: Variation(other=criteria)})
+                certificate = oracle.admit(change)
+                if certificate is not None and _is_of(
+                    oracle, place, certificate, drivers
+                ):
+                    text = f"{request_text(claim, alternative)}: {other.text(alternative.count)}{remark}"
+                    yield Suggestion(
+                        text, oracle.fits_on(certificate.node), Cost.OTHER, rank, change
+                    )
+                    break
+
+
+def _drivers(
+    offers: TableOffers, alternative: Alternative, oracle: FeasibilityOracle
+) -> frozenset[str]:
+    """The drivers of the devices that are of the request's class, whatever its own selectors say."""
+    criteria = replace(
+        offers.table.criteria[alternative.index], selectors=(), amounts=()
+    )
+    of_class = offers.vary(alternative.index, Variation(other=criteria))
+    devices = enumerate(oracle.snapshot.problem.devices)
+    return frozenset(
+        device.id.driver
+        for number, device in devices
+        if offers.selects(of_class, number) is True
+    )
+
+
+def _is_of(
+    oracle: FeasibilityOracle,
+    place: Place,
+    certificate: Certificate,
+    drivers: frozenset[str],
+) -> bool:
+    """Whether a request would be served with devices of these drivers."""
+    claim, request, _ = place
+    devices = oracle.snapshot.problem.devices
+    granted = [one for one in certificate.grants[claim] if one.request == request]
+    return all(devices[one.device].id.driver in drivers for one in granted)
+
+
+def _usual(cluster: Cluster, offers: TableOffers) -> list[_Other]:
+    """What the claims of the cluster ask for, each request class once with the first claim, the most usual first."""
+    counts: Counter[Hashable] = Counter()
+    first: dict[Hashable, _Other] = {}
+    seen: dict[int, Claim] = {}
+    for claim in cluster.claims:
+        # Claims of one template share their specification.
+        known = seen.get(id(claim.spec))
+        if known is None:
+            known = seen[id(claim.spec)] = compile_claim(
+                claim, cluster.classes, offers.table, offers.table.features
+            )
+        for _, _, alternative in alternatives_of((known,)):
+            if not alternative.admin and not alternative.defect:
+                key = offers.request_key(alternative.index)
+                counts[key] += 1
+                first.setdefault(
+                    key,
+                    _Other(
+                        known, alternative, offers.table.criteria[alternative.index]
+                    ),
+                )
+    return [first[key] for key, _ in counts.most_common(_MOST_SUBSTITUTES)]
+
 
 _RELAXED = {
     MemberKind.TAINT: (Cost.TOLERATE, "tolerate"),

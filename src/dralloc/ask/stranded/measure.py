@@ -1,19 +1,21 @@
-"""From a cluster to the report on its stranded capacity."""
+"""From a cluster to the report on its stranded capacity.
+
+First kinds of nodes: by instance type where that is known, otherwise by what they have.
+"""
 
 from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Unpack
+from functools import cache
+from typing import Final, Unpack
 
 from dralloc.ask.context.node_bars import NodeBars
 from dralloc.ask.scenario import Scenario
-from dralloc.ask.stranded.grants import Found
-from dralloc.ask.stranded.node_types import node_type_of
 from dralloc.ask.stranded.quantities import Key, Quantities
-from dralloc.ask.stranded.split import Splitter
+from dralloc.ask.stranded.split import Found, Splitter
 from dralloc.ask.stranded.stranding import Row, Stranding, summed
 from dralloc.ask.whatif.mix_entries import CompiledMix, MixEntry, Source, compile_mix
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
@@ -21,13 +23,59 @@ from dralloc.objects.api import ResourceClaim
 from dralloc.objects.choices import Choices, Mode, NodelessWords
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError
-from dralloc.objects.garbage import without_garbage_collection
-from dralloc.objects.names import ClaimKey
-from dralloc.problem import PoolState
-from dralloc.problem.holdings import ClaimLedger
-from dralloc.solve.timing import phase
+from dralloc.objects.limits import without_garbage_collection
+from dralloc.objects.names import ClaimKey, PoolID
+from dralloc.problem import Device, PoolState, Problem
+from dralloc.problem.ledger import ClaimLedger
+from dralloc.solve.work import phase
 
 __all__ = ["stranded"]
+
+# ----------------------------------------------------------------------------
+# Kinds of nodes: by instance type where that is known, otherwise by what they have.
+
+_INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+
+
+def node_type_of(compiled: CompiledCluster) -> Callable[[PoolID], str]:
+    """Tells the kind of the node that reaches a pool.
+
+    Nodes without a label for their instance type are of one kind if they have as many devices with equal capacities
+    and counters; it is called after the first of them that is asked about.
+    """
+    problem = compiled.problem
+    labels = {
+        node.metadata.name: node.metadata.labels for node in compiled.cluster.nodes
+    }
+    reached_by: dict[PoolID, set[int]] = defaultdict(set)
+    for number, node in enumerate(problem.nodes):
+        for pool in node.pools:
+            if pool.devices:
+                reached_by[pool.id].add(number)
+    first: dict[Hashable, str] = {}
+
+    @cache
+    def type_of(number: int) -> str:
+        node = problem.nodes[number]
+        if label := labels[node.name].get(_INSTANCE_TYPE):
+            return label
+        published = Tally(
+            _published(problem, problem.devices[device]) for device in node.devices()
+        )
+        return first.setdefault(frozenset(published.items()), f"like {node.name}")
+
+    return lambda pool: (
+        type_of(*reached_by[pool]) if len(reached_by[pool]) == 1 else "several nodes"
+    )
+
+
+def _published(problem: Problem, device: Device) -> Hashable:
+    draws = tuple(
+        (problem.counters[number].id.counter, amount)
+        for number, amount in device.consumes
+    )
+    capacity = tuple((name, each.total) for name, each in device.capacity.items())
+    return device.id.driver, device.shareable, capacity, draws
 
 
 @without_garbage_collection()

@@ -1,4 +1,4 @@
-"""What a report on stranded capacity consists of, as users hold it."""
+"""What a report on stranded capacity consists of, as users hold it, and its JSON."""
 
 from __future__ import annotations
 
@@ -6,13 +6,69 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Annotated
 
-from dralloc.ask.stranded.document import StrandingDocument
-from dralloc.ask.stranded.lifting import Cause
+from pydantic import BeforeValidator, Field, ValidationInfo
+
+from dralloc.ask.stranded.quantities import Cause
+from dralloc.objects.answer import Amount, Fields, Key, Timings, Word, described
 from dralloc.objects.report import Line, Part, Table, amount, percent
-from dralloc.show.provisional import Provisional
+from dralloc.show.question import Provisional, ProvisionalDocument
 
 __all__ = ["Row", "Stranding", "summed"]
+
+# ----------------------------------------------------------------------------
+# The JSON of reports on stranded capacity.
+
+
+class RequestClassFields(Fields):
+    """Claims of a mix that ask for the same."""
+
+    like: Key
+    """One of them."""
+    claims: int
+
+
+class FragmentationFields(Fields):
+    """The measure of Weng et al. (ATC'23), before it is divided by the number of claims."""
+
+    sum: Amount
+    claims: int
+
+
+def _classes(mix: Mapping[str, int]) -> list[RequestClassFields]:
+    return [RequestClassFields(like=name, claims=count) for name, count in mix.items()]
+
+
+def _fragmentation(nanos: int, info: ValidationInfo) -> FragmentationFields:
+    return FragmentationFields(sum=nanos, claims=described(info).claims)
+
+
+class RowFields(Fields):
+    """How much there is of one thing in a pool, or in all pools of one kind of node."""
+
+    driver: str
+    pool: Word
+    """Null for several pools."""
+    node_kind: str
+    measure: str
+    """What is counted: ``counter NAME``, ``capacity NAME`` or ``devices``."""
+    total: Amount
+    free: Amount
+    usable: Amount
+    stranded: dict[Cause, Amount] = Field(validation_alias="causes")
+    fragmented: Annotated[FragmentationFields, BeforeValidator(_fragmentation)]
+
+
+class StrandingDocument(ProvisionalDocument):
+    """What ``dralloc stranded --json`` prints."""
+
+    mix: Annotated[list[RequestClassFields], BeforeValidator(_classes)]
+    node_kinds: list[RowFields]
+    pools: list[RowFields]
+    remarks: list[str]
+    timings: Timings
+
 
 _MOST_POOLS = 20
 

@@ -1,26 +1,45 @@
-"""Many of one demand, and whether there is an end to how many fit."""
+"""How many fit: copies of one demand, and copies of several beside each other.
+
+From the bottom: many of one demand, and the most that single devices allow; then fronts of
+numbers of which none can be raised without lowering another, and several demands at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate, chain, pairwise
+from math import prod
 from typing import Final
 
+from dralloc.check import check
+from dralloc.objects.choices import Options
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Charge, Demand, Problem, Request
-from dralloc.problem.eligibility import Overlay
-from dralloc.problem.solution import Placement, charged_grants
+from dralloc.problem import Alternative, Charge, Demand, Problem, Request
+from dralloc.problem.ledger import Ledger
+from dralloc.problem.problem import Overlay
+from dralloc.problem.solution import Placement, Solution, charged_grants
+from dralloc.problem.subproblem import cut_alone
+from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 
 __all__ = [
     "MOST_COPIES",
+    "JointPacking",
+    "PerDeviceBound",
+    "PlacedCopies",
+    "Vector",
     "by_demand",
     "copies",
+    "find_front",
     "is_for_nothing",
     "replicated",
     "takes_nothing",
 ]
+
+# ----------------------------------------------------------------------------
+# Many of one demand, and whether there is an end to how many fit.
 
 MOST_COPIES: Final = 1_000_000
 """More of a demand are not looked for."""
@@ -117,3 +136,320 @@ class _ForNothing(Overlay):
 
     def device_key(self, device: int) -> Hashable:
         return device
+
+
+# ----------------------------------------------------------------------------
+# How many of a demand there would be if every device were looked at alone: never
+# fewer than fit.
+
+
+@dataclass(frozen=True)
+class PerDeviceBound:
+    """Counts devices for a demand.
+
+    Each of its requests could be served so often by the devices that match and are free, as if no two of them shared
+    counters and no other request wanted them; the scarcest request decides.
+    """
+
+    problem: Problem
+    demand: Demand
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """What is left of the inventory."""
+        return Ledger(self.problem)
+
+    def total(self, times: Mapping[int, int] | None = None) -> int | None:
+        """The estimate; None if nothing limits it.
+
+        Parameters
+        ----------
+        times
+            How often each node counts; once if it is not listed.
+        """
+        requests = [
+            request for claim in self.demand.claims for request in claim.requests
+        ]
+        found = [self._of_request(request, times or {}) for request in requests]
+        return min((number for number in found if number is not None), default=None)
+
+    def _of_request(self, request: Request, times: Mapping[int, int]) -> int | None:
+        total = 0
+        seen: set[int] = set()
+        for node in self.problem.candidate_nodes(self.demand):
+            for device in self.problem.nodes[node].devices():
+                if device not in seen and self.problem.on_node(device, node):
+                    seen.add(device)
+                    uses = self._of_device(request, device)
+                    if uses is None:
+                        return None
+                    total += uses * times.get(node, 1)
+        return total // min(
+            alternative.count or 1 for alternative in request.alternatives
+        )
+
+    def _of_device(self, request: Request, device: int) -> int | None:
+        """How often the device could serve the request by whichever alternative; None for ever."""
+        fitting = list(self._fitting(request.alternatives, device))
+        if any(alternative.admin for alternative, _ in fitting):
+            return None
+        if not fitting or not self.problem.devices[device].shareable:
+            return len(fitting[:1])
+        return self._shares(device, [charge for _, charge in fitting])
+
+    def _fitting(
+        self, alternatives: Sequence[Alternative], device: int
+    ) -> Iterator[tuple[Alternative, Charge]]:
+        """The alternatives that the device could serve alone, with what they take."""
+        offers, view = self.problem.eligibility, self.problem.devices[device]
+        for one in alternatives:
+            if offers.selects(one.index, device) is True and offers.admits(
+                one.index, device
+            ):
+                charge = offers.charge(one.index, device)
+                if charge is not None and self.ledger.may_fit(
+                    view, charge, admin=one.admin
+                ):
+                    yield one, charge
+
+    def _shares(self, device: int, charges: Sequence[Charge]) -> int | None:
+        """How often the least demanding amounts fit, each by itself and all of them together."""
+        taken = [
+            dict[str | int, int]((*charge.capacity, *charge.counters))
+            for charge in charges
+        ]
+        left = {name: self._left(device, name) for each in taken for name in each}
+        limits = [
+            (amount, min(each.get(name, 0) for each in taken))
+            for name, amount in left.items()
+        ]
+        limits.append((sum(left.values()), min(sum(each.values()) for each in taken)))
+        return min((amount // least for amount, least in limits if least), default=None)
+
+    def _left(self, device: int, name: str | int) -> int:
+        if isinstance(name, int):
+            return self.ledger.free[name]
+        return self.ledger.capacity_left(self.problem.devices[device], name)
+
+
+# ----------------------------------------------------------------------------
+# All vectors of numbers of which none can be raised without lowering another: a
+# Pareto front, box by box.
+#
+# Every point that is not found yet lies in one of some boxes. A point that is found
+# cuts itself, and all that it dominates, out of each box around it: what is left of
+# the box is, for each number in turn, the part where that number is larger (search
+# regions by local bounds: Klamroth, Lacour and Vanderpooten, EJOR 245, 2015). An
+# empty box goes.
+
+Vector = tuple[int, ...]
+
+_WIDE: Final = 8
+"""A wider box is tried from its middle on, so that the first points lie far apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The points found, the largest first numbers first, and whether these are all."""
+
+    points: tuple[Vector, ...]
+    complete: bool
+
+
+def find_front(
+    most: Vector,
+    reach: Callable[[Vector, int], Vector | None],
+    limit: int | None = None,
+) -> Front:
+    """Find all points of a front, or so many that lie well apart.
+
+    Parameters
+    ----------
+    most
+        Each number is at most this.
+    reach
+        Gives a point of the front whose numbers are at least those given; None if there is none. Of several the one
+        with the least at the given place is the best one for points that lie apart.
+    limit
+        End with so many points, and say whether there could be more.
+    """
+    boxes = [_Box((0,) * len(most), most)]
+    # The outermost points come first: where each number in turn is the last to count.
+    ends = (reach((0,) * len(most), axis) for axis in range(len(most)))
+    points = list(dict.fromkeys(point for point in ends if point is not None))[:limit]
+    for point in points:
+        boxes = _without(boxes, point)
+    while boxes and (limit is None or len(points) < limit):
+        box = max(boxes, key=lambda each: each.volume)
+        least, axis = box.ask()
+        found = reach(least, axis)
+        if found is None:
+            boxes.remove(box)
+            boxes += box.below(axis, least[axis]) if least != box.least else []
+        else:
+            points.append(found)
+            boxes = _without(boxes, found)
+    return Front(tuple(sorted(points, reverse=True)), not boxes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """The points between two corners, both included; no point that is at least the first exceeds the second."""
+
+    least: Vector
+    most: Vector
+
+    @property
+    def volume(self) -> int:
+        return prod(
+            high - low + 1 for low, high in zip(self.least, self.most, strict=True)
+        )
+
+    def ask(self) -> tuple[Vector, int]:
+        """What to try to reach: the corner, or the middle of the longest edge of a wide box; and that edge."""
+        widths = [high - low for low, high in zip(self.least, self.most, strict=True)]
+        axis = max(range(len(widths)), key=lambda each: widths[each])
+        if widths[axis] < _WIDE:
+            return self.least, axis
+        return _with(self.least, axis, self.least[axis] + (widths[axis] + 1) // 2), axis
+
+    def below(self, axis: int, value: int) -> list[_Box]:
+        """The part where one number is smaller than a value; nothing if it is empty."""
+        return (
+            [replace(self, most=_with(self.most, axis, value - 1))]
+            if self.least[axis] < value
+            else []
+        )
+
+    def beyond(self, point: Vector) -> list[_Box]:
+        """For each number the part where it is larger than the point's, unless that is empty."""
+        larger = [axis for axis, value in enumerate(point) if self.most[axis] > value]
+        return [
+            replace(self, least=_with(self.least, axis, point[axis] + 1))
+            for axis in larger
+        ]
+
+    def includes(self, other: _Box) -> bool:
+        return _covers(other.least, self.least) and _covers(self.most, other.most)
+
+
+def _without(boxes: Sequence[_Box], point: Vector) -> list[_Box]:
+    """What is left of the boxes beside a point and what it dominates; a box within another is left out."""
+    parts = (box.beyond(point) if _covers(point, box.least) else [box] for box in boxes)
+    distinct = list(dict.fromkeys(chain.from_iterable(parts)))
+    return [
+        box
+        for box in distinct
+        if not any(other.includes(box) for other in distinct if other != box)
+    ]
+
+
+def _covers(vector: Vector, least: Vector) -> bool:
+    return all(number >= low for number, low in zip(vector, least, strict=True))
+
+
+def _with(vector: Vector, axis: int, value: int) -> Vector:
+    return *vector[:axis], value, *vector[axis + 1 :]
+
+
+# ----------------------------------------------------------------------------
+# Several demands at once: how many of each fit beside the others.
+
+PlacedCopies = tuple[tuple[Placement, ...], ...]
+"""For each of several demands, the placements of its copies; the number of a placement's demand means nothing."""
+
+
+@dataclass
+class JointPacking:
+    """Copies of several demands in an inventory.
+
+    Parameters
+    ----------
+    problem
+        Of which only the inventory is looked at.
+    demands
+        None of them can be had without end.
+    most
+        How many of each fit alone, at most.
+    proven
+        Whether everything that was said so far is proven.
+    found
+        What has been placed so far, by how many of each; the checker has accepted it.
+    """
+
+    problem: Problem
+    demands: Sequence[Demand]
+    most: Vector
+    options: Options = field(default_factory=Options)
+    proven: bool = True
+    found: dict[Vector, PlacedCopies] = field(default_factory=dict)
+
+    @classmethod
+    def alone(
+        cls,
+        problem: Problem,
+        demands: Sequence[Demand],
+        node: int,
+        most: Vector,
+        options: Options,
+    ) -> JointPacking:
+        """One node alone, and how many of each demand fit there, but not more than so many."""
+        part, here = cut_alone(problem, demands, node)
+
+        def fitting(demand: Demand, limit: int) -> int:
+            bound = PerDeviceBound(part, demand).total()
+            number = limit if bound is None else min(limit, bound)
+            _, solution = cls(part, [demand], (number,), options).best([[1] * number])
+            return solution.tiers[0].bound
+
+        return cls(part, here, tuple(map(fitting, here, most)), options)
+
+    def reach(self, least: Vector, last: int = 0) -> Vector | None:
+        """Place at least so many of each, and beyond that as many as possible; None if that is too many.
+
+        What has to be had outweighs all that comes beyond, and there each demand outweighs the one that comes last.
+        """
+        extra = [most - low for low, most in zip(least, self.most, strict=True)]
+        beyond = [
+            1 if place == last else extra[last] + 1 for place in range(len(least))
+        ]
+        must = (
+            sum(number * weight for number, weight in zip(extra, beyond, strict=True))
+            + 1
+        )
+        weights = [
+            [must] * low + [weight] * more
+            for low, more, weight in zip(least, extra, beyond, strict=True)
+        ]
+        numbers, solution = self.best(weights)
+        tier = solution.tiers[0]
+        if any(number < low for number, low in zip(numbers, least, strict=True)):
+            self.proven &= tier.bound < sum(least) * must
+            return None
+        self.proven &= tier.proven
+        return numbers
+
+    def best(self, weights: Sequence[Sequence[int]]) -> tuple[Vector, Solution]:
+        """How many of each the most weight has, given the weights of the copies of each demand."""
+        sizes = [len(each) for each in weights]
+        problem = replicated(self.problem, self.demands, sizes)
+        every = (weight for each in weights for weight in each)
+        weighted = (
+            replace(copy, weight=weight)
+            for copy, weight in zip(problem.demands, every, strict=True)
+        )
+        problem = replace(problem, demands=tuple(weighted))
+        solution = solve(problem, self.options)
+        check(problem, solution)
+        placed = by_demand(solution.placements, sizes)
+        numbers = tuple(map(len, placed))
+        if any(numbers):
+            self.found.setdefault(numbers, placed)
+        return numbers, solution
+
+    def first_fit(self, numbers: Vector) -> Vector:
+        """How many of each first fit places, of so many of them, one demand after the other."""
+        problem = replicated(self.problem, self.demands, numbers)
+        solution = first_fit(problem)
+        check(problem, solution)
+        return tuple(map(len, by_demand(solution.placements, numbers)))

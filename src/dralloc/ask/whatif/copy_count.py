@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 
 from dralloc.ask.whatif.copies import (
     MOST_COPIES,
+    PerDeviceBound,
     is_for_nothing,
     replicated,
     takes_nothing,
 )
-from dralloc.ask.whatif.per_device_bound import PerDeviceBound
-from dralloc.ask.whatif.representatives import NotRepresentativeError
+from dralloc.ask.whatif.node_types import NotRepresentativeError
 from dralloc.check import check
 from dralloc.objects.errors import FatalError
 from dralloc.problem import Demand, Problem
-from dralloc.problem.equivalent_nodes import NodeClasses, equivalent_nodes
+from dralloc.problem.equivalence import NodeClasses, equivalent_nodes
 from dralloc.problem.solution import Solution
 from dralloc.problem.subproblem import cut
 from dralloc.solve.first_fit import first_fit
@@ -77,7 +77,7 @@ def count_copies(
     Parameters
     ----------
     times
-        How often nodes count, if not once (see `dralloc.ask.whatif.representatives`).
+        How often nodes count, if not once (see `dralloc.ask.whatif.node_types`).
 
     Raises
     ------

@@ -1,33 +1,133 @@
-"""The few moves of allocated claims that admit the most of what is pending."""
+"""The few moves of allocated claims that admit the most of what is pending.
+
+First ordered plans as plain data and as tables.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Unpack
 
-from dralloc.ask.whatif.document import DefragmentationDocument
+from dralloc.ask.whatif.document import ClaimMove, DefragmentationDocument, StepFields
+from dralloc.ask.whatif.models.selection import with_time_left
 from dralloc.ask.whatif.moves import rearrange
-from dralloc.ask.whatif.moves.claim_users import ClaimUsers
-from dralloc.ask.whatif.moves.cluster_migration import ClusterMigration
-from dralloc.ask.whatif.moves.itinerary import Itinerary
+from dralloc.ask.whatif.moves.cluster_migration import ClaimUsers, ClusterMigration
 from dralloc.ask.whatif.moves.migration import Migration
-from dralloc.ask.whatif.time_left import with_time_left
+from dralloc.ask.whatif.moves.rearrange import MigrationPlan
+from dralloc.ask.whatif.moves.steps import MigrationStep, gains
 from dralloc.check import check
 from dralloc.objects.choices import Choices, ChoiceWords
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError
-from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey
-from dralloc.objects.report import Line, Part, Table, counted
+from dralloc.objects.report import Line, Part, Table, counted, folded
 from dralloc.problem.solution import Solution, Status, Tier
-from dralloc.show.provisional import Provisional
+from dralloc.show.question import Provisional
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.stopping import Stop
-from dralloc.solve.timing import phase
+from dralloc.solve.work import phase
 
-__all__ = ["Defragmentation", "defragment"]
+__all__ = ["Defragmentation", "Itinerary", "defragment"]
+
+# ----------------------------------------------------------------------------
+# Ordered plans as plain data and as tables.
+
+
+@dataclass(frozen=True)
+class Itinerary:
+    """An ordered plan with the names of what it is about."""
+
+    movable: ClusterMigration
+    outcome: MigrationPlan
+
+    @property
+    def steps(self) -> Iterator[StepFields]:
+        """Each step with the claims that it concerns."""
+        for number, step in enumerate(self.outcome.steps, 1):
+            claims = [*self._moved(step), *self._admitted(step)]
+            yield StepFields(step=number, action=step.action, claims=claims)
+
+    def _moved(self, step: MigrationStep) -> Iterator[ClaimMove]:
+        for move in step.moves:
+            got = gains(move.option.demands, move.placements) if step.placements else ()
+            homes = {key: (node, devices) for key, node, devices in got}
+            for number in move.option.movers:
+                mover = self.movable.migration.movers[number]
+                node, devices = homes.get(mover.key, (None, ()))
+                yield ClaimMove(
+                    claim=str(mover.key),
+                    from_node=self._node(mover.home),
+                    from_=tuple(self.held(mover.key)),
+                    to_node=None if node is None else self._node(node),
+                    to=self._devices(devices),
+                )
+
+    def _admitted(self, step: MigrationStep) -> Iterator[ClaimMove]:
+        moved = sum(len(move.demands) for move in step.moves) if step.placements else 0
+        for key, node, devices in gains(step.demands[moved:], step.placements[moved:]):
+            yield ClaimMove(
+                claim=str(key), to_node=self._node(node), to=self._devices(devices)
+            )
+
+    def held(self, key: ClaimKey) -> Iterator[str]:
+        """The devices that an allocated claim has now."""
+        return (
+            str(result.device_id) for result in self.movable.users.claim(key).results
+        )
+
+    def _node(self, node: int) -> str:
+        return self.movable.compiled.problem.nodes[node].name
+
+    def _devices(self, devices: tuple[int, ...]) -> tuple[str, ...]:
+        return tuple(
+            str(self.movable.compiled.problem.devices[device].id) for device in devices
+        )
+
+    def table(self) -> Table:
+        """The plan, one line for each claim of a step."""
+        rows = [
+            (
+                str(step.step),
+                step.action.value,
+                change.claim,
+                change.from_node or "",
+                "\n".join(change.from_),
+                change.to_node or "",
+                "\n".join(change.to),
+            )
+            for step in self.steps
+            for change in step.claims
+        ]
+        columns = (">#", "step", "claim", "from", "devices", "to", "devices")
+        return Table("Plan, in this order", columns, folded(rows, 2))
+
+    def remarks(self) -> Iterator[Line]:
+        """Restarts, warnings, and what is not known."""
+        if self.outcome.restarts:
+            proof = "" if self.outcome.fewest else ", perhaps fewer would do"
+            number = self.outcome.restarts
+            moves = (
+                "1 move is a restart: it frees before it holds" if number == 1 else ""
+            )
+            moves = moves or f"{number} moves are restarts: they free before they hold"
+            yield Line(f"\n{moves}{proof}.")
+        if self.movable.unknown:
+            claims = (
+                "1 claim is"
+                if self.movable.unknown == 1
+                else f"{self.movable.unknown} claims are"
+            )
+            yield Line(
+                f"{claims} reserved for pods that were not found: it is taken that these can run anywhere.",
+                "yellow",
+            )
+        yield from (
+            Line(f"warning: {warning}", "yellow") for warning in self.outcome.warnings
+        )
+
 
 _WITHOUT_MOVES: Final = 0.4
 """The part of the time for what is possible without any move, where the rest of the search begins."""

@@ -9,15 +9,15 @@ from typing import Annotated
 
 from pydantic import AliasPath, BeforeValidator, Field, ValidationInfo
 
-from dralloc.ask.explain.document import ConflictFields
+from dralloc.ask.explain.explanation import ConflictFields
 from dralloc.ask.whatif.copy_count import CopyCount
-from dralloc.ask.whatif.evictions.victims import EvictionUnit
+from dralloc.ask.whatif.evictions import EvictionUnit
 from dralloc.ask.whatif.moves.steps import Action
 from dralloc.ask.whatif.node_types import NodeType
+from dralloc.objects.answer import Count, Fields, Key, Timings, Word, described
 from dralloc.objects.names import DeviceID
-from dralloc.objects.schema import Count, Fields, Key, Timings, Word, described
 from dralloc.problem.solution import Status
-from dralloc.show.provisional import ProvisionalDocument
+from dralloc.show.question import ProvisionalDocument
 
 __all__ = [
     "ClaimMove",

@@ -6,22 +6,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
-from dralloc.ask.explain.conflict import Conflict
+from dralloc.ask.explain.oracle import Conflict
+from dralloc.ask.whatif.defragment import Itinerary
 from dralloc.ask.whatif.document import DrainDocument
 from dralloc.ask.whatif.moves import rearrange
-from dralloc.ask.whatif.moves.claim_users import ClaimGroup, ClaimUsers
-from dralloc.ask.whatif.moves.cluster_migration import ClusterMigration
-from dralloc.ask.whatif.moves.itinerary import Itinerary
+from dralloc.ask.whatif.moves.cluster_migration import (
+    ClaimGroup,
+    ClaimUsers,
+    ClusterMigration,
+)
 from dralloc.ask.whatif.moves.obstacle import Obstacle
 from dralloc.objects.choices import Choices, NodelessWords
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError
-from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table
-from dralloc.show.provisional import Provisional
+from dralloc.show.question import Provisional
 from dralloc.solve.optimum.stopping import Stop
-from dralloc.solve.timing import phase
+from dralloc.solve.work import phase
 
 __all__ = ["Drain", "drain"]
 

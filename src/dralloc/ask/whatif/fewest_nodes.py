@@ -1,27 +1,338 @@
-"""The fewest nodes that hold a mix of claims, or the cheapest kinds of nodes."""
+"""The fewest nodes that hold a mix of claims, or the cheapest kinds of nodes.
+
+First the cheapest set of nodes that holds given numbers of some demands, with a bound that is proven.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import lcm
-from typing import Unpack
+from itertools import accumulate, pairwise
+from math import gcd, lcm
+from typing import Final, Unpack
 
 from dralloc.ask.scenario import Scenario
+from dralloc.ask.whatif.copies import (
+    JointPacking,
+    PlacedCopies,
+    Vector,
+    find_front,
+    replicated,
+)
 from dralloc.ask.whatif.document import FewestNodesDocument, written
-from dralloc.ask.whatif.mix_entries import MixEntry
-from dralloc.ask.whatif.node_covering import FitsNowhereError, NodeCost, cover_demands
+from dralloc.ask.whatif.mix_entries import MixEntry, workload_mix
+from dralloc.ask.whatif.models.selection import (
+    Cover,
+    CoverColumn,
+    cover,
+    prices,
+    with_time_left,
+)
+from dralloc.ask.whatif.node_search import NodeCover, NodeSearch
 from dralloc.ask.whatif.node_types import NodeType, find_node_types
-from dralloc.ask.whatif.workload_mix import workload_mix
+from dralloc.check import check
 from dralloc.objects.choices import Choices, NodelessWords
 from dralloc.objects.cluster import Cluster, cluster_of
-from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.errors import DrallocError
+from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.report import Line, Part, Table
-from dralloc.show.provisional import Provisional
-from dralloc.solve.timing import phase
+from dralloc.problem import Demand, Problem
+from dralloc.problem.replicas import replicate
+from dralloc.problem.solution import Placement, Solution
+from dralloc.show.question import Provisional
+from dralloc.solve.optimum import Options
+from dralloc.solve.optimum.stopping import Stop, heeding_interrupts
+from dralloc.solve.work import phase
 
-__all__ = ["FewestNodes", "fewest_nodes"]
+__all__ = [
+    "FewestNodes",
+    "FitsNowhereError",
+    "NodeCost",
+    "NodeCover",
+    "cover_demands",
+    "fewest_nodes",
+]
+
+# ----------------------------------------------------------------------------
+# The cheapest set of nodes that holds given numbers of some demands, with a bound
+# that is proven.
+#
+# A node of a type holds some vector of numbers; the cheapest nodes are a cover of
+# what is needed by such vectors (see `dralloc.ask.whatif.models.selection`). These
+# are generated as columns: those that are worth the most at the prices that the
+# relaxation over the known ones sets, until the prices prove the bound or no vector
+# is worth more than its node costs. Where the cover still costs more than the bound,
+# all vectors of which none can be raised are listed, as far as they are few.
+
+_ROUNDS: Final = 200
+"""So many times vectors are priced."""
+
+_FEW: Final = 600
+"""With more pairs of a demand and a type of node, nodes are searched for (`dralloc.ask.whatif.node_search`)."""
+
+_POINTS: Final = 200
+"""A front with more vectors is not listed to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCost:
+    """A type of node: an isolated node of the problem without anything in use, and its price."""
+
+    node: int
+    cost: int
+
+
+class FitsNowhereError(Exception):
+    """A demand, by its place, fits on no type of node."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__(place)
+        self.place = place
+
+
+def cover_demands(
+    problem: Problem,
+    demands: Sequence[Demand],
+    needs: Vector,
+    node_costs: Sequence[NodeCost],
+    options: Options | None = None,
+) -> NodeCover:
+    """Find the cheapest nodes for so many of each demand.
+
+    Raises
+    ------
+    FitsNowhereError
+        One of the demands fits on no type of node.
+    DrallocError
+        The time limit leaves no answer.
+    """
+    if not any(needs):
+        return NodeCover((0,) * len(node_costs), 0, 0)
+    chosen = options or Options()
+    with heeding_interrupts() as cancelled:
+        stop = Stop.after(chosen.time_limit, cancelled)
+        if len(demands) * len(node_costs) > _FEW:
+            found = _search(problem, demands, needs, node_costs, chosen, stop)
+            if found is not None:
+                return found
+        node_types = [
+            _NodeType(problem, demands, needs, each, chosen, stop)
+            for each in node_costs
+        ]
+        generation = _ColumnGeneration(demands, needs, node_types, chosen, stop)
+        homeless = generation.homeless()
+        if homeless is not None:
+            raise FitsNowhereError(homeless)
+        return generation.run()
+
+
+def _search(  # noqa: PLR0913 - as `cover_demands`
+    problem: Problem,
+    demands: Sequence[Demand],
+    needs: Vector,
+    node_costs: Sequence[NodeCost],
+    options: Options,
+    stop: Stop,
+) -> NodeCover | None:
+    nodes, costs = (
+        [each.node for each in node_costs],
+        [each.cost for each in node_costs],
+    )
+    search = NodeSearch(problem, demands, needs, nodes, costs, options, stop)
+    found = search.run()
+    if search.homeless is not None:
+        raise FitsNowhereError(search.homeless)
+    return found
+
+
+class _NodeType:
+    """A type of node, and the vectors that are known to fit on one."""
+
+    def __init__(  # noqa: PLR0913 - as `cover_demands`, for one type
+        self,
+        problem: Problem,
+        demands: Sequence[Demand],
+        needs: Vector,
+        node_cost: NodeCost,
+        options: Options,
+        stop: Stop,
+    ) -> None:
+        self.cost = node_cost.cost
+        self.stop = stop
+        self.packing = JointPacking.alone(
+            problem, demands, node_cost.node, needs, with_time_left(options, stop)
+        )
+        for place, number in enumerate(self.packing.most):
+            if number:
+                self.price([int(place == each) for each in range(len(needs))])
+
+    def price(self, values: Sequence[int]) -> int:
+        """Find the vector that is worth the most at these values; returns what none is worth more than."""
+        weights = [
+            [value] * most if value else []
+            for value, most in zip(values, self.packing.most, strict=True)
+        ]
+        self.packing.options = with_time_left(self.packing.options, self.stop)
+        _, solution = self.packing.best(weights)
+        return solution.tiers[0].bound
+
+    def list_all(self) -> bool:
+        """Find the whole front, if it is short; whether it is."""
+        self.packing.options = with_time_left(self.packing.options, self.stop)
+        return (
+            find_front(self.packing.most, self.packing.reach, _POINTS).complete
+            and self.packing.proven
+        )
+
+
+@dataclass
+class _ColumnGeneration:
+    """The restricted master problem is the cover; a node type's pricing problem is the most that fits on one node."""
+
+    demands: Sequence[Demand]
+    needs: Vector
+    node_types: Sequence[_NodeType]
+    options: Options
+    stop: Stop
+    bound: int = 0
+    columns: list[tuple[int, PlacedCopies]] = field(default_factory=list)
+
+    def homeless(self) -> int | None:
+        """A demand of which none fits anywhere."""
+        fitting = [
+            any(each.packing.most[place] for each in self.node_types)
+            for place in range(len(self.needs))
+        ]
+        return next(
+            (
+                place
+                for place, need in enumerate(self.needs)
+                if need and not fitting[place]
+            ),
+            None,
+        )
+
+    def run(self) -> NodeCover:
+        """Price and cover in turn; and list all vectors if that leaves a gap."""
+        found = self._cover()
+        for _ in range(_ROUNDS):
+            before = self._known()
+            self.bound = max(
+                self.bound, self._bound(prices(self._columns(), self.needs))
+            )
+            if self._known() > before:
+                found = self._cover()
+            if (
+                found.cost == self.bound
+                or self._known() == before
+                or self.stop.reached()
+            ):
+                break
+        if found.cost > self.bound and not self.stop.reached():
+            listed = [each.list_all() for each in self.node_types]
+            found = self._cover()
+            self.bound = max(self.bound, found.bound if all(listed) else 0)
+        chosen = [
+            column
+            for column, times in zip(self.columns, found.times, strict=True)
+            for _ in range(times)
+        ]
+        self._verify(sorted(chosen, key=lambda column: column[0]))
+        numbers = Counter(number for number, _ in chosen)
+        return NodeCover(
+            tuple(numbers[number] for number in range(len(self.node_types))),
+            found.cost,
+            self.bound,
+        )
+
+    def _known(self) -> int:
+        return sum(len(each.packing.found) for each in self.node_types)
+
+    def _bound(self, values: Sequence[int]) -> int:
+        """No set of nodes can be cheaper: whatever it holds is worth as much as is needed, each node at most its most.
+
+        The cost of every set is a multiple of what all costs have in common.
+        """
+        worth = sum(
+            value * need for value, need in zip(values, self.needs, strict=True)
+        )
+        richest = max(
+            Fraction(each.price(values), each.cost) for each in self.node_types
+        )
+        unit = gcd(*(each.cost for each in self.node_types))
+        return -(-Fraction(worth) // (richest * unit)) * unit if richest else 0
+
+    def _columns(self) -> list[CoverColumn]:
+        self.columns = [
+            (number, one)
+            for number, each in enumerate(self.node_types)
+            for one in each.packing.found.values()
+        ]
+        return [
+            CoverColumn(self.node_types[number].cost, tuple(map(len, placed)))
+            for number, placed in self.columns
+        ]
+
+    def _cover(self) -> Cover:
+        found = cover(
+            self._columns(), self.needs, with_time_left(self.options, self.stop)
+        )
+        if found is None:
+            raise DrallocError(
+                "time limit: too short to find nodes that hold everything"
+            )
+        return found
+
+    def _verify(self, chosen: Sequence[tuple[int, PlacedCopies]]) -> None:
+        """Place everything on copies of the nodes, and let the checker look at it."""
+        if not chosen:
+            return
+        problem = replicate(
+            [self.node_types[number].packing.problem for number, _ in chosen]
+        )
+        demands = [
+            replace(demand, nodes=self._homes(chosen, place))
+            for place, demand in enumerate(self.demands)
+        ]
+        placements = sorted(
+            self._placements(chosen), key=lambda placement: placement.demand
+        )
+        assert len(placements) == sum(self.needs), "everything is placed"
+        check(replicated(problem, demands, self.needs), Solution(tuple(placements)))
+
+    def _homes(
+        self, chosen: Sequence[tuple[int, PlacedCopies]], demand: int
+    ) -> tuple[int, ...]:
+        """The copies of nodes where the demand may go."""
+        return tuple(
+            node
+            for node, (number, _) in enumerate(chosen)
+            if self.node_types[number].packing.most[demand]
+        )
+
+    def _placements(
+        self, chosen: Sequence[tuple[int, PlacedCopies]]
+    ) -> Iterator[Placement]:
+        left = [
+            iter(range(*span)) for span in pairwise(accumulate(self.needs, initial=0))
+        ]
+        start = 0
+        for node, (number, placed) in enumerate(chosen):
+            for numbers, placements in zip(left, placed, strict=True):
+                for placement, demand in zip(placements, numbers, strict=False):
+                    yield _shifted(placement, demand, node, start)
+            start += len(self.node_types[number].packing.problem.devices)
+
+
+def _shifted(placement: Placement, demand: int, node: int, start: int) -> Placement:
+    """A placement on a node alone as one on a copy of the node, whose devices begin at `start`."""
+    grants = (
+        tuple(one._replace(device=start + one.device) for one in each)
+        for each in placement.grants
+    )
+    return Placement(demand, node, tuple(grants))
 
 
 @dataclass(frozen=True, repr=False)

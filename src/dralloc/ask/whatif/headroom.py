@@ -10,15 +10,15 @@ from typing import Final, Unpack
 from dralloc.ask.whatif.copy_count import CopyCount, count_copies
 from dralloc.ask.whatif.document import HeadroomDocument
 from dralloc.ask.whatif.mix_entries import CompiledMix, MixEntry, compile_mix
+from dralloc.ask.whatif.node_types import NotRepresentativeError
 from dralloc.ask.whatif.pareto import ParetoFront, pareto_front
-from dralloc.ask.whatif.representatives import NotRepresentativeError
 from dralloc.objects.choices import Choices, ChoiceWords, Mode, Options
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError
-from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.report import Line, Part, Table
-from dralloc.show.provisional import Provisional
-from dralloc.solve.timing import phase
+from dralloc.show.question import Provisional
+from dralloc.solve.work import phase
 
 __all__ = ["POINTS", "Headroom", "headroom"]
 

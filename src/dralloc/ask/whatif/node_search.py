@@ -1,7 +1,7 @@
 """Nodes that hold everything, by search: for mixes in which hardly two demands are equal.
 
 Relax, improve: a linear program says about how many nodes of each type there should be, and what no nodes can cost less
-than (`dralloc.solve.optimum.relax.covering`). First fit places everything, the largest first, on copies of these nodes;
+than (`dralloc.solve.optimum.relax.ladder`). First fit places everything, the largest first, on copies of these nodes;
 where they do not suffice, copies are added of types that have room. Then large-neighbourhood search empties nodes: of
 two answers with equally cheap nodes that is better which has more on nodes that come first, so that the last ones
 become empty by and by.
@@ -27,11 +27,10 @@ from dralloc.problem import Demand, Problem
 from dralloc.problem.replicas import replicate
 from dralloc.problem.solution import Placement, Solution
 from dralloc.problem.subproblem import cut
-from dralloc.solve.first_fit.batch import place_all
-from dralloc.solve.first_fit.quick import QuickRun
+from dralloc.solve.first_fit.batch import QuickRun, place_all
 from dralloc.solve.optimum import solve
-from dralloc.solve.optimum.capabilities import NodeCapabilities
-from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
+from dralloc.solve.optimum.candidates import NodeCapabilities
+from dralloc.solve.optimum.improve import NeighbourhoodSearch
 from dralloc.solve.optimum.model import Model
 from dralloc.solve.optimum.objective import (
     DemandSubset,
@@ -39,7 +38,7 @@ from dralloc.solve.optimum.objective import (
     placed_weight,
     used_nodes,
 )
-from dralloc.solve.optimum.relax.covering import RelaxedCover, relaxed_cover
+from dralloc.solve.optimum.relax.ladder import RelaxedCover, relaxed_cover
 from dralloc.solve.optimum.rows import Term
 from dralloc.solve.optimum.stopping import Stop, Stopped
 

@@ -1,18 +1,54 @@
-"""Types of nodes: what they are called, and which node stands for them."""
+"""Types of nodes: what they are called, and which node stands for others that publish the same."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Final
 
+from dralloc.ask.scenario import Scenario
+from dralloc.compile.compiler import CompiledCluster, compile_cluster
+from dralloc.compile.inventory import (
+    NodeIndex,
+    compared_values,
+    find_drift,
+    find_reach,
+    held_results,
+)
+from dralloc.compile.match import cel_device
+from dralloc.objects.api import (
+    Device,
+    DeviceRequestAllocationResult,
+    DeviceTaint,
+    ResourceSlice,
+)
+from dralloc.objects.api import Node as ApiNode
+from dralloc.objects.choices import Choices
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
+from dralloc.objects.names import DeviceID, PoolID
 from dralloc.problem import Demand, Problem
-from dralloc.problem.equivalent_nodes import NodeClasses, equivalent_nodes
+from dralloc.problem.equivalence import NodeClasses, Recurrence, equivalent_nodes
 
-__all__ = ["NodeType", "find_node_types", "parse_price"]
+__all__ = [
+    "NodeType",
+    "NotRepresentativeError",
+    "find_node_types",
+    "find_representatives",
+    "parse_price",
+]
 
 _INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 """The label by which clouds tell kinds of machines."""
@@ -197,3 +233,245 @@ def _shared_device(problem: Problem) -> str:
             ):
                 return f"device {device.id}: is within reach of other nodes than {seen[device.slot]}"
     return "some counters are shared by nodes"
+
+
+# ----------------------------------------------------------------------------
+# Nodes that publish the same, found before their devices are compiled.
+#
+# Where only numbers are asked for, one of many equal nodes tells about all of them,
+# and the others need not be compiled: in large clusters that is most of the time.
+# Such are nodes of which nobody else reaches the pools, and whose pools are equal
+# slice by slice and device by device in all that the demands could tell apart, with
+# the same places in use.
+#
+# This only decides which nodes are compiled. It may take equal nodes for different
+# ones, never the reverse; what they have in common beyond this is seen when they are
+# compiled (see `dralloc.problem.equivalence`).
+
+
+class NotRepresentativeError(Exception):
+    """What was found on one of equal nodes does not tell about the others: all have to be compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Representatives:
+    """One node of each kind for all of them.
+
+    Parameters
+    ----------
+    names
+        The first node of each class, in search order.
+    order
+        For each node in search order the index of the name that stands for it.
+    """
+
+    names: tuple[str, ...]
+    order: tuple[int, ...]
+
+
+def find_representatives(cluster: Cluster, choices: Choices) -> Representatives:
+    """Group the nodes by what they publish.
+
+    Parameters
+    ----------
+    cluster
+        With what is pending, by which nodes are told apart.
+    choices
+        As for `dralloc.compile.compiler.compile_cluster`.
+    """
+    wanted = compile_cluster(Scenario(cluster).without_slices().cluster, choices)
+    by_name = {node.name: node for node in cluster.nodes}
+    chosen = [by_name[node.name] for node in wanted.problem.nodes]
+    drifts = (
+        find_drift(cluster.slices, cluster.claims, choices.features)
+        if choices.strict
+        else ()
+    )
+    published = _PublishedNodes(
+        wanted, cluster, chosen, frozenset(drift.pool for drift in drifts)
+    )
+    groups: Iterable[list[int]] = [list(range(len(chosen)))]
+    # What is found out in no time comes first, so that a node which has no equal is not looked at any closer.
+    for key in (published.outline, published.devices):
+        groups = _refined(groups, key)
+    classes = sorted(groups)
+    class_of = {node: number for number, group in enumerate(classes) for node in group}
+    names = tuple(chosen[group[0]].name for group in classes)
+    return Representatives(names, tuple(class_of[node] for node in range(len(chosen))))
+
+
+def _refined(
+    groups: Iterable[list[int]], key: Callable[[int], Hashable]
+) -> Iterator[list[int]]:
+    for group in groups:
+        parts: dict[Hashable, list[int]] = defaultdict(list)
+        for node in group:
+            parts[key(node) if len(group) > 1 else None].append(node)
+        yield from parts.values()
+
+
+class _PublishedNodes:
+    """What can be said of a node. Equal parts of devices, and equal counter sets, are one object after loading."""
+
+    def __init__(
+        self,
+        wanted: CompiledCluster,
+        cluster: Cluster,
+        nodes: Sequence[ApiNode],
+        closed: Set[PoolID],
+    ) -> None:
+        problem, slices = wanted.problem, cluster.slices
+        self.slices, self.closed, self.table, self.features = (
+            slices,
+            closed,
+            wanted.table,
+            problem.features,
+        )
+        self.nodes, self.running = nodes, wanted.pods.running
+        self.allowed = [
+            None if demand.nodes is None else frozenset(demand.nodes)
+            for demand in problem.demands
+        ]
+        every = (
+            constraint
+            for demand in problem.demands
+            for claim in demand.claims
+            for constraint in claim.constraints
+        )
+        self.compared = tuple(
+            sorted({name for constraint in every for name in constraint.attributes})
+        )
+        self.pools: dict[PoolID, list[int]] = defaultdict(list)
+        for number, slice_ in enumerate(slices):
+            self.pools[slice_.pool_id].append(number)
+        self.own = find_reach(slices, NodeIndex(nodes), self.features).by_node
+        self.users = Counter(pool for own in self.own for pool in own)
+        self.results: dict[PoolID, list[DeviceRequestAllocationResult]] = defaultdict(
+            list
+        )
+        for _, result in held_results(cluster.claims):
+            self.results[result.device_id.pool_id].append(result)
+
+    def outline(self, node: int) -> Hashable:
+        """Where demands may go, the form of the pools, and what is in use of them; the node itself if it is special."""
+        own = self.own[node]
+        if not all(self.users[pool] == 1 and self._is_plain(pool) for pool in own):
+            return node
+        allowed = tuple(nodes is None or node in nodes for nodes in self.allowed)
+        return (
+            allowed,
+            self._room(node),
+            tuple(self._form(pool, frozenset(own[pool])) for pool in sorted(own)),
+        )
+
+    def _room(self, node: int) -> Hashable:
+        """What a node has beside devices, and the pods that take of it."""
+        amounts = frozenset(self.nodes[node].status.allocatable.items())
+        running = self.running.get(self.nodes[node].name, ())
+        taken = Counter(
+            (id(pod.kind), frozenset(pod.of_devices.items())) for pod in running
+        )
+        return amounts, frozenset(taken.items())
+
+    def _is_plain(self, pool: PoolID) -> bool:
+        """Whether there is one generation, whose devices have names of their own and leave the nodes to the slices."""
+        specs = [self.slices[number].spec for number in self.pools[pool]]
+        names = [device.name for spec in specs for device in spec.devices]
+        return (
+            len({spec.pool.generation for spec in specs}) == 1
+            and not any(spec.per_device_node_selection for spec in specs)
+            and len(set(names)) == len(names)
+        )
+
+    def _form(self, pool: PoolID, reached: Set[int]) -> Hashable:
+        numbers = self.pools[pool]
+        slices = tuple(
+            (
+                number in reached,
+                self.slices[number].spec.pool.resource_slice_count,
+                len(self.slices[number].spec.devices),
+                tuple(map(id, self.slices[number].spec.shared_counters)),
+            )
+            for number in numbers
+        )
+        by_name = sorted(
+            range(len(numbers)),
+            key=lambda place: self.slices[numbers[place]].metadata.name,
+        )
+        return (
+            pool.driver,
+            pool in self.closed,
+            slices,
+            tuple(by_name),
+            self._in_use(pool),
+        )
+
+    def _in_use(self, pool: PoolID) -> Hashable:
+        """What allocations hold, by the place of the device."""
+        results = self.results.get(pool, ())
+        names = (
+            device.name
+            for number in self.pools[pool]
+            for device in self.slices[number].spec.devices
+        )
+        places = {name: place for place, name in enumerate(names)} if results else {}
+        held = (
+            (
+                places[result.device],
+                result.share_id is not None,
+                frozenset(
+                    (name, amount.nanos)
+                    for name, amount in result.consumed_capacity.items()
+                ),
+            )
+            for result in results
+            if result.device in places
+        )
+        return frozenset(Counter(held).items())
+
+    def devices(self, node: int) -> Hashable:
+        """The devices in all pools, as far as demands could tell them apart."""
+        recurrence = Recurrence(self.compared)
+        return tuple(
+            self._column(self.slices[number], recurrence)
+            for pool in sorted(self.own[node])
+            for number in self.pools[pool]
+        )
+
+    def _column(self, slice_: ResourceSlice, recurrence: Recurrence) -> Hashable:
+        driver, devices = slice_.spec.driver, slice_.spec.devices
+        published = self.features.DeviceTaints and not self.table.taint_rules.rules
+        return (
+            self.table.keys_of_template(slice_)
+            or tuple(
+                [
+                    self.table.key_of(
+                        driver,
+                        device,
+                        device.taints if published else self._taints(slice_, device),
+                    )
+                    for device in devices
+                ]
+            ),
+            tuple([id(device.consumes_counters) for device in devices]),
+            tuple([device.binds_to_node for device in devices]),
+            tuple(
+                recurrence.of(
+                    {
+                        **compared_values(device, driver, self.compared, self.features),
+                        **self.table.derived.of(driver, device),
+                    }
+                )
+                for device in (devices if self.compared else ())
+            ),
+        )
+
+    def _taints(self, slice_: ResourceSlice, device: Device) -> tuple[DeviceTaint, ...]:
+        """The taints that count."""
+        if not self.features.DeviceTaints:
+            return ()
+        id_ = DeviceID(*slice_.pool_id, device.name)
+        by_rules = self.table.taint_rules.taints(
+            id_, partial(cel_device, slice_.spec.driver, device)
+        )
+        return (*device.taints, *by_rules)

@@ -1,26 +1,259 @@
-"""Which fixed partition layout per GPU serves a mix of claims best, and what is lost against partitions on demand."""
+"""Which fixed partition layout per GPU serves a mix of claims best, and what is lost against partitions on demand.
+
+First how well fixed partitions serve a mix of demands.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Final, Unpack
 
+from dralloc.ask.whatif.copies import by_demand, replicated
 from dralloc.ask.whatif.document import PartitionLayoutDocument
-from dralloc.ask.whatif.layouts import LayoutComparison, LayoutPlan, UnitClass, compare
-from dralloc.ask.whatif.mix_entries import MixEntry
-from dralloc.ask.whatif.partitions import read_single, shared_device
-from dralloc.ask.whatif.workload_mix import workload_mix
+from dralloc.ask.whatif.mix_entries import MixEntry, workload_mix
+from dralloc.ask.whatif.models.selection import (
+    Choice,
+    UnitLayouts,
+    choose_layouts,
+    with_time_left,
+)
+from dralloc.ask.whatif.partitions import (
+    PartitionCatalog,
+    Unit,
+    read_single,
+    shared_device,
+)
+from dralloc.check import check
 from dralloc.objects.choices import Choices, NodelessWords
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError
-from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import DeviceID
 from dralloc.objects.report import Line, Part, Table, folded
-from dralloc.show.provisional import Provisional
-from dralloc.solve.timing import phase
+from dralloc.problem import Demand, Problem
+from dralloc.problem.solution import Grant, Placement, Solution
+from dralloc.show.question import Provisional
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.optimum import Options, solve
+from dralloc.solve.optimum.stopping import Stop
+from dralloc.solve.work import phase
 
-__all__ = ["LayoutPlan", "PartitionLayout", "UnitClass", "partition_layout"]
+__all__ = ["LayoutComparison", "PartitionLayout", "compare", "partition_layout"]
+
+# ----------------------------------------------------------------------------
+# How well fixed partitions serve a mix of demands, beside partitions that are made on
+# demand.
+
+_ON_DEMAND: Final = 0.5
+"""The part of the time for partitions that are made on demand."""
+
+
+@dataclass(frozen=True)
+class UnitClass:
+    """So many equal units: GPUs that are partitioned, or devices that are not. ``example`` has the devices of one."""
+
+    size: int
+    example: tuple[DeviceID, ...]
+
+
+@dataclass(frozen=True)
+class LayoutPlan:
+    """Fixed layouts for all units.
+
+    Parameters
+    ----------
+    limit
+        How many different layouts equal units have at most; None if that is not limited.
+    layouts
+        The kind of unit, the partitions (as on the type_'s example), and how many units get them.
+    served
+        How many are served of each demand: placed, and accepted by the independent checker.
+    bound
+        No layouts serve more in sum.
+    """
+
+    limit: int | None
+    layouts: tuple[tuple[int, tuple[DeviceID, ...], int], ...]
+    served: tuple[int, ...]
+    bound: int
+
+    @property
+    def total(self) -> int:
+        """How many demands are served."""
+        return sum(self.served)
+
+
+@dataclass(frozen=True)
+class LayoutComparison:
+    """Fixed layouts beside partitions on demand.
+
+    Parameters
+    ----------
+    units
+        What there is.
+    on_demand
+        How many are served of each demand if partitions are made as they are needed.
+    bound
+        No way of making them serves more in sum.
+    plans
+        With one layout for all equal units, with two, and so on until more do not help; the last is the best.
+    """
+
+    units: tuple[UnitClass, ...]
+    on_demand: tuple[int, ...]
+    bound: int
+    plans: tuple[LayoutPlan, ...]
+
+
+def compare(
+    problem: Problem,
+    demands: Sequence[Demand],
+    needs: Sequence[int],
+    options: Options | None = None,
+) -> LayoutComparison:
+    """Find the best layouts for so many of each demand.
+
+    Parameters
+    ----------
+    problem
+        Nothing of it is in use.
+    demands
+        Each asks for one device.
+
+    Raises
+    ------
+    DrallocError
+        A partition can be shared, or a unit has too many layouts.
+    """
+    return _Comparison(PartitionCatalog(problem, demands), needs, options).run()
+
+
+class _Comparison:
+    """Classes of equal units, with the layouts that each of them can have."""
+
+    def __init__(
+        self, catalog: PartitionCatalog, needs: Sequence[int], options: Options | None
+    ) -> None:
+        self.catalog, self.needs = catalog, needs
+        self.options = options or Options()
+        self.stop = Stop.after(self.options.time_limit)
+        groups: dict[Hashable, list[Unit]] = defaultdict(list)
+        for unit in catalog.units:
+            groups[unit.key].append(unit)
+        self.classes = list(groups.values())
+        self.layouts = [catalog.layouts(members[0]) for members in self.classes]
+        self.wanted = replicated(catalog.problem, catalog.demands, needs)
+
+    def run(self) -> LayoutComparison:
+        limited = with_time_left(self.options, self.stop, _ON_DEMAND)
+        best = solve(self.wanted, limited, hint=first_fit(self.wanted))
+        check(self.wanted, best)
+        units = tuple(
+            UnitClass(len(members), self._names(members[0].devices))
+            for members in self.classes
+        )
+        return LayoutComparison(
+            units,
+            self._served(best.placements),
+            best.tiers[0].bound,
+            tuple(self._plans()),
+        )
+
+    def _served(self, placements: Sequence[Placement]) -> tuple[int, ...]:
+        return tuple(map(len, by_demand(placements, self.needs)))
+
+    def _plans(self) -> Iterator[LayoutPlan]:
+        """With one layout, with two, ... and with any number, as long as more are better."""
+        every = self._plan(None)
+        if every is None:
+            return
+        for limit in range(1, max(map(len, self.layouts), default=0)):
+            plan = self._plan(limit)
+            if plan is not None:
+                yield plan
+            if plan is None or plan.total >= every.total:
+                return
+        yield every
+
+    def _plan(self, limit: int | None) -> LayoutPlan | None:
+        units = [
+            UnitLayouts(len(members), tuple(layout.numbers for layout in layouts))
+            for members, layouts in zip(self.classes, self.layouts, strict=True)
+        ]
+        choice = choose_layouts(
+            units,
+            list(self.catalog.types),
+            self.needs,
+            limit,
+            with_time_left(self.options, self.stop),
+        )
+        if choice is None:
+            return None
+        placements = tuple(
+            sorted(self._placements(choice), key=lambda placement: placement.demand)
+        )
+        check(self.wanted, Solution(placements))
+        used = (
+            (
+                number,
+                self._names(members[0].devices[place] for place in layout.places),
+                times,
+            )
+            for number, (members, layouts, row) in enumerate(
+                zip(self.classes, self.layouts, choice.times, strict=True)
+            )
+            for layout, times in zip(layouts, row, strict=True)
+            if times
+        )
+        served = self._served(placements)
+        assert list(served) == [sum(row) for row in choice.served], (
+            "every partition that serves is there"
+        )
+        return LayoutPlan(
+            limit,
+            tuple(sorted(used, key=lambda each: (each[0], -each[2]))),
+            served,
+            choice.bound,
+        )
+
+    def _names(self, devices: Iterable[int]) -> tuple[DeviceID, ...]:
+        return tuple(self.catalog.problem.devices[device].id for device in devices)
+
+    def _placements(self, choice: Choice) -> Iterator[Placement]:
+        """Lay the units out, and let their partitions serve."""
+        parts: list[list[int]] = [[] for _ in self.catalog.types]
+        for members, layouts, row in zip(
+            self.classes, self.layouts, choice.times, strict=True
+        ):
+            wanted = chain.from_iterable(map(repeat, layouts, row))
+            for unit, layout in zip(members, wanted, strict=True):
+                for place in layout.places:
+                    parts[unit.types[place]].append(unit.devices[place])
+        first = 0
+        for demand, (need, row) in enumerate(
+            zip(self.needs, choice.served, strict=True)
+        ):
+            serving = chain.from_iterable(
+                repeat(own, served) for own, served in enumerate(row)
+            )
+            for number, own in enumerate(serving, first):
+                yield self._placement(number, demand, parts[own].pop())
+            first += need
+
+    def _placement(self, number: int, demand: int, device: int) -> Placement:
+        picked = self.catalog.pick(demand, device)
+        assert picked is not None, "a type serves the demand"
+        node, rank = picked
+        single = self.catalog.singles[demand]
+        grants = tuple(
+            (Grant(single.request, rank, device),) if claim == single.claim else ()
+            for claim in range(len(self.catalog.demands[demand].claims))
+        )
+        return Placement(number, node, grants)
+
 
 _RULE: Final = "layouts are found for claims of one device each, without admin access"
 

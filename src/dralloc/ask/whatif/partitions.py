@@ -13,9 +13,9 @@ from typing import Final
 
 from dralloc.objects.errors import DrallocError
 from dralloc.problem import Alternative, Charge, Demand, Device, Problem
-from dralloc.problem.eligibility import EligibilityTable
 from dralloc.problem.equivalence import inventory_key
 from dralloc.problem.ledger import Ledger
+from dralloc.problem.problem import EligibilityTable
 from dralloc.problem.subproblem import cut, separated
 
 __all__ = [

@@ -4,15 +4,12 @@ It reads pods, nodes, groups and namespaces of the cluster by itself, and shares
 them for the searches, nor with the scheduler: what one of them misreads is found here. Devices and amounts of devices
 are the matter of `dralloc.check.problem`.
 
-It is given which pod goes to which node, and what kind of answer that is (`dralloc.check.objects.promise`):
+It is given which pod goes to which node, and what kind of answer that is (`dralloc.check.objects.whereabouts`):
 
-- `dralloc.check.objects.whereabouts`: who is where, and whom a selector means;
+- `dralloc.check.objects.whereabouts`: selectors, taints and amounts by the API's text, and who is where;
 - `dralloc.check.objects.on_node`: whether a pod may be on its node, and whether there is room for it;
-- `dralloc.check.objects.affinity`, `dralloc.check.objects.anti_affinity`: rules between pods by domain;
-- `dralloc.check.objects.arrivals`: whether pods can have come in some order;
-- `dralloc.check.objects.spread`: topology spread;
-- `dralloc.check.objects.groups`: PodGroups, Workloads and CompositePodGroups;
-- `dralloc.check.objects.matching`, `dralloc.check.objects.requests`: selectors, taints and amounts by the API's text.
+- `dralloc.check.objects.affinity`: rules between pods by domain, and whether pods can have come in some order;
+- `dralloc.check.objects.domains`: topology spread; PodGroups, Workloads and CompositePodGroups.
 
 Pods are grouped by what they say, and looked up by their labels, so that the effort grows with pods and nodes, and not
 with their product. What is ignored as asked, or with a notice, is not looked at.
@@ -23,18 +20,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from dralloc.check.objects import (
-    affinity,
-    anti_affinity,
-    arrivals,
-    groups,
-    on_node,
-    spread,
-)
-from dralloc.check.objects.promise import Binding, Filters, Promise
-from dralloc.check.objects.whereabouts import Whereabouts
+from dralloc.check.objects import affinity, on_node
+from dralloc.check.objects import affinity as anti_affinity
+from dralloc.check.objects import affinity as arrivals
+from dralloc.check.objects import domains as groups
+from dralloc.check.objects import domains as spread
+from dralloc.check.objects.whereabouts import Binding, Filters, Promise, Whereabouts
 from dralloc.objects.cluster import Cluster
-from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.limits import without_garbage_collection
 
 __all__ = ["Binding", "Filters", "Promise", "violations"]
 

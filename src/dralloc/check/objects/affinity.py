@@ -1,4 +1,4 @@
-"""Required affinity between pods.
+"""Required affinity and anti-affinity between pods, and the order in which pods can have come.
 
 Source: ``framework/plugins/interpodaffinity/filtering.go`` of ``kubernetes/pkg/scheduler``.
 
@@ -10,9 +10,13 @@ labels, then a pod which they mean itself may begin.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from functools import cached_property
+from itertools import chain
+from typing import Final, NamedTuple
+
+import networkx as nx
 
 from dralloc.check.objects.whereabouts import (
     AffinityTerm,
@@ -23,14 +27,7 @@ from dralloc.check.objects.whereabouts import (
 )
 from dralloc.objects.api import PodAffinity
 
-__all__ = [
-    "INTER_POD_AFFINITY",
-    "AffinityRule",
-    "AffinityRules",
-    "Pair",
-    "affinity_holds_in_order",
-    "nobody_is_near",
-]
+__all__ = []
 
 INTER_POD_AFFINITY: Final = "InterPodAffinity"
 """The plugin whose filter it is."""
@@ -127,3 +124,344 @@ def affinity_holds_in_order(whereabouts: Whereabouts) -> Iterator[str]:
 def nobody_is_near(pod: PodOnNode) -> str:
     """What is wrong with a pod that cannot have come."""
     return f"{pod}: nobody whom its affinity means can have been near node {pod.node.name} before it"
+
+
+# ----------------------------------------------------------------------------
+# Required anti-affinity between pods.
+#
+# Source: ``framework/plugins/interpodaffinity/filtering.go`` of
+# ``kubernetes/pkg/scheduler``.
+#
+# It does not depend on an order: of two pods of which one keeps the other away,
+# whoever comes last is refused.
+
+
+def nobody_is_too_near(whereabouts: Whereabouts) -> Iterator[str]:
+    """Nobody whom a term of anti-affinity means is in one domain with somebody else who has it."""
+    for term, having in _anti_affinity(whereabouts).items():
+        meant = whereabouts.meant_by(term)
+        meant_when_it_comes = whereabouts.meant_by(whereabouts.of_incoming(term))
+        if not any(pod.is_newcomer for pod in (*having, *meant)):
+            continue
+        by_domain = [
+            _by_domain(pods, term.topology_key)
+            for pods in (having, meant, meant_when_it_comes)
+        ]
+        for domain, here in by_domain[0].items():
+            together = _Together(
+                f"{term.topology_key}={domain}",
+                here,
+                *(each.get(domain, ()) for each in by_domain[1:]),
+            )
+            yield from together.violations(whereabouts)
+
+
+def _anti_affinity(whereabouts: Whereabouts) -> Mapping[AffinityTerm, list[PodOnNode]]:
+    """The pods that have each term."""
+    having: dict[AffinityTerm, list[PodOnNode]] = defaultdict(list)
+    for pod in whereabouts.everybody:
+        affinity = pod.pod.spec.affinity
+        for given in (
+            affinity.pod_anti_affinity.required
+            if affinity and affinity.pod_anti_affinity
+            else ()
+        ):
+            having[term_of(given, pod)].append(pod)
+    return having
+
+
+def _by_domain(
+    pods: Sequence[PodOnNode], topology_key: str
+) -> Mapping[str, list[PodOnNode]]:
+    by_domain: dict[str, list[PodOnNode]] = defaultdict(list)
+    for pod in pods:
+        domain = domain_of(pod.node, topology_key)
+        if domain is not None:
+            by_domain[domain].append(pod)
+    return by_domain
+
+
+class _Together(NamedTuple):
+    """Pods in one domain: those that have a term of anti-affinity, and those that it means.
+
+    Parameters
+    ----------
+    meant, meant_when_it_comes
+        Whom it means if they come later, and if whoever has it comes later.
+    """
+
+    domain: str
+    having: Sequence[PodOnNode]
+    meant: Sequence[PodOnNode]
+    meant_when_it_comes: Sequence[PodOnNode]
+
+    def violations(self, whereabouts: Whereabouts) -> Iterator[str]:
+        """One for each newcomer that came although somebody was there, as the one or as the other.
+
+        In a free order, which makes no difference here, they come as they are listed.
+        """
+        for pod, other in _after_the_first(
+            whereabouts, self.having, self.meant_when_it_comes
+        ):
+            yield f"{pod}: its anti-affinity keeps it away from {other}, in {self.domain}"
+        for pod, other in _after_the_first(whereabouts, self.meant, self.having):
+            yield f"{pod}: anti-affinity of {other} keeps it out of {self.domain}"
+
+
+def _after_the_first(
+    whereabouts: Whereabouts, pods: Sequence[PodOnNode], others: Sequence[PodOnNode]
+) -> Iterator[tuple[PodOnNode, PodOnNode]]:
+    """Newcomers that passed the filter when one of the others was there already, each with the first of these."""
+    if not others:
+        return
+    first = min(others, key=lambda other: other.position)
+    for pod in pods:
+        if first.position < pod.position and whereabouts.has_filter(
+            pod, INTER_POD_AFFINITY
+        ):
+            yield pod, first
+
+
+# ----------------------------------------------------------------------------
+# Whether there is an order of pods in which the affinity of each of them holds when
+# it comes.
+
+
+def affinity_holds_in_some_order(whereabouts: Whereabouts) -> Iterator[str]:
+    """There is one order of newcomers in which each finds somebody whom its affinity means, or may begin."""
+    rules = AffinityRules(whereabouts)
+    for flocks in _apart(_flocks(rules)):
+        for flock in _SomeOrder(flocks).stuck():
+            yield from map(nobody_is_near, flock.pods)
+
+
+@dataclass(eq=False)
+class _Flock:
+    """Newcomers for which rules of affinity make no difference.
+
+    Parameters
+    ----------
+    carried
+        The rule whose terms they have, if they have any.
+    meaning
+        The rules that mean them.
+    """
+
+    carried: AffinityRule | None
+    meaning: Sequence[AffinityRule]
+    pods: list[PodOnNode] = field(default_factory=list)
+
+    def pairs(self, rule: AffinityRule) -> set[Pair]:
+        """The domains of a rule in which they are."""
+        return rule.pairs(self.pods[0])
+
+    @property
+    def rules(self) -> Iterator[AffinityRule]:
+        """All rules that are about them."""
+        yield from self.meaning
+        if self.carried is not None:
+            yield self.carried
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether one of them may come if nobody is there whom its terms mean."""
+        rule = self.carried
+        return (
+            rule is not None
+            and rule in self.meaning
+            and not rule.there
+            and rule.has_all_labels(self.pods[0])
+        )
+
+
+def _flocks(rules: AffinityRules) -> Sequence[_Flock]:
+    every = dict.fromkeys(
+        (*rules.carried.values(), *chain.from_iterable(rules.meaning.values()))
+    )
+    keys = sorted({term.topology_key for rule in every for term in rule.terms})
+    flocks: dict[Hashable, _Flock] = {}
+    for pod in dict.fromkeys((*rules.carried, *rules.meaning)):
+        carried, meaning = rules.carried.get(pod), tuple(rules.meaning.get(pod, ()))
+        domains = tuple(domain_of(pod.node, key) for key in keys)
+        flocks.setdefault(
+            (carried, meaning, domains), _Flock(carried, meaning)
+        ).pods.append(pod)
+    return list(flocks.values())
+
+
+def _apart(flocks: Sequence[_Flock]) -> Iterator[Sequence[_Flock]]:
+    """The flocks, apart if no rule is about both, directly or by way of others."""
+    graph: nx.Graph[_Flock | AffinityRule] = nx.Graph()
+    for flock in flocks:
+        graph.add_edges_from((flock, rule) for rule in flock.meaning)
+        if flock.carried is not None:
+            graph.add_edge(flock, flock.carried)
+    places = {flock: place for place, flock in enumerate(flocks)}
+    for part in nx.connected_components(graph):
+        yield sorted(
+            (item for item in part if isinstance(item, _Flock)), key=places.__getitem__
+        )
+
+
+Beginners = Mapping[AffinityRule, _Flock]
+"""Of some rules, the flock of which one pod came first of all whom the rule means."""
+
+
+There = Mapping[AffinityRule, set[Pair]]
+"""The domains in which somebody is whom a rule means."""
+
+
+class _SomeOrder:
+    """Looks for an order in which all flocks can have come.
+
+    Who comes later finds no less than who comes earlier, but for those who begin. So once it is settled who begins,
+    everybody comes as soon as possible, and nobody whom a rule means comes before the one who begins for it. Who began
+    is tried out where somebody cannot have come without. Before that, two milder questions tell of most answers for
+    which there is no order that there is none, however many there are who could have begun.
+    """
+
+    def __init__(self, flocks: Sequence[_Flock]) -> None:
+        self._flocks = flocks
+
+    def stuck(self) -> Sequence[_Flock]:
+        """The flocks that cannot have come; nobody if there is an order."""
+        return (
+            self._stuck_if_all_begin()
+            or self._stuck_by_one_rule()
+            or self._stuck_in_every_order()
+        )
+
+    def _stuck_if_all_begin(self) -> Sequence[_Flock]:
+        """Who cannot have come even if everybody who may begin does, wherever others are."""
+        there = self._start()
+        for flock in self._flocks:
+            if flock.may_begin:
+                _enter(flock, there)
+        return _left(self._flocks, there)
+
+    def _stuck_by_one_rule(self) -> Sequence[_Flock]:
+        """Who cannot have come even if everybody with other terms, or none, is there already."""
+        by_rule: dict[AffinityRule, list[_Flock]] = defaultdict(list)
+        for flock in self._flocks:
+            if flock.carried is not None:
+                by_rule[flock.carried].append(flock)
+        for rule, carrying in by_rule.items():
+            before = set(rule.there)
+            before.update(
+                *(
+                    flock.pairs(rule)
+                    for flock in self._meant[rule]
+                    if flock.carried is not rule
+                )
+            )
+            stuck = _left(carrying, {rule: set(before)})
+            beginners = [flock for flock in stuck if flock.may_begin]
+            choices = [
+                _left(stuck, {rule: before | flock.pairs(rule)}) for flock in beginners
+            ]
+            if stuck and all(choices):
+                return min((*choices, stuck), key=len)
+        return ()
+
+    def _stuck_in_every_order(self) -> Sequence[_Flock]:
+        best = self._flocks
+        to_try: list[Beginners] = [{}]
+        tried: set[frozenset[tuple[AffinityRule, _Flock]]] = set()
+        while to_try:
+            beginners = to_try.pop()
+            if frozenset(beginners.items()) in tried:
+                continue
+            tried.add(frozenset(beginners.items()))
+            stuck = self._stuck_after(beginners)
+            if not stuck:
+                return ()
+            best = min(best, stuck, key=len)
+            choices = [
+                (flock.carried, flock)
+                for flock in stuck
+                if flock.carried not in beginners and flock.may_begin
+            ]
+            to_try += (
+                {**beginners, rule: flock}
+                for rule, flock in reversed(choices)
+                if rule is not None
+            )
+            if len(choices) > 1:
+                # First of all one guess for all of them, as they seldom are in each other's way.
+                guess = {
+                    rule: flock for rule, flock in reversed(choices) if rule is not None
+                }
+                to_try.append({**beginners, **guess})
+        return best
+
+    def _start(self) -> There:
+        """The domains of each rule before anybody came."""
+        return {rule: set(rule.there) for flock in self._flocks for rule in flock.rules}
+
+    @cached_property
+    def _meant(self) -> Mapping[AffinityRule, Sequence[_Flock]]:
+        meant: dict[AffinityRule, list[_Flock]] = defaultdict(list)
+        for flock in self._flocks:
+            for rule in flock.meaning:
+                meant[rule].append(flock)
+        return meant
+
+    def _stuck_after(self, beginners: Beginners) -> Sequence[_Flock]:
+        """Who cannot have come if these began."""
+        there = self._start()
+        pending = dict(beginners)
+        waiting = self._flocks
+        while True:
+            beginning = [
+                rule
+                for rule, flock in pending.items()
+                if not _must_wait(flock, pending, beside=rule)
+            ]
+            for rule in beginning:
+                _enter(pending.pop(rule), there)
+            coming = [
+                flock
+                for flock in waiting
+                if not _must_wait(flock, pending) and _is_near(flock, there)
+            ]
+            for flock in coming:
+                _enter(flock, there)
+            if not beginning and not coming:
+                return waiting
+            come = set(coming)
+            waiting = [flock for flock in waiting if flock not in come]
+
+
+def _must_wait(
+    flock: _Flock, pending: Beginners, beside: AffinityRule | None = None
+) -> bool:
+    """Whether somebody else has to begin before, for a rule that would see the flock."""
+    return any(
+        rule in pending and rule is not beside and flock.pairs(rule)
+        for rule in flock.meaning
+    )
+
+
+def _left(flocks: Sequence[_Flock], there: There) -> Sequence[_Flock]:
+    """Who of some flocks cannot come one after the other, if nobody is to begin any more."""
+    waiting = flocks
+    while True:
+        coming = {flock for flock in waiting if _is_near(flock, there)}
+        if not coming:
+            return waiting
+        for flock in coming:
+            _enter(flock, there)
+        waiting = [flock for flock in waiting if flock not in coming]
+
+
+def _is_near(flock: _Flock, there: There) -> bool:
+    rule = flock.carried
+    return rule is None or (
+        rule.has_all_labels(flock.pods[0]) and flock.pairs(rule) <= there[rule]
+    )
+
+
+def _enter(flock: _Flock, there: There) -> None:
+    for rule in flock.meaning:
+        if rule in there:
+            there[rule] |= flock.pairs(rule)

@@ -10,13 +10,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from dralloc.check.objects.matching import (
+from dralloc.check.objects.whereabouts import (
+    PODS,
+    PodOnNode,
+    Whereabouts,
+    amounts_of,
     is_tolerated,
     may_be_on_cordoned,
     node_is_selected,
+    requests_of,
 )
-from dralloc.check.objects.requests import PODS, amounts_of, requests_of
-from dralloc.check.objects.whereabouts import PodOnNode, Whereabouts
 
 __all__ = [
     "claims_can_be_used",

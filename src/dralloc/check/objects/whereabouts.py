@@ -1,27 +1,391 @@
-"""Who is where: pods that have a node, and newcomers with the nodes that they get."""
+"""Who is where, by the text of the API: pods that have a node, and newcomers with the nodes that they get.
+
+From the bottom: what selectors select and taints ask for, what a pod requests of its node, what an answer promises,
+and then the pods themselves, grouped by what they say and looked up by their labels.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from dralloc.check.objects.matching import (
-    Conditions,
-    LabelCondition,
-    Labels,
-    all_hold,
-    conditions_of,
+from dralloc.objects.api import (
+    Container,
+    LabelSelector,
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    Pod,
+    PodAffinityTerm,
+    PodSpec,
+    Taint,
+    Toleration,
+    TopologySpreadConstraint,
 )
-from dralloc.check.objects.promise import Binding, Promise
-from dralloc.check.objects.requests import of_class
-from dralloc.objects.api import Node, Pod, PodAffinityTerm
 from dralloc.objects.cluster import Cluster
+from dralloc.objects.features import ALL_FEATURES, Features
 from dralloc.objects.names import ClaimKey
+from dralloc.objects.quantity import NANOS, Quantity
 
-__all__ = ["AffinityTerm", "PodOnNode", "Whereabouts", "domain_of", "term_of"]
+__all__ = [
+    "PODS",
+    "AffinityTerm",
+    "Binding",
+    "Conditions",
+    "Filters",
+    "PodOnNode",
+    "Promise",
+    "Whereabouts",
+    "all_hold",
+    "amounts_of",
+    "conditions_of",
+    "domain_of",
+    "extended_resources",
+    "is_tolerated",
+    "may_be_on_cordoned",
+    "node_is_selected",
+    "requests_of",
+    "term_of",
+]
+
+# ----------------------------------------------------------------------------
+# What selectors select, and which taints are tolerated, by the text of the API.
+#
+# Source: the comments of ``LabelSelector``, ``NodeSelector`` and ``Toleration`` in
+# ``k8s.io/api`` and ``k8s.io/apimachinery``.
+
+Labels = Mapping[str, str]
+
+_CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_REPELLING: Final = ("NoSchedule", "NoExecute")
+
+
+class LabelCondition(NamedTuple):
+    """A condition on one label."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+
+    def holds(self, labels: Labels) -> bool:
+        """Whether it holds for these labels."""
+        value = labels.get(self.key)
+        match self.operator:
+            case "In":
+                return value is not None and value in self.values
+            case "NotIn":
+                return value is None or value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+            case "Gt" | "Lt":
+                return self._compares(value)
+        return False
+
+    def _compares(self, value: str | None) -> bool:
+        """Whether the label is an integer above (``Gt``) or below (``Lt``) the only value."""
+        bound = _integer(self.values[0]) if len(self.values) == 1 else None
+        number = None if value is None else _integer(value)
+        if bound is None or number is None:
+            return False
+        return number > bound if self.operator == "Gt" else number < bound
+
+
+Conditions = tuple[LabelCondition, ...] | None
+"""Conditions that must all hold; None selects nothing."""
+
+
+def all_hold(conditions: Conditions, labels: Labels) -> bool:
+    """Whether labels are selected."""
+    if conditions is None:
+        return False
+    return all(condition.holds(labels) for condition in conditions)
+
+
+def conditions_of(
+    selector: LabelSelector | None,
+    own: Labels,
+    same: Iterable[str] = (),
+    different: Iterable[str] = (),
+) -> Conditions:
+    """The conditions of a selector, of a pod with these labels.
+
+    Parameters
+    ----------
+    same, different
+        ``matchLabelKeys`` and ``mismatchLabelKeys``: labels that must be, or must not be, what they are for the pod
+        itself, if it has them.
+    """
+    if selector is None:
+        return None
+    keys = [LabelCondition(key, "In", (own[key],)) for key in same if key in own]
+    keys += [
+        LabelCondition(key, "NotIn", (own[key],)) for key in different if key in own
+    ]
+    labels = [
+        LabelCondition(key, "In", (value,))
+        for key, value in sorted(selector.match_labels.items())
+    ]
+    expressions = [
+        LabelCondition(given.key, given.operator, given.values)
+        for given in selector.match_expressions
+    ]
+    return (*keys, *labels, *expressions)
+
+
+def node_is_selected(selector: NodeSelector, node: Node) -> bool:
+    """Whether a node selector selects a node: terms are alternatives, and an empty one selects nothing."""
+    for term in selector.node_selector_terms:
+        expressions, fields = _plain(term.match_expressions), _plain(term.match_fields)
+        is_empty = not expressions and not fields
+        # A node has one field that can be selected by.
+        by_name = {"metadata.name": node.name}
+        if (
+            not is_empty
+            and all_hold(expressions, node.metadata.labels)
+            and all_hold(fields, by_name)
+        ):
+            return True
+    return False
+
+
+def _plain(conditions: Iterable[NodeSelectorRequirement]) -> tuple[LabelCondition, ...]:
+    return tuple(
+        LabelCondition(given.key, given.operator, given.values) for given in conditions
+    )
+
+
+def is_tolerated(taints: Iterable[Taint], pod: Pod) -> bool:
+    """Whether a pod tolerates all taints that keep pods away."""
+    return all(
+        _has_toleration(pod.spec.tolerations, taint)
+        for taint in taints
+        if taint.effect in _REPELLING
+    )
+
+
+def may_be_on_cordoned(pod: Pod) -> bool:
+    """Whether a pod may come to nodes that are unschedulable."""
+    return _has_toleration(pod.spec.tolerations, _CORDON)
+
+
+def _has_toleration(tolerations: Sequence[Toleration], taint: Taint) -> bool:
+    for toleration in tolerations:
+        same_key = toleration.key in ("", taint.key)
+        same_effect = toleration.effect in ("", taint.effect)
+        if same_key and same_effect and _has_value(toleration, taint.value):
+            return True
+    return False
+
+
+def _has_value(toleration: Toleration, value: str) -> bool:
+    match toleration.operator:
+        case "" | "Equal":
+            return toleration.value == value
+        case "Exists":
+            return True
+        case "Gt" | "Lt":
+            # Taints are compared as integers that are written without sign or zeros in front (KEP-5471).
+            numbers = _integer(value), _integer(toleration.value)
+            if (str(numbers[0]), str(numbers[1])) != (value, toleration.value):
+                return False
+            return LabelCondition("", toleration.operator, (toleration.value,)).holds(
+                {"": value}
+            )
+    return False
+
+
+def _integer(text: str) -> int | None:
+    """The number of 64 bits that a text is, if it is one."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdecimal()) or len(digits) > 63:
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+# ----------------------------------------------------------------------------
+# What a pod requests of its node, by the text of the API: CPU in thousandths,
+# everything else in whole units.
+#
+# Sources: the comments of ``PodSpec`` in ``k8s.io/api/core/v1``, KEP-753 (sidecars),
+# KEP-2837 (requests of the whole pod), KEP-688 (overhead).
+
+PODS: Final = "pods"
+_CPU: Final = "cpu"
+_OF_WHOLE_PODS: Final = ("cpu", "memory")
+_HUGE_PAGES: Final = "hugepages-"
+_OF_CLASS: Final = "deviceclass.resource.kubernetes.io/"
+
+Quantities = Mapping[str, Quantity]
+Nanos = dict[str, int]
+
+
+def of_class(name: str) -> str:
+    """The extended resource that every DeviceClass stands for by its name (KEP-5004)."""
+    return f"{_OF_CLASS}{name}"
+
+
+def extended_resources(spec: PodSpec) -> Iterator[str]:
+    """The resources that containers ask for and that are not Kubernetes' own."""
+    for container in (*spec.init_containers, *spec.containers):
+        for name, amount in {
+            **container.resources.limits,
+            **container.resources.requests,
+        }.items():
+            is_native = (
+                "/" not in name
+                or "kubernetes.io/" in name
+                or name.startswith("requests.")
+            )
+            if amount.nanos and (name.startswith(_OF_CLASS) or not is_native):
+                yield name
+
+
+def amounts_of(quantities: Quantities) -> dict[str, int]:
+    """Quantities as the scheduler counts them: rounded up."""
+    return _rounded_up(_nanos(quantities))
+
+
+def requests_of(spec: PodSpec) -> dict[str, int]:
+    """What a pod requests of its node.
+
+    Containers and sidecars run at the same time. Init containers run before, one after the other, each beside the
+    sidecars that were started before it. So a node needs the most that is requested at any time.
+    """
+    peak: Nanos = {}
+    sidecars: Nanos = {}
+    for container in spec.init_containers:
+        requested = _sum(sidecars, _requested(container))
+        if container.restart_policy == "Always":
+            sidecars = requested
+        _raise(peak, requested)
+    lasting = sidecars
+    for container in spec.containers:
+        lasting = _sum(lasting, _requested(container))
+    _raise(peak, lasting)
+    # What is requested for the pod as a whole counts in place of what its containers request.
+    for name, amount in _of_whole_pod(spec, peak).items():
+        if name in _OF_WHOLE_PODS or name.startswith(_HUGE_PAGES):
+            peak[name] = amount
+    return _rounded_up(_sum(peak, _nanos(spec.overhead)))
+
+
+def _nanos(quantities: Quantities) -> Nanos:
+    return {name: quantity.nanos for name, quantity in quantities.items()}
+
+
+def _requested(container: Container) -> Nanos:
+    """What a container requests; of what it only limits, it requests as much as the limit."""
+    resources = container.resources
+    return _nanos({**resources.limits, **resources.requests})
+
+
+def _sum(first: Nanos, second: Nanos) -> Nanos:
+    if not first or not second:
+        return first or second
+    return {name: first.get(name, 0) + second.get(name, 0) for name in (first | second)}
+
+
+def _raise(peak: Nanos, requested: Nanos) -> None:
+    for name, amount in requested.items():
+        peak[name] = max(peak.get(name, amount), amount)
+
+
+def _of_whole_pod(spec: PodSpec, of_containers: Nanos) -> Nanos:
+    """What the pod as a whole requests; of what it only limits, its containers' requests count if there are any."""
+    resources = spec.resources
+    limits = {
+        name: limit
+        for name, limit in resources.limits.items()
+        if name not in of_containers
+    }
+    return _nanos({**limits, **resources.requests})
+
+
+def _rounded_up(nanos: Nanos) -> dict[str, int]:
+    return {
+        name: -(-amount // (NANOS // 1000 if name == _CPU else NANOS))
+        for name, amount in nanos.items()
+    }
+
+
+# ----------------------------------------------------------------------------
+# What an answer says and promises about pods, as far as objects of the API can tell
+# whether it keeps it.
+
+
+class Binding(NamedTuple):
+    """A pod and the name of the node that it gets."""
+
+    pod: ClaimKey
+    node: str
+
+
+def _nothing(_: str) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which of kube-scheduler's filters a pod has to pass.
+
+    Parameters
+    ----------
+    off
+        The names of the plugins that do not count.
+    ignores
+        Tells which resources NodeResourcesFit does not look at.
+    added_affinity
+        Selects the only nodes for any pod (``addedAffinity`` of NodeAffinity).
+    default_constraints
+        Spread pods that say nothing about it beside the others of their controller (``defaultConstraints`` of
+        PodTopologySpread).
+    """
+
+    off: frozenset[str] = frozenset()
+    ignores: Callable[[str], bool] = _nothing
+    added_affinity: NodeSelector | None = None
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What an answer promises beside its bindings.
+
+    Parameters
+    ----------
+    nodes
+        The names of the only nodes that there are for it.
+    features
+        Which feature gates are on.
+    in_order
+        Whether the bindings are in the order in which pods got their nodes, and are all of them, as kube-scheduler
+        answers. If not, they are a batch of pods that ask for devices: each rule is kept in some order of these pods,
+        and pods that ask for no devices are placed by others.
+    gang_label
+        The label of which pods with the same value, in one namespace, are placed all or none; only of a batch.
+    filters
+        The filters for pods by their ``schedulerName``.
+    other_filters
+        The filters for pods of any other ``schedulerName``.
+    """
+
+    nodes: Sequence[str]
+    features: Features = ALL_FEATURES
+    in_order: bool = False
+    gang_label: str = ""
+    filters: Mapping[str, Filters] = field(default_factory=dict)
+    other_filters: Filters = Filters()
+
+    def filters_of(self, pod: Pod) -> Filters:
+        """The filters that a pod has to pass."""
+        return self.filters.get(pod.spec.scheduler_name, self.other_filters)
+
 
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 

@@ -1,29 +1,26 @@
 """Whether an answer keeps every rule of the problem that it answers.
 
-It shares no code with the solvers. Its rules are plain loops over the grants, in six modules:
+It shares no code with the solvers. Its rules are plain loops over the grants, in four modules:
 
-- `dralloc.check.problem.placed`: which demands are placed, on which nodes, with which gangs and shared claims;
-- `dralloc.check.problem.claims`: what each claim got: counts, ``All``, constraints;
-- `dralloc.check.problem.shared`: what all claims together take of devices, capacities and counters;
-- `dralloc.check.problem.inter_pod`: who may be near to whom, and how evenly pods are spread;
-- `dralloc.check.problem.one_order`: whether pods can have come in one order that suits all of that;
-- `dralloc.check.problem.objective`: what namespaces use, and what the answer says about itself.
+- `dralloc.check.problem.view`: what the answer says, with every index looked up and every sum built once;
+- `dralloc.check.problem.placed`: which demands are placed, on which nodes, with which gangs and shared claims; what
+  namespaces use, and what the answer says about itself;
+- `dralloc.check.problem.claims`: what each claim got: counts, ``All``, constraints; and what all claims together take
+  of devices, capacities and counters;
+- `dralloc.check.problem.inter_pod`: who may be near to whom, how evenly pods are spread, and whether pods can have come
+  in one order that suits all of that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dralloc.check.problem import (
-    claims,
-    inter_pod,
-    objective,
-    one_order,
-    placed,
-    shared,
-)
+from dralloc.check.problem import claims, inter_pod, placed
+from dralloc.check.problem import claims as shared
+from dralloc.check.problem import inter_pod as one_order
+from dralloc.check.problem import placed as objective
 from dralloc.check.problem.view import View
-from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.limits import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.problem.solution import Solution
 

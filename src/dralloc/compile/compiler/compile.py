@@ -1,35 +1,48 @@
-"""Compiling a cluster, step by step."""
+"""Compiling a cluster, step by step.
+
+First the notices that an answer brings along: about claims that are allocated already, and about what objects say that
+the answer leaves out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import Final, Unpack
 
-from dralloc.compile.compiler.across import find_across
-from dralloc.compile.compiler.budgets import find_budgets
-from dralloc.compile.compiler.demands import Demands
+from dralloc.compile.compiler.demands import Demands, find_across
 from dralloc.compile.compiler.extended import DevicePlugins, with_extended_resources
 from dralloc.compile.compiler.gangs import Gangs, find_gangs
 from dralloc.compile.compiler.pod_rules import PodRules
-from dralloc.compile.compiler.quota import Quotas
-from dralloc.compile.compiler.remarks import remarks
-from dralloc.compile.compiler.unmodelled import Unmodelled, find_unmodelled
-from dralloc.compile.compiler.worth import Worth, annotated_values, worth_of
+from dralloc.compile.compiler.worth import (
+    Quotas,
+    Worth,
+    annotated_values,
+    find_budgets,
+    worth_of,
+)
 from dralloc.compile.inventory import (
+    Drift,
     Inventory,
     find_drift,
     product_names,
     take_inventory,
 )
+from dralloc.compile.inventory.groups import LEFT_ALONE, declares_groups
 from dralloc.compile.match import MatchTable, TaintRules
 from dralloc.compile.modelled import used
-from dralloc.objects.across import parsed as parsed_across
+from dralloc.objects.api import (
+    ApiObject,
+    DeviceRequestAllocationResult,
+    DeviceTaint,
+    Pod,
+)
 from dralloc.objects.api import Node as ApiNode
-from dralloc.objects.api import Pod
-from dralloc.objects.brief import Brief
-from dralloc.objects.budget import parsed
+from dralloc.objects.api.selecting import all_tolerated
+from dralloc.objects.assembly import Identity, Unasked, identity
 from dralloc.objects.choices import (
     Choices,
     ChoiceWords,
@@ -39,15 +52,148 @@ from dralloc.objects.choices import (
     several,
 )
 from dralloc.objects.cluster import Cluster, cluster_of
-from dralloc.objects.errors import DrallocError, Finding, InputError
-from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.errors import DrallocError, Finding, InputError, UnknownField
+from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey
-from dralloc.objects.unasked import Unasked
+from dralloc.objects.notebook import Brief
+from dralloc.objects.user_rules import Cap, parsed_across, parsed_caps
 from dralloc.problem import Demand, Problem
-from dralloc.problem.holdings import Holding
+from dralloc.problem.ledger import Holding
 from dralloc.problem.solution import Solution, devices_only, with_node_grants
 
 __all__ = ["CompiledCluster", "compile_cluster"]
+
+# ----------------------------------------------------------------------------
+# What users should know about claims that are allocated already, and about what is
+# asked.
+
+_NAMED = 3
+
+
+def remarks(
+    cluster: Cluster, table: MatchTable, drifts: Iterable[Drift], caps: Sequence[Cap]
+) -> Iterator[Finding]:
+    """What allocated claims and published devices contradict, and what is asked for in vain."""
+    yield from (cluster.remark(drift.claim, drift.path, drift.rule) for drift in drifts)
+    yield from _evictions(cluster, table)
+    if not table.features.DeviceCompatibilityGroups:
+        yield from islice(_left_alone(cluster), 1)
+    known = (
+        {one.key.namespace for one in (*cluster.claims, *cluster.pods)}
+        if caps
+        else set()
+    )
+    for cap in caps:
+        name = cap.namespace
+        if name not in known and name not in cluster.namespaces:
+            rule = f'--cap {name}={cap.resource}:{cap.most}: there is no claim and no pod in namespace "{name}"'
+            yield Finding("", "", "", rule)
+
+
+def _left_alone(cluster: Cluster) -> Iterator[Finding]:
+    """Devices that nobody can get because a gate is off (KEP-5963)."""
+    for one in cluster.slices:
+        for number, device in enumerate(one.spec.devices):
+            if declares_groups(device):
+                yield cluster.remark(
+                    one, f"spec.devices[{number}].consumesCounters", LEFT_ALONE
+                )
+
+
+def _evictions(cluster: Cluster, table: MatchTable) -> Iterator[Finding]:
+    """Taints with effect ``NoExecute`` on allocated devices: whoever does not tolerate them is evicted (KEP-5055)."""
+    evicted: dict[tuple[Identity, str], list[str]] = defaultdict(list)
+    about: dict[tuple[Identity, str], ApiObject] = {}
+    results = ((claim, result) for claim in cluster.claims for result in claim.results)
+    for claim, result in results if table.features.DeviceTaints else ():
+        for one, path, taint in _taints(result, table):
+            if taint.effect == "NoExecute" and not all_tolerated(
+                (taint,), result.tolerations
+            ):
+                about[identity(one), path] = one
+                evicted[identity(one), path].append(f"{claim.key} ({result.device_id})")
+    for key, claims in evicted.items():
+        more = f" and {len(claims) - _NAMED} more" if len(claims) > _NAMED else ""
+        rule = f"NoExecute: the pods of claims that do not tolerate it are evicted: {', '.join(claims[:_NAMED])}{more}"
+        yield cluster.remark(about[key], key[1], rule)
+
+
+def _taints(
+    result: DeviceRequestAllocationResult, table: MatchTable
+) -> Iterator[tuple[ApiObject, str, DeviceTaint]]:
+    """The taints of an allocated device, each with the object and field that says it."""
+    index = table.inventory.newest(result.device_id)
+    if index is not None:
+        source = table.inventory.sources[index]
+        for number, taint in enumerate(source.device.taints):
+            place = source.slice.spec.devices.index(source.device)
+            yield source.slice, f"spec.devices[{place}].taints[{number}]", taint
+    for rule in table.rules_for(result.device_id):
+        yield rule, "spec.taint", rule.spec.taint
+
+
+# ----------------------------------------------------------------------------
+# What objects say that an answer leaves out, although it could change the answer.
+
+_NOT_SCHEDULER: Final = frozenset(Mode) - {Mode.SCHEDULER}
+
+
+Unmodelled = tuple[Finding, frozenset[Mode]]
+"""Something that is left out, and the modes that leave it out."""
+
+
+def find_unmodelled(cluster: Cluster, problem: Problem) -> Iterator[Unmodelled]:
+    """Find the fields that nobody knows, and those that some mode ignores by the table in `dralloc.compile.modelled`.
+
+    Parameters
+    ----------
+    problem
+        With what is to be placed: of other pods without a node it does not matter what they say.
+    """
+    for finding in cluster.findings:
+        if isinstance(finding, UnknownField):
+            yield finding, frozenset(Mode)
+    asked = {demand.key for demand in problem.demands}
+    objects: dict[str, Sequence[ApiObject]] = {
+        "Pod": [pod for pod in cluster.pods if pod.key in asked],
+        "PodGroup": tuple(cluster.pod_groups.values()),
+        "CompositePodGroup": tuple(cluster.composite_pod_groups.values()),
+        "Workload": tuple(cluster.workloads.values()),
+        "ResourceClaim": [claim for claim in cluster.claims if not claim.is_allocated],
+        "ResourceSlice": cluster.slices,
+        "Node": cluster.nodes,
+    }
+    if any(device.footprint for device in problem.devices):
+        yield from _of_footprints(cluster, problem.demands)
+    for use in used(objects, [pod for pod in cluster.pods if pod.spec.node_name]):
+        yield cluster.remark(use.about, use.path, use.rule), use.modes
+
+
+def _of_footprints(cluster: Cluster, demands: Sequence[Demand]) -> Iterator[Unmodelled]:
+    """What devices take of nodes (KEP-5517), where it is for more than one pod with one node."""
+    users = Counter(claim.key for demand in demands for claim in demand.claims)
+    for claim in cluster.claims:
+        if users[claim.key] > 1:
+            rule = "what its devices take of nodes counts for the first of the pods that use it"
+            yield cluster.remark(claim, "", rule), _NOT_SCHEDULER
+        if users[claim.key] and any(
+            one.exactly and one.exactly.admin_access
+            for one in claim.spec.devices.requests
+        ):
+            rule = "devices take nothing of nodes for admin access"
+            yield cluster.remark(claim, "spec.devices.requests", rule), _NOT_SCHEDULER
+    for one in cluster.slices:
+        taking = [
+            device for device in one.spec.devices if device.node_allocatable_resources
+        ]
+        if (
+            taking
+            and not one.spec.node_name
+            and not all(device.node_name for device in taking)
+        ):
+            rule = "what devices take of nodes does not count where several nodes reach them"
+            yield cluster.remark(one, "spec.devices", rule), _NOT_SCHEDULER
+
 
 _IGNORED: Final = "first fit and the optimum ignore, as asked"
 _ONLY_DEVICES: Final = "only devices count here, and not what else the pod takes of nodes, nor its rules for other pods"
@@ -237,7 +383,7 @@ def compile_cluster(
     cluster, features, caps = (
         cluster_of(cluster).including(choices.include),
         choices.features,
-        parsed(choices.caps),
+        parsed_caps(choices.caps),
     )
     chosen = _choose(cluster.nodes, choices.nodes)
     extended = with_extended_resources(cluster, chosen, features)

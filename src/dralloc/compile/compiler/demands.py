@@ -1,34 +1,300 @@
-"""What is to be placed.
+"""What is to be placed, in the order in which the scheduler would take it, and where it may go.
 
-Demands are ordered as the scheduler would take pods: higher priority first, then older first, then as given.
+Demands are ordered as the scheduler would take pods: higher priority first, then older first, then as given. First the
+nodes on which a pod may be placed, then constraints over several claims, then the demands.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Final
 
-from dralloc.compile.compiler.across import ConstraintsAcross
 from dralloc.compile.compiler.extended import DevicePlugins
-from dralloc.compile.compiler.footprints import Footprints
 from dralloc.compile.compiler.gangs import Gangs
-from dralloc.compile.compiler.where import Where
+from dralloc.compile.compiler.node_amounts import Footprints
+from dralloc.compile.inventory import Inventory
 from dralloc.compile.match import MatchTable
-from dralloc.compile.match.requests import compile_claim, compile_equal_claim
+from dralloc.compile.match.requests import compile_claim, compile_equal_claim, in_claim
+from dralloc.objects.api import ApiObject, NodeSelector, Pod, ResourceClaim
 from dralloc.objects.api import Node as ApiNode
-from dralloc.objects.api import Pod, ResourceClaim
-from dralloc.objects.api.expansion import generated_name
+from dralloc.objects.api.disclosure import HOSTNAME_LABEL
+from dralloc.objects.api.owners import generated_name
+from dralloc.objects.api.selecting import (
+    all_tolerated,
+    goes_to_cordoned,
+    names_of,
+    selector_matches,
+)
+from dralloc.objects.assembly import Unasked
 from dralloc.objects.choices import Ignored
 from dralloc.objects.cluster import Cluster
-from dralloc.objects.errors import Finding
-from dralloc.objects.names import ClaimKey
-from dralloc.objects.unasked import Unasked
-from dralloc.problem import Claim, Constraint, Demand
+from dralloc.objects.errors import DrallocError, Finding
+from dralloc.objects.names import ClaimKey, RequestName
+from dralloc.objects.user_rules import ACROSS, Across, annotated
+from dralloc.problem import Claim, Constraint, ConstraintKind, Demand, Scalar, Scope
+from dralloc.problem.subproblem import held_values
 
-__all__ = ["MAX_CONSUMERS", "Demands"]
+__all__ = ["MAX_CONSUMERS", "Demands", "find_across"]
+
+# ----------------------------------------------------------------------------
+# On which nodes a pod may be placed, as far as the pod itself and its allocated
+# claims say.
+
+
+class Where:
+    """Finds nodes. Pods with equal rules, as most pods have, get the same answer at once.
+
+    Parameters
+    ----------
+    tainted
+        Whether taints of nodes keep pods away that do not tolerate them.
+    """
+
+    def __init__(self, nodes: Sequence[ApiNode], *, tainted: bool = True) -> None:
+        self._nodes = nodes
+        self._tainted = tainted and any(node.spec.taints for node in nodes)
+        self._by_name = {node.metadata.name: index for index, node in enumerate(nodes)}
+        self._known: dict[Hashable, tuple[int, ...] | None] = {}
+
+    def of(
+        self, pod: Pod, selectors: Sequence[NodeSelector], elsewhere: frozenset[str]
+    ) -> tuple[int, ...] | None:
+        """Indices of the nodes for a pod, in order; None for all.
+
+        Parameters
+        ----------
+        selectors
+            Of the claims that it uses.
+        elsewhere
+            Names of nodes that are not for the pod.
+        """
+        if pod.spec.node_name:
+            index = self._by_name.get(pod.spec.node_name)
+            return () if index is None else (index,)
+        affinity = pod.spec.required_nodes
+        every = [*selectors, affinity] if affinity else selectors
+        wanted = pod.spec.node_selector
+        hardy = goes_to_cordoned(pod)
+        tolerations = pod.spec.tolerations if self._tainted else ()
+        key = (
+            tuple(wanted.items()),
+            repr(every) if every else "",
+            elsewhere,
+            hardy,
+            tolerations,
+        )
+        if key not in self._known:
+            homes = (
+                index
+                for index in self._named(wanted, every)
+                if wanted.items()
+                <= (node := self._nodes[index]).metadata.labels.items()
+                and node.metadata.name not in elsewhere
+                and all(selector_matches(selector, node) for selector in every)
+                and (not self._tainted or all_tolerated(node.spec.taints, tolerations))
+            )
+            self._known[key] = (
+                self._all_or(homes) if hardy else self._schedulable(homes)
+            )
+        return self._known[key]
+
+    def _named(
+        self, labels: Mapping[str, str], selectors: Iterable[NodeSelector]
+    ) -> Sequence[int]:
+        """The nodes that rules name, lest all be looked at for each pod of a DaemonSet; all if rules name none."""
+        each = (names for names in map(names_of, selectors) if names is not None)
+        found = [
+            {self._by_name[name] for name in names if name in self._by_name}
+            for names in each
+        ]
+        if HOSTNAME_LABEL in labels:
+            found.append(set(self._by_hostname.get(labels[HOSTNAME_LABEL], ())))
+        return sorted(set.intersection(*found)) if found else range(len(self._nodes))
+
+    @cached_property
+    def _by_hostname(self) -> Mapping[str, Sequence[int]]:
+        found: dict[str, list[int]] = defaultdict(list)
+        for index, node in enumerate(self._nodes):
+            found[node.metadata.labels.get(HOSTNAME_LABEL, "")].append(index)
+        return found
+
+    def everywhere(self) -> tuple[int, ...] | None:
+        """The nodes for a pod without rules."""
+        if () not in self._known:
+            self._known[()] = self._schedulable(range(len(self._nodes)))
+        return self._known[()]
+
+    def _schedulable(self, nodes: Iterable[int]) -> tuple[int, ...] | None:
+        return self._all_or(
+            index for index in nodes if not self._nodes[index].spec.unschedulable
+        )
+
+    def _all_or(self, nodes: Iterable[int]) -> tuple[int, ...] | None:
+        kept = tuple(nodes)
+        return None if len(kept) == len(self._nodes) else kept
+
+
+# ----------------------------------------------------------------------------
+# Constraints over the claims of a pod, or of all pods of a group, and what devices
+# that they hold mean for them.
+#
+# Neither Kubernetes nor its scheduler knows such constraints: a claim can only say
+# what is to be true of its own devices.
+
+
+@dataclass(frozen=True)
+class ConstraintsAcross:
+    """The constraints of each pod that go beyond single claims.
+
+    Parameters
+    ----------
+    of_pods
+        By pod.
+    groups
+        The pods of each group that has some.
+    defects
+        Why a pod cannot be placed whatever it gets: what is allocated breaks one of them.
+    """
+
+    of_pods: Mapping[ClaimKey, tuple[Constraint, ...]] = field(default_factory=dict)
+    groups: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
+    defects: Mapping[ClaimKey, str] = field(default_factory=dict)
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """The names of the attributes that they compare."""
+        return frozenset(
+            one.attribute
+            for constraints in self.of_pods.values()
+            for one in constraints
+        )
+
+    def beside(self, cluster: Cluster, inventory: Inventory) -> ConstraintsAcross:
+        """The same with what the pods' allocated claims hold."""
+
+        @cache
+        def beside(
+            constraint: Constraint, scope: Scope, pod: ClaimKey | None
+        ) -> tuple[Constraint, str]:
+            pods = [pod] if pod else [member.key for member in self.groups[scope.group]]
+            claims = dict.fromkeys(
+                key for each in pods for key in cluster.claims_of_pods[each]
+            )
+            values = [
+                each
+                for key in claims
+                for each in _values(constraint, cluster.claim(key), inventory)
+            ]
+            held = held_values(constraint.kind, values)
+            if held is not None:
+                return replace(constraint, scope=scope._replace(held=held)), ""
+            of = "the pod" if pod else f"group {scope.group}"
+            what = f"{constraint.kind.value} {constraint.attribute} over the claims of {of}"
+            return constraint, f"{what}: devices that they hold violate it"
+
+        scoped = {
+            pod: [(one, one.scope) for one in own if one.scope]
+            for pod, own in self.of_pods.items()
+        }
+        found = {
+            pod: [
+                beside(one, scope, None if scope.group else pod) for one, scope in own
+            ]
+            for pod, own in scoped.items()
+        }
+        return replace(
+            self,
+            of_pods={
+                pod: tuple(constraint for constraint, _ in each)
+                for pod, each in found.items()
+            },
+            defects={
+                pod: f"pod {pod}: {defect}"
+                for pod, each in found.items()
+                for _, defect in each
+                if defect
+            },
+        )
+
+
+def find_across(
+    cluster: Cluster, gangs: Gangs, across: Sequence[Across]
+) -> ConstraintsAcross:
+    """Find the constraints over several claims: those that objects say, then those that are asked for.
+
+    Raises
+    ------
+    DrallocError
+        An annotation has another form.
+    """
+    chosen: dict[str, list[Across]] = {
+        over: [one for one in across if one.over == over] for over in ("pod", "gang")
+    }
+    of_groups = {
+        name: tuple(
+            _constraints((*_annotated(group.about, "gang"), *chosen["gang"]), name)
+        )
+        for name, group in gangs.groups.items()
+    }
+    found = {
+        pod.key: tuple(_constraints((*_annotated(pod, "pod"), *chosen["pod"]), ""))
+        for pod in cluster.pods
+    }
+    groups = {
+        name: gangs.groups[name].pods
+        for name, constraints in of_groups.items()
+        if constraints
+    }
+    for name, pods in groups.items():
+        for pod in pods:
+            found[pod.key] += of_groups[name]
+    return ConstraintsAcross(
+        {pod: constraints for pod, constraints in found.items() if constraints}, groups
+    )
+
+
+def _annotated(about: ApiObject | None, over: str) -> tuple[Across, ...]:
+    text = about.metadata.annotations.get(ACROSS) if about else None
+    if about is None or text is None:
+        return ()
+    try:
+        return annotated(text, over)
+    except ValueError as error:
+        raise DrallocError(
+            f'{about.title}: metadata.annotations["{ACROSS}"]: {error}'
+        ) from None
+
+
+def _constraints(across: Iterable[Across], group: str) -> Iterator[Constraint]:
+    for number, one in enumerate(across):
+        yield Constraint(
+            ConstraintKind(one.kind),
+            one.attribute,
+            frozenset(one.requests),
+            scope=Scope(number, group),
+        )
+
+
+def _values(
+    constraint: Constraint, claim: ResourceClaim | None, inventory: Inventory
+) -> Iterator[frozenset[Scalar] | None]:
+    """The values of the devices that a claim holds under a constraint."""
+    if claim is None or not claim.is_allocated:
+        return
+    form = in_claim(constraint, claim.spec.devices, inventory.features)
+    for result in claim.results:
+        name = RequestName(*result.request.split("/"))
+        if form.covers(name):
+            newest = inventory.newest(result.device_id)
+            yield (
+                None
+                if newest is None
+                else inventory.devices[newest].attributes.get(form.compared(name))
+            )
+
 
 MAX_CONSUMERS: Final = 256
 """Most pods that can use one claim at a time (``ResourceClaimReservedForMaxSize`` of resource.k8s.io)."""

@@ -31,7 +31,7 @@ from dralloc.objects.api import (
     ResourceClaimSpec,
 )
 from dralloc.objects.api.disclosure import EXTENDED_RESOURCE_ANNOTATION
-from dralloc.objects.api.expansion import generated_name
+from dralloc.objects.api.owners import generated_name
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import Finding, InputError
 from dralloc.objects.features import Features

@@ -4,27 +4,373 @@ A group is admitted when ``minCount`` of its pods have a node, those that run al
 Of pods with a common label, and of those whose group is not known, all are needed. All pods of a group with a topology
 constraint are on nodes with the same value of a label, those that run already included (KEP-5732); where these are in
 no domain, or in several, no other pod comes (plugin ``topologyaware`` of kube-scheduler). Groups can be children of
-others (see `dralloc.compile.compiler.group_trees`).
+others (KEP-6012).
+
+From the bottom: domains of nodes, the groups that pods are in, groups of groups, gangs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Final
 
 from dralloc.compile.compiler.extended import DevicePlugins
-from dralloc.compile.compiler.group_trees import GroupTrees
-from dralloc.compile.compiler.pod_groups import PodsOfGroup, pod_groups
-from dralloc.compile.compiler.topology import Topology
-from dralloc.objects.api import Pod
+from dralloc.objects.api import ApiObject, CompositePodGroup, Node, Pod
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import Finding
 from dralloc.objects.features import Features
 from dralloc.objects.names import ClaimKey
+from dralloc.objects.user_rules import ACROSS
 from dralloc.problem import ParentGroup
-from dralloc.problem.inter_pod import Role
+from dralloc.problem.inter_pod import Domains, OneDomain, Role
 
-__all__ = ["Gang", "Gangs", "find_gangs"]
+__all__ = ["Ancestry", "Gangs", "Topology", "children_needed", "find_gangs"]
+
+# ----------------------------------------------------------------------------
+# The domains of nodes, by the label that makes them.
+
+
+class Topology:
+    """The domains of some nodes. ``domains``: the same object for the same label."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = {node.name: node.metadata.labels for node in nodes}
+        self.domains = cache(self._read)
+
+    def _read(self, label: str) -> Domains:
+        return {
+            name: labels[label]
+            for name, labels in self._nodes.items()
+            if label in labels
+        }
+
+    def one_domain(
+        self, label: str, pods: Iterable[Pod]
+    ) -> tuple[frozenset[str], OneDomain | None]:
+        """The nodes that are in no domain for pods of one group, and what these carry if they have to choose one.
+
+        Where some of them run is their domain; if these are in none, or in several, there is none for the others.
+        """
+        if not label:
+            return frozenset(), None
+        domains = self.domains(label)
+        homes = {
+            domains.get(pod.spec.node_name, "") for pod in pods if pod.spec.node_name
+        }
+        inside = (
+            name
+            for name, here in domains.items()
+            if not homes or (here and homes == {here})
+        )
+        return frozenset(self._nodes).difference(inside), None if homes else OneDomain(
+            domains
+        )
+
+
+# ----------------------------------------------------------------------------
+# The groups that pods are in: of a PodGroup (KEP-4671), of a Workload (Kubernetes
+# 1.35), or by a common label.
+
+
+@dataclass(frozen=True)
+class PodsOfGroup:
+    """The pods of a group, also those that run.
+
+    Parameters
+    ----------
+    about, path
+        The object and field that says how many are needed, if there is one.
+    needed
+        How many are needed; None for all.
+    topology
+        The label of which their nodes have the same value; empty if that does not matter.
+    has_policy
+        Whether something says how many are needed.
+    parent
+        The group that it is a child of.
+    there
+        How many of the pods can be placed, or are.
+    served
+        How many of these wait for no device: they run, or ask for none, or hold all that they ask for.
+    """
+
+    name: str
+    about: ApiObject | None = None
+    path: str = ""
+    needed: int | None = None
+    topology: str = ""
+    has_policy: bool = True
+    parent: ClaimKey | None = None
+    pods: list[Pod] = field(default_factory=list)
+    there: int = 0
+    served: int = 0
+
+    @property
+    def matters(self) -> bool:
+        """Whether its pods depend on each other."""
+        spanned = self.about is not None and ACROSS in self.about.metadata.annotations
+        return (
+            self.has_policy or bool(self.topology) or spanned or self.parent is not None
+        )
+
+    @property
+    def is_gang(self) -> bool:
+        """Whether the rest is placed together or not at all; not if enough pods are served already."""
+        return self.needed is None or self.served < self.needed
+
+    @property
+    def quorum(self) -> int | None:
+        """How many of those that wait are needed; None for all."""
+        return None if self.needed is None else max(1, self.needed - self.served)
+
+    @property
+    def halted(self) -> bool:
+        """Whether there are too few pods for any of them to be placed."""
+        return self.needed is not None and self.there < self.needed
+
+
+def pod_groups(
+    cluster: Cluster,
+    features: Features,
+    plugins: DevicePlugins,
+    label: str,
+    *,
+    spanned: bool,
+) -> Iterator[PodsOfGroup]:
+    """The groups of a cluster's pods, as far as their pods depend on each other. Parameters as in `find_gangs`."""
+    groups: dict[str, PodsOfGroup] = {}
+    for pod in cluster.pods:
+        group = _group_of(pod, cluster, features, label)
+        if group is not None and (group.matters or spanned):
+            groups.setdefault(group.name, group).pods.append(pod)
+    for group in groups.values():
+        there = [
+            pod
+            for pod in group.pods
+            if pod.spec.node_name or not pod.spec.scheduling_gates
+        ]
+        served = sum(
+            bool(pod.spec.node_name) or not _waits(pod, cluster, plugins)
+            for pod in there
+        )
+        yield replace(group, there=len(there), served=served)
+
+
+def _waits(pod: Pod, cluster: Cluster, plugins: DevicePlugins) -> bool:
+    """Whether a pod asks for devices that it does not hold yet, or that there are nowhere."""
+    claims = [cluster.claim(key) for key in cluster.pod_claims(pod)]
+    pending = any(claim is None or not claim.is_allocated for claim in claims)
+    return pending or (not claims and bool(plugins.missing(pod)))
+
+
+def _group_of(
+    pod: Pod, cluster: Cluster, features: Features, label: str
+) -> PodsOfGroup | None:
+    if label in pod.metadata.labels:
+        return PodsOfGroup(f"{pod.key.namespace}/{pod.metadata.labels[label]}")
+    if not features.GenericWorkload:
+        return None
+    if pod.pod_group is None:
+        return _group_of_workload(pod, cluster)
+    group = cluster.pod_groups.get(pod.pod_group)
+    if group is None:
+        return PodsOfGroup(str(pod.pod_group), pod, "spec.schedulingGroup.podGroupName")
+    policy, constraints = (
+        group.spec.scheduling_policy.gang,
+        group.spec.scheduling_constraints,
+    )
+    near = features.TopologyAwareWorkloadScheduling and constraints.topology
+    above = (
+        group.spec.parent_composite_pod_group_name
+        if features.CompositePodGroup
+        else None
+    )
+    return PodsOfGroup(
+        str(group.key),
+        group,
+        "spec.schedulingPolicy.gang.minCount",
+        needed=policy.min_count if policy else 1,
+        topology=constraints.topology[0].key if near else "",
+        has_policy=policy is not None,
+        parent=ClaimKey(group.key.namespace, above) if above else None,
+    )
+
+
+def _group_of_workload(pod: Pod, cluster: Cluster) -> PodsOfGroup | None:
+    reference = pod.spec.workload_ref
+    if reference is None:
+        return None
+    name = "/".join(filter(None, (pod.key.namespace, *reference.model_dump().values())))
+    workload = cluster.workloads.get(ClaimKey(pod.key.namespace, reference.name))
+    if workload is None:
+        return PodsOfGroup(name, pod, "spec.workloadRef.name")
+    for number, group in enumerate(workload.spec.pod_groups):
+        if group.name == reference.pod_group:
+            path, gang = (
+                f"spec.podGroups[{number}].policy.gang.minCount",
+                group.policy.gang,
+            )
+            return PodsOfGroup(
+                name,
+                workload,
+                path,
+                gang.min_count if gang else 1,
+                has_policy=gang is not None,
+            )
+    return PodsOfGroup(name, pod, "spec.workloadRef.podGroup")
+
+
+# ----------------------------------------------------------------------------
+# Groups of groups: CompositePodGroups above PodGroups (KEP-6012, Kubernetes 1.37).
+#
+# A group is settled if enough of what is in it runs already or asks for no devices:
+# others place that. Who is below a group that is not there, in a circle or too deep
+# is not placed.
+
+_DEEPEST: Final = 4
+"""Levels of a tree, PodGroups included (``WorkloadMaxTreeDepth`` of scheduling.k8s.io)."""
+
+
+class Ancestry:
+    """Which CompositePodGroups are above others, by name."""
+
+    def __init__(self, groups: Mapping[ClaimKey, CompositePodGroup]) -> None:
+        self._groups = groups
+
+    def upwards(self, key: ClaimKey | None) -> Iterator[ClaimKey]:
+        """The groups from one up, whether they are there or not, no more than are too many."""
+        for _ in range(_DEEPEST):
+            if key is None:
+                return
+            yield key
+            key = self.parent(key)
+
+    def parent(self, key: ClaimKey) -> ClaimKey | None:
+        """The group above a group."""
+        group = self._groups.get(key)
+        name = group.spec.parent_composite_pod_group_name if group else None
+        return ClaimKey(key.namespace, name) if name else None
+
+    def defect(self, leaf: str, above: Sequence[ClaimKey]) -> str:
+        """What is wrong with the groups above a PodGroup; empty if they are in order.
+
+        Source: KEP-6012, "Group hierarchy": the scheduler does not look at pods below such groups.
+        """
+        missing = next((key for key in above if key not in self._groups), None)
+        if missing is not None:
+            return f"the CompositePodGroup {missing} was not found"
+        if len(above) >= _DEEPEST:
+            return (
+                f"the groups above {leaf} are in a circle, or more than {_DEEPEST - 1}"
+            )
+        return ""
+
+
+def children_needed(group: CompositePodGroup) -> int:
+    """How many children must be admitted; one if they are independent."""
+    gang = group.spec.scheduling_policy.gang
+    return gang.min_group_count if gang else 1
+
+
+class GroupTrees:
+    """The trees above some PodGroups.
+
+    Parameters
+    ----------
+    near
+        Whether groups of groups can be in one domain (KEP-5732).
+
+    Attributes
+    ----------
+    defects
+        Why no pod of a PodGroup is placed, by its name, where its tree is not in order.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topology: Topology,
+        leaves: Sequence[PodsOfGroup],
+        *,
+        near: bool,
+    ) -> None:
+        self._cluster = cluster
+        self._groups = cluster.composite_pod_groups
+        self._ancestry = Ancestry(self._groups)
+        self._topology = topology
+        self._near = near
+        self._leaves = leaves
+        self._above = {
+            leaf.name: list(self._ancestry.upwards(leaf.parent)) for leaf in leaves
+        }
+        self._pods: dict[ClaimKey, list[Pod]] = defaultdict(list)
+        for leaf in leaves:
+            for key in self._above[leaf.name]:
+                self._pods[key] += leaf.pods
+        defects = {
+            name: self._ancestry.defect(name, above)
+            for name, above in self._above.items()
+        }
+        self.defects = {name: defect for name, defect in defects.items() if defect}
+        self._group = cache(self._made)
+
+    @cached_property
+    def parents(self) -> Mapping[str, ParentGroup]:
+        """The parent of each PodGroup that has one, by name, where the tree is in order."""
+        good = {
+            name: above
+            for name, above in self._above.items()
+            if above and name not in self.defects
+        }
+        return {name: self._group(above[0]) for name, above in good.items()}
+
+    @property
+    def findings(self) -> Iterator[Finding]:
+        """What is wrong with trees."""
+        for name, defect in self.defects.items():
+            about = self._cluster.pod_groups[ClaimKey.parse(name)]
+            rule = f"{defect}: none of its pods is placed"
+            yield self._cluster.remark(about, "spec.parentCompositePodGroupName", rule)
+
+    def outside(self, leaf: str) -> frozenset[str]:
+        """The nodes that are in no domain for a PodGroup's pods, because of the groups above it."""
+        above = () if leaf in self.defects else self._above[leaf]
+        return frozenset().union(*(self._domain(key)[0] for key in above))
+
+    def _made(self, key: ClaimKey) -> ParentGroup:
+        own = self._groups[key]
+        above = self._ancestry.parent(key)
+        settled = frozenset(name for name, done in self._children[key].items() if done)
+        return ParentGroup(
+            name=f"{own.kind} {key}",
+            quorum=max(0, children_needed(own) - len(settled)),
+            settled=settled,
+            parent=self._group(above) if above else None,
+            rule=self._domain(key)[1],
+        )
+
+    @cached_property
+    def _children(self) -> Mapping[ClaimKey | None, Mapping[str, bool]]:
+        """The children of each group by name, and whether each is settled."""
+        found: dict[ClaimKey | None, dict[str, bool]] = defaultdict(dict)
+        for leaf in self._leaves:
+            found[leaf.parent][leaf.name] = not leaf.is_gang
+        for _ in range(_DEEPEST):
+            for key, group in self._groups.items():
+                enough = sum(found[key].values()) >= children_needed(group)
+                found[self._ancestry.parent(key)][f"{group.kind} {key}"] = enough
+        return found
+
+    def _domain(self, key: ClaimKey) -> tuple[frozenset[str], OneDomain | None]:
+        constraints = (
+            self._groups[key].spec.scheduling_constraints.topology if self._near else ()
+        )
+        return self._topology.one_domain(
+            constraints[0].key if constraints else "", self._pods[key]
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,27 +1,322 @@
-"""What placing a demand is worth: strictly by priority, and within a priority by what is to be maximised.
+"""What namespaces may still use, and what placing a demand is worth.
 
-A weight is worth more than all weights of lower priorities together, so that the largest sum is the lexicographic
-optimum: what is placed at a higher priority is never given up for lower ones. Within a priority the objective counts,
-and of equal answers the number of pods. As digits of one number, these can be read off the sum again.
+Strictly by priority, and within a priority by what is to be maximised. A weight is worth more than all weights of lower
+priorities together, so that the largest sum is the lexicographic optimum: what is placed at a higher priority is never
+given up for lower ones. Within a priority the objective counts, and of equal answers the number of pods. As digits of
+one number, these can be read off the sum again.
+
+Before that come quota, caps and fair shares of namespaces, and what a demand asks for at least.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections import Counter as Tally
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import gcd
 from typing import Final, NamedTuple
 
-from dralloc.compile.compiler.asked import asked_amounts
+from dralloc.compile.inventory import Inventory, held_results
+from dralloc.compile.inventory.charges import counters_charged
+from dralloc.objects.api import ResourceClaim, ResourceQuota
 from dralloc.objects.api.disclosure import VALUE_ANNOTATION
 from dralloc.objects.choices import ObjectiveWord, Priorities
 from dralloc.objects.cluster import Cluster
-from dralloc.objects.errors import DrallocError
-from dralloc.problem import Demand, Problem
-from dralloc.problem.solution import Tier
+from dralloc.objects.errors import DrallocError, Finding
+from dralloc.objects.features import Features
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.quantity import NANOS, Quantity
+from dralloc.objects.user_rules import Budget, Cap
+from dralloc.problem import MAX_RESULTS, Alternative, Charge, Demand, Problem
+from dralloc.problem.solution import Tier, amount_used
 
-__all__ = ["WeightLevel", "Worth", "annotated_values", "worth_of"]
+__all__ = [
+    "Quotas",
+    "WeightLevel",
+    "Worth",
+    "annotated_values",
+    "find_budgets",
+    "worth_of",
+]
+
+# ----------------------------------------------------------------------------
+# ResourceQuota for claims (KEP-4381 "ResourceQuota").
+#
+# The API server looks at quota when a claim is made. Claims that are given exist
+# already: they count as used. Claims that dralloc makes for pods have yet to pass:
+# one that exceeds a limit cannot be made, and its pod stays pending.
+#
+# Source: upstream's ``claimEvaluator``. A request counts with its devices, ``All`` as
+# the 32 that a claim can get at most, and a prioritized list with the most that any
+# of its alternatives asks of each class (KEP-4816 "Resource Quota").
+
+_COUNT = "count/resourceclaims.resource.k8s.io"
+_DEVICES = ".deviceclass.resource.k8s.io/devices"
+_IMPLICIT = "requests.deviceclass.resource.kubernetes.io/"
+
+
+class Quotas:
+    """What quotas say of the claims of their namespaces: those that are given come before those that are to be made.
+
+    Parameters
+    ----------
+    defects
+        Why claims cannot be made, by claim.
+    """
+
+    def __init__(self, cluster: Cluster, features: Features) -> None:
+        self._cluster = cluster
+        self._features = features
+        # A quota with a scope is for pods only.
+        self._quotas: dict[str, list[ResourceQuota]] = defaultdict(list)
+        for quota in cluster.quotas:
+            if not quota.spec.scoped:
+                self._quotas[quota.key.namespace].append(quota)
+        self._used: dict[str, Counter[str]] = defaultdict(Counter)
+        self._refused: dict[ClaimKey, list[ClaimKey]] = defaultdict(list)
+        self.defects: dict[ClaimKey, str] = {}
+        claims = cluster.claims if self._quotas else ()
+        concerned = [claim for claim in claims if claim.key.namespace in self._quotas]
+        for claim in concerned:
+            if claim.key not in cluster.made:
+                self._used[claim.key.namespace] += self._usage(claim)
+        self._given = {
+            namespace: Counter(used) for namespace, used in self._used.items()
+        }
+        for claim in concerned:
+            if claim.key in cluster.made:
+                self._make(claim)
+
+    def _make(self, claim: ResourceClaim) -> None:
+        wanted, used = self._usage(claim), self._used[claim.key.namespace]
+        for quota in self._quotas[claim.key.namespace]:
+            if short := [
+                name for name in _exceeded(quota, used + wanted) if wanted[name]
+            ]:
+                self.defects[claim.key] = (
+                    f"claim {claim.key}: exceeded quota: {quota.name}, requested: {_listed(short, wanted)}, "
+                    f"used: {_listed(short, used)}, limited: {_listed(short, quota.spec.hard)}"
+                )
+                self._refused[quota.key].append(claim.key)
+                return
+        used.update(wanted)
+
+    def findings(self) -> Iterator[Finding]:
+        """Quotas that given claims exceed already, and quotas that claims of pods cannot pass."""
+        for namespace, quotas in self._quotas.items():
+            for quota in quotas:
+                given = self._given.get(namespace, Counter())
+                for name in _exceeded(quota, given):
+                    rule = f"the given claims ask for {given[name]}, more than the {quota.spec.hard[name]} allowed"
+                    yield self._cluster.remark(quota, f"spec.hard[{name}]", rule)
+                if refused := self._refused.get(quota.key):
+                    more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
+                    yield self._cluster.remark(
+                        quota, "spec.hard", f"{self.defects[refused[0]]}{more}"
+                    )
+
+    def _usage(self, claim: ResourceClaim) -> Counter[str]:
+        """What a claim counts for, by resource name."""
+        usage = Counter({_COUNT: 1})
+        for request in claim.spec.devices.requests:
+            most: Counter[str] = Counter()
+            for _, one in request.alternatives:
+                # Modes that are not known count for nothing.
+                devices = {"ExactCount": one.count, "All": MAX_RESULTS}.get(
+                    one.allocation_mode, 0
+                )
+                most[one.device_class_name] = max(most[one.device_class_name], devices)
+            for name, devices in most.items():
+                usage.update(dict.fromkeys(self._resources(name), devices))
+        return usage
+
+    def _resources(self, name: str) -> Iterator[str]:
+        """The names under which devices of a class are limited; as extended resources, too (KEP-5004)."""
+        yield f"{name}{_DEVICES}"
+        if self._features.ExtendedResource:
+            yield f"{_IMPLICIT}{name}"
+            device_class = self._cluster.classes.get(name)
+            if (
+                device_class is not None
+                and device_class.spec.extended_resource_name is not None
+            ):
+                yield f"requests.{device_class.spec.extended_resource_name}"
+
+
+def _exceeded(quota: ResourceQuota, usage: Mapping[str, int]) -> Iterator[str]:
+    """What there is more of in use than the quota allows."""
+    limits = quota.spec.hard.items()
+    return (
+        name
+        for name, most in limits
+        if (used := usage.get(name)) and used * NANOS > most.nanos
+    )
+
+
+def _listed(
+    names: Sequence[str], amounts: Mapping[str, int] | Mapping[str, Quantity]
+) -> str:
+    return ",".join(f"{name}={amounts[name]}" for name in names)
+
+
+# ----------------------------------------------------------------------------
+# What namespaces use of something already, beside their caps and what is to be fair.
+
+
+def find_budgets(
+    cluster: Cluster,
+    inventory: Inventory,
+    demands: Sequence[Demand],
+    caps: Sequence[Cap],
+    fair: str,
+) -> tuple[Budget, ...]:
+    """The budgets: one for each cap, and for fairness one for each namespace that has something pending.
+
+    Raises
+    ------
+    DrallocError
+        A cap or fairness is about something of which no device has any, or a namespace is capped twice.
+    """
+    wanted: dict[tuple[str, str], Cap | None] = {}
+    for cap in caps:
+        if (cap.namespace, cap.resource) in wanted:
+            raise DrallocError(f"--cap {cap.namespace}={cap.resource}: is given twice")
+        wanted[cap.namespace, cap.resource] = cap
+    waiting = {demand.key.namespace for demand in demands} if fair else set()
+    for namespace in sorted(waiting):
+        wanted.setdefault((namespace, fair), None)
+    totals = {
+        resource: list(_totals(inventory, resource))
+        for resource in {*(cap.resource for cap in caps), fair} - {""}
+    }
+    for resource, found in totals.items():
+        if not found:
+            option = "--fair" if resource == fair else "--cap"
+            raise DrallocError(
+                f'{option}: no counter and no capacity of a device is named "{resource}"'
+            )
+    used = _used(cluster, inventory, wanted)
+    return tuple(
+        Budget(
+            namespace=namespace,
+            resource=resource,
+            used=used[namespace, resource],
+            total=sum(totals[resource]),
+            most=None if cap is None else cap.most.nanos,
+            fair=resource == fair and namespace in waiting,
+        )
+        for (namespace, resource), cap in wanted.items()
+    )
+
+
+def _totals(inventory: Inventory, resource: str) -> Iterator[int]:
+    """Counters of that name, and capacities of devices that consume none."""
+    named = {
+        number
+        for number, counter in enumerate(inventory.counters)
+        if counter.id.counter == resource
+    }
+    yield from (inventory.counters[number].total for number in named)
+    for device, source in zip(inventory.devices, inventory.sources, strict=True):
+        consumed = (*device.consumes, *source.requested_counters)
+        if resource in device.capacity and not any(
+            number in named for number, _ in consumed
+        ):
+            yield device.capacity[resource].total
+
+
+def _used(
+    cluster: Cluster, inventory: Inventory, wanted: Collection[tuple[str, str]]
+) -> Mapping[tuple[str, str], int]:
+    """By namespace and resource, what allocated claims use of published devices."""
+    resources: dict[str, list[str]] = defaultdict(list)
+    for namespace, resource in wanted:
+        resources[namespace].append(resource)
+    used: Tally[tuple[str, str]] = Tally()
+    for claim, result in held_results(
+        one for one in cluster.claims if one.key.namespace in resources
+    ):
+        number = inventory.newest(result.device_id)
+        if number is not None:
+            recorded = result.consumed_capacity
+            charge = Charge(
+                capacity=tuple(
+                    (name, amount.nanos) for name, amount in recorded.items()
+                ),
+                counters=tuple(
+                    counters_charged(
+                        recorded, inventory.sources[number], inventory.published
+                    )
+                ),
+            )
+            for resource in resources[claim.key.namespace]:
+                amount = amount_used(
+                    resource, inventory.devices[number], charge, inventory.counters
+                )
+                used[claim.key.namespace, resource] += amount
+    return used
+
+
+# ----------------------------------------------------------------------------
+# What a demand asks for at least, however it is served: so nothing is gained by
+# giving it more than it needs.
+
+
+def asked_amounts(problem: Problem, resource: str) -> tuple[int, ...]:
+    """By demand: what its claims use of a counter or capacity at least, in nanos (see `dralloc.problem.solution`).
+
+    It is worked out with the devices that match, whatever is in use: 0 for a demand that nothing can serve.
+    """
+    eligibility, devices, counters = (
+        problem.eligibility,
+        problem.devices,
+        problem.counters,
+    )
+    # One of the devices that match alike and have the same of the resource.
+    kinds = {
+        (eligibility.device_key(each), _has(problem, each, resource)): each
+        for each in range(len(devices))
+    }
+    known: dict[Hashable, int] = {}
+
+    def used(alternative: int) -> Iterator[int]:
+        for number in kinds.values():
+            if eligibility.selects(alternative, number) is True and eligibility.admits(
+                alternative, number
+            ):
+                charge = eligibility.charge(alternative, number)
+                if charge is not None:
+                    yield amount_used(resource, devices[number], charge, counters)
+
+    def least(alternative: Alternative) -> int:
+        if alternative.admin:
+            return 0
+        key = eligibility.request_key(alternative.index)
+        if key not in known:
+            known[key] = min(used(alternative.index), default=0)
+        return known[key] * (alternative.count or 1)
+
+    return tuple(
+        sum(
+            min(map(least, request.alternatives))
+            for claim in demand.claims
+            for request in claim.requests
+        )
+        for demand in problem.demands
+    )
+
+
+def _has(problem: Problem, number: int, resource: str) -> Hashable:
+    device = problem.devices[number]
+    drawn = sorted(
+        amount
+        for each, amount in device.consumes
+        if problem.counters[each].id.counter == resource
+    )
+    return tuple(drawn), device.shareable, device.capacity.get(resource)
+
 
 WEIGHT: Final = "weight"
 

@@ -9,8 +9,8 @@ from dralloc.compile.inventory.inventory import (
     list_published,
     take_inventory,
 )
+from dralloc.compile.inventory.pools import NodeIndex, find_reach
 from dralloc.compile.inventory.products import product_name, product_names
-from dralloc.compile.inventory.reach import NodeIndex, find_reach
 from dralloc.compile.inventory.usage import held_results
 from dralloc.compile.inventory.values import compared_values
 

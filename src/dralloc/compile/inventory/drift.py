@@ -19,7 +19,7 @@ from dralloc.objects.api import (
     ResourceClaim,
     ResourceSlice,
 )
-from dralloc.objects.api.device_template import named
+from dralloc.objects.api.slice_reader import named
 from dralloc.objects.features import Features
 from dralloc.objects.names import DeviceID, PoolID
 from dralloc.objects.quantity import Quantity

@@ -10,17 +10,16 @@ from functools import cache, cached_property
 from dralloc.compile.inventory.catalog import Catalog, PublishedDevice
 from dralloc.compile.inventory.charges import counters_charged
 from dralloc.compile.inventory.groups import Skipped
-from dralloc.compile.inventory.pools import PoolView, PoolViews
-from dralloc.compile.inventory.reach import NodeIndex, find_reach
+from dralloc.compile.inventory.pools import NodeIndex, PoolView, PoolViews, find_reach
 from dralloc.compile.inventory.usage import held_results, left_of_counters, usage_of
 from dralloc.objects.api import Counter as ApiCounter
 from dralloc.objects.api import Node as ApiNode
 from dralloc.objects.api import ResourceClaim, ResourceSlice
-from dralloc.objects.brief import Brief
 from dralloc.objects.features import Features
 from dralloc.objects.names import DeviceID, PoolID
+from dralloc.objects.notebook import Brief
 from dralloc.problem import Charge, Counter, Device, Node, PoolAccess, PoolState, Usage
-from dralloc.problem.holdings import Holding
+from dralloc.problem.ledger import Holding
 
 __all__ = ["Inventory", "list_published", "take_inventory"]
 

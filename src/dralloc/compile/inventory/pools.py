@@ -1,19 +1,225 @@
-"""Which slices of a pool count for a node, and whether the pool can be used.
+"""Which slices matter to which node, which of a pool count, and whether the pool can be used.
 
 Source: upstream's ``GatherPools`` and ``buildPool``; KEP-4381 "Resource pools" and KEP-4815 "Resource pool validation".
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
 
-from dralloc.compile.inventory.columns import ColumnReader, SliceColumns
-from dralloc.objects.api import CounterSet
+from dralloc.objects.api import (
+    CounterSet,
+    Device,
+    DeviceCapacity,
+    DeviceCounterConsumption,
+    Node,
+    NodeAllocatableMapping,
+    NodeAllocatableOverhead,
+    NodeAllocatableResource,
+    NodeSelector,
+    ResourceSlice,
+)
+from dralloc.objects.api.selecting import selector_matches
+from dralloc.objects.api.slice_reader import common
 from dralloc.objects.features import Features
-from dralloc.problem import PoolState
+from dralloc.objects.names import PoolID
+from dralloc.objects.quantity import NANOS, Quantity
+from dralloc.problem import Capacity, NodeFootprint, PoolState
+from dralloc.problem.supply import record
 
-__all__ = ["PoolView", "PoolViews"]
+__all__ = ["ColumnReader", "NodeIndex", "PoolView", "PoolViews", "find_reach"]
+
+# ----------------------------------------------------------------------------
+# Which slices matter to which node.
+#
+# Source: upstream's ``GatherPools``. Slices with shared counters matter to every
+# node, because the devices of a pool can only be judged together with its counters
+# (KEP-4815).
+
+
+class NodeIndex:
+    """Answers which nodes a node selection means. Equal selectors are worked out once. ``everywhere``: all nodes."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._by_name = {node.metadata.name: index for index, node in enumerate(nodes)}
+        self._by_selector: dict[str, frozenset[int]] = {}
+        self.everywhere = frozenset(range(len(nodes)))
+
+    def selected(
+        self, name: str | None, everywhere: bool | None, selector: NodeSelector | None
+    ) -> frozenset[int]:
+        """Indices of the nodes meant by ``nodeName``, ``allNodes`` or ``nodeSelector``, in this order of precedence."""
+        if name:
+            index = self._by_name.get(name)
+            return frozenset() if index is None else frozenset((index,))
+        if everywhere:
+            return self.everywhere
+        if selector is None:
+            return frozenset()
+        key = repr(selector)
+        if key not in self._by_selector:
+            self._by_selector[key] = frozenset(
+                index
+                for index, node in enumerate(self._nodes)
+                if selector_matches(selector, node)
+            )
+        return self._by_selector[key]
+
+    def of_device(self, device: Device) -> frozenset[int]:
+        """The nodes that a device with its own node selection is reachable from."""
+        return self.selected(device.node_name, device.all_nodes, device.node_selector)
+
+    def of_slice(self, slice_: ResourceSlice) -> frozenset[int]:
+        """The nodes that a slice is meant for; with node selection per device, those of any of its devices."""
+        spec = slice_.spec
+        if spec.node_name or spec.all_nodes or spec.node_selector is not None:
+            return self.selected(spec.node_name, spec.all_nodes, spec.node_selector)
+        if spec.per_device_node_selection:
+            return frozenset().union(
+                *(self.of_device(device) for device in spec.devices)
+            )
+        return frozenset()
+
+
+class SliceReach(NamedTuple):
+    """Slices by pool, as indices into the cluster's slices.
+
+    ``everywhere``: slices with counters. ``by_node``: for each node the other slices that are meant for it.
+    """
+
+    everywhere: Mapping[PoolID, list[int]]
+    by_node: Sequence[Mapping[PoolID, list[int]]]
+
+
+def find_reach(
+    slices: Sequence[ResourceSlice], nodes: NodeIndex, features: Features
+) -> SliceReach:
+    """Sort the slices by the nodes that they matter to."""
+    everywhere: dict[PoolID, list[int]] = defaultdict(list)
+    by_node: list[dict[PoolID, list[int]]] = [{} for _ in nodes.everywhere]
+    for index, slice_ in enumerate(slices):
+        partitionable = (
+            slice_.spec.per_device_node_selection or slice_.spec.shared_counters
+        )
+        if partitionable and not features.PartitionableDevices:
+            continue
+        if slice_.spec.shared_counters:
+            everywhere[slice_.pool_id].append(index)
+        else:
+            for node in nodes.of_slice(slice_):
+                by_node[node].setdefault(slice_.pool_id, []).append(index)
+    return SliceReach(everywhere, by_node)
+
+
+# ----------------------------------------------------------------------------
+# What slices publish, column by column: those of lists that are made from one
+# template are read once.
+
+T = TypeVar("T")
+R = TypeVar("R")
+_NO_MAPPING = NodeAllocatableMapping()
+_NO_OVERHEAD = NodeAllocatableOverhead()
+
+
+@record
+class SliceColumns:
+    """Devices of a slice, or of the first slice with that template, and what they have beside attributes and nodes.
+
+    ``consumers``: the lists of consumed counters, each once. ``conditional``: whether any device has binding
+    conditions, be it an empty list.
+    """
+
+    devices: Sequence[Device]
+    names: Sequence[str]
+    consumed: Sequence[Sequence[DeviceCounterConsumption]]
+    consumers: Mapping[int, Device]
+    shareable: Sequence[bool]
+    capacity: Sequence[Mapping[str, Capacity]]
+    binds_to_node: Sequence[bool]
+    footprint: Sequence[tuple[NodeFootprint, ...]]
+    conditional: bool
+
+
+@dataclass(slots=True)
+class ColumnReader:
+    """Reads slices. Equal capacities, lists of counters and so on are one object after loading; it keeps that."""
+
+    slices: Sequence[ResourceSlice]
+    _columns: dict[int, SliceColumns] = field(default_factory=dict)
+    _capacities: dict[int, Mapping[str, Capacity]] = field(default_factory=dict)
+    _footprints: dict[int, tuple[NodeFootprint, ...]] = field(default_factory=dict)
+
+    def of(self, index: int) -> SliceColumns:
+        """The columns of the devices of a slice."""
+        devices = self.slices[index].spec.devices
+        key = id(common(devices))
+        if key not in self._columns:
+            self._columns[key] = self._read(devices)
+        return self._columns[key]
+
+    def _read(self, devices: Sequence[Device]) -> SliceColumns:
+        return SliceColumns(
+            devices,
+            [device.name for device in devices],
+            [device.consumes_counters for device in devices],
+            {id(device.consumes_counters): device for device in devices},
+            [device.allow_multiple_allocations for device in devices],
+            [
+                _once(self._capacities, device.capacity, _capacities)
+                for device in devices
+            ],
+            [device.binds_to_node for device in devices],
+            [
+                _once(self._footprints, device.node_allocatable_resources, _footprints)
+                for device in devices
+            ],
+            any(device.binding_conditions is not None for device in devices),
+        )
+
+
+def _once(known: dict[int, R], one: T, read: Callable[[T], R]) -> R:
+    """What is read of an object, which is read once."""
+    if id(one) not in known:
+        known[id(one)] = read(one)
+    return known[id(one)]
+
+
+def _capacities(capacity: Mapping[str, DeviceCapacity]) -> Mapping[str, Capacity]:
+    return {
+        name: Capacity(name, one.value.nanos, one.consumable)
+        for name, one in capacity.items()
+    }
+
+
+def _footprints(
+    resources: Mapping[str, NodeAllocatableResource],
+) -> tuple[NodeFootprint, ...]:
+    """What a device takes of each resource of the node where it is used (KEP-5517)."""
+    return tuple(_footprint(name, one) for name, one in resources.items())
+
+
+def _footprint(name: str, resource: NodeAllocatableResource) -> NodeFootprint:
+    mapping, overhead = (
+        resource.mapping or _NO_MAPPING,
+        resource.overhead or _NO_OVERHEAD,
+    )
+    key = mapping.capacity_key or ""
+    multiplier = (
+        _nanos(mapping.capacity_multiplier, NANOS)
+        if key
+        else _nanos(mapping.device_multiplier)
+    )
+    return NodeFootprint(
+        name, key, multiplier, _nanos(overhead.per_pod), _nanos(overhead.per_container)
+    )
+
+
+def _nanos(amount: Quantity | None, absent: int = 0) -> int:
+    return absent if amount is None else amount.nanos
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dralloc.objects.api import DeviceRequestAllocationResult, ResourceClaim
 from dralloc.problem import Counter, Device, Usage
-from dralloc.problem.holdings import Holding
+from dralloc.problem.ledger import Holding
 
 __all__ = ["held_results", "left_of_counters", "usage_of"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from dralloc.objects.api import AttributeValue, Device, Unset
-from dralloc.objects.api.values import TYPE_NAMES
+from dralloc.objects.api.slices import TYPE_NAMES
 from dralloc.objects.features import Features
 from dralloc.problem import Scalar
 

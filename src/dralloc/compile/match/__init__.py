@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dralloc.compile.match.derived import cel_device
-from dralloc.compile.match.table import Criteria, MatchTable, SelectorFailure
-from dralloc.compile.match.taint_rules import TaintRules
+from dralloc.compile.match.table import (
+    Criteria,
+    MatchTable,
+    SelectorFailure,
+    TaintRules,
+)
 
 __all__ = ["Criteria", "MatchTable", "SelectorFailure", "TaintRules", "cel_device"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dralloc.objects.api import AttributeValue, Device, DeviceTaint
-from dralloc.objects.api.device_template import DeviceTemplate
+from dralloc.objects.api.slice_reader import DeviceTemplate
 from dralloc.objects.features import Features
 from kubecel import CelCompileError, CelDerivation, CelSelector, compile_selector
 

@@ -1,28 +1,140 @@
-"""Who finds places for those who wait: one job after the other, or many at once.
-
-All of them keep a compiled cluster and what is in use of it. Nothing is compiled again while time goes on.
-"""
+"""Who waits, and who finds places for them: one job after the other, or everybody who waits at once."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from heapq import heapify, heappop, heappush
 from random import Random
+from typing import NamedTuple
 
 from dralloc.compile.compiler.pod_rules import has_rules_between
-from dralloc.lab.simulate.incoming import Incoming
-from dralloc.lab.simulate.queue import WaitingQueue
+from dralloc.compile.compiler.worth import annotated_values, worth_of
+from dralloc.lab.simulate.arrivals import Incoming
+from dralloc.objects.choices import Choices, Goal, Priorities
 from dralloc.problem import Demand, Problem
 from dralloc.problem.inter_pod import InterPodRule, Role, settled_rule
 from dralloc.problem.ledger import Ledger
-from dralloc.problem.solution import Placement, charged_grants, with_node_grants
-from dralloc.solve.first_fit.ledger import SearchLedger
+from dralloc.problem.solution import (
+    Placement,
+    Solution,
+    charged_grants,
+    grants_of,
+    with_node_grants,
+)
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.first_fit.batch import QuickRun
 from dralloc.solve.first_fit.plain import PlainRun
+from dralloc.solve.first_fit.search import SearchLedger
+from dralloc.solve.optimum import solve
+from dralloc.solve.recreate import Starts
 from dralloc.solve.scheduler import Profile, Release, SchedulingRun
 
-__all__ = ["Placer", "RunPlacer", "SchedulerPlacer"]
+__all__ = [
+    "BatchPlacer",
+    "OptimalPlacer",
+    "Placer",
+    "RunPlacer",
+    "SchedulerPlacer",
+    "WaitingQueue",
+]
+
+# ----------------------------------------------------------------------------
+# Jobs that wait, by priority and then by when they came; equal jobs stand one behind
+# the other.
+#
+# What did not fit for a job does not fit for an equal one until something is
+# released. So of equal jobs one is tried, and all of them are passed over from then
+# on.
+
+
+class Rank(NamedTuple):
+    """Where a job stands in the queue: the smallest comes first."""
+
+    less_important: int
+    since: int
+    job: int
+
+
+class WaitingQueue:
+    """The queue.
+
+    Parameters
+    ----------
+    equal_jobs
+        Tells of a job what all jobs equal to it have in common; None if there are none, and if it may be helped by
+        others that are placed. Then it is tried each time.
+    """
+
+    def __init__(self, equal_jobs: Callable[[int], Hashable]) -> None:
+        self._equal_jobs = equal_jobs
+        self._ranks: dict[int, Rank] = {}
+        self._lines: dict[Hashable, list[Rank]] = {}
+        self._passed_over: set[Hashable] = set()
+
+    def __len__(self) -> int:
+        return len(self._ranks)
+
+    def __contains__(self, job: int) -> bool:
+        return job in self._ranks
+
+    def enter(self, job: int, priority: int, since: int) -> None:
+        """A job comes."""
+        rank = self._ranks[job] = Rank(-priority, since, job)
+        group = self._equal_jobs(job)
+        heappush(self._lines.setdefault(rank if group is None else group, []), rank)
+
+    def leave(self, job: int) -> None:
+        """A job goes, placed or not."""
+        del self._ranks[job]
+
+    def reopen(self) -> None:
+        """Something has been released: nobody is passed over any more."""
+        self._passed_over.clear()
+
+    def in_order(self) -> list[int]:
+        """Everybody who waits."""
+        return [rank.job for rank in sorted(self._ranks.values())]
+
+    def hopeful(self) -> Iterator[int]:
+        """The jobs to be tried, in order. One that is still there when the next is asked for did not fit."""
+        heads = [(line[0], group) for group, line in self._open_lines()]
+        heapify(heads)
+        while heads:
+            rank, group = heappop(heads)
+            yield rank.job
+            if rank.job in self._ranks:
+                if group != rank:
+                    self._passed_over.add(group)
+            elif (line := self._line(group)) is not None:
+                heappush(heads, (line[0], group))
+
+    def _open_lines(self) -> Iterable[tuple[Hashable, list[Rank]]]:
+        for group in list(self._lines):
+            if (
+                group not in self._passed_over
+                and (line := self._line(group)) is not None
+            ):
+                yield group, line
+
+    def _line(self, group: Hashable) -> list[Rank] | None:
+        """Those of equal jobs who still wait; None if nobody does."""
+        line = self._lines[group]
+        while line and self._ranks.get(line[0].job) != line[0]:
+            heappop(line)
+        if line:
+            return line
+        del self._lines[group]
+        return None
+
+
+# ----------------------------------------------------------------------------
+# Who finds places for those who wait: one job after the other, or many at once.
+#
+# All of them keep a compiled cluster and what is in use of it. Nothing is compiled
+# again while time goes on.
 
 
 class Placer(ABC):
@@ -260,3 +372,84 @@ def _with_rules(demand: Demand, rules: Mapping[InterPodRule, InterPodRule]) -> D
         role._replace(rule=rules.get(role.rule, role.rule)) for role in demand.roles
     )
     return replace(demand, roles=tuple(roles))
+
+
+# ----------------------------------------------------------------------------
+# Everybody who waits, placed together: by the optimum, or by a policy with an order
+# of its own.
+
+Answer = Callable[[Problem], Solution]
+"""Answers a problem of what waits, with what is in use now."""
+
+
+class BatchPlacer(RunPlacer):
+    """Asks for an answer to all that waits, and accepts it."""
+
+    def __init__(self, waiting: Incoming, answer: Answer) -> None:
+        super().__init__(waiting, QuickRun(waiting.problem))
+        self._answer = answer
+
+    def decide(self, queue: WaitingQueue) -> Iterator[int]:
+        """Ask about everybody at once."""
+        jobs = queue.in_order()
+        members = [(number, job) for job in jobs for number in self._demands(job)]
+        if not members:
+            return
+        numbers = [number for number, _ in members]
+        solution = self._answer(self.waiting_problem(numbers))
+        placed = set()
+        for placement in solution.placements:
+            number, job = members[placement.demand]
+            self.accept(replace(placement, demand=number))
+            placed.add(job)
+        yield from (job for job in jobs if job in placed)
+
+    def accept(self, placement: Placement) -> None:
+        """Enter a placement of an answer, in the numbers of the whole problem."""
+        self._places[placement.demand] = len(self._run.placements)
+        self._run.accept(placement)
+
+    def _demands(self, job: int) -> list[int]:
+        numbers = (
+            self.incoming.demands[arrival] for arrival in self.incoming.jobs[job]
+        )
+        return [number for number in numbers if number is not None]
+
+
+class OptimalPlacer(BatchPlacer):
+    """The optimum of each batch, as `dralloc.allocate` finds it."""
+
+    def __init__(self, waiting: Incoming, choices: Choices) -> None:
+        super().__init__(waiting, self._optimum)
+        self._choices = choices
+
+    def decide(self, queue: WaitingQueue) -> Iterator[int]:
+        """Where first fit places everybody with the best alternatives, nothing is better, and nothing is solved."""
+        jobs = queue.in_order()
+        fitting = Goal(self._choices.goal) is Goal.NONE and self._all_fit(jobs)
+        yield from jobs if fitting else super().decide(queue)
+
+    def _all_fit(self, jobs: Sequence[int]) -> bool:
+        """Place all jobs by first fit, or none of them."""
+        placements = self._run.placements
+        before = len(placements)
+        for job in jobs:
+            mine = len(placements)
+            fits = self.place(job)
+            if not fits or any(
+                served.rank
+                for _, served, _ in grants_of(self.incoming.problem, placements[mine:])
+            ):
+                for placement in reversed(placements[before:]):
+                    self.release(self.incoming.arrival_of[placement.demand])
+                return False
+        return True
+
+    def _optimum(self, problem: Problem) -> Solution:
+        priorities = Priorities(self._choices.priorities)
+        values = annotated_values(self.incoming.compiled.cluster, problem.demands)
+        weighted = worth_of(
+            problem, priorities, self._choices.objective, values
+        ).applied(problem)
+        starts = Starts(weighted, self._choices)
+        return solve(weighted, self._choices, first_fit(weighted), starts=starts)

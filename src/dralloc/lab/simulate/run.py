@@ -11,28 +11,44 @@ from pathlib import Path
 from typing import Final, Unpack
 
 from dralloc.check import check
-from dralloc.lab.simulate.answer import RunRegret, Simulated, SimulatedRun
-from dralloc.lab.simulate.batches import BatchPlacer, OptimalPlacer
-from dralloc.lab.simulate.clairvoyant import clairvoyant_bound
-from dralloc.lab.simulate.figures import figures_of, reached_value
-from dralloc.lab.simulate.fragmentation import FragmentationMeter
-from dralloc.lab.simulate.generator import PoissonArrivals
-from dralloc.lab.simulate.incoming import Incoming, incoming
-from dralloc.lab.simulate.placing import Placer, RunPlacer, SchedulerPlacer
-from dralloc.lab.simulate.regret import WatchedPlacer
+from dralloc.lab.simulate.answer import (
+    RunRegret,
+    Simulated,
+    SimulatedRun,
+    figures_of,
+    reached_value,
+)
+from dralloc.lab.simulate.arrivals import (
+    MILLISECONDS,
+    Arrival,
+    Incoming,
+    PoissonArrivals,
+    incoming,
+    read_trace,
+)
+from dralloc.lab.simulate.measures import (
+    FragmentationMeter,
+    WatchedPlacer,
+    clairvoyant_bound,
+)
+from dralloc.lab.simulate.placing import (
+    BatchPlacer,
+    OptimalPlacer,
+    Placer,
+    RunPlacer,
+    SchedulerPlacer,
+)
 from dralloc.lab.simulate.simulation import Decisions, History, Instant, Simulation
-from dralloc.lab.simulate.trace import MILLISECONDS, Arrival, read_trace
 from dralloc.objects.choices import Backend, Choices, ChoiceWords, Mode
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import ChoiceError, DrallocError
 from dralloc.problem.solution import Solution
-from dralloc.solve.backends import run_all
-from dralloc.solve.first_fit.quick import QuickRun
+from dralloc.solve.first_fit.batch import QuickRun
 from dralloc.solve.policies import POLICIES, OrderedPolicy, Policy, place, policy_name
-from dralloc.solve.policies.asking_run import AskingRun
-from dralloc.solve.policies.run import ScoredRun
-from dralloc.solve.policies.table import as_given
+from dralloc.solve.policies.protocol import AskingRun
+from dralloc.solve.policies.table import ScoredRun, as_given
 from dralloc.solve.scheduler import Profile, Release, read_profiles
+from dralloc.solve.work import run_all
 
 __all__ = ["SIMULATED_POLICIES", "Arrivals", "check_state", "placer_of", "simulate"]
 
@@ -78,7 +94,7 @@ def simulate(  # noqa: PLR0913 - who comes, who places them, and when
     cluster
         Nodes, devices, what runs, and the templates of what arrives.
     arrivals
-        A trace (see `dralloc.lab.simulate.trace`): its path, or the arrivals themselves. Or `PoissonArrivals`, which
+        A trace (see `dralloc.lab.simulate.arrivals`): its path, or the arrivals themselves. Or `PoissonArrivals`, which
         are drawn for each seed.
     policy
         ``first-fit``, ``scheduler``, ``optimal``, the name of a policy (see `dralloc.solve.policies`), or your own

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dralloc.lint.conformance.allocation import CaseOutcome, run_first_fit, run_optimal
 from dralloc.lint.conformance.cases import (
     AllocationCase,
+    CaseOutcome,
     Json,
     read_allocation_case,
     read_lines,
+    run_cel,
+    run_first_fit,
+    run_optimal,
 )
-from dralloc.lint.conformance.cel import run_cel
 from dralloc.lint.conformance.scheduler import run_scheduler
 
 __all__ = [

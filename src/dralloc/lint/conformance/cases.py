@@ -1,27 +1,63 @@
-"""Recorded cases: one JSON object per line, in plain text or gzip.
+"""Recorded cases, one JSON object per line: read, asked again, and compared with what was recorded.
 
-Two forms of allocation cases are known, told apart by their fields: problems with claims in wire form (``claims`` or
-``pods``), and rows of upstream's own test tables (``claimsToAllocate``). Both become a cluster.
+First the form of the cases, then where two answers differ, then allocation cases, then CEL cases.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from json import JSONDecodeError
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from pydantic import Field
+
+from dralloc.check import check
+from dralloc.compile.compiler import CompiledCluster, compile_cluster
+from dralloc.compile.write import allocations
+from dralloc.objects.answer import Document, Word
 from dralloc.objects.cluster import Cluster
-from dralloc.objects.errors import Finding, InputError
+from dralloc.objects.errors import FatalError, Finding, InputError
 from dralloc.objects.features import ALL_FEATURES, Features
 from dralloc.objects.limits import LIMITS
 from dralloc.objects.load import load_documents
-from dralloc.objects.load.json_text import json_value
-from dralloc.objects.load.text import TextError, content, unpacked
+from dralloc.objects.load.json_text import TextError, content, json_value, unpacked
+from dralloc.problem.solution import Solution
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.optimum import Options, solve
+from kubecel import (
+    ALL_GATES,
+    CelCompileError,
+    CelRuntimeError,
+    FeatureGates,
+    compile_selector,
+    device_from_wire,
+    estimated_cost,
+)
 
-__all__ = ["AllocationCase", "Json", "read_allocation_case", "read_lines"]
+__all__ = [
+    "AllocationCase",
+    "CaseOutcome",
+    "Json",
+    "comparable",
+    "first_difference",
+    "name_shares",
+    "read_allocation_case",
+    "read_lines",
+    "run_cel",
+    "run_first_fit",
+    "run_optimal",
+]
+
+# ----------------------------------------------------------------------------
+# Recorded cases: one JSON object per line, in plain text or gzip.
+#
+# Two forms of allocation cases are known, told apart by their fields: problems with
+# claims in wire form (``claims`` or ``pods``), and rows of upstream's own test tables
+# (``claimsToAllocate``). Both become a cluster.
 
 Json = Mapping[str, Any]
 
@@ -212,3 +248,342 @@ def _holders(case: Json) -> Iterator[Json]:
 
 def _device(entry: Json) -> tuple[str, str, str]:
     return entry["driver"], entry["pool"], entry["device"]
+
+
+# ----------------------------------------------------------------------------
+# Where two pieces of plain data differ first, and when the words of errors do not.
+
+_SYNTAX_ERROR: Final = "Syntax error"
+_NODE_BEFORE: Final = re.compile(r"^node \S+: ")
+_DEFAULT_NAMESPACE: Final = "claim default/"
+
+
+def first_difference(expected: Any, actual: Any, path: str = "") -> str:
+    """The path and the values of the first difference in the order of the expected data; empty if there is none."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in dict.fromkeys((*expected, *actual)):
+            where = f"{path}.{key}" if path else str(key)
+            if key not in actual:
+                return f"{where}: expected {expected[key]!r}, got nothing"
+            if key not in expected:
+                return f"{where}: expected nothing, got {actual[key]!r}"
+            if found := first_difference(expected[key], actual[key], where):
+                return found
+        return ""
+    if isinstance(expected, list) and isinstance(actual, list):
+        for number, (left, right) in enumerate(zip(expected, actual, strict=False)):
+            if found := first_difference(left, right, f"{path}[{number}]"):
+                return found
+        if len(expected) != len(actual):
+            return f"{path}: expected {len(expected)} entries, got {len(actual)}"
+        return ""
+    return (
+        "" if expected == actual else f"{path}: expected {expected!r}, got {actual!r}"
+    )
+
+
+def comparable(message: str) -> str:
+    """An error without what depends on the recorder or on the parser.
+
+    That is the node that recorded batches put before it, the default namespace, which upstream's own tables leave out,
+    and the rest of a syntax error, where upstream lists the tokens of its parser generator.
+    """
+    head, found, _ = (
+        _NODE_BEFORE.sub("", message)
+        .replace(_DEFAULT_NAMESPACE, "claim ")
+        .partition(_SYNTAX_ERROR)
+    )
+    return head + found
+
+
+# ----------------------------------------------------------------------------
+# The JSON of recorded answers that were asked again.
+
+
+class OutcomeDocument(Document):
+    """What ``dralloc conformance --json`` prints for each case, one in a line."""
+
+    name: str
+    profile: str
+    passed: bool = Field(serialization_alias="pass")
+    actual: Any
+    """The answer, in the form of the recorded one."""
+    difference: Word
+    """The first difference; null if there is none."""
+
+
+# ----------------------------------------------------------------------------
+# Running allocation cases and comparing the answers with what was recorded.
+
+
+@dataclass(frozen=True, slots=True)
+class CaseOutcome:
+    """How a case went: the answer in the form of the recorded one, and the first difference (empty: it passes)."""
+
+    name: str
+    profile: str
+    actual: Any
+    difference: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the answer is the recorded one."""
+        return not self.difference
+
+    def to_dict(self) -> dict[str, Any]:
+        """The outcome as plain data, ready for JSON."""
+        return OutcomeDocument.of(self).to_dict()
+
+
+def run_first_fit(case: AllocationCase, *, pruning: bool = True) -> CaseOutcome:
+    """Answer the case as upstream would and compare everything, errors word by word.
+
+    Only the details of syntax errors differ: upstream lists the tokens of its parser generator there.
+    Without pruning the steps of the search are compared, too, where a row of upstream's tables recorded them.
+    """
+    compiled = compile_cluster(case.cluster, features=case.features)
+    solution = first_fit(compiled.problem, pruning=pruning)
+    check(compiled.problem, solution)
+    actual = (
+        _batch_answer(case, compiled, solution)
+        if case.pods
+        else _single_answer(compiled, solution)
+    )
+    difference = _difference(case, actual)
+    if not pruning and case.exact is not None and not difference:
+        expected, steps = case.expected["allocateOne"], actual["allocateOne"]
+        difference = (
+            ""
+            if steps == expected
+            else f"allocateOne: expected {expected} steps, got {steps}"
+        )
+    return CaseOutcome(case.name, case.profile, actual, difference)
+
+
+def run_optimal(case: AllocationCase) -> CaseOutcome:
+    """Answer the case with the exact model.
+
+    It passes if there is a solution exactly where one was recorded; in a batch, if at least as many pods are placed.
+    """
+    compiled = compile_cluster(case.cluster, features=case.features)
+    solution = solve(compiled.problem, Options(), hint=first_fit(compiled.problem))
+    check(compiled.problem, solution)
+    if case.pods:
+        actual = _batch_answer(case, compiled, solution)
+        recorded = sum(pod["node"] is not None for pod in case.expected["pods"])
+        placed = len(solution.placements)
+        difference = (
+            ""
+            if placed >= recorded
+            else f"pods: expected at least {recorded} placed, got {placed}"
+        )
+    else:
+        actual = _single_answer(compiled, solution)
+        exists, recorded = (
+            actual["result"] is not None,
+            case.expected["result"] is not None,
+        )
+        difference = (
+            ""
+            if exists == recorded
+            else f"result: expected {_some(recorded)}, got {_some(exists)}"
+        )
+    return CaseOutcome(case.name, case.profile, actual, difference)
+
+
+def _some(exists: bool) -> str:
+    return "a solution" if exists else "none"
+
+
+def _single_answer(compiled: CompiledCluster, solution: Solution) -> dict[str, Any]:
+    error = solution.errors.get(0)
+    written = allocations(compiled, solution)
+    demands = compiled.problem.demands
+    fits = len(solution.placements) == len(demands)
+    result = (
+        [
+            written[claim.key].wire_form()
+            for demand in demands
+            for claim in demand.claims
+        ]
+        if fits
+        else None
+    )
+    name_shares(result or ())
+    return {
+        "result": result,
+        "error": str(error) if error else None,
+        "errorKind": error and ("fatal" if isinstance(error, FatalError) else "node"),
+        # Upstream needs one step to see that there is nothing to allocate.
+        "allocateOne": solution.steps if demands else 1,
+    }
+
+
+def _batch_answer(
+    case: AllocationCase, compiled: CompiledCluster, solution: Solution
+) -> dict[str, Any]:
+    demands = compiled.problem.demands
+    numbers = {demand.key.name: number for number, demand in enumerate(demands)}
+    nodes = {
+        placement.demand: compiled.problem.nodes[placement.node].name
+        for placement in solution.placements
+    }
+    written = allocations(compiled, solution)
+    pods: list[dict[str, Any]] = []
+    for name in case.pods:
+        number, error = numbers[name], solution.errors.get(numbers[name])
+        allocated = (
+            [written[claim.key].wire_form() for claim in demands[number].claims]
+            if number in nodes
+            else None
+        )
+        fared = {
+            "node": nodes.get(number),
+            "allocations": allocated,
+            "error": str(error) if error else None,
+        }
+        pods.append({"name": name, **fared})
+    name_shares([allocation for pod in pods for allocation in pod["allocations"] or ()])
+    return {"pods": pods}
+
+
+def name_shares(wire: Sequence[dict[str, Any]]) -> None:
+    """Call the shares SHARE-1, SHARE-2, ... in order of appearance."""
+    names: dict[str, str] = {}
+    for allocation in wire:
+        for result in allocation["devices"].get("results", ()):
+            if "shareID" in result:
+                result["shareID"] = names.setdefault(
+                    result["shareID"], f"SHARE-{len(names) + 1}"
+                )
+
+
+def _difference(case: AllocationCase, actual: Json) -> str:
+    if case.exact is not None:
+        return _table_difference(case, actual)
+    if not case.pods:
+        return first_difference(
+            _comparable_answer(case.expected), _comparable_answer(actual)
+        )
+    expected, got = (
+        {"pods": [*map(_comparable_answer, one["pods"])]}
+        for one in (case.expected, actual)
+    )
+    return first_difference(expected, got)
+
+
+def _comparable_answer(answer: Json) -> dict[str, Any]:
+    """The answer without the effort, which only informs, and the words of its error as far as they can be the same."""
+    kept = {key: value for key, value in answer.items() if key != "allocateOne"}
+    return {**kept, "error": answer["error"] and comparable(answer["error"])}
+
+
+def _table_difference(case: AllocationCase, actual: Json) -> str:
+    """Compare with a row of upstream's tables, where order counts only if the row says so."""
+    if case.error_contains and case.error_contains not in (
+        actual["error"] or ""
+    ).replace("default/", ""):
+        return (
+            f"error: expected one with {case.error_contains!r}, got {actual['error']!r}"
+        )
+    left, right = _comparable_answer(case.expected), _comparable_answer(actual)
+    # The tables have one fixed ID everywhere.
+    for answer in (left, right):
+        answer["result"] = answer["result"] and [
+            _without_share_names(one) for one in answer["result"]
+        ]
+    if left["result"] is None or right["result"] is None or not all(case.exact or ()):
+        left, right = _unordered(left), _unordered(right)
+    return first_difference(left, right)
+
+
+def _without_share_names(allocation: Json) -> dict[str, Any]:
+    results = [
+        {**one, "shareID": "shareID" in one}
+        for one in allocation["devices"].get("results", ())
+    ]
+    return {**allocation, "devices": {**allocation["devices"], "results": results}}
+
+
+def _unordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _unordered(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return sorted((_unordered(item) for item in value), key=repr)
+    return value
+
+
+# ----------------------------------------------------------------------------
+# Running CEL cases: one expression on one device.
+
+COMPILE_ERROR = "compile-error"
+RUNTIME_ERROR = "runtime-error"
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What an expression gives: true, false or the kind of error; an error's text; costs as far as there are any."""
+
+    value: bool | str
+    message: str = ""
+    cost: int | None = None
+    highest_cost: int | None = None
+
+
+def run_cel(case: Json) -> CaseOutcome:
+    """Evaluate the case's expression and compare the answer with the recorded one.
+
+    Cases are probes (``expect``: true, false, "compile-error" or "runtime-error") or rows of upstream's own table
+    (``actualCompileError``, ``actualMatchError``, ``actualMatch``). Of rows, the text of errors and the costs are
+    compared as well: ``actualCost`` if the evaluation ends without an error, and the estimate ``actualMaxCost``. Of
+    syntax errors only the place counts: the rest of upstream's text lists the tokens of its parser generator.
+    """
+    answer = _answer(case)
+    profile = f"cel/{case.get('category') or case.get('table') or 'other'}"
+    return CaseOutcome(
+        case["name"], profile, answer.value, next(_differences(case, answer), "")
+    )
+
+
+def _answer(case: Json) -> _Answer:
+    expression: str = case["expression"]
+    gates = _gates(case) if case.get("envType") == "NewExpressions" else ALL_GATES
+    device: dict[str, Any] = case["device"]
+    highest: int | None = None
+    try:
+        selector = compile_selector(expression, gates)
+        highest = estimated_cost(expression, gates)
+        value, cost = selector.evaluate(device_from_wire(device["driver"], device))
+    except CelCompileError as error:
+        return _Answer(COMPILE_ERROR, str(error))
+    except CelRuntimeError as error:
+        return _Answer(RUNTIME_ERROR, str(error), None, highest)
+    return _Answer(value, "", cost, highest)
+
+
+def _gates(case: Json) -> FeatureGates:
+    features = ALL_FEATURES.switched(case.get("features") or {})
+    return FeatureGates(features.ConsumableCapacity, features.ListTypeAttributes)
+
+
+def _table_value(case: Json) -> bool | str:
+    if case["actualCompileError"] is not None:
+        return COMPILE_ERROR
+    return (
+        bool(case["actualMatch"]) if case["actualMatchError"] is None else RUNTIME_ERROR
+    )
+
+
+def _differences(case: Json, answer: _Answer) -> Iterator[str]:
+    expected = case["expect"] if "expect" in case else _table_value(case)
+    if answer.value != expected or type(answer.value) is not type(expected):
+        yield f"expected {expected!r}, got {answer.value!r}"
+    if "expect" in case:
+        return
+    recorded = case["actualCompileError"] or case["actualMatchError"] or ""
+    if comparable(recorded) != comparable(answer.message):
+        yield f"error: expected {recorded!r}, got {answer.message!r}"
+    if answer.cost is not None and answer.cost != case["actualCost"]:
+        yield f"cost: expected {case['actualCost']}, got {answer.cost}"
+    if answer.highest_cost != case["actualMaxCost"]:
+        yield f"estimated cost: expected {case['actualMaxCost']}, got {answer.highest_cost}"

@@ -1,37 +1,258 @@
-"""Recorded runs of kube-scheduler, replayed.
-
-At each attempt, with what the recorded attempts before have left: the feasible nodes, the scores by plugin, the totals,
-the devices and the message must be the recorded ones, and the node must be among the best. (Which of the best it is
-depends on the order in which the scheduler heard of the nodes, which is not recorded. Nor is when the API server
-heard of an allocation: that a claim is "in the process of being allocated" is taken from the recorded message, if an
-attempt before has decided about the claim.)
-"""
+"""Replays recorded runs of kube-scheduler, attempt by attempt, and cycles in which it tried a group of pods."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from functools import cached_property
 from itertools import chain, groupby, islice, product
 from typing import Any, Final
 
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.write import allocations
-from dralloc.lint.conformance.allocation import CaseOutcome, name_shares
-from dralloc.lint.conformance.attempts import answer_of, difference_of, taken
-from dralloc.lint.conformance.cases import Json
-from dralloc.lint.conformance.difference import first_difference
-from dralloc.lint.conformance.group_cycles import RecordedCycle
+from dralloc.lint.conformance.cases import (
+    CaseOutcome,
+    Json,
+    first_difference,
+    name_shares,
+)
 from dralloc.objects.api import Node
 from dralloc.objects.errors import Finding, InputError
 from dralloc.objects.limits import LIMITS
 from dralloc.objects.load import load_documents
-from dralloc.objects.load.documents import documents_of
+from dralloc.objects.load.yaml_text import documents_of
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.quantity import parse_quantity
 from dralloc.solve.scheduler import Attempt, Profile, Scheduler, profiles_of
-from dralloc.solve.scheduler.nodes import NodeInfo
+from dralloc.solve.scheduler.groups import (
+    GroupTrial,
+    PlacementError,
+    best_trials,
+    find_groups,
+    placement_scores,
+    placements_of,
+)
+from dralloc.solve.scheduler.plugin import Places
+from dralloc.solve.scheduler.snapshot import NodeInfo
 
 __all__ = ["run_scheduler"]
+
+# ----------------------------------------------------------------------------
+# Attempts of the scheduler in the form of recorded ones, and in what they differ.
+
+_SCORED: Final = frozenset({"scores", "totals"})
+
+
+def answer_of(recorded: Json, found: Attempt) -> dict[str, Any]:
+    """An attempt in the form of a recorded one."""
+    names = [node.name for node in found.feasible]
+    scored = len(names) > 1
+    scores = {
+        name: {plugin: int(column[place]) for plugin, column in found.scores.items()}
+        for place, name in enumerate(names)
+    }
+    answer: dict[str, Any] = {
+        "pod": recorded["pod"],
+        "outcome": "bound" if names else "unschedulable",
+        "scores": scores if scored else {},
+        "totals": dict(zip(names, found.totals.tolist(), strict=True))
+        if scored
+        else {},
+        "best": [node.name for node in found.best],
+        "message": found.message,
+    }
+    if names:
+        answer |= {"evaluated": found.evaluated, "feasible": len(names)}
+    return answer
+
+
+def taken(recorded: Json, found: Attempt) -> NodeInfo:
+    """The node of a pod that was feasible: as recorded, or the one that the order of the scores tells."""
+    names = [recorded["node"]] if recorded["node"] else list(recorded["totals"])
+    nodes = [node for name in names for node in found.feasible if node.name == name]
+    place = {node: number for number, node in enumerate(found.feasible)}
+    order = [place[node] for node in nodes] or list(place.values())
+    scores = {plugin: column[order] for plugin, column in found.scores.items()}
+    return Attempt(
+        found.pod, [found.feasible[number] for number in order], scores=scores
+    ).chosen
+
+
+def difference_of(recorded: Json, answer: Json) -> str:
+    """In what an answer differs from what was recorded of an attempt; empty if it does not.
+
+    Without an outcome, which came later or not at all, it is the nodes with their scores that are compared.
+    """
+    compared = {
+        key: answer[key] for key in answer if recorded["outcome"] or key in _SCORED
+    }
+    difference = first_difference(
+        {key: recorded.get(key, value) for key, value in compared.items()}, compared
+    )
+    if (
+        not difference
+        and recorded["outcome"] == "bound"
+        and recorded["node"] not in answer["best"]
+    ):
+        difference = (
+            f"best: expected {recorded['node']} among them, got {answer['best']}"
+        )
+    return difference
+
+
+# ----------------------------------------------------------------------------
+# Recorded cycles in which kube-scheduler tried a group of pods, replayed.
+#
+# Of an attempt inside of a cycle, ``cycle`` is its number, ``group`` the PodGroup and
+# ``placement`` the domain whose nodes were tried; empty for all nodes. The outcome of
+# a pod stands at its attempt in the domain that was taken, or in the first. A pod
+# that was feasible while its group was not is "unschedulable", with its scores.
+
+Replayed = tuple[Json, dict[str, Any], str]
+"""A recorded attempt, the answer, and in what they differ."""
+
+
+class RecordedCycle:
+    """One cycle of a group."""
+
+    def __init__(
+        self, scheduler: Scheduler, compiled: CompiledCluster, trials: Sequence[Json]
+    ) -> None:
+        self._scheduler = scheduler
+        self._trials = trials
+        groups = find_groups(compiled.cluster, compiled.problem.features)
+        self._group = groups[ClaimKey.parse(trials[0]["pod"])]
+
+    @cached_property
+    def _homes(self) -> Mapping[ClaimKey, str]:
+        return {
+            pod.key: node.name
+            for node in self._scheduler.snapshot.nodes
+            for pod in node.pods
+        }
+
+    def replayed(
+        self, in_flight: Callable[[Json], Set[ClaimKey]], scores: Sequence[Json]
+    ) -> Iterator[Replayed]:
+        """Every attempt; the last one also tells in what the cycle as a whole differs.
+
+        Parameters
+        ----------
+        scores
+            The recorded scores by domain and plugin, if there are any.
+        """
+        parts = self._parts()
+        found: dict[str, GroupTrial] = {}
+        replayed: list[Replayed] = []
+        for placement, trials in groupby(
+            self._trials, key=lambda one: str(one["placement"])
+        ):
+            attempts, nodes = self._tried(
+                list(trials), parts.get(placement), in_flight, replayed
+            )
+            found[placement] = GroupTrial(parts.get(placement), attempts, nodes)
+        recorded, answer, difference = replayed.pop()
+        yield from replayed
+        yield (
+            recorded,
+            answer,
+            difference or self._difference(set(parts), found, scores),
+        )
+
+    def bound(self) -> Iterator[tuple[ClaimKey, NodeInfo]]:
+        """The pods that were bound, with their nodes."""
+        for recorded in self._trials:
+            if recorded["outcome"] == "bound":
+                yield (
+                    ClaimKey.parse(recorded["pod"]),
+                    self._scheduler.snapshot.by_name[recorded["node"]],
+                )
+
+    def _parts(self) -> Mapping[str, Places | None]:
+        try:
+            return placements_of(self._group, self._homes, self._scheduler.snapshot)
+        except PlacementError:
+            return {}
+
+    def _tried(
+        self,
+        trials: Sequence[Json],
+        within: Places | None,
+        in_flight: Callable[[Json], Set[ClaimKey]],
+        replayed: list[Replayed],
+    ) -> tuple[Sequence[Attempt], Mapping[ClaimKey, NodeInfo]]:
+        attempts: list[Attempt] = []
+        nodes: dict[ClaimKey, NodeInfo] = {}
+        for recorded in trials:
+            key = ClaimKey.parse(recorded["pod"])
+            attempts.append(
+                self._scheduler.attempt(
+                    key, in_flight=in_flight(recorded), within=within
+                )
+            )
+            answer = answer_of(recorded, attempts[-1])
+            replayed.append(
+                (recorded, answer, difference_of(_as_tried(recorded, answer), answer))
+            )
+            if attempts[-1].feasible:
+                nodes[key] = taken(recorded, attempts[-1])
+                self._scheduler.bind(key, nodes[key])
+        for key, node in reversed(nodes.items()):
+            self._scheduler.unbind(key, node)
+        return attempts, nodes
+
+    def _difference(
+        self, domains: Set[str], found: Mapping[str, GroupTrial], scores: Sequence[Json]
+    ) -> str:
+        """In what the cycle differs beside its attempts: the domains, their scores, and which of them may be taken."""
+        if domains != found.keys():
+            return f"placements: expected {sorted(found)}, got {sorted(domains)}"
+        running = sum(key in self._homes for key in self._group.pods)
+        names = {id(trial): name for name, trial in found.items()}
+        best = {
+            names[id(one)]
+            for one in best_trials(
+                self._scheduler, self._group, list(found.values()), running
+            )
+        }
+        taken = {
+            str(one["placement"]) for one in self._trials if one["outcome"] == "bound"
+        }
+        if not taken <= best or bool(taken) != bool(best):
+            return f"placement: expected {sorted(taken)}, got one of {sorted(best)}"
+        for recorded in scores:
+            rated = placement_scores(
+                self._scheduler, [found[name] for name in recorded], running
+            )
+            got = {
+                name: {plugin: int(column[number]) for plugin, column in rated.items()}
+                for number, name in enumerate(recorded)
+            }
+            return first_difference(recorded, got)
+        return ""
+
+
+def _as_tried(recorded: Json, answer: Json) -> Json:
+    """The recorded attempt in so far as it says how the pod fared, and not its group."""
+    if answer["outcome"] == "bound":
+        return {**recorded, "outcome": "bound", "message": ""} | (
+            {} if recorded["node"] else {"node": answer["best"][0]}
+        )
+    return (
+        recorded if "message" in recorded else {**recorded, "outcome": "unschedulable"}
+    )
+
+
+# ----------------------------------------------------------------------------
+# Recorded runs of kube-scheduler, replayed.
+#
+# At each attempt, with what the recorded attempts before have left: the feasible
+# nodes, the scores by plugin, the totals, the devices and the message must be the
+# recorded ones, and the node must be among the best. (Which of the best it is depends
+# on the order in which the scheduler heard of the nodes, which is not recorded. Nor
+# is when the API server heard of an allocation: that a claim is "in the process of
+# being allocated" is taken from the recorded message, if an attempt before has
+# decided about the claim.)
 
 _MOST_ORDERS: Final = 64
 _PROFILE: Final = "scheduler"

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dralloc.lint.validate.rule import Rule
 from dralloc.lint.validate.run import RULES, validate, validate_reading
-from dralloc.lint.validate.sarif import as_sarif
-from dralloc.lint.validate.violation import Validation, Violation
+from dralloc.lint.validate.violation import Validation, Violation, as_sarif
 from dralloc.objects.errors import Level
 
 __all__ = [

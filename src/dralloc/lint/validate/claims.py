@@ -1,36 +1,48 @@
-"""Rules about what claims and templates ask for: requests, constraints, configurations and how they refer.
-
-Attributes that a request derives by an expression (Kubernetes 1.37) are for constraints to compare. Admin access is for
-namespaces that allow it (KEP-5018).
-"""
+"""Rules about what users ask for: classes with their selectors and configurations, claims and templates."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from dralloc.lint.validate.checks import choice, distinct, form, keys, limit, told
-from dralloc.lint.validate.classes import (
-    MAX_COST,
-    Expression,
-    compiled,
-    expressions,
-    too_long,
-)
-from dralloc.lint.validate.names import (
+from dralloc.lint.validate.checks import (
     Judge,
     before_137,
+    choice,
+    distinct,
     dns_label,
     dns_subdomain,
+    driver_name,
+    extended_resource_name,
+    form,
     fully_qualified_name,
+    keys,
+    length,
+    limit,
+    on,
     qualified_name,
+    required,
+    size_of,
+    told,
 )
-from dralloc.lint.validate.places import DETAILS, EXACT, REQUESTS, SPECS, Details
 from dralloc.lint.validate.rule import (
+    CLASSES,
+    CONFIGURATIONS,
+    DETAILS,
+    EXACT,
+    OPAQUE,
+    REQUESTS,
+    SELECTORS,
+    SPECS,
     Check,
+    Details,
     Issue,
     Part,
+    Parts,
+    Places,
     ValidationContext,
     errors,
     remarks,
@@ -44,22 +56,200 @@ from dralloc.objects.api import (
     Namespace,
 )
 from dralloc.objects.api.disclosure import ADMIN_LABEL
+from dralloc.objects.features import Features
 from kubecel import (
+    CelCompileError,
     CheckedExpression,
     FeatureGates,
     check_expression,
     compile_derivation,
+    compile_selector,
+    estimated_cost,
 )
 
 __all__ = [
     "CLAIM_RULES",
+    "CLASS_RULES",
     "MAX_REQUESTS",
     "alternatives",
     "covers",
     "in_lists",
+    "raw_object",
     "refers",
     "request_names",
 ]
+
+# ----------------------------------------------------------------------------
+# Rules about classes, and what they share with claims: selectors and configurations.
+
+MAX_EXPRESSION: Final = 10 * 1024
+MAX_COST: Final = 1_000_000
+MAX_PARAMETERS: Final = 10 * 1024
+_COMPILE: Final = "resource.k8s.io validation, validateCELExpression; KEP-4381"
+
+
+def _ambiguous(context: ValidationContext) -> Iterator[Part[str]]:
+    """Extended resources that stand for several classes."""
+    by_name: dict[str, list[Any]] = defaultdict(list)
+    for one in context.cluster.classes.values():
+        if one.spec.extended_resource_name:
+            by_name[one.spec.extended_resource_name].append(one)
+    for resource, found in by_name.items():
+        if len(found) > 1:
+            names = ", ".join(one.name for one in found)
+            text = f'"{resource}" stands for several classes, one of which is used: {names}'
+            yield Part(found[-1], "spec.extendedResourceName", text)
+
+
+class Expression(NamedTuple):
+    """The text of an expression and what it may use."""
+
+    text: str
+    features: Features
+
+    @property
+    def gates(self) -> FeatureGates:
+        """What it may use when it is created."""
+        return FeatureGates(
+            self.features.ConsumableCapacity, self.features.ListTypeAttributes
+        )
+
+
+def expressions(places: Places) -> Parts:
+    """The expressions at some places, with what they may use."""
+
+    def found(context: ValidationContext) -> Iterator[Part[Expression]]:
+        for owner, path, text in places(context):
+            yield Part(owner, path, Expression(text, context.features))
+
+    return found
+
+
+too_long: Final = told("", lambda one: length(one.text, MAX_EXPRESSION), "{1}")
+"""An expression is longer than the API allows."""
+
+
+def compiled(compile_: Callable[[str, FeatureGates], object]) -> Check:
+    """An expression of allowed length compiles, by a function that raises CelCompileError."""
+
+    def check(one: Expression, at: str) -> Iterator[Issue]:
+        if any(too_long(one, at)):
+            return
+        try:
+            compile_(one.text, one.gates)
+        except CelCompileError as failure:
+            yield Issue(at, str(failure))
+
+    return check
+
+
+_COMPILES: Final = compiled(compile_selector)
+
+
+def _cost(one: Expression, at: str) -> Iterator[Issue]:
+    if any(too_long(one, at)) or any(_COMPILES(one, at)):
+        return
+    cost = estimated_cost(one.text, one.gates)
+    if cost > MAX_COST:
+        yield Issue(
+            at, f"is too complex: it may cost {cost}, at most {MAX_COST} are allowed"
+        )
+
+
+def raw_object(fields: str, most: int) -> Check:
+    """Something is an object whose JSON is not too long."""
+
+    def of_field(value: Any, at: str) -> Iterator[Issue]:
+        if not isinstance(value, dict):
+            yield Issue(at, "must be a JSON object")
+        elif (
+            size := size_of(
+                json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+            )
+        ) > most:
+            yield Issue(at, f"is {size} bytes long as JSON, at most {most} are allowed")
+
+    return on(fields, of_field)
+
+
+_EXPRESSIONS: Final = expressions(SELECTORS / "cel.expression")
+_CLASS_LISTS: Final = CLASSES / "spec" | DETAILS
+
+CLASS_RULES: Final = (
+    *errors(
+        CLASSES,
+        (
+            "class-config-limit",
+            limit(32, "spec.config", "configurations"),
+            "A class has at most 32 configurations.",
+        ),
+    ),
+    *errors(
+        CLASSES,
+        (
+            "class-extended-resource",
+            form("spec.extendedResourceName", extended_resource_name),
+            "extendedResourceName is an extended resource's name.",
+        ),
+        origin="resource.k8s.io validation, validateDeviceClassSpec; KEP-5004",
+    ),
+    *warnings(
+        _ambiguous,
+        (
+            "class-extended-resource-unique",
+            said,
+            "An extended resource stands for one class; of several, the newest is used.",
+        ),
+        origin="resource.k8s.io types, DeviceClassSpec; KEP-5004",
+    ),
+    *errors(
+        _CLASS_LISTS,
+        (
+            "selector-limit",
+            limit(32, "selectors", "selectors"),
+            "There are at most 32 selectors.",
+        ),
+    ),
+    *errors(
+        SELECTORS, ("selector-cel", required("cel"), "A selector is a CEL expression.")
+    ),
+    *errors(
+        _EXPRESSIONS,
+        ("selector-length", too_long, "An expression has at most 10 KiB."),
+        ("selector-compile", _COMPILES, "An expression compiles and gives a bool."),
+        (
+            "selector-cost",
+            _cost,
+            "An expression costs at most 1,000,000 by its estimate.",
+        ),
+        origin=_COMPILE,
+    ),
+    *errors(
+        CONFIGURATIONS,
+        ("config-opaque", required("opaque"), "A configuration has opaque parameters."),
+    ),
+    *errors(
+        OPAQUE,
+        (
+            "config-driver",
+            form("driver", driver_name),
+            "A driver's name is a DNS subdomain of at most 63 characters.",
+        ),
+        (
+            "config-parameters",
+            raw_object("parameters", MAX_PARAMETERS),
+            "Parameters are a JSON object of at most 10 KiB.",
+        ),
+    ),
+)
+
+
+# ----------------------------------------------------------------------------
+# Rules about what claims and templates ask for: requests, constraints, configurations
+# and how they refer.
+#
+# Attributes that a request derives by an expression (Kubernetes 1.37) are for
+# constraints to compare. Admin access is for namespaces that allow it (KEP-5018).
 
 MAX_REQUESTS: Final = 32
 MAX_RESULTS: Final = 32
@@ -247,7 +437,7 @@ def _admin_unknown(asked: tuple[str, Namespace | None], at: str) -> Iterator[Iss
 
 
 _TYPES: Final = "resource.k8s.io types"
-_LISTS: Final = SPECS / "constraints[]|config[]"
+_CLAIM_LISTS: Final = SPECS / "constraints[]|config[]"
 _CONSTRAINTS: Final = SPECS / "constraints[]"
 _FIRST: Final = "firstAvailable"
 _DERIVED: Final = DETAILS / "derivedAttributes[]"
@@ -331,7 +521,7 @@ CLAIM_RULES: Final = (
         ),
     ),
     *errors(
-        _LISTS,
+        _CLAIM_LISTS,
         (
             "reference-limit",
             limit(MAX_REQUESTS, "requests", "requests"),

@@ -1,8 +1,4 @@
-"""Rules about counters, and about request policies.
-
-Counters are in the sets that slices share and in what devices consume of them (KEP-4815, KEP-5963). A policy says what
-may be asked of a capacity or a counter (KEP-5075, KEP-5941).
-"""
+"""Rules about amounts: counters, request policies, and what devices take of their node."""
 
 from __future__ import annotations
 
@@ -14,15 +10,21 @@ from typing import Final
 from dralloc.lint.validate.checks import (
     at_most,
     distinct,
+    dns_label,
     form,
     keys,
     limit,
+    named,
+    node_resource_name,
     required,
+    told,
     unique,
 )
-from dralloc.lint.validate.names import dns_label
-from dralloc.lint.validate.places import CONSUMPTIONS, COUNTER_SETS, DEVICES, SLICES
 from dralloc.lint.validate.rule import (
+    CONSUMPTIONS,
+    COUNTER_SETS,
+    DEVICES,
+    SLICES,
     Check,
     Issue,
     Part,
@@ -35,15 +37,23 @@ from dralloc.objects.api import (
     CapacityRequestPolicyRange,
     Device,
 )
+from dralloc.objects.api.nodes import NodeAllocatableMapping
 from dralloc.objects.quantity import NANOS, Quantity
 
-__all__ = ["COUNTER_RULES"]
+__all__ = ["ALLOCATABLE_RULES", "COUNTER_RULES"]
+
+# ----------------------------------------------------------------------------
+# Rules about counters, and about request policies.
+#
+# Counters are in the sets that slices share and in what devices consume of them
+# (KEP-4815, KEP-5963). A policy says what may be asked of a capacity or a counter
+# (KEP-5075, KEP-5941).
 
 MAX_COUNTERS: Final = 32
 MAX_VALUES: Final = 10
 _MILLI: Final = NANOS // 1000
 _INT64: Final = (2**63 - 1) * NANOS
-_ORIGIN: Final = "resource.k8s.io validation, validateRequestPolicy; KEP-5075"
+_COUNTER_ORIGIN: Final = "resource.k8s.io validation, validateRequestPolicy; KEP-5075"
 _GROUPS: Final = "compatibilityGroups"
 
 
@@ -119,7 +129,7 @@ def _shareable(device: Device, at: str) -> Iterator[Issue]:
             )
 
 
-def _one_of(one: _Policy, at: str) -> Iterator[Issue]:
+def _one_form_of_policy(one: _Policy, at: str) -> Iterator[Issue]:
     if one.policy.valid_values and one.policy.valid_range is not None:
         yield Issue(at, "only one of validValues and validRange is allowed")
 
@@ -349,18 +359,22 @@ COUNTER_RULES: Final = (
             _shareable,
             "Only a device with allowMultipleAllocations has policies.",
         ),
-        origin=_ORIGIN,
+        origin=_COUNTER_ORIGIN,
     ),
     *errors(
         _policies,
-        ("policy-one-of", _one_of, "A policy has validValues or validRange."),
+        (
+            "policy-one-of",
+            _one_form_of_policy,
+            "A policy has validValues or validRange.",
+        ),
         ("policy-default", _default, "A policy with values or a range has a default."),
         ("policy-value-limit", _value_limit, "A policy has at most 10 valid values."),
         ("policy-value-order", _value_order, "Valid values ascend."),
         ("policy-value-unique", _value_unique, "Valid values differ."),
         ("policy-value-size", _value_size, "Valid values are at most the whole value."),
         ("policy-value-default", _value_default, "The default is a valid value."),
-        origin=_ORIGIN,
+        origin=_COUNTER_ORIGIN,
     ),
     *errors(
         _ranges,
@@ -414,6 +428,124 @@ COUNTER_RULES: Final = (
             "Default and maximum are whole steps from min.",
             _step_multiple(_whole),
         ),
-        origin=_ORIGIN,
+        origin=_COUNTER_ORIGIN,
+    ),
+)
+
+
+# ----------------------------------------------------------------------------
+# Rules about resources of the node that a device stands for or needs besides
+# (KEP-5517).
+
+_ALLOCATABLE_ORIGIN: Final = (
+    "resource.k8s.io validation, validateNodeAllocatableResources; KEP-5517"
+)
+_ENTRIES: Final = DEVICES / "nodeAllocatableResources[]"
+
+
+def _name(device: Device, at: str) -> Iterator[Issue]:
+    for name in device.node_allocatable_resources:
+        yield from named(
+            name, f"{at}.nodeAllocatableResources[{name}]", node_resource_name
+        )
+
+
+def _capacity_key(device: Device, at: str) -> Iterator[Issue]:
+    for name, entry in device.node_allocatable_resources.items():
+        key = entry.mapping and entry.mapping.capacity_key
+        if key is not None and key not in device.capacity:
+            path = f"{at}.nodeAllocatableResources[{name}].mapping.capacityKey"
+            yield Issue(path, f'"{key}" is no capacity of the device')
+
+
+def _together(mapping: NodeAllocatableMapping, at: str) -> Iterator[Issue]:
+    key, multiplier = mapping.capacity_key, mapping.capacity_multiplier
+    if key is not None and multiplier is None:
+        yield Issue(f"{at}.capacityMultiplier", "is required with capacityKey")
+    if multiplier is not None and key is None:
+        yield Issue(f"{at}.capacityKey", "is required with capacityMultiplier")
+
+
+def _one_multiplier(mapping: NodeAllocatableMapping, at: str) -> Iterator[Issue]:
+    ways = {
+        "capacityKey": mapping.capacity_key,
+        "deviceMultiplier": mapping.device_multiplier,
+    }
+    given = [field for field, value in ways.items() if value is not None]
+    if len(given) != 1 and mapping.capacity_multiplier is None:
+        yield Issue(
+            at,
+            f"exactly one of capacityKey and deviceMultiplier is required, not {' and '.join(given) or 'none'}",
+        )
+
+
+ALLOCATABLE_RULES: Final = (
+    *errors(
+        DEVICES,
+        ("node-resource-name", _name, "Resources are cpu, memory or hugepages-<size>."),
+        (
+            "node-resource-capacity",
+            _capacity_key,
+            "capacityKey is a capacity of the device.",
+        ),
+        origin=_ALLOCATABLE_ORIGIN,
+    ),
+    *errors(
+        _ENTRIES,
+        (
+            "node-resource-empty",
+            told(
+                "",
+                lambda one: one.mapping is one.overhead is None,
+                "needs mapping or overhead",
+            ),
+            "A resource has a mapping or an overhead.",
+        ),
+        origin=_ALLOCATABLE_ORIGIN,
+    ),
+    *errors(
+        _ENTRIES / "mapping",
+        (
+            "node-resource-pair",
+            _together,
+            "capacityKey and capacityMultiplier come together.",
+        ),
+        (
+            "node-resource-one-of",
+            _one_multiplier,
+            "A mapping follows a capacity or the devices.",
+        ),
+        (
+            "node-resource-multiplier",
+            told(
+                "capacityMultiplier|deviceMultiplier",
+                lambda one: one.nanos <= 0,
+                "must be a quantity greater than zero",
+            ),
+            "Multipliers are above zero.",
+        ),
+        origin=_ALLOCATABLE_ORIGIN,
+    ),
+    *errors(
+        _ENTRIES / "overhead",
+        (
+            "node-overhead-empty",
+            told(
+                "",
+                lambda one: one.per_pod is one.per_container is None,
+                "needs perPod or perContainer",
+            ),
+            "An overhead is per pod or per container.",
+        ),
+        (
+            "node-overhead-negative",
+            told(
+                "perPod|perContainer",
+                lambda one: one.nanos < 0,
+                "must be a quantity that is not negative",
+            ),
+            "Overheads are not negative.",
+        ),
+        origin=_ALLOCATABLE_ORIGIN,
     ),
 )

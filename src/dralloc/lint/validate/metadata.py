@@ -1,35 +1,69 @@
-"""Rules about object metadata, for every kind of ``resource.k8s.io``.
-
-Source: ``k8s.io/apimachinery/pkg/api/validation``, ValidateObjectMeta.
-"""
+"""Rules about what objects of several kinds have: metadata, node selectors, and fields that the API server drops."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import not_
+from typing import Any, Final, NamedTuple
 
-from dralloc.lint.validate.checks import form, keys, named, not_negative
-from dralloc.lint.validate.names import (
+from pydantic import BaseModel
+
+from dralloc.lint.validate.checks import (
+    JUDGED,
     annotation_key,
+    choice,
     dns_label,
     dns_subdomain,
+    form,
     generated_prefix,
+    keys,
     label_name,
     label_value,
+    named,
+    not_negative,
+    told,
 )
-from dralloc.lint.validate.places import (
+from dralloc.lint.validate.rule import (
     CLAIMS,
+    CLASSES,
+    CONSUMPTIONS,
+    COUNTER_SETS,
+    DETAILS,
+    DEVICES,
+    EXACT,
     METADATA,
+    NODE_SELECTORS,
     OF_CLUSTER,
     RESOURCES,
+    RESULTS,
+    SLICES,
     TEMPLATES,
+    Issue,
+    Place,
+    Places,
+    errors,
+    warnings,
 )
-from dralloc.lint.validate.rule import Issue, errors, warnings
-from dralloc.objects.api import ApiObject, ObjectMeta, ResourceClaimTemplate
+from dralloc.objects.api import (
+    UNSET,
+    ApiObject,
+    NodeSelectorRequirement,
+    ObjectMeta,
+    ResourceClaimTemplate,
+)
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.features import Features
 
-__all__ = ["METADATA_RULES"]
+__all__ = ["METADATA_RULES", "NODE_SELECTOR_RULES", "Stored"]
 
-_ORIGIN: Final = "apimachinery validation, ValidateObjectMeta"
+# ----------------------------------------------------------------------------
+# Rules about object metadata, for every kind of ``resource.k8s.io``.
+#
+# Source: ``k8s.io/apimachinery/pkg/api/validation``, ValidateObjectMeta.
+
+_METADATA_ORIGIN: Final = "apimachinery validation, ValidateObjectMeta"
 _ANNOTATION_BYTES: Final = 256 * 1024
 
 
@@ -79,8 +113,9 @@ def _owners(meta: ObjectMeta, at: str) -> Iterator[Issue]:
             "kind": owner.kind,
             "name": owner.name,
         }
-        for field in (field for field, value in given.items() if not value):
-            yield Issue(f"{at}.ownerReferences.{field}", "must not be empty")
+        for name, value in given.items():
+            if not value:
+                yield Issue(f"{at}.ownerReferences.{name}", "must not be empty")
 
 
 def _owner_uid(meta: ObjectMeta, at: str) -> Iterator[Issue]:
@@ -106,9 +141,9 @@ def _one_controller(meta: ObjectMeta, at: str) -> Iterator[Issue]:
 
 def _template_fields(template: ResourceClaimTemplate, _at: str) -> Iterator[Issue]:
     given = template.spec.metadata.model_dump(by_alias=True, exclude_defaults=True)
-    for field in given.keys() - {"labels", "annotations"}:
+    for name in given.keys() - {"labels", "annotations"}:
         yield Issue(
-            f"spec.metadata.{field}",
+            f"spec.metadata.{name}",
             "cannot be set: only labels and annotations are copied to the claims",
         )
 
@@ -132,7 +167,7 @@ METADATA_RULES: Final = (
             "What a name is generated from is a DNS subdomain, but for a dash at its end.",
         ),
         ("metadata-namespace", _namespace, "A namespace is a DNS label."),
-        origin=_ORIGIN,
+        origin=_METADATA_ORIGIN,
     ),
     *warnings(
         OF_CLUSTER,
@@ -150,7 +185,7 @@ METADATA_RULES: Final = (
             not_negative("generation"),
             "A generation is not negative; of slices and classes the API server sets it.",
         ),
-        origin=_ORIGIN,
+        origin=_METADATA_ORIGIN,
     ),
     *errors(
         METADATA,
@@ -180,7 +215,7 @@ METADATA_RULES: Final = (
             keys("finalizers", label_name),
             "Finalizers have the form of label keys.",
         ),
-        origin=_ORIGIN,
+        origin=_METADATA_ORIGIN,
     ),
     *warnings(
         METADATA,
@@ -189,7 +224,7 @@ METADATA_RULES: Final = (
             _owner_uid,
             "An owner has a UID, unless a dump was stripped.",
         ),
-        origin=_ORIGIN,
+        origin=_METADATA_ORIGIN,
     ),
     *errors(
         TEMPLATES,
@@ -201,3 +236,272 @@ METADATA_RULES: Final = (
         origin=_TEMPLATE,
     ),
 )
+
+
+# ----------------------------------------------------------------------------
+# Rules about node selectors.
+#
+# Source: ``pkg/apis/core/validation``, ValidateNodeSelector.
+
+_SELECTOR_ORIGIN: Final = "core validation, ValidateNodeSelector"
+_LISTS: Final = ("In", "NotIn")
+_FLAGS: Final = ("Exists", "DoesNotExist")
+_NUMBERS: Final = ("Gt", "Lt")
+_NODE_NAME: Final = "metadata.name"
+_LABELS: Final = NODE_SELECTORS / "nodeSelectorTerms[].matchExpressions[]"
+_FIELDS: Final = NODE_SELECTORS / "nodeSelectorTerms[].matchFields[]"
+
+
+def _count(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
+    if one.operator in _LISTS and not one.values:
+        yield Issue(f"{at}.values", f"is required with {one.operator}")
+    elif one.operator in _FLAGS and one.values:
+        yield Issue(f"{at}.values", f"is not allowed with {one.operator}")
+    elif one.operator in _NUMBERS and len(one.values) != 1:
+        yield Issue(f"{at}.values", f"must have a single value with {one.operator}")
+
+
+def _field_key(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
+    if one.key != _NODE_NAME:
+        yield Issue(
+            f"{at}.key",
+            f'"{one.key}" is not {_NODE_NAME}, the only field that nodes can be selected by',
+        )
+
+
+def _field_operator(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
+    if one.operator not in _LISTS:
+        yield Issue(
+            f"{at}.operator", f'"{one.operator}" is not one of {", ".join(_LISTS)}'
+        )
+    elif len(one.values) != 1:
+        yield Issue(f"{at}.values", f"must have a single value with {one.operator}")
+
+
+def _field_values(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
+    for index, value in enumerate(one.values if one.key == _NODE_NAME else ()):
+        yield from named(value, f"{at}.values[{index}]", dns_subdomain)
+
+
+NODE_SELECTOR_RULES: Final = (
+    *errors(
+        NODE_SELECTORS,
+        (
+            "node-selector-terms",
+            told("nodeSelectorTerms", not_, "needs at least one term"),
+            "A node selector has terms.",
+        ),
+        origin=_SELECTOR_ORIGIN,
+    ),
+    *errors(
+        _LABELS,
+        (
+            "node-selector-key",
+            form("key", label_name),
+            "Keys have the form of label keys.",
+        ),
+        (
+            "node-selector-operator",
+            choice("operator", (*_LISTS, *_FLAGS, *_NUMBERS)),
+            "Operators are known.",
+        ),
+        ("node-selector-count", _count, "The operator says how many values there are."),
+        (
+            "node-selector-value",
+            told("values[]", label_value, JUDGED),
+            "Values have the form of label values.",
+        ),
+        origin=_SELECTOR_ORIGIN,
+    ),
+    *errors(
+        _FIELDS,
+        ("node-field-key", _field_key, "The only field is metadata.name."),
+        (
+            "node-field-operator",
+            _field_operator,
+            "Fields have In or NotIn with a single value.",
+        ),
+        ("node-field-value", _field_values, "A node's name is a DNS subdomain."),
+        origin=_SELECTOR_ORIGIN,
+    ),
+)
+
+
+# ----------------------------------------------------------------------------
+# What an API server keeps of objects: it drops fields that its version does not know,
+# or whose gate is off.
+#
+# Its validation sees the rest. Source: ``pkg/registry/resource/*/strategy.go``,
+# dropDisabledFields.
+
+
+class _Gated(NamedTuple):
+    """Fields and the gate that they need; without one here, the minor version since when they are on by default.
+
+    ``named``: the minor version since when they have their names. A server before that does not read what is in them.
+    """
+
+    fields: Places
+    gate: str = ""
+    since: float = float("inf")
+    named: int = 0
+
+    def is_kept(self, features: Features, minor: int | None) -> bool:
+        """Whether an API server keeps them."""
+        if self.gate:
+            return bool(getattr(features, self.gate))
+        return minor is None or minor >= self.since
+
+    def is_unread(self, path: str, minor: int | None) -> bool:
+        """Whether a path leads to what an API server does not even read."""
+        return minor is not None and minor < self.named and self.fields.lead_to(path)
+
+    def __str__(self) -> str:
+        return (
+            f"the feature {self.gate} is off"
+            if self.gate
+            else "this version does not have it, or not by default"
+        )
+
+
+_BINDING: Final = "bindingConditions|bindingFailureConditions"
+_OPERATIONS: Final = "skipNodeOperations"
+
+_GATED: Final = (
+    _Gated(DEVICES / "taints" | (DETAILS | RESULTS) / "tolerations", "DeviceTaints"),
+    _Gated(SLICES / "sharedCounters|perDeviceNodeSelection", "PartitionableDevices"),
+    _Gated(
+        DEVICES / "consumesCounters|nodeName|nodeSelector|allNodes",
+        "PartitionableDevices",
+    ),
+    _Gated(
+        DEVICES / f"{_BINDING}|bindsToNode" | RESULTS / _BINDING,
+        "DeviceBindingAndStatus",
+    ),
+    _Gated(
+        DEVICES / "allowMultipleAllocations" | DEVICES / "capacity[].requestPolicy",
+        "ConsumableCapacity",
+    ),
+    _Gated(
+        DETAILS / "capacity" | RESULTS / "shareID|consumedCapacity",
+        "ConsumableCapacity",
+    ),
+    _Gated(DEVICES / "attributes[]", "ListTypeAttributes"),
+    _Gated((EXACT | RESULTS) / "adminAccess", "AdminAccess"),
+    _Gated(CLASSES / "spec.extendedResourceName", "ExtendedResource"),
+    _Gated(
+        COUNTER_SETS / "counters[].requestPolicy"
+        | CONSUMPTIONS / "counters[].valueFrom",
+        "SharedConsumableCapacity",
+    ),
+    _Gated(CONSUMPTIONS / "compatibilityGroups", "DeviceCompatibilityGroups"),
+    _Gated(SLICES / "partitionTypeAttribute", since=37, named=37),
+    _Gated(DEVICES / "nodeAllocatableResources", "NodeAllocatableResources", named=37),
+    _Gated(DETAILS / "derivedAttributes" | (SLICES | RESULTS) / _OPERATIONS),
+)
+
+
+@dataclass
+class Stored:
+    """Objects as an API server with some gates, of some minor version, keeps them.
+
+    ``dropped`` says for each object which fields it loses, once for all fields that go for one reason.
+    """
+
+    features: Features
+    minor: int | None
+    dropped: list[tuple[ApiObject, Issue]] = field(default_factory=list)
+
+    def cluster(self, given: Cluster) -> Cluster:
+        """The cluster without the fields that are dropped."""
+        off = [
+            gated for gated in _GATED if not gated.is_kept(self.features, self.minor)
+        ]
+        if not off:
+            return given
+        return replace(
+            given,
+            slices=tuple(self._object("slices", one, off) for one in given.slices),
+            classes={
+                name: self._object("classes", one, off)
+                for name, one in given.classes.items()
+            },
+            claims=tuple(self._object("claims", one, off) for one in given.claims),
+            templates=tuple(
+                self._object("templates", one, off) for one in given.templates
+            ),
+        )
+
+    def has_no(self, path: str) -> bool:
+        """Whether a path is in a field of a name that this version does not know: dropped, whatever is in it."""
+        return any(gated.is_unread(path, self.minor) for gated in _GATED)
+
+    def _object(self, kind: str, one: Any, off: list[_Gated]) -> Any:
+        for gated in off:
+            paths: list[str] = []
+            for place in gated.fields.of(kind):
+                one = _without(one, place, "", paths)
+            if paths:
+                more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+                self.dropped.append(
+                    (one, Issue(paths[0], f"the API server drops it{more}, as {gated}"))
+                )
+        return one
+
+
+def _without(value: Any, place: Place, at: str, paths: list[str]) -> Any:
+    """A copy with the fields at a place emptied, whose paths are collected; the value itself if there are none."""
+    fields, rest = place[0], place[1:]
+    for step in fields:
+        below, path, before = (
+            getattr(value, step.python),
+            f"{at}.{step.wire}".removeprefix("."),
+            len(paths),
+        )
+        absent = _default(value, step.python)
+        if below is None or below == absent:
+            continue
+        if step.every:
+            below = _each(below, partial(_item, rest, path, paths))
+        elif rest:
+            below = _without(below, rest, path, paths)
+        else:
+            paths.append(path)
+            below = absent
+        if len(paths) > before:
+            value = _with(value, step.python, below, is_set=below is not absent)
+    return value
+
+
+def _each(items: Any, change: Callable[[object, Any], Any]) -> Any:
+    if isinstance(items, Mapping):
+        return {key: change(key, one) for key, one in items.items()}
+    return tuple(change(index, one) for index, one in enumerate(items))
+
+
+def _item(rest: Place, path: str, paths: list[str], key: object, one: Any) -> Any:
+    """An item of a list or map; where a path ends with an item, it is about the lists among the values there."""
+    if rest:
+        return _without(one, rest, f"{path}[{key}]", paths)
+    if isinstance(one, tuple):
+        paths.append(f"{path}[{key}]")
+        return UNSET
+    return one
+
+
+def _default(value: Any, python: str) -> Any:
+    fields = (
+        type(value).model_fields
+        if isinstance(value, BaseModel)
+        else type(value).__dataclass_fields__
+    )
+    return fields[python].default
+
+
+def _with(value: Any, python: str, new: Any, *, is_set: bool) -> Any:
+    if not isinstance(value, BaseModel):
+        return replace(value, **{python: new})
+    copy = value.model_copy(update={python: new})
+    if not is_set:
+        copy.model_fields_set.discard(python)
+    return copy

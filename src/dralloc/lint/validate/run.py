@@ -6,15 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from dralloc.lint.validate.allocatable import ALLOCATABLE_RULES
-from dralloc.lint.validate.claims import CLAIM_RULES
-from dralloc.lint.validate.classes import CLASS_RULES
-from dralloc.lint.validate.counters import COUNTER_RULES
-from dralloc.lint.validate.devices import DEVICE_RULES
-from dralloc.lint.validate.metadata import METADATA_RULES
-from dralloc.lint.validate.node_selectors import NODE_SELECTOR_RULES
-from dralloc.lint.validate.offers import OFFER_RULES
-from dralloc.lint.validate.pods import POD_RULES
+from dralloc.lint.validate.claims import CLAIM_RULES, CLASS_RULES
+from dralloc.lint.validate.counters import ALLOCATABLE_RULES, COUNTER_RULES
+from dralloc.lint.validate.metadata import METADATA_RULES, NODE_SELECTOR_RULES, Stored
 from dralloc.lint.validate.pools import POOL_RULES
 from dralloc.lint.validate.rule import (
     Issue,
@@ -26,17 +20,15 @@ from dralloc.lint.validate.rule import (
     nothing,
     warnings,
 )
-from dralloc.lint.validate.slices import SLICE_RULES
-from dralloc.lint.validate.status import STATUS_RULES
-from dralloc.lint.validate.stored import Stored
-from dralloc.lint.validate.taints import DEVICE_TAINT_RULES
-from dralloc.lint.validate.unsatisfiable import UNSATISFIABLE_RULES
+from dralloc.lint.validate.slices import DEVICE_RULES, DEVICE_TAINT_RULES, SLICE_RULES
+from dralloc.lint.validate.status import POD_RULES, STATUS_RULES
+from dralloc.lint.validate.unsatisfiable import OFFER_RULES, UNSATISFIABLE_RULES
 from dralloc.lint.validate.violation import Validation, Violation
 from dralloc.objects.api import ApiObject
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import Finding
 from dralloc.objects.features import ALL_FEATURES, NEWEST_MINOR, Features, minor_version
-from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.load import Reading
 
 __all__ = ["RULES", "validate", "validate_reading"]

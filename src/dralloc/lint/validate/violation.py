@@ -1,21 +1,26 @@
-"""What validation finds: violations of rules, at levels; and the JSON of them."""
+"""What validation finds: violations of rules, at levels; as JSON, and as SARIF 2.1.0."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
+from pathlib import PurePath
+from typing import Any, Final
 
 from pydantic import Field
 
-from dralloc.objects.answer import Documented
+from dralloc.lint.validate.rule import Rule
+from dralloc.objects.answer import Document, Documented, Fields
 from dralloc.objects.errors import Finding, Level
 from dralloc.objects.report import Line, Part, Table
-from dralloc.objects.schema import Document, Fields
 
-__all__ = ["Validation", "ValidationDocument", "Violation"]
+__all__ = ["Validation", "Violation", "as_sarif"]
+
+# ----------------------------------------------------------------------------
+# What validation finds: violations of rules, at levels; and the JSON of them.
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +142,79 @@ class Validation(Documented, tuple[Violation, ...]):
             rows = [(str(one.level), one.path, one.message, one.rule) for one in found]
             yield Line(f"\n{title}", "bold")
             yield Table("", ("level", "path", "message", "rule"), rows)
+
+
+# ----------------------------------------------------------------------------
+# Violations as SARIF 2.1.0, which code hosts show beside the files of a change.
+
+_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS: Final = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFO: "note"}
+_DOCUMENT: Final = re.compile(r"(?P<file>.*): document (?P<number>[0-9]+)", re.DOTALL)
+_HOME: Final = "https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/resource/validation/validation.go"
+
+Json = dict[str, Any]
+
+
+def as_sarif(violations: Sequence[Violation], rules: Iterable[Rule]) -> Json:
+    """A log with one run. All rules are in it, so that a viewer can tell what was looked at.
+
+    Source: OASIS Static Analysis Results Interchange Format, version 2.1.0.
+    """
+    descriptors = [_descriptor(rule) for rule in rules]
+    index = {descriptor["id"]: number for number, descriptor in enumerate(descriptors)}
+    return {
+        "$schema": _SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": {"name": "dralloc", "rules": descriptors}},
+                "columnKind": "unicodeCodePoints",
+                "results": [
+                    _result(violation, index[violation.rule])
+                    for violation in violations
+                ],
+            }
+        ],
+    }
+
+
+def _descriptor(rule: Rule) -> Json:
+    return {
+        "id": rule.id,
+        "shortDescription": {"text": rule.help},
+        "help": {"text": f"{rule.help} Source: {rule.origin}."},
+        "helpUri": _HOME,
+        "defaultConfiguration": {"level": _LEVELS[rule.level]},
+    }
+
+
+def _result(violation: Violation, index: int) -> Json:
+    where = f"{violation.path}: " if violation.path else ""
+    return {
+        "ruleId": violation.rule,
+        "ruleIndex": index,
+        "level": _LEVELS[violation.level],
+        "message": {
+            "text": f"{violation.subject}: {where}{violation.message}".removeprefix(
+                ": "
+            )
+        },
+        "locations": [_location(violation)],
+    }
+
+
+def _location(violation: Violation) -> Json:
+    match = _DOCUMENT.fullmatch(violation.source)
+    file = match["file"] if match else violation.source
+    logical: Json = {
+        "fullyQualifiedName": f"{violation.subject}: {violation.path}",
+        "kind": "member",
+    }
+    if match:
+        logical["properties"] = {"document": int(match["number"])}
+    location: Json = {"logicalLocations": [logical]}
+    if file and not file.startswith("<"):
+        path = PurePath(file)
+        uri = path.as_uri() if path.is_absolute() else path.as_posix()
+        location["physicalLocation"] = {"artifactLocation": {"uri": uri}}
+    return location

@@ -1,23 +1,205 @@
-"""Chooses the fence: DeviceTaintRules only where the scheduler is sure to honour them, else taints of nodes."""
+"""Chooses a fence that the scheduler honours: by its release, and by asking it.
+
+First what is known of releases and of the one that runs, then the choice between DeviceTaintRules and taints of nodes,
+then the probe that asks the scheduler itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+from uuid import uuid4
 
 from dralloc.live.apply.executor import PODS
-from dralloc.live.apply.fence import RULES, Fence, NodeTaintFence, TaintRuleFence
-from dralloc.live.apply.releases import (
-    KubernetesVersion,
-    RuleSupport,
-    running_schedulers,
-    support_of,
-)
-from dralloc.live.snapshot import LiveObjects, Refused
+from dralloc.live.apply.fence import NODES, RULES, Fence, NodeTaintFence, TaintRuleFence
+from dralloc.live.apply.units import FENCE
+from dralloc.live.snapshot import Json, LiveObjects, Refused
+from dralloc.objects.api.selecting import CORDON_TAINT
 from dralloc.objects.choices import FenceKind
-from dralloc.objects.errors import ApplyError
+from dralloc.objects.errors import ApplyError, SnapshotError
+from dralloc.objects.names import ClaimKey
 
-__all__ = ["FenceChoice", "fence_for"]
+__all__ = [
+    "KubernetesVersion",
+    "RuleSupport",
+    "RunningScheduler",
+    "SchedulerProbe",
+    "fence_for",
+    "running_schedulers",
+    "support_of",
+]
+
+# ----------------------------------------------------------------------------
+# Which releases of kube-scheduler honour DeviceTaintRules, and what is known of the
+# one that runs.
+#
+# Sources: KEP-5055; ``pkg/features/kube_features.go`` and
+# ``staging/src/k8s.io/dynamic-resource-allocation/resourceslice/ tracker`` of
+# kubernetes/kubernetes; its pull requests 139651 and 139681 and CHANGELOG-1.36 (the
+# fix is in 1.36.3).
+
+
+class RuleSupport(Enum):
+    """What a kube-scheduler does about DeviceTaintRules."""
+
+    NONE = "knows no DeviceTaintRules"
+    OFF = "has DeviceTaintRules switched off"
+    VOID = "ignores DeviceTaintRules, or panics where there are any (kubernetes/kubernetes pull request 139651)"
+    WORKS = "honours DeviceTaintRules"
+    UNKNOWN = "cannot be seen"
+
+
+class KubernetesVersion(NamedTuple):
+    """A release of Kubernetes."""
+
+    minor: int
+    patch: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> KubernetesVersion | None:
+        """The release that a text like ``v1.36.2-gke.100`` names; None if it names none."""
+        found = re.match(r"v?1\.(\d+)(?:\.(\d+))?", text)
+        return cls(int(found[1]), int(found[2] or 0)) if found else None
+
+    def __str__(self) -> str:
+        return f"1.{self.minor}.{self.patch}"
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerRelease:
+    """What holds from a release on.
+
+    Parameters
+    ----------
+    support
+        What the scheduler does once its gates are on.
+    gates
+        The feature gates that it needs, with whether they are on by default.
+    """
+
+    since: KubernetesVersion
+    support: RuleSupport
+    gates: Mapping[str, bool]
+
+
+_TAINTS: Final = "DRADeviceTaints"
+_RULES: Final = "DRADeviceTaintRules"
+RELEASES: Final = (
+    SchedulerRelease(KubernetesVersion(0), RuleSupport.NONE, {}),
+    SchedulerRelease(KubernetesVersion(33), RuleSupport.WORKS, {_TAINTS: False}),
+    SchedulerRelease(
+        KubernetesVersion(35), RuleSupport.WORKS, {_TAINTS: False, _RULES: False}
+    ),
+    # The tracker got rules of v1beta2 and handled them as rules of v1alpha3.
+    SchedulerRelease(
+        KubernetesVersion(36), RuleSupport.VOID, {_TAINTS: True, _RULES: False}
+    ),
+    SchedulerRelease(
+        KubernetesVersion(36, 3), RuleSupport.WORKS, {_TAINTS: True, _RULES: False}
+    ),
+    SchedulerRelease(
+        KubernetesVersion(37), RuleSupport.WORKS, {_TAINTS: True, _RULES: True}
+    ),
+)
+"""The releases in which something changed, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningScheduler:
+    """A kube-scheduler, as its pod shows it.
+
+    Parameters
+    ----------
+    version
+        Its release; None if the image does not say.
+    gates
+        The feature gates that its command line sets.
+    """
+
+    version: KubernetesVersion | None
+    gates: Mapping[str, bool]
+
+    @property
+    def support(self) -> RuleSupport:
+        """What it does about DeviceTaintRules."""
+        if self.version is None:
+            return RuleSupport.UNKNOWN
+        release = next(one for one in reversed(RELEASES) if one.since <= self.version)
+        on = all(
+            self.gates.get(name, default) for name, default in release.gates.items()
+        )
+        return (
+            release.support
+            if on or release.support is RuleSupport.NONE
+            else RuleSupport.OFF
+        )
+
+
+def support_of(
+    server: KubernetesVersion | None, schedulers: Iterable[RunningScheduler]
+) -> RuleSupport:
+    """What is sure of all schedulers of a cluster.
+
+    Parameters
+    ----------
+    server
+        The release of the API server. A scheduler that cannot be seen may be one minor version older (version skew
+        policy), and has its default gates.
+    schedulers
+        Those that can be seen.
+    """
+    seen = [one.support for one in schedulers]
+    if not seen and server is not None:
+        oldest = RunningScheduler(KubernetesVersion(server.minor - 1), {})
+        seen = [
+            oldest.support
+            if oldest.support is RuleSupport.WORKS
+            else RuleSupport.UNKNOWN
+        ]
+    worst = (RuleSupport.VOID, RuleSupport.NONE, RuleSupport.OFF, RuleSupport.UNKNOWN)
+    return next(
+        (one for one in worst if one in seen),
+        RuleSupport.WORKS if seen else RuleSupport.UNKNOWN,
+    )
+
+
+def running_schedulers(pods: Iterable[Json]) -> Iterator[RunningScheduler]:
+    """The kube-schedulers among pods: containers that run a program of this name, by release and gates."""
+    for pod in pods:
+        for container in pod.get("spec", {}).get("containers") or ():
+            words = [
+                str(word)
+                for word in (
+                    *(container.get("command") or ()),
+                    *(container.get("args") or ()),
+                )
+            ]
+            name, _, tag = (
+                str(container.get("image", "")).partition("@")[0].rpartition(":")
+            )
+            if name.endswith("kube-scheduler") or (
+                words and words[0].endswith("kube-scheduler")
+            ):
+                yield RunningScheduler(
+                    KubernetesVersion.parse(tag), dict(_gates(words))
+                )
+
+
+def _gates(words: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    for word in words:
+        flag, _, settings = word.partition("=")
+        for setting in settings.split(",") if flag == "--feature-gates" else ():
+            name, _, value = setting.partition("=")
+            yield name, value.lower() == "true"
+
+
+# ----------------------------------------------------------------------------
+# Chooses the fence: DeviceTaintRules only where the scheduler is sure to honour them,
+# else taints of nodes.
 
 _SYSTEM = "kube-system"
 
@@ -94,3 +276,137 @@ def _support(objects: LiveObjects) -> RuleSupport:
     except Refused:
         server = None
     return support_of(server, running_schedulers(pods))
+
+
+# ----------------------------------------------------------------------------
+# Asks the scheduler whether it knows of a fence: by a pod that can run nowhere, and
+# is told why.
+#
+# The pod may come to one node only, and asks for a label there that no node has.
+# kube-scheduler looks at taints before it looks at labels (the order of its default
+# plugins), and says what it found first.
+
+NOWHERE: Final = "dralloc.dev/nowhere"
+"""A label that no node has."""
+_TAINTED: Final = "untolerated taint"
+"""What kube-scheduler says of a node whose taint a pod does not tolerate (``plugins/tainttoleration``)."""
+_INTERVAL: Final = 0.1
+"""Seconds between two looks."""
+
+
+@dataclass(frozen=True)
+class SchedulerProbe:
+    """Pods that ask.
+
+    Parameters
+    ----------
+    namespace
+        Where they are made.
+    patience
+        Seconds for the scheduler to know of a fence.
+    """
+
+    objects: LiveObjects
+    namespace: str
+    pause: Callable[[float], None]
+    patience: float = 15.0
+
+    def confirm(self, name: str) -> str:
+        """Wait until the scheduler says that a node is tainted; why it could not be asked, if so.
+
+        Nodes come to the scheduler in the order in which they were changed: who knows of the last one knows of all.
+
+        Raises
+        ------
+        ApplyError
+            It says something else, or nothing.
+        """
+        waited, said = 0.0, ""
+        while waited < self.patience:
+            key = ClaimKey(self.namespace, f"dralloc-probe-{uuid4().hex[:12]}")
+            try:
+                node = self.objects.get(NODES, ClaimKey("", name))
+                self.objects.create(PODS, _pod(key, node))
+            except Refused as refusal:
+                return str(refusal)
+            try:
+                while not (said := self._said(key)) and waited < self.patience:
+                    self.pause(_INTERVAL)
+                    waited += _INTERVAL
+            finally:
+                with suppress(Refused, SnapshotError):  # it can run nowhere
+                    path = self.objects.path(PODS, key)
+                    self.objects.wire.send(
+                        "DELETE", path, {}, {"gracePeriodSeconds": 0}
+                    )
+            if _TAINTED in said:
+                return ""
+            self.pause(_INTERVAL)
+            waited += _INTERVAL
+        raise ApplyError(
+            f"the scheduler does not know of the fence after {self.patience:g} s: pod {key} was told "
+            f"{said or 'nothing'}; --probe '' does not ask"
+        )
+
+    def _said(self, key: ClaimKey) -> str:
+        """What the scheduler says about a pod; empty as long as it says nothing."""
+        conditions = (
+            self.objects.get(PODS, key).get("status", {}).get("conditions") or ()
+        )
+        scheduled = (one for one in conditions if one.get("type") == "PodScheduled")
+        return next((str(one.get("message") or "") for one in scheduled), "")
+
+
+def _pod(key: ClaimKey, node: Json) -> Json:
+    """A pod for one node that tolerates all of its taints but that of the fence."""
+    others = [
+        one
+        for one in node.get("spec", {}).get("taints") or ()
+        if one.get("key") != FENCE
+    ]
+    cordon = {"key": CORDON_TAINT.key, "effect": CORDON_TAINT.effect}
+    only = {
+        "key": "metadata.name",
+        "operator": "In",
+        "values": [node["metadata"]["name"]],
+    }
+    term = {
+        "matchFields": [only],
+        "matchExpressions": [{"key": NOWHERE, "operator": "Exists"}],
+    }
+    required = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}
+    }
+    container = {
+        "name": "probe",
+        "image": "probe",
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
+    return {
+        "metadata": {
+            "name": key.name,
+            "namespace": key.namespace,
+            "labels": {"app.kubernetes.io/name": "dralloc-probe"},
+        },
+        "spec": {
+            "containers": [container],
+            "affinity": {"nodeAffinity": required},
+            "tolerations": [
+                {**_tolerated(taint), "operator": "Exists"}
+                for taint in [*others, cordon]
+            ],
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+        },
+    }
+
+
+def _tolerated(taint: Json) -> Json:
+    return {name: taint[name] for name in ("key", "effect") if taint.get(name)}

@@ -1,7 +1,7 @@
 """Keeps others from allocating what a run is about to write: a fence around pools, taken before, lifted after.
 
 Each part of a fence is one object of the API server, whose label says which run holds it; whoever comes
-second is refused, so two runs never write to the same pool at the same time.
+second is refused, so two runs never write to the same pool at the same time. `status_of` says what runs hold.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Final
 
-from dralloc.live.apply.journal import JournalStep, WriteJournal
-from dralloc.live.apply.marks import FENCE
+from dralloc.live.apply.units import FENCE, JournalStep, WriteJournal
 from dralloc.live.snapshot import (
     LISTED_KINDS,
     Json,
@@ -24,23 +23,29 @@ from dralloc.live.snapshot import (
     condition,
     is_current,
 )
+from dralloc.objects.answer import Document, Documented, Fields, Key, Word
 from dralloc.objects.api import DeviceTaint, ExactDeviceRequest
-from dralloc.objects.api.tolerating import all_tolerated
+from dralloc.objects.api.selecting import all_tolerated
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey, PoolID
+from dralloc.objects.report import Line, Part, Table, counted
+from dralloc.show.plan import PlanFields
 
 __all__ = [
     "FENCED_KINDS",
     "NODES",
     "RULES",
+    "ApplyDocument",
     "Fence",
+    "FenceStatus",
+    "HeldFence",
     "NodeTaintFence",
     "TaintRuleFence",
     "fence_of",
-    "held_parts",
-    "held_since",
+    "fences_of",
     "lift_all",
     "run_of",
+    "status_of",
     "unfenced",
     "without_fence",
 ]
@@ -323,3 +328,165 @@ def fence_of(journal: WriteJournal, objects: LiveObjects) -> Fence:
         NodeTaintFence(objects, journal.run),
     )
     return next((one for one in fences if one.kind == kind), Fence())
+
+
+# ----------------------------------------------------------------------------
+# The JSON of what a run did.
+
+
+class AsideFields(Fields):
+    """A pod or claim that was not written."""
+
+    key: Key
+    reason: str
+
+
+class FenceFields(Fields):
+    """What a run fences."""
+
+    run: str
+    parts: list[str]
+    """DeviceTaintRules and nodes, as ``Kind name``."""
+    since: Word
+    """When the first of them was fenced; null if nobody has noted it."""
+
+
+class StatusDocument(Document):
+    """What ``dralloc apply --status --json`` prints."""
+
+    fences: list[FenceFields]
+    """By run."""
+    journal: str
+    """The file."""
+    unfinished: Word
+    """The run of the journal, if it was ended before its end."""
+
+
+class ApplyDocument(Document):
+    """What ``dralloc apply --json`` prints."""
+
+    plan: PlanFields | None
+    """The last plan; null where none was made."""
+    placed: list[Key]
+    """Pods, and claims that no pod uses, whose claims were written."""
+    claims: list[Key]
+    """The claims that were written."""
+    released: list[Key]
+    """Pods whose scheduling gate was taken away."""
+    asides: list[AsideFields]
+    """What was left alone, and why."""
+    unplaced: list[AsideFields]
+    """What has no place, and why."""
+    taken_back: list[Key] | None
+    """Claims that a rollback took back; null if it was none."""
+    findings: list[str]
+    """Rules that are broken by what the API server holds now."""
+    fence: str
+    foreign: list[FenceFields]
+    """What other runs fenced while this one planned, so that nothing could be placed there."""
+    unasked: Word
+    """Why the scheduler could not be asked whether it knew of the fence; null if it was, or had not to be."""
+    dry: bool
+    """Whether the server was only asked what it would do."""
+
+
+# ----------------------------------------------------------------------------
+# What runs hold on a cluster: the parts of their fences, since when, and what a
+# journal says is unfinished.
+
+
+@dataclass(frozen=True)
+class HeldFence:
+    """What one run fences.
+
+    Parameters
+    ----------
+    parts
+        DeviceTaintRules and nodes, as ``Kind name``.
+    since
+        When the first of them was fenced, as the API server writes times; empty if that is not known.
+    """
+
+    run: str
+    parts: tuple[str, ...]
+    since: str
+
+
+@dataclass(frozen=True, repr=False)
+class FenceStatus(Documented):
+    """The fences of a cluster, and the run that a journal is about.
+
+    Parameters
+    ----------
+    unfinished
+        The run that was ended before its end; empty if there is none.
+    """
+
+    document = StatusDocument
+
+    fences: tuple[HeldFence, ...]
+    journal: str
+    unfinished: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether somebody has to come back to something."""
+        return bool(self.fences or self.unfinished)
+
+    @property
+    def headline(self) -> str:
+        """How many fences there are, in one line."""
+        return (
+            f"{counted(len(self.fences), 'run')} with a fence"
+            if self.fences
+            else "nothing is fenced"
+        )
+
+    def parts(self) -> list[Part]:
+        """The status as tables and lines."""
+        rows = [
+            (
+                one.run,
+                one.since or "?",
+                str(len(one.parts)),
+                ", ".join(one.parts[:_SHOWN]),
+            )
+            for one in self.fences
+        ]
+        lines = [
+            Line(
+                f"{self.journal}: run {self.unfinished} is unfinished: --resume or --rollback",
+                "yellow",
+            )
+        ]
+        return [
+            Line(self.headline, "bold"),
+            Table("Fences", ("run", "since", "parts", "the first of them"), rows),
+            *(lines if self.unfinished else ()),
+        ]
+
+
+_SHOWN = 3
+
+
+def fences_of(parts: Iterable[Json]) -> tuple[HeldFence, ...]:
+    """Return what each run fences, by what it holds."""
+    held: dict[str, list[Json]] = {}
+    for part in parts:
+        if run := run_of(part):
+            held.setdefault(run, []).append(part)
+    return tuple(
+        HeldFence(
+            run,
+            tuple(f"{one['kind']} {one['metadata']['name']}" for one in found),
+            min(filter(None, map(held_since, found)), default=""),
+        )
+        for run, found in sorted(held.items())
+    )
+
+
+def status_of(objects: LiveObjects, journal: WriteJournal, path: str) -> FenceStatus:
+    """Return what is fenced now, and what the journal of that path says is unfinished."""
+    return FenceStatus(
+        fences_of(held_parts(objects)), path, journal.run if journal.unfinished else ""
+    )

@@ -1,4 +1,7 @@
-"""A run: look, plan, fence, look again, write, and plan the rest anew where others were first; then lift and check."""
+"""A run: look, plan, fence, look again, write, and plan the rest anew where others were first; then lift and check.
+
+First what a run did, to be shown (`ApplyOutcome`), then the run.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +11,163 @@ from dataclasses import dataclass, field
 from time import sleep
 from typing import Final
 
-from dralloc.live.apply.audit import Question
-from dralloc.live.apply.binding import BindingWatch
-from dralloc.live.apply.executor import PODS, Executor, LeftAlone
-from dralloc.live.apply.fence import Fence
-from dralloc.live.apply.journal import JournalStep, WriteJournal
-from dralloc.live.apply.outcome import ApplyOutcome
-from dralloc.live.apply.probe import SchedulerProbe
-from dralloc.live.apply.selection import LiveView, Selection, Source
-from dralloc.live.apply.status import HeldFence
-from dralloc.live.apply.units import Aside, WriteUnit, units_of
+from dralloc.live.apply.choice import SchedulerProbe
+from dralloc.live.apply.executor import PODS, BindingWatch, Executor, LeftAlone
+from dralloc.live.apply.fence import ApplyDocument, Fence, HeldFence
+from dralloc.live.apply.selection import LiveView, Question, Selection, Source
+from dralloc.live.apply.units import (
+    Aside,
+    JournalStep,
+    WriteJournal,
+    WriteUnit,
+    units_of,
+)
 from dralloc.live.snapshot import Json, LiveObjects, Refused
+from dralloc.objects.answer import Documented
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import ApplyError, SnapshotError
 from dralloc.objects.names import ClaimKey, PoolID
+from dralloc.objects.report import Line, Part, Table, counted
 from dralloc.show.plan import Plan
 
-__all__ = ["PATIENCE", "ApplyRun", "Progress"]
+__all__ = ["PATIENCE", "ApplyOutcome", "ApplyRun", "planned_parts"]
+
+# ----------------------------------------------------------------------------
+# What a run did, to be shown.
+
+
+@dataclass(frozen=True, repr=False)
+class ApplyOutcome(Documented):
+    """What a run wrote, what it left alone and why, and what the checker says about what the server holds.
+
+    Parameters
+    ----------
+    plan
+        The last plan; None if a run was resumed and nothing had to be planned.
+    units
+        What was written.
+    released
+        The pods whose gate was taken away.
+    asides
+        What was left alone.
+    taken_back
+        The claims that a rollback took back; None if the run was none.
+    findings
+        Rules that are broken by what the API server holds now.
+    fence
+        What kept others away.
+    unasked
+        Why the scheduler could not be asked whether it knows of the fence; empty if it was, or had not to be.
+    foreign
+        What other runs fenced when the plan was made.
+    dry
+        Whether the server was only asked what it would do.
+    """
+
+    document = ApplyDocument
+
+    plan: Plan | None = None
+    units: tuple[WriteUnit, ...] = ()
+    released: tuple[ClaimKey, ...] = ()
+    asides: tuple[Aside, ...] = ()
+    taken_back: tuple[ClaimKey, ...] | None = None
+    findings: tuple[str, ...] = ()
+    fence: str = ""
+    foreign: tuple[HeldFence, ...] = ()
+    unasked: str = ""
+    dry: bool = False
+
+    @property
+    def placed(self) -> list[ClaimKey]:
+        """The pods, and claims that no pod uses, whose claims were written."""
+        return [one.key for unit in self.units for one in unit.demands]
+
+    @property
+    def claims(self) -> list[ClaimKey]:
+        """The claims that were written."""
+        return [claim.key for unit in self.units for claim in unit.claims]
+
+    @property
+    def unplaced(self) -> list[Aside]:
+        """What the plan found no place for."""
+        aside = {one.key for one in self.asides}
+        fenced = "".join(
+            f"; run {one.run} fences {counted(len(one.parts), 'part')} of the cluster"
+            for one in self.foreign
+        )
+        reasons = self.plan.reasons if self.plan else {}
+        return [
+            Aside(key, f"{why}{fenced}")
+            for key, why in reasons.items()
+            if key not in aside
+        ]
+
+    @property
+    def failed(self) -> bool:
+        """Whether something was left alone, has no place because of other runs, or is wrong."""
+        return bool(self.asides or self.findings or (self.foreign and self.unplaced))
+
+    @property
+    def headline(self) -> str:
+        """How much was written, in one line."""
+        if self.taken_back is not None:
+            return f"taken back: {counted(len(self.taken_back), 'claim')}"
+        done = (
+            "would be written (asked the server)"
+            if self.dry
+            else "written and read back"
+        )
+        placed = counted(len(self.placed), "pod or claim", "pods and claims")
+        more = [f"{len(self.released)} released"] if self.released else []
+        more += [f"{len(self.asides)} left alone"] if self.asides else []
+        more += [f"{len(self.unplaced)} without a place"] if self.unplaced else []
+        return ", ".join(
+            [f"{counted(len(self.claims), 'claim')} of {placed} {done}", *more]
+        )
+
+    def parts(self) -> list[Part]:
+        """The outcome as tables and lines."""
+        broken = (
+            Line(f"the API server now holds what breaks a rule: {one}", "red")
+            for one in self.findings
+        )
+        tables = (
+            _reasons("Left alone", self.asides),
+            _reasons("Not placed", self.unplaced),
+        )
+        unasked = Line(
+            f"whether the scheduler knew of the fence was not asked: {self.unasked}",
+            "yellow",
+        )
+        return [
+            Line(self.headline, "bold"),
+            *tables,
+            *broken,
+            *([unasked] if self.unasked else ()),
+        ]
+
+
+def planned_parts(
+    plan: Plan, units: list[WriteUnit], asides: list[Aside]
+) -> Iterator[Part]:
+    """A plan, and what of it is to be written."""
+    yield from plan.parts()
+    claims, pods = (
+        sum(len(unit.claims) for unit in units),
+        sum(len(unit.demands) for unit in units),
+    )
+    yield Line(
+        f"\nto write: {claims} claims for {pods} pods and claims that no pod uses",
+        "bold",
+    )
+    yield _reasons("Not to write", asides)
+
+
+def _reasons(title: str, asides: Iterable[Aside]) -> Table:
+    return Table(
+        title, ("pod or claim", "why"), [(str(one.key), one.reason) for one in asides]
+    )
+
 
 ROUNDS: Final = 5
 """How often what is left is planned anew."""

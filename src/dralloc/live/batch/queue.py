@@ -1,17 +1,22 @@
-"""The queue: pods collect behind a gate, and batch after batch is planned, written and released."""
+"""The queue: pods collect behind a gate, and batch after batch is planned, written and released.
+
+Before it stand the notes, which tell pods why they wait, and `release_all`, which lets everything go.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from hashlib import sha256
 from threading import Event, Thread
 from time import monotonic, sleep
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import uuid4
 
+from dralloc.ask.explain import explain
 from dralloc.live.apply import (
     ApplyOutcome,
     ApplyRun,
@@ -21,22 +26,238 @@ from dralloc.live.apply import (
     Selection,
     WriteJournal,
 )
+from dralloc.live.apply.choice import SchedulerProbe
 from dralloc.live.apply.executor import CLAIMS, PODS, LeftAlone
 from dralloc.live.apply.fence import NODES, RULES, lift_all, run_of
-from dralloc.live.apply.marks import RUN, TOKEN
-from dralloc.live.apply.probe import SchedulerProbe
 from dralloc.live.apply.run import PATIENCE
 from dralloc.live.apply.selection import LiveView, gates_of
-from dralloc.live.apply.units import WrittenClaim, allocation_to_wire
-from dralloc.live.batch.cache import WatchCache
+from dralloc.live.apply.units import RUN, TOKEN, WrittenClaim, allocation_to_wire
+from dralloc.live.batch.cache import LeaderLease, WatchCache
 from dralloc.live.batch.figures import Figures
-from dralloc.live.batch.lease import LeaderLease
-from dralloc.live.batch.notes import PodNotes, reasons_for
-from dralloc.live.snapshot import Json, LiveObjects, Refused, key_of
-from dralloc.objects.errors import DrallocError
+from dralloc.live.snapshot import (
+    Json,
+    ListedKind,
+    LiveObjects,
+    Refused,
+    condition,
+    is_current,
+    key_of,
+)
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.errors import DrallocError, SnapshotError
 from dralloc.objects.names import ClaimKey
 
-__all__ = ["BatchQueue", "runs_of"]
+__all__ = ["CONDITION", "EVENTS", "BatchQueue", "PodNotes", "release_all", "runs_of"]
+
+# ----------------------------------------------------------------------------
+# Tells pods why they wait, in a line each: a condition of the pod, and an event about
+# it.
+
+EVENTS: Final = ListedKind("events", "Event", namespaced=True)
+CONDITION: Final = "dralloc.dev/Placed"
+"""Type of the condition."""
+_EXPLAINED: Final = 20
+"""How many pods are explained after a batch; pods of one owner share an explanation."""
+_CAUSES: Final = 4
+_LONGEST: Final = 1024
+"""Bytes of an event's note that the API takes."""
+
+
+@dataclass
+class PodNotes:
+    """Writes what is new about pods; what a pod was told already is not said again."""
+
+    objects: LiveObjects
+    component: str
+    _told: dict[str, str] = field(default_factory=dict)
+
+    def tell(
+        self, pods: Mapping[ClaimKey, Json], reasons: Mapping[ClaimKey, str]
+    ) -> int:
+        """Say to each pod why it waits; returns how many heard something new.
+
+        A pod that is gone or changes meanwhile hears it the next time.
+        """
+        told = 0
+        waiting = {pod["metadata"]["uid"] for pod in pods.values()}
+        self._told = {uid: why for uid, why in self._told.items() if uid in waiting}
+        for key, why in reasons.items():
+            pod = pods.get(key)
+            if pod is None or self._told.get(pod["metadata"]["uid"]) == why:
+                continue
+            try:
+                self._write(key, pod, why[:_LONGEST])
+            except (Refused, SnapshotError):
+                continue
+            self._told[pod["metadata"]["uid"]] = why
+            told += 1
+        return told
+
+    def take_back(
+        self, pods: Mapping[ClaimKey, Json], released: Iterable[ClaimKey]
+    ) -> None:
+        """Say of released pods that they wait no more, where they were told otherwise."""
+        for key in released:
+            pod = pods.get(key, {})
+            if any(
+                one.get("type") == CONDITION
+                for one in pod.get("status", {}).get("conditions") or ()
+            ):
+                with suppress(Refused, SnapshotError):
+                    # The list goes by type; other conditions are the scheduler's, who writes now.
+                    held = self.objects.get(PODS, key)
+                    self._set(key, held, "True", "Released", "its claims are written")
+
+    def _set(
+        self, key: ClaimKey, pod: Json, status: str, reason: str, why: str
+    ) -> None:
+        others = [
+            one
+            for one in pod.get("status", {}).get("conditions") or ()
+            if one.get("type") != CONDITION
+        ]
+        mine = {
+            "type": CONDITION,
+            "status": status,
+            "reason": reason,
+            "message": why,
+            "lastTransitionTime": _now(),
+        }
+        change = {"metadata": condition(pod), "status": {"conditions": [*others, mine]}}
+        self.objects.patch(PODS, key, change, "status")
+
+    def _write(self, key: ClaimKey, pod: Json, why: str) -> None:
+        self._set(key, pod, "False", "Waiting", why)
+        now = _now()
+        about = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": key.namespace,
+            "name": key.name,
+        }
+        event = {
+            "metadata": {"name": _event_name(pod, why), "namespace": key.namespace},
+            "involvedObject": {**about, "uid": pod["metadata"]["uid"]},
+            "type": "Warning",
+            "reason": "NotPlaced",
+            "message": why,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+            "source": {"component": self.component},
+        }
+        if not is_current(lambda: self.objects.create(EVENTS, event)):
+            there = ClaimKey(key.namespace, _event_name(pod, why))
+            times = int(self.objects.get(EVENTS, there).get("count") or 1) + 1
+            self.objects.patch(EVENTS, there, {"count": times, "lastTimestamp": now})
+
+
+def _event_name(pod: Json, why: str) -> str:
+    """The same for what is said to a pod again, as kubelets aggregate their events."""
+    digest = sha256(f"{pod['metadata']['uid']} {why}".encode()).hexdigest()[:16]
+    return f"{pod['metadata']['name'][:200]}.{digest}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def reasons_for(
+    question: Question,
+    cluster: Cluster,
+    pods: Mapping[ClaimKey, Json],
+    known: Mapping[ClaimKey, str],
+) -> Mapping[ClaimKey, str]:
+    """What explain says about each pod, node by node; where it is not asked, what is known.
+
+    Parameters
+    ----------
+    cluster
+        As it is once the others are placed.
+    known
+        The pods, each with what its plan says.
+    """
+    said: dict[str, str] = {}
+    found = {}
+    for key, why in known.items():
+        owner = _owner(pods.get(key, {}))
+        if owner not in said and len(said) < _EXPLAINED:
+            said[owner] = _explained(question, cluster, key) or why
+        found[key] = said.get(owner, why)
+    return found
+
+
+def _owner(pod: Json) -> str:
+    metadata = pod.get("metadata", {})
+    return str(
+        next(
+            (one["uid"] for one in metadata.get("ownerReferences") or ()),
+            metadata.get("uid"),
+        )
+    )
+
+
+def _explained(question: Question, cluster: Cluster, key: ClaimKey) -> str:
+    try:
+        found = explain(
+            cluster,
+            pod=str(key),
+            mode="first-fit",
+            suggest=False,
+            choices=question.choices,
+        )
+    except DrallocError as error:
+        return str(error)
+    causes = [
+        f"{len(group.nodes)} nodes: {', '.join(str(cause) for cause in group.causes)}"
+        for group in found.groups
+    ]
+    return "; ".join(causes[:_CAUSES])
+
+
+# ----------------------------------------------------------------------------
+# Lets everything go that waits for a queue, so that it can be taken away from a
+# cluster.
+
+_GONE: Final = 404
+
+
+class ReleaseCount(NamedTuple):
+    """How many pods were released, and how many parts of fences were lifted."""
+
+    pods: int
+    fences: int
+
+
+def release_all(
+    objects: LiveObjects, gate: str, is_over: Callable[[str], bool]
+) -> ReleaseCount:
+    """Lift the fences of runs that are over, and take a gate from every pod, wherever the scheduler then puts it.
+
+    Raises
+    ------
+    Refused, SnapshotError
+        Something may not be changed.
+    """
+    fences = lift_all(objects, is_over)
+    gated = [pod for pod in objects.listed(PODS)["items"] if gate in gates_of(pod)]
+    return ReleaseCount(sum(_is_released(objects, pod, gate) for pod in gated), fences)
+
+
+def _is_released(objects: LiveObjects, pod: Json, gate: str) -> bool:
+    """Take the gate from a pod; false if it is gone."""
+    gates = [one for one in pod["spec"]["schedulingGates"] if one.get("name") != gate]
+    change = {"metadata": condition(pod), "spec": {"schedulingGates": gates}}
+    try:
+        if is_current(lambda: objects.patch(PODS, key_of(pod), change)):
+            return True
+        again = objects.get(PODS, key_of(pod))
+    except Refused as refusal:
+        if refusal.status != _GONE:
+            raise
+        return False
+    return gate in gates_of(again) and _is_released(objects, again, gate)
+
 
 _BLOCKED: Final = 3
 """Batches in a row after whose failure the queue counts as blocked."""

@@ -6,25 +6,31 @@
 
 from __future__ import annotations
 
-from dralloc.live.snapshot.client import ApiServer, connect
-from dralloc.live.snapshot.kinds import LISTED_KINDS, ListedKind
-from dralloc.live.snapshot.listing import ClusterSnapshot, kept, served, take_snapshot
-from dralloc.live.snapshot.objects import (
-    LiveObjects,
-    condition,
-    is_current,
-    key_of,
-    version_of,
-)
-from dralloc.live.snapshot.server import (
+from dralloc.live.snapshot.client import (
+    LISTED_KINDS,
+    ApiServer,
     Json,
+    ListedKind,
     Page,
     ReadLimits,
     Refused,
     Unanswered,
     Wire,
+    connect,
 )
-from dralloc.live.snapshot.strip import is_needed, trimmed
+from dralloc.live.snapshot.listing import (
+    ClusterSnapshot,
+    LiveObjects,
+    condition,
+    is_current,
+    is_needed,
+    kept,
+    key_of,
+    served,
+    take_snapshot,
+    trimmed,
+    version_of,
+)
 
 __all__ = [
     "LISTED_KINDS",

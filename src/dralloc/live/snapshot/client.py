@@ -1,7 +1,4 @@
-"""An API server as a kubeconfig names it. The official Python client reads the kubeconfig.
-
-Its typed models are bypassed: they drop fields that are newer than the client. Answers are plain JSON.
-"""
+"""An API server as a kubeconfig names it: what is read from it, what goes to and fro, and the connection."""
 
 from __future__ import annotations
 
@@ -9,15 +6,214 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import quote
 
-from dralloc.live.snapshot.kinds import ListedKind
-from dralloc.live.snapshot.server import Json, Page, ReadLimits, Wire
 from dralloc.objects.errors import SnapshotError
 
-__all__ = ["ApiServer", "connect"]
+__all__ = [
+    "LISTED_KINDS",
+    "RESOURCE_GROUP",
+    "ApiServer",
+    "Json",
+    "ListedKind",
+    "Page",
+    "ReadLimits",
+    "Refused",
+    "Unanswered",
+    "Wire",
+    "connect",
+]
+
+# ----------------------------------------------------------------------------
+# What is read from a cluster. Nothing else is, Secrets and ConfigMaps least of all.
+
+RESOURCE_GROUP: Final = "resource.k8s.io"
+_SCHEDULING: Final = "scheduling.k8s.io"
+_DRA_VERSIONS: Final = ("v1", "v1beta2", "v1beta1", "v1alpha3")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedKind:
+    """One kind of objects.
+
+    Parameters
+    ----------
+    plural, kind
+        The resource as in URLs and in RBAC rules, and as in objects.
+    group
+        The API group; empty for core/v1.
+    versions
+        The versions that dralloc reads, the preferred one first.
+    namespaced
+        Whether it lives in namespaces.
+    required
+        Whether a snapshot without it is worth nothing.
+    """
+
+    plural: str
+    kind: str
+    group: str = ""
+    versions: tuple[str, ...] = ("v1",)
+    namespaced: bool = False
+    required: bool = False
+
+    @property
+    def resource(self) -> str:
+        """The resource with its group, e.g. ``resourceclaims.resource.k8s.io``."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def api_version(self, version: str) -> str:
+        """What objects carry as ``apiVersion``."""
+        return f"{self.group}/{version}" if self.group else version
+
+    def path(self, version: str, namespace: str = "", *names: str) -> str:
+        """Where a server has its objects: all of them, those of a namespace, or one by its name and a subresource."""
+        inside = ("namespaces", namespace) if namespace else ()
+        parts = (*self.api_version(version).split("/"), *inside, self.plural, *names)
+        return "/".join(
+            (
+                "",
+                "apis" if self.group else "api",
+                *(quote(part, safe="") for part in parts),
+            )
+        )
+
+
+LISTED_KINDS: Final = (
+    ListedKind("namespaces", "Namespace"),
+    ListedKind("nodes", "Node"),
+    ListedKind("priorityclasses", "PriorityClass", _SCHEDULING),
+    ListedKind("deviceclasses", "DeviceClass", RESOURCE_GROUP, _DRA_VERSIONS),
+    ListedKind(
+        "resourceslices", "ResourceSlice", RESOURCE_GROUP, _DRA_VERSIONS, required=True
+    ),
+    ListedKind("devicetaintrules", "DeviceTaintRule", RESOURCE_GROUP, _DRA_VERSIONS),
+    ListedKind("resourcequotas", "ResourceQuota", namespaced=True),
+    ListedKind(
+        "resourceclaimtemplates",
+        "ResourceClaimTemplate",
+        RESOURCE_GROUP,
+        _DRA_VERSIONS,
+        namespaced=True,
+    ),
+    ListedKind(
+        "resourceclaims",
+        "ResourceClaim",
+        RESOURCE_GROUP,
+        _DRA_VERSIONS,
+        namespaced=True,
+        required=True,
+    ),
+    ListedKind("workloads", "Workload", _SCHEDULING, ("v1alpha1",), namespaced=True),
+    ListedKind(
+        "podgroups",
+        "PodGroup",
+        _SCHEDULING,
+        ("v1", "v1beta1", "v1alpha3", "v1alpha2"),
+        namespaced=True,
+    ),
+    ListedKind(
+        "compositepodgroups",
+        "CompositePodGroup",
+        _SCHEDULING,
+        ("v1", "v1beta1", "v1alpha3"),
+        namespaced=True,
+    ),
+    ListedKind("pods", "Pod", namespaced=True),
+)
+"""Every kind, in the order in which a snapshot holds them."""
+
+
+# ----------------------------------------------------------------------------
+# What goes to and fro between an API server and who reads it, and what reading may
+# take.
+
+Json = dict[str, Any]
+"""An object as it came over the wire."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLimits:
+    """What reading may take, whatever the server does.
+
+    Parameters
+    ----------
+    seconds
+        For everything together.
+    retries
+        How often a request is repeated after an answer that ended early, or that asked for it.
+    pause
+        Seconds before the first repetition; they double each time, unless the server says how long to wait.
+    outage
+        Seconds for which a server is waited for that was reached before and cannot be any more.
+    wait
+        Most seconds that a server may ask for.
+    answer, total
+        Bytes of one answer, and of all.
+    pages
+        Pages of one list.
+    """
+
+    seconds: float = 1800
+    retries: int = 3
+    pause: float = 0.5
+    outage: float = 60
+    wait: float = 30
+    answer: int = 1 << 30
+    total: int = 8 << 30
+    pages: int = 10_000
+
+
+class Page(NamedTuple):
+    """A part of a list, and the token with which it goes on; an empty one at its end."""
+
+    items: Sequence[Json]
+    token: str = ""
+
+
+class Refused(Exception):  # noqa: N818 - an answer like any other; the reader decides what it means
+    """The server answered with an HTTP status that is no success."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(f"HTTP {status}: {reason}")
+        self.status = status
+        self.reason = reason
+
+
+class Unanswered(SnapshotError):  # noqa: N818 - the change may have been made
+    """The answer to a change was lost: it was made, or it was not."""
+
+
+class Wire(Protocol):
+    """What carries requests to an API server and brings answers; `dralloc.live.snapshot.transport` has the real one."""
+
+    host: str
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Json | None = None,
+    ) -> Json:
+        """The object with which the server answers; raises `Refused`, `Unanswered` or another SnapshotError."""
+
+    def stream(self, path: str, query: Mapping[str, str]) -> Iterator[Json]:
+        """The events of a watch, until the server ends it; raises the same."""
+
+    def renew(self) -> None:
+        """Let the limits of time and size begin anew."""
+
+
+# ----------------------------------------------------------------------------
+# An API server as a kubeconfig names it. The official Python client reads the
+# kubeconfig.
+#
+# Its typed models are bypassed: they drop fields that are newer than the client.
+# Answers are plain JSON.
 
 
 @contextmanager

@@ -1,22 +1,198 @@
-"""Reads the wanted kinds: discovers versions, follows pages, starts over when a list expires."""
+"""Reads a cluster, kind by kind, and single objects of it; what is read is trimmed to what dralloc needs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
-from dralloc.live.snapshot.client import ApiServer
-from dralloc.live.snapshot.kinds import LISTED_KINDS, RESOURCE_GROUP, ListedKind
-from dralloc.live.snapshot.objects import key_of
-from dralloc.live.snapshot.server import Json, Refused
-from dralloc.live.snapshot.strip import is_needed, trimmed
+from dralloc.live.snapshot.client import (
+    LISTED_KINDS,
+    RESOURCE_GROUP,
+    ApiServer,
+    Json,
+    ListedKind,
+    Refused,
+    Wire,
+)
+from dralloc.objects.api import ResourceObject
+from dralloc.objects.api.reading import model_of
+from dralloc.objects.api.schema import rebuilt, wire_schema
 from dralloc.objects.errors import SnapshotError
+from dralloc.objects.names import ClaimKey
 
-__all__ = ["ClusterSnapshot", "OnProgress", "kept", "served", "take_snapshot"]
+__all__ = [
+    "ClusterSnapshot",
+    "LiveObjects",
+    "condition",
+    "is_current",
+    "is_needed",
+    "kept",
+    "key_of",
+    "served",
+    "take_snapshot",
+    "trimmed",
+    "version_of",
+]
+
+# ----------------------------------------------------------------------------
+# Single objects of a live cluster: read, changed under conditions, made, deleted,
+# watched.
+
+_CONFLICT: Final = 409
+_DRY: Final = {"dryRun": "All"}
+
+
+def version_of(one: Json) -> str:
+    """The resourceVersion of an object or a list."""
+    return str(one.get("metadata", {}).get("resourceVersion") or "")
+
+
+def key_of(one: Json) -> ClaimKey:
+    """Namespace and name; the namespace is empty for cluster-scoped objects."""
+    metadata = one.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    return ClaimKey(
+        str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+    )
+
+
+def condition(one: Json) -> Json:
+    """What a patch says in ``metadata`` so that it is refused (409) unless the object is still this very one."""
+    return {"uid": one["metadata"]["uid"], "resourceVersion": version_of(one)}
+
+
+@dataclass(frozen=True)
+class LiveObjects:
+    """The objects of a server. Every method raises what `Wire.send` raises.
+
+    Parameters
+    ----------
+    versions
+        The version of each kind that is served.
+    dry
+        Whether the server is only asked what it would do.
+    """
+
+    wire: Wire
+    versions: Mapping[ListedKind, str]
+    dry: bool = False
+
+    def path(self, kind: ListedKind, key: ClaimKey, *sub: str) -> str:
+        """Where an object is, or one of its subresources."""
+        return kind.path(self.versions[kind], key.namespace, key.name, *sub)
+
+    def get(self, kind: ListedKind, key: ClaimKey) -> Json:
+        """An object."""
+        return self.wire.send("GET", self.path(kind, key))
+
+    def listed(self, kind: ListedKind, namespace: str = "") -> Json:
+        """All objects of a kind, or of one namespace, with the resourceVersion from which they can be watched."""
+        return self.wire.send("GET", kind.path(self.versions[kind], namespace))
+
+    def watch(self, kind: ListedKind, version: str) -> Iterator[Json]:
+        """What happens to objects of a kind after a resourceVersion, until the server ends it."""
+        query = {"resourceVersion": version, "allowWatchBookmarks": "true"}
+        return self.wire.stream(kind.path(self.versions[kind]), query)
+
+    def patch(self, kind: ListedKind, key: ClaimKey, change: Json, *sub: str) -> Json:
+        """The object after a JSON merge patch (RFC 7386) of it or of a subresource."""
+        return self.wire.send("PATCH", self.path(kind, key, *sub), self._query, change)
+
+    def create(self, kind: ListedKind, one: Json) -> Json:
+        """The object as it was made."""
+        head = {"apiVersion": kind.api_version(self.versions[kind]), "kind": kind.kind}
+        path = kind.path(self.versions[kind], key_of(one).namespace)
+        return self.wire.send("POST", path, self._query, {**head, **one})
+
+    def replace(self, kind: ListedKind, one: Json) -> Json:
+        """The object after it took the place of the one with its resourceVersion."""
+        return self.wire.send("PUT", self.path(kind, key_of(one)), self._query, one)
+
+    def delete(self, kind: ListedKind, one: Json) -> None:
+        """Delete this very object, in the state in which it is given."""
+        self.wire.send(
+            "DELETE",
+            self.path(kind, key_of(one)),
+            self._query,
+            {"preconditions": condition(one)},
+        )
+
+    @property
+    def _query(self) -> Mapping[str, str]:
+        return _DRY if self.dry else {}
+
+
+def is_current(write: Callable[[], object]) -> bool:
+    """Write something; false if what it is about has changed meanwhile, as the server says."""
+    try:
+        write()
+    except Refused as refusal:
+        if refusal.status != _CONFLICT:
+            raise
+        return False
+    return True
+
+
+# ----------------------------------------------------------------------------
+# Trims objects to what dralloc reads of them: no environment, no commands, no managed
+# fields.
+#
+# LiveObjects of ``resource.k8s.io`` stay whole but for their metadata; of the others
+# only what their models know stays.
+
+
+def is_needed(one: Json) -> bool:
+    """Whether an object of a live cluster matters.
+
+    A pod does if it uses devices, belongs to a group, or takes something of a node: until it has come to its end.
+    """
+    if one.get("kind") != "Pod":
+        return True
+    spec, status = _mapping(one.get("spec")), _mapping(one.get("status"))
+    if any(
+        spec.get(field)
+        for field in ("resourceClaims", "schedulingGroup", "workloadRef")
+    ):
+        return True
+    if spec.get("nodeName") and status.get("phase") not in ("Succeeded", "Failed"):
+        return True
+    return bool(status.get("extendedResourceClaimStatus")) or any(
+        "/" in name for name in _resources(spec)
+    )
+
+
+def _resources(spec: Json) -> Iterator[str]:
+    """The resources that the containers of a pod name; those with a domain are extended resources."""
+    for key in ("initContainers", "containers"):
+        containers = spec.get(key)
+        for container in containers if isinstance(containers, list) else ():
+            for amounts in _mapping(_mapping(container).get("resources")).values():
+                yield from _mapping(amounts)
+
+
+def _mapping(value: Any) -> Json:
+    """The value, or nothing where a server gives something else: whoever loads the object says what is wrong."""
+    return value if isinstance(value, dict) else {}
+
+
+def trimmed(one: Json) -> Json:
+    """The object without what dralloc does not read; of a kind that it reads. The given one is not changed."""
+    model = model_of(one)
+    if model is None:
+        return {}
+    read: Json = rebuilt(one, wire_schema(model), lambda _, text: text)
+    if issubclass(model, ResourceObject):
+        read = {**one, "metadata": read.get("metadata", {})}
+    return {**{key: one[key] for key in ("apiVersion", "kind")}, **read}
+
+
+# ----------------------------------------------------------------------------
+# Reads the wanted kinds: discovers versions, follows pages, starts over when a list
+# expires.
 
 OnProgress = Callable[[str, int], None]
 """Called with a kind's plural name and how many of its objects were read so far."""

@@ -19,7 +19,7 @@ from urllib3.exceptions import (
     ReadTimeoutError,
 )
 
-from dralloc.live.snapshot.server import Json, ReadLimits, Refused, Unanswered
+from dralloc.live.snapshot.client import Json, ReadLimits, Refused, Unanswered
 from dralloc.objects.errors import SnapshotError
 from dralloc.objects.quantity import Format, Quantity
 

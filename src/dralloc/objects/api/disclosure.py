@@ -2,9 +2,11 @@
 
 Numbers, truth values, quantities and literals say nothing about who owns a cluster and stay. Text stays only where
 its type says so, ``Annotated[StrictStr, Public.DRIVER]``: a field without such a mark is dropped, like one that is not
-modelled, and a test asks for a mark on every field that holds text.
+modelled, and a test asks for a mark on every field that holds text. Points in time come first, as they are shifted.
 """
 
+import re
+from calendar import monthrange
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -12,8 +14,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, StrictStr
 
-from dralloc.objects.across import ACROSS
-from dralloc.objects.api.times import read_time
+from dralloc.objects.user_rules import ACROSS
 
 __all__ = [
     "ADMIN_LABEL",
@@ -71,7 +72,54 @@ __all__ = [
     "Timestamp",
     "Uid",
     "WireForm",
+    "is_time",
 ]
+
+# ----------------------------------------------------------------------------
+# Points in time as the API reads them: RFC 3339, in the words of Go's ``time.Parse``.
+
+_TIME: Final = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,]\d+)?(?:Z|[+-](\d\d):(\d\d))",
+    re.ASCII,
+)
+_LEAP_YEAR: Final = 2000
+"""Go knows a year 0, which is one, too."""
+
+
+def is_time(text: str) -> bool:
+    """Whether a text is a point in time."""
+    found = _TIME.fullmatch(text)
+    if found is None:
+        return False
+    year, month, day, hour, minute, second, zone_hour, zone_minute = (
+        int(part or 0) for part in found.groups()
+    )
+    # Offsets of 24 hours and of 60 minutes are in use, and Go lets them through.
+    return (
+        1 <= month <= 12
+        and 1 <= day <= monthrange(year or _LEAP_YEAR, month)[1]
+        and hour < 24
+        and minute < 60
+        and second < 60
+        and zone_hour <= 24
+        and zone_minute <= 60
+    )
+
+
+def read_time(text: str) -> str:
+    """The text of a point in time.
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
+    if is_time(text):
+        return text
+    raise ValueError(
+        f'"{text}" is not a point in time as RFC 3339 has it, e.g. 2026-01-31T12:00:00Z'
+    )
+
 
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"

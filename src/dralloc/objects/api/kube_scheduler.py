@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StrictBool, StrictStr
 
 from dralloc.objects.api.base import EMPTY, Int32, Int64, PartialModel, WireModel
-from dralloc.objects.api.placement import NodeAffinity, TopologySpreadConstraint
+from dralloc.objects.api.nodes import NodeAffinity, TopologySpreadConstraint
 
 __all__ = [
     "InterPodAffinityArgs",

@@ -1,37 +1,28 @@
-"""From the plain data of one object to a validated model: API versions, unknown fields, clear findings."""
+"""From the plain data of one object to a validated model: API versions, unknown fields, clear findings.
 
+`ObjectReader` is what others call. Before it stand what null means in each place, and how findings are worded.
+"""
+
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Final
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache, partial
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
 import orjson
 from pydantic import BaseModel, ValidationError
+from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
+from dralloc.objects.api.base import ApiObject, PartialObject, ResourceObject, changed
 from dralloc.objects.api.claims import ResourceClaim, ResourceClaimTemplate
-from dralloc.objects.api.classes import DeviceClass
-from dralloc.objects.api.expansion import generated_name
-from dralloc.objects.api.groups import (
-    POD_GROUP_VERSIONS,
-    CompositePodGroup,
-    PodGroup,
-    Workload,
-)
-from dralloc.objects.api.messages import UNKNOWN_FIELD, field_path, rule
-from dralloc.objects.api.nodes import Namespace, Node
-from dralloc.objects.api.nulls import without_nulls
-from dralloc.objects.api.objects import (
-    ApiObject,
-    PartialObject,
-    ResourceObject,
-    changed,
-)
-from dralloc.objects.api.owners import OWNERS, PodOwner, holds_template
-from dralloc.objects.api.quotas import ResourceQuota
+from dralloc.objects.api.disclosure import WireForm
+from dralloc.objects.api.nodes import Namespace, Node, ResourceQuota
+from dralloc.objects.api.owners import OWNERS, PodOwner, generated_name, holds_template
 from dralloc.objects.api.slice_reader import SliceReader
-from dralloc.objects.api.slices import DeviceTaintRule, ResourceSlice
+from dralloc.objects.api.slices import DeviceClass, DeviceTaintRule, ResourceSlice
 from dralloc.objects.api.versions import (
     CONVERSIONS,
     Json,
@@ -40,10 +31,226 @@ from dralloc.objects.api.versions import (
     from_kep5517_alpha,
     written_path,
 )
-from dralloc.objects.api.workloads import Pod, PriorityClass
+from dralloc.objects.api.workloads import (
+    POD_GROUP_VERSIONS,
+    CompositePodGroup,
+    Pod,
+    PodGroup,
+    PriorityClass,
+    Workload,
+)
 from dralloc.objects.errors import Finding, UnknownField
+from dralloc.objects.quantity import Quantity
 
-__all__ = ["MODELS", "ObjectReader", "model_of", "subject"]
+__all__ = [
+    "MODELS",
+    "ObjectReader",
+    "field_path",
+    "model_of",
+    "rule",
+    "subject",
+    "without_nulls",
+]
+
+# ----------------------------------------------------------------------------
+# What null stands for, as Go reads JSON: a field that is null is absent, and in lists
+# and maps null is the zero value.
+#
+# ``values: [null]`` is one empty text, ``nodeSelectorTerms: [null]`` a term without
+# conditions, and ``capacity: {memory: null}`` an amount of nothing. The types of the
+# models say which value that is. Source: ``encoding/json`` of Go, and
+# ``UnmarshalJSON`` of ``resource.Quantity``.
+
+Fill = Callable[[Any], Any]
+"""What becomes of a value on the wire that is not null."""
+
+_ZEROS: Final[Mapping[type, Any]] = {str: "", int: 0, bool: False, Quantity: "0"}
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How values of a type look on the wire: the zero value, and what null in other ones becomes."""
+
+    zero: Any
+    fill: Fill
+
+
+def without_nulls(model: type[BaseModel], body: Any) -> Any:
+    """A copy of the body of an object without null, but for what may hold anything."""
+    return _form(model).fill(body)
+
+
+def _form(hint: Any) -> _Form:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        wire_forms = [
+            mark.model for mark in arguments[1:] if isinstance(mark, WireForm)
+        ]
+        return _form(wire_forms[0] if wire_forms else arguments[0])
+    if origin in (Union, UnionType):
+        # A pointer in Go, which null leaves at nil.
+        pointed = [
+            _form(argument) for argument in arguments if argument is not NoneType
+        ]
+        return _Form(None, pointed[0].fill if len(pointed) == 1 else _as_it_is)
+    if origin is tuple:
+        return _list_of(arguments[0])
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _map_of(arguments[1])
+    if isinstance(hint, type) and (issubclass(hint, BaseModel) or is_dataclass(hint)):
+        return _object_of(hint)
+    return _Form(_ZEROS.get(hint), _as_it_is)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _list_of(hint: Any) -> _Form:
+    form = _form(hint)
+
+    def fill(value: Any) -> Any:
+        # A tuple is of parts that were read already.
+        return (
+            [_filled(item, form) for item in value]
+            if isinstance(value, list)
+            else value
+        )
+
+    return _Form([], fill)
+
+
+def _map_of(hint: Any) -> _Form:
+    form = _form(hint)
+
+    def fill(value: Any) -> Any:
+        return (
+            {key: _filled(item, form) for key, item in value.items()}
+            if isinstance(value, dict)
+            else value
+        )
+
+    return _Form({}, fill)
+
+
+def _filled(value: Any, form: _Form) -> Any:
+    return form.zero if value is None else form.fill(value)
+
+
+@cache
+def _object_of(model: Any) -> _Form:
+    hints = get_type_hints(model, include_extras=True)
+    if issubclass(model, BaseModel):
+        names = {
+            field.alias or name: name for name, field in model.model_fields.items()
+        }
+    else:
+        names = {to_camel(field.name): field.name for field in fields(model)}
+    by_wire_name = {wire_name: _form(hints[name]) for wire_name, name in names.items()}
+    unknown = _Form(None, _as_it_is)
+
+    def fill(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        given = {name: part for name, part in value.items() if part is not None}
+        return {
+            name: by_wire_name.get(name, unknown).fill(part)
+            for name, part in given.items()
+        }
+
+    return _Form({}, fill)
+
+
+# ----------------------------------------------------------------------------
+# What pydantic says about an object, in the words of this package.
+
+UNKNOWN_FIELD: Final = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
+"""The types of error that stand for a field which is not known."""
+
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_MAPS: Final = frozenset(
+    {
+        "annotations",
+        "attributes",
+        "consumedCapacities",
+        "consumedCapacity",
+        "counters",
+        "labels",
+        "minimum",
+        "nodeAllocatableResourceMappings",
+        "nodeAllocatableResources",
+        "requests",
+    }
+)
+"""Fields that hold values by name; ``capacity`` does only in devices."""
+_REQUIREMENTS: Final = frozenset({"minimum", "requests"})
+_RULES: Final[Mapping[str, str]] = {
+    "missing": "is required",
+    "extra_forbidden": "unknown field",
+    "unexpected_keyword_argument": "unknown field",
+    "string_type": "must be a string",
+    "int_type": "must be an integer",
+    "int_from_float": "must be an integer",
+    "bool_type": "must be true or false",
+    "tuple_type": "must be a list",
+    "dict_type": "must be an object",
+    "mapping_type": "must be an object",
+    "model_type": "must be an object",
+    "dataclass_type": "must be an object",
+}
+_BOUNDS: Final[Mapping[str, tuple[str, str]]] = {
+    "greater_than_equal": ("at least", "ge"),
+    "less_than_equal": ("at most", "le"),
+}
+_NO_VALUE: Final = frozenset({"missing", *UNKNOWN_FIELD})
+
+
+def field_path(location: Sequence[str | int]) -> str:
+    """The path of a field as Kubernetes writes it: ``spec.devices[3].capacity[memory].value``."""
+    text = ""
+    for before, step in zip((None, *location), location, strict=False):
+        if (
+            isinstance(step, str)
+            and not _is_map(before, step)
+            and _PLAIN_KEY.fullmatch(step)
+        ):
+            text += f".{step}"
+        elif step != "[key]":
+            text += f"[{step}]"
+    return text.removeprefix(".")
+
+
+def _is_map(field: str | int | None, step: str) -> bool:
+    return field in _MAPS or (field == "capacity" and step not in _REQUIREMENTS)
+
+
+def rule(error: ErrorDetails) -> str:
+    """What is wrong, without the place."""
+    kind, given = error["type"], error["input"]
+    if kind == "literal_error":
+        return f"{_shown(given)} is not one of {error['ctx']['expected'].replace(' or ', ', ')}"
+    if kind in _BOUNDS:
+        words, bound = _BOUNDS[kind]
+        return f"must be {words} {error['ctx'][bound]}, not {_shown(given)}"
+    text = _RULES.get(kind)
+    if text is None:
+        context: Mapping[str, Any] = error.get("ctx", {})
+        return str(context.get("error", error["msg"]))
+    return text if kind in _NO_VALUE else f"{text}, not {_shown(given)}"
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "a list"
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
 
 _GROUP: Final = "resource.k8s.io"
 _OURS: Final = "dralloc"

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_typ
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
-from dralloc.objects.api.base import INT64
+from dralloc.objects.api.base import INT64, ApiObject, ObjectMeta
 from dralloc.objects.api.disclosure import (
     Beside,
     ByKey,
@@ -29,10 +29,9 @@ from dralloc.objects.api.disclosure import (
     Text,
     Timestamp,
     WireForm,
+    is_time,
 )
-from dralloc.objects.api.objects import ApiObject, ObjectMeta
 from dralloc.objects.api.owners import ENDED, PodOwner
-from dralloc.objects.api.times import is_time
 from dralloc.objects.api.versions import KEP5075_NAMES
 from dralloc.objects.api.workloads import PodTemplate
 from dralloc.objects.errors import QuantityError

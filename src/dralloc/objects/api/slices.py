@@ -1,53 +1,311 @@
-"""ResourceSlice: the devices that a driver publishes; DeviceTaintRule: taints that are put on them (KEP-5055)."""
+"""What is offered: device classes, and slices with devices, their attributes, capacities, counters and taints."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Final, Self
 
-from pydantic import StrictBool
-
-from dralloc.objects.api.base import EMPTY, Int64, WireData, WireModel
-from dralloc.objects.api.capacity import (
-    CounterSet,
-    DeviceCapacity,
-    DeviceCounterConsumption,
+from pydantic import (
+    AfterValidator,
+    Field,
+    GetPydanticSchema,
+    StrictBool,
+    StrictStr,
+    model_validator,
 )
-from dralloc.objects.api.classes import DeviceSelector
+from pydantic_core import PydanticCustomError, core_schema
+
+from dralloc.objects.api.base import (
+    EMPTY,
+    Int64,
+    ObjectMeta,
+    QuantityField,
+    ResourceObject,
+    WireData,
+    WireModel,
+)
 from dralloc.objects.api.disclosure import (
     AttributeName,
+    CelExpression,
     ClassName,
     CounterName,
     DeviceName,
     DriverName,
     Effect,
+    Emptied,
     Name,
     NodeName,
     PoolName,
+    Public,
     Refined,
     Removed,
     ResourceName,
     SkippedOperation,
     TaintKey,
     TaintValue,
+    Text,
     Time,
+    WireForm,
 )
-from dralloc.objects.api.node_allocatable import NodeAllocatableResource
-from dralloc.objects.api.nodes import NodeSelector
-from dralloc.objects.api.objects import ObjectMeta, ResourceObject
-from dralloc.objects.api.values import AttributeField, AttributeValue
+from dralloc.objects.api.nodes import NodeAllocatableResource, NodeSelector
 from dralloc.objects.names import PoolID
+from dralloc.objects.quantity import Quantity
+from kubecel import UNSET, AttributeValue, Unset, Version
 
 __all__ = [
+    "NOT_CONSUMABLE",
+    "TYPE_NAMES",
+    "UNSET",
+    "AttributeField",
+    "AttributeValue",
+    "CELDeviceSelector",
+    "CapacityRequestPolicy",
+    "CapacityRequestPolicyRange",
+    "CapacityRequirements",
+    "ConsumedCounter",
+    "Counter",
+    "CounterSet",
+    "CounterSource",
     "Device",
+    "DeviceCapacity",
+    "DeviceClass",
+    "DeviceClassConfiguration",
+    "DeviceClassSpec",
+    "DeviceCounterConsumption",
+    "DeviceSelector",
     "DeviceTaint",
     "DeviceTaintRule",
     "DeviceTaintRuleSpec",
     "DeviceTaintRuleStatus",
     "DeviceTaintSelector",
+    "OpaqueDeviceConfiguration",
     "ResourcePool",
     "ResourceSlice",
     "ResourceSliceSpec",
+    "Unset",
+    "Version",
+    "attribute_to_wire",
 ]
+
+# ----------------------------------------------------------------------------
+# Attribute values of devices as plain Python values.
+#
+# On the wire an attribute is an object with one field, ``{"string": "A100"}``. Here
+# it is the value itself, which takes less room and compares directly: `bool`, `int`,
+# `str`, `Version`, or a tuple of one of them for the list fields.
+
+_Text = Annotated[StrictStr, Text.ATTRIBUTE]
+_Version = Annotated[_Text, AfterValidator(Version)]
+
+
+class _WireAttribute(WireModel):
+    int: Int64 | None = None
+    bool: StrictBool | None = None
+    string: _Text | None = None
+    version: _Version | None = None
+    ints: tuple[Int64, ...] | None = None
+    bools: tuple[StrictBool, ...] | None = None
+    strings: tuple[_Text, ...] | None = None
+    versions: tuple[_Version, ...] | None = None
+
+
+def _from_wire(wire: _WireAttribute) -> AttributeValue:
+    given = {field: value for field, value in wire if value is not None}
+    if len(given) > 1:
+        raise PydanticCustomError(
+            "attribute", f"has more than one value: {', '.join(given)}"
+        )
+    return next(iter(given.values()), UNSET)
+
+
+def attribute_to_wire(value: AttributeValue) -> dict[str, Any]:
+    """The wire form of an attribute's value, e.g. ``{"int": 3}``."""
+    if value is UNSET:
+        return {}
+    if isinstance(value, tuple):
+        field = f"{TYPE_NAMES[type(value[0])]}s" if value else "strings"
+        return {field: [str(item) if isinstance(item, str) else item for item in value]}
+    return {TYPE_NAMES[type(value)]: str(value) if isinstance(value, str) else value}
+
+
+TYPE_NAMES: Final[Mapping[type, str]] = {
+    bool: "bool",
+    int: "int",
+    Version: "version",
+    str: "string",
+}
+"""What the API calls the types of attributes."""
+
+AttributeField = Annotated[
+    AttributeValue,
+    WireForm(_WireAttribute),
+    GetPydanticSchema(
+        lambda _source, handler: core_schema.no_info_after_validator_function(
+            _from_wire,
+            handler.generate_schema(_WireAttribute),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                attribute_to_wire
+            ),
+        )
+    ),
+]
+"""An attribute's value as a field of a model: reads and writes the wire form."""
+
+
+# ----------------------------------------------------------------------------
+# Capacities of devices and counters of pools (KEP-5075, KEP-4815, KEP-5941).
+#
+# A cluster has a million of these, so they are slotted dataclasses which pydantic
+# validates.
+
+_ZERO = Quantity(0)
+"""What the API server keeps for an amount that is left out."""
+
+NOT_CONSUMABLE = "~consumable"
+"""Key by which the alpha spelling of KEP-5075 marks a capacity; no field of the API can be called so."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityRequestPolicyRange(WireData):
+    """Valid requests: ``min``, ``min + step``, and so on up to ``max``; any amount in between without a step."""
+
+    min: QuantityField
+    max: QuantityField | None = None
+    step: QuantityField | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityRequestPolicy(WireData):
+    """How requests consume a capacity or a counter: what none means, and which amounts are valid."""
+
+    default: QuantityField | None = None
+    valid_values: tuple[QuantityField, ...] = ()
+    valid_range: CapacityRequestPolicyRange | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCapacity(WireData):
+    """How much of something a device has.
+
+    Parameters
+    ----------
+    value
+        The whole amount.
+    request_policy
+        How it is consumed when the device allows multiple allocations.
+    consumable
+        False only for the alpha spelling of KEP-5075, where a capacity without policy is never consumed and a request
+        for it is a ``>=`` filter. It has no v1 wire form and is not written.
+    """
+
+    value: QuantityField = _ZERO
+    request_policy: CapacityRequestPolicy | None = None
+    consumable: Annotated[StrictBool, Field(alias=NOT_CONSUMABLE, exclude=True)] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Counter(WireData):
+    """How much of something the devices of a pool share, and how requests consume it (KEP-5941)."""
+
+    value: QuantityField = _ZERO
+    request_policy: CapacityRequestPolicy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CounterSet(WireData):
+    """Counters under a common name that is unique in the pool."""
+
+    name: CounterName
+    counters: Mapping[CounterName, Counter] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CounterSource(WireData):
+    """The entry of a request's capacity that says how much of a counter is consumed (KEP-5941)."""
+
+    capacity_key: AttributeName
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumedCounter(WireData):
+    """How much of a counter a device consumes: ``value`` always, ``value_from`` as requested (KEP-5941)."""
+
+    value: QuantityField | None = None
+    value_from: CounterSource | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        return (
+            replace(self, value=_ZERO)
+            if self.value is None and self.value_from is None
+            else self
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCounterConsumption(WireData):
+    """What a device consumes of one counter set; groups that may be in use together (KEP-5963)."""
+
+    counter_set: CounterName
+    counters: Mapping[CounterName, ConsumedCounter] = field(default_factory=dict)
+    compatibility_groups: tuple[CounterName, ...] = ()
+
+
+class CapacityRequirements(WireModel):
+    """How much of each capacity a request needs from every one of its devices."""
+
+    requests: Mapping[AttributeName, QuantityField] = EMPTY
+
+
+# ----------------------------------------------------------------------------
+# DeviceClass, and what it shares with claims: selectors and configuration.
+
+
+class CELDeviceSelector(WireModel):
+    """An expression over one device that must be true."""
+
+    expression: CelExpression
+
+
+class DeviceSelector(WireModel):
+    """A condition on a device; CEL is the only kind there is.
+
+    ``cel`` is None for a kind that is not known here. Nothing can be allocated with such a selector.
+    """
+
+    cel: CELDeviceSelector | None = None
+
+
+class OpaqueDeviceConfiguration(WireModel):
+    """Parameters that only the driver understands, kept as they are."""
+
+    driver: DriverName
+    parameters: Emptied
+
+
+class DeviceClassConfiguration(WireModel):
+    """Configuration that applies to every device claimed through a class."""
+
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
+class DeviceClassSpec(WireModel):
+    """Which devices a class stands for and how they are configured."""
+
+    selectors: tuple[DeviceSelector, ...] = ()
+    config: tuple[DeviceClassConfiguration, ...] = ()
+    extended_resource_name: ResourceName | None = None
+
+
+class DeviceClass(ResourceObject):
+    """A kind of device that requests can name."""
+
+    metadata: Annotated[ObjectMeta, Refined(name=Public.CLASS)] = ObjectMeta()
+    spec: DeviceClassSpec = DeviceClassSpec()
+
+
+# ----------------------------------------------------------------------------
+# ResourceSlice: the devices that a driver publishes; DeviceTaintRule: taints that are
+# put on them (KEP-5055).
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,18 @@
-"""Pods, what templates say about them, and their priorities."""
+"""Pods and what templates say of them, their priorities, and groups of pods that are scheduled together."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field, StrictBool, StrictStr
 
-from dralloc.objects.api.base import EMPTY, Int32, PartialModel, QuantityField
+from dralloc.objects.api.base import (
+    EMPTY,
+    Int32,
+    ObjectMeta,
+    PartialModel,
+    PartialObject,
+    QuantityField,
+)
 from dralloc.objects.api.disclosure import (
     NODE_SELECTOR,
     POD_LABELS,
@@ -13,6 +20,7 @@ from dralloc.objects.api.disclosure import (
     ContainerName,
     GroupName,
     ImageName,
+    LabelName,
     Name,
     NodeName,
     PriorityName,
@@ -23,19 +31,28 @@ from dralloc.objects.api.disclosure import (
     Terms,
     Time,
 )
-from dralloc.objects.api.node_allocatable import NodeAllocatableClaimStatus
-from dralloc.objects.api.nodes import NodeSelector
-from dralloc.objects.api.objects import ObjectMeta, PartialObject
-from dralloc.objects.api.placement import Affinity, Toleration, TopologySpreadConstraint
+from dralloc.objects.api.nodes import (
+    Affinity,
+    NodeAllocatableClaimStatus,
+    NodeSelector,
+    Toleration,
+    TopologySpreadConstraint,
+)
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.quantity import Quantity
 
 __all__ = [
+    "POD_GROUP_VERSIONS",
+    "CompositePodGroup",
     "Container",
     "ContainerClaim",
     "ContainerPort",
     "ContainerResources",
+    "GangPolicy",
     "Pod",
+    "PodGroup",
+    "PodGroupSpec",
+    "PodGroupStatus",
     "PodResourceClaim",
     "PodResourceClaimStatus",
     "PodSchedulingGate",
@@ -45,8 +62,17 @@ __all__ = [
     "PodTemplate",
     "PodVolume",
     "PriorityClass",
+    "SchedulingConstraints",
+    "SchedulingPolicy",
+    "TopologyConstraint",
+    "Workload",
+    "WorkloadGroup",
     "WorkloadReference",
+    "WorkloadSpec",
 ]
+
+# ----------------------------------------------------------------------------
+# Pods, what templates say about them, and their priorities.
 
 
 class ContainerClaim(PartialModel):
@@ -290,3 +316,139 @@ class PriorityClass(PartialObject, api_version="scheduling.k8s.io/v1"):
     metadata: Annotated[ObjectMeta, Refined(name=Name.PRIORITY)] = ObjectMeta()
     value: Int32
     global_default: StrictBool = False
+
+
+# ----------------------------------------------------------------------------
+# PodGroup and Workload: pods that are scheduled together (``scheduling.k8s.io``,
+# KEP-4671 and KEP-5729).
+#
+# Kubernetes 1.35 (``v1alpha1``) has groups inside of a Workload, to which pods refer
+# with ``spec.workloadRef``. From 1.36 on a group is an object of its own, to which
+# they refer with ``spec.schedulingGroup``.
+
+POD_GROUP_VERSIONS: Final = ("v1alpha2", "v1alpha3", "v1beta1", "v1")
+"""Versions of ``scheduling.k8s.io`` in which a PodGroup has the fields that matter here."""
+
+
+class GangPolicy(PartialModel):
+    """How many pods must be placed for any of them to be placed."""
+
+    min_count: Int32
+
+
+class SchedulingPolicy(PartialModel):
+    """How the pods of a group are scheduled: ``minCount`` or none with ``gang``, one by one without."""
+
+    gang: GangPolicy | None = None
+
+
+class TopologyConstraint(PartialModel):
+    """The label of nodes of which all pods of a group have the same value."""
+
+    key: LabelName
+
+
+class SchedulingConstraints(PartialModel):
+    """How near to each other the pods of a group must be."""
+
+    topology: tuple[TopologyConstraint, ...] = ()
+
+
+DisruptionWord = Annotated[StrictStr, Terms("Pod", "PodGroup")]
+"""The mode in Kubernetes 1.36."""
+
+
+class AllDisruptionMode(PartialModel):
+    """Says that a group is disrupted as a whole; there is nothing more to say."""
+
+
+class DisruptionMode(PartialModel):
+    """The mode from Kubernetes 1.37 on: ``all`` or ``single``."""
+
+    all: AllDisruptionMode | None = None
+
+
+class GroupGangPolicy(PartialModel):
+    """How many groups must be admitted for any of them to be."""
+
+    min_group_count: Int32
+
+
+class CompositeSchedulingPolicy(PartialModel):
+    """How the groups of a group are scheduled: so many or none with ``gang``, independently without."""
+
+    gang: GroupGangPolicy | None = None
+
+
+class CompositePodGroupSpec(PartialModel):
+    """The policy of a group of groups, and the group that it is part of itself."""
+
+    parent_composite_pod_group_name: GroupName | None = None
+    scheduling_policy: CompositeSchedulingPolicy = CompositeSchedulingPolicy()
+    scheduling_constraints: SchedulingConstraints = SchedulingConstraints()
+
+
+class CompositePodGroup(
+    PartialObject, api_version="scheduling.k8s.io/v1alpha3", namespaced=True
+):
+    """Groups of pods that are scheduled together (KEP-6012)."""
+
+    metadata: Annotated[ObjectMeta, Refined(name=Name.GROUP)] = ObjectMeta()
+    spec: CompositePodGroupSpec = CompositePodGroupSpec()
+
+
+class PodGroupSpec(PartialModel):
+    """The policy of a group, and the claims that its pods share: entries of pods that equal one of these."""
+
+    parent_composite_pod_group_name: GroupName | None = None
+    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+    scheduling_constraints: SchedulingConstraints = SchedulingConstraints()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    disruption_mode: DisruptionWord | DisruptionMode | None = None
+    priority: Int32 | None = None
+
+    @property
+    def disrupted_as_whole(self) -> bool:
+        """Whether its pods are evicted together or not at all (KEP-5710)."""
+        mode = self.disruption_mode
+        return mode == "PodGroup" or (
+            isinstance(mode, DisruptionMode) and mode.all is not None
+        )
+
+
+class PodGroupStatus(PartialModel):
+    """Which claims were made for the group."""
+
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+
+
+class PodGroup(
+    PartialObject, api_version="scheduling.k8s.io/v1alpha3", namespaced=True
+):
+    """Pods that are scheduled together."""
+
+    metadata: Annotated[ObjectMeta, Refined(name=Name.GROUP)] = ObjectMeta()
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+
+class WorkloadGroup(PartialModel):
+    """A group of pods of a Workload."""
+
+    name: GroupName
+    policy: SchedulingPolicy = SchedulingPolicy()
+
+
+class WorkloadSpec(PartialModel):
+    """The groups that a Workload consists of."""
+
+    pod_groups: tuple[WorkloadGroup, ...] = ()
+
+
+class Workload(
+    PartialObject, api_version="scheduling.k8s.io/v1alpha1", namespaced=True
+):
+    """Groups of pods that belong together."""
+
+    metadata: Annotated[ObjectMeta, Refined(name=Name.GROUP)] = ObjectMeta()
+    spec: WorkloadSpec = WorkloadSpec()

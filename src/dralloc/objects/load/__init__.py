@@ -6,7 +6,9 @@ file and lists (``kind: List``, ``kind: ResourceSliceList``) are taken apart.
 
 from __future__ import annotations
 
-from dralloc.objects.load.calls import (
+from dralloc.objects.load.loading import (
+    STDIN,
+    Reading,
     load,
     load_documents,
     load_objects,
@@ -14,7 +16,6 @@ from dralloc.objects.load.calls import (
     read,
     read_documents,
 )
-from dralloc.objects.load.loading import STDIN, Reading
 
 __all__ = [
     "STDIN",

@@ -1,22 +1,45 @@
-"""An answer as a notebook shows it: its tables, bounded in rows, and the pictures of the report."""
+"""An answer as a notebook shows it: its tables, bounded in rows, and the pictures of the report; HTML templates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dralloc.objects.answer import Answer
-from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.limits import without_garbage_collection
 from dralloc.show.comparison import Comparison
-from dralloc.show.page.templating import rendered
 from dralloc.show.plan import Plan
 
 if TYPE_CHECKING:
     from dralloc.show.page.pictures import Picture
 
-__all__ = ["cell"]
+__all__ = ["cell", "rendered"]
+
+# ----------------------------------------------------------------------------
+# The templates: every text that is put into one is escaped, unless it is HTML
+# already.
+
+
+def rendered(template: str, **content: Any) -> str:
+    """A template of this room with content in it."""
+    return _environment().get_template(template).render(content).strip()
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("dralloc.show.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
 
 _ROWS: Final = 12
 _PARTS: Final = 40

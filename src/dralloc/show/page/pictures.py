@@ -14,8 +14,8 @@ from dralloc.show.plot import device_map, gained
 from dralloc.show.plot import progress as progress_chart
 from dralloc.show.plot import ranks as ranks_chart
 from dralloc.show.plot import utilisation as utilisation_chart
+from dralloc.show.plot.canvas import svg
 from dralloc.show.plot.ranks import has_alternatives
-from dralloc.show.plot.svg import svg
 from dralloc.show.question import asked
 from dralloc.solve.optimum import Progress
 

@@ -10,9 +10,8 @@ from importlib.metadata import version
 from dralloc.objects.report import percent
 from dralloc.show.comparison import Comparison
 from dralloc.show.page import pictures, tables
-from dralloc.show.page.templating import rendered
-from dralloc.show.plot.palette import DARK, LIGHT, Theme
-from dralloc.show.plot.svg import colour_variables
+from dralloc.show.page.cell import rendered
+from dralloc.show.plot.canvas import DARK, LIGHT, Theme, colour_variables
 from dralloc.show.question import kinds_asked
 from dralloc.solve.optimum import Progress
 

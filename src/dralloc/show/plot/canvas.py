@@ -1,29 +1,64 @@
-"""Axes to draw on, and texts that fit."""
+"""What all pictures share: colours that mean the same everywhere, axes, texts that fit, and the way into a page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from html import escape
-from typing import Final, cast
+from io import StringIO
+from itertools import cycle
+from typing import Any, Final, NamedTuple, cast
+from xml.etree import ElementTree as ET
 
+import matplotlib as mpl
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.patches import Patch
 from matplotlib.textpath import text_to_path
 
+from dralloc.show.comparison import Comparison
+from dralloc.show.plan import Plan
+from dralloc.show.plot.holdings import RequestProfile, RequestProfiles
+
 __all__ = [
+    "BEFORE",
+    "DARK",
+    "LIGHT",
     "POINTS",
+    "PROFILE_COLOURS",
+    "SMALL",
+    "TEXT",
+    "UNDER",
     "WIDTH",
-    "DescribedFigure",
+    "Bars",
+    "Palette",
+    "Style",
+    "Theme",
+    "answers_drawn",
     "axes",
+    "bars",
+    "colour_variables",
     "enumerated",
     "fitted",
+    "name_rows",
     "off_screen",
+    "svg",
+    "swatch",
     "text_width",
+    "theme",
+    "tidy",
 ]
+
+# ----------------------------------------------------------------------------
+# Axes to draw on, and texts that fit.
 
 POINTS: Final = 72
 """Points in an inch."""
@@ -113,3 +148,358 @@ def fitted(
         if text_width(shorter, size, bold=bold) <= room:
             return shorter
     return ""
+
+
+# ----------------------------------------------------------------------------
+# Colours that mean the same in every picture.
+#
+# Classes of requests have the colours of Paul Tol's "light" scheme (Colour Schemes,
+# SRON/EPS/TN/09-002): it is made for filling labelled cells, its colours differ under
+# colour vision deficiency too, and black labels stay readable on them. Where there
+# are more profiles than colours, hatches tell them apart. No colour is the only
+# carrier of what it says: labels, hatches and outlines say it as well.
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """Colours by what they stand for.
+
+    Parameters
+    ----------
+    surface, ink, muted, faint
+        Background, text, secondary text, grid lines and empty places.
+    used
+        What was allocated before.
+    scheduler, first_fit, optimum, bound
+        The modes, and what is proven.
+    label, edge
+        Text on the colours of profiles, and outlines.
+    """
+
+    surface: str
+    ink: str
+    muted: str
+    faint: str
+    used: str
+    scheduler: str
+    first_fit: str
+    optimum: str
+    bound: str
+    label: str
+    edge: str
+
+
+LIGHT: Final = Theme(
+    surface="#fdfdfc",
+    ink="#1b1f24",
+    muted="#57606a",
+    faint="#d3d8de",
+    used="#bcc2c9",
+    scheduler="#2f7d4f",
+    first_fit="#cc6d10",
+    optimum="#1f5fa8",
+    bound="#7a4a94",
+    label="#111417",
+    edge="#444c55",
+)
+DARK: Final = Theme(
+    surface="#14181d",
+    ink="#e8ebee",
+    muted="#a3adb8",
+    faint="#39414b",
+    used="#8d96a1",
+    scheduler="#79c795",
+    first_fit="#f0a35c",
+    optimum="#7db4ee",
+    bound="#c9a0e0",
+    label="#101317",
+    edge="#0b0e11",
+)
+
+PROFILE_COLOURS: Final = (
+    "#77aadd",
+    "#ee8866",
+    "#eedd88",
+    "#ffaabb",
+    "#99ddff",
+    "#44bb99",
+    "#bbcc33",
+    "#aaaa00",
+)
+_HATCHES: Final = ("", "\\\\\\\\", "xxx", "---", "|||", "+++")
+"""No dots and circles: in SVG they are as long as everything else together."""
+
+
+def theme() -> Theme:
+    """The theme that goes with matplotlib's current background, e.g. the dark one under ``dark_background``."""
+    red, green, blue = to_rgb(mpl.rcParams["axes.facecolor"])
+    return LIGHT if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5 else DARK
+
+
+class Style(NamedTuple):
+    """How something is filled."""
+
+    colour: str
+    hatch: str
+
+    @property
+    def edge(self) -> str:
+        """The colour of the hatch: white."""
+        return "#ffffff50" if self.hatch else "none"
+
+
+class Palette:
+    """How every request profile of a cluster is drawn; the same for all plans of the cluster."""
+
+    def __init__(self, profiles: RequestProfiles) -> None:
+        styles = [
+            Style(colour, hatch) for hatch in _HATCHES for colour in PROFILE_COLOURS
+        ]
+        self._styles: Mapping[RequestProfile, Style] = dict(
+            zip(profiles.all, cycle(styles))
+        )
+
+    def style(self, profile: RequestProfile) -> Style:
+        """Colour and hatch of a request profile."""
+        return self._styles.get(profile, Style(LIGHT.used, ""))
+
+
+# ----------------------------------------------------------------------------
+# What all charts share: axes without clutter, hatched bars, legends above, texts that
+# are never formulas.
+
+TEXT: Final = 8.5
+"""Size of labels, in points."""
+SMALL: Final = 7.5
+"""Size of numbers at bars, in points."""
+
+
+class Bars(NamedTuple):
+    """What a group of bars stands for: its label, the name of its colour in a theme, its hatch."""
+
+    label: str
+    role: str
+    hatch: str
+
+    def style(self, theme: Theme) -> Style:
+        """How it is filled in a theme."""
+        return Style(getattr(theme, self.role), self.hatch)
+
+
+BEFORE: Final = Bars("before", "used", "////")
+SCHEDULER: Final = Bars("kube-scheduler", "scheduler", "....")
+FIRST_FIT: Final = Bars("first fit", "first_fit", "\\\\\\\\")
+OPTIMUM: Final = Bars("optimum", "optimum", "")
+
+
+UNDER: Final = {
+    "scheduler": "with kube-scheduler",
+    "first fit": "with first fit",
+    "optimum": "with the optimum",
+}
+"""The words for an answer by its title."""
+
+
+def answers_drawn(
+    comparison: Comparison, thickness: float
+) -> list[tuple[Plan, Bars, float]]:
+    """The answers of a comparison, each with its style, and how far its bars are from the middle of their row."""
+    styles = {"scheduler": SCHEDULER, "first fit": FIRST_FIT, "optimum": OPTIMUM}
+    middle = (len(comparison.answers) - 1) / 2
+    return [
+        (plan, styles[title], (place - middle) * thickness)
+        for place, (title, plan) in enumerate(comparison.answers.items())
+    ]
+
+
+def bars(
+    ax: Axes,
+    places: Sequence[float],
+    lengths: Sequence[float],
+    thickness: float,
+    style: Style,
+    **more: Any,
+) -> BarContainer:
+    """Horizontal bars in a colour, with a hatch in white."""
+    more |= {
+        "color": style.colour,
+        "hatch": style.hatch,
+        "edgecolor": style.edge,
+        "linewidth": 0,
+    }
+    return ax.barh(places, lengths, thickness, **more)
+
+
+def tidy(
+    ax: Axes,
+    theme: Theme,
+    title: str,
+    *,
+    grid: str = "x",
+    legend: Sequence[Artist] = (),
+) -> None:
+    """Set the title, the legend in one line below it, and leave no more lines than reading takes."""
+    pad = 26 if legend else 12
+    ax.set_title(
+        title,
+        loc="left",
+        size=11,
+        weight="bold",
+        color=theme.ink,
+        parse_math=False,
+        pad=pad,
+    )
+    for side, spine in ax.spines.items():
+        spine.set_visible(side == ("left" if grid == "x" else "bottom"))
+        spine.set_color(theme.muted)
+    ax.tick_params(colors=theme.muted, labelcolor=theme.ink, labelsize=TEXT, length=0)
+    ax.grid(axis="x" if grid == "x" else "y", color=theme.faint, lw=0.7)
+    ax.set_axisbelow(True)
+    if legend:
+        ax.legend(
+            handles=list(legend),
+            loc="lower left",
+            bbox_to_anchor=(0, 1),
+            ncols=len(legend),
+            frameon=False,
+            fontsize=TEXT,
+            labelcolor=theme.ink,
+            borderaxespad=0.2,
+            handlelength=1.8,
+            columnspacing=1.6,
+        )
+
+
+def name_rows(ax: Axes, theme: Theme, names: Sequence[str]) -> None:
+    """Name the rows 0, 1, ... from the top down."""
+    ax.set_yticks(
+        range(len(names)), names, size=TEXT, color=theme.ink, parse_math=False
+    )
+    ax.set_ylim(max(len(names), 1) - 0.4, -0.6)
+
+
+def swatch(theme: Theme, kind: Bars) -> Patch:
+    """The entry of bars in a legend."""
+    style = kind.style(theme)
+    return Patch(
+        facecolor=style.colour,
+        hatch=style.hatch,
+        edgecolor=style.edge,
+        linewidth=0,
+        label=kind.label,
+    )
+
+
+# ----------------------------------------------------------------------------
+# A picture as SVG to put into a page: it takes its colours from the page, and says
+# what it shows.
+
+_SETTINGS: Final[dict[str, Any]] = {
+    "svg.fonttype": "none",
+    "axes.facecolor": LIGHT.surface,
+    "figure.facecolor": LIGHT.surface,
+    "font.family": ["DejaVu Sans"],
+    "hatch.linewidth": 1.0,
+    "path.simplify": False,
+}
+_METADATA: Final = ("Date", "Creator", "Format", "Type")
+_NAMESPACE: Final = re.compile(r"\{[^}]*\}")
+_REFERENCE: Final = re.compile(r"(?<=url\(#)|(?<=^#)")
+_NO_TURN: Final = "rotate(-0 "
+
+
+def svg(draw: Callable[[], Axes], name: str, title: str, description: str = "") -> str:
+    """Draw a picture as one ``svg`` element.
+
+    Its colours are the variables of `colour_variables`, its texts are text, its ids begin with `name`. The same picture
+    gives the same text.
+
+    Parameters
+    ----------
+    draw
+        Draws onto new axes and returns them.
+    name
+        What tells it apart from other pictures in the page; a valid id.
+    title, description
+        What it is, and what there is to see, for those who do not see it; by default what the figure says.
+    """
+    text = StringIO()
+    settings: Any = {**_SETTINGS, "svg.hashsalt": name}
+    with mpl.rc_context(settings), off_screen():
+        ax = draw()
+        figure = ax.get_figure(root=True)
+        if figure is None:
+            raise ValueError(f"{name}: the axes have no figure")
+        description = description or getattr(figure, "description", "")
+        figure.savefig(
+            text, format="svg", transparent=True, metadata=dict.fromkeys(_METADATA)
+        )
+    root = ET.fromstring(text.getvalue())
+    tips = {
+        str(patch.get_gid()): str(patch.get_label())[1:]
+        for patch in ax.patches
+        if patch.get_gid()
+    }
+    for element in root.iter():
+        # Style sheets for all elements would be ones for the whole page.
+        for page_wide in element.findall("./{*}defs[{*}style]"):
+            element.remove(page_wide)
+        if tip := tips.get(element.get("id", "")):
+            element.insert(0, _element("title", tip))
+        _embed(element, name)
+    labels = {
+        "aria-labelledby": f"{name}-title",
+        "aria-describedby": f"{name}-description",
+    }
+    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", **labels}
+    root.insert(0, _element("title", title, id=f"{name}-title"))
+    root.insert(1, _element("desc", description, id=f"{name}-description"))
+    return ET.tostring(root, encoding="unicode")
+
+
+def colour_variables(theme: Theme) -> Iterator[tuple[str, str]]:
+    """The variables that pictures take their colours from, with their values in a theme."""
+    for role, colour in asdict(theme).items():
+        yield f"--plot-{role.replace('_', '-')}", colour
+
+
+_VARIABLES: Final = {colour: f"var({name})" for name, colour in colour_variables(LIGHT)}
+
+
+def _element(tag: str, text: str, **attributes: str) -> ET.Element:
+    element = ET.Element(tag, attributes)
+    element.text = text
+    return element
+
+
+def _embed(element: ET.Element, name: str) -> None:
+    """Ids get a prefix, colours become variables, fonts the page's, and blanks between elements go."""
+    element.tag = _NAMESPACE.sub("", element.tag)
+    found = {
+        _NAMESPACE.sub("", key): " ".join(value.split())
+        for key, value in element.attrib.items()
+    }
+    if found.get("transform", "").startswith(_NO_TURN):
+        del found["transform"]
+    if found.get("fill", "").startswith("#"):
+        found["style"] = f"fill: {found.pop('fill')}; {found.get('style', '')}"
+    if "style" in found:
+        found["style"] = "; ".join(_themed(found["style"]))
+    if "id" in found:
+        found["id"] = f"{name}-{found['id']}"
+    element.attrib = {
+        key: _REFERENCE.sub(f"{name}-", value) for key, value in found.items()
+    }
+    element.text, element.tail = (
+        text if text and text.strip() else None for text in (element.text, element.tail)
+    )
+
+
+def _themed(style: str) -> Iterator[str]:
+    """The declarations of a style: colours of the light theme as variables, of fonts the size alone."""
+    for declaration in filter(None, map(str.strip, style.split(";"))):
+        key, _, value = declaration.partition(": ")
+        if key == "font":
+            yield f"font-size: {value.split()[0]}"
+        elif key != "font-family":
+            yield f"{key}: {_VARIABLES.get(value, value)}"

@@ -9,10 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
 from dralloc.objects.report import percent
-from dralloc.show.plot.canvas import WIDTH, axes
-from dralloc.show.plot.palette import Theme, theme
-from dralloc.show.plot.request_profiles import clean
-from dralloc.show.plot.styling import TEXT, tidy
+from dralloc.show.plot.canvas import TEXT, WIDTH, Theme, axes, theme, tidy
+from dralloc.show.plot.holdings import clean
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,26 +1,502 @@
-"""What lies where: nodes as rows, devices as boxes, partitions and shares in them drawn to scale."""
+"""What lies where: nodes as rows, devices as boxes, partitions and shares in them drawn to scale.
+
+First the layout, in points from the upper left corner, then the drawing, then the picture as users ask for it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from itertools import count, groupby
+from typing import Final, Literal, NamedTuple
 
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 
 from dralloc.objects.choices import Mode
 from dralloc.objects.names import ClaimKey
+from dralloc.problem import Problem
 from dralloc.show.comparison import ANSWERS
 from dralloc.show.plan import Plan
-from dralloc.show.plot.canvas import axes, enumerated
-from dralloc.show.plot.held_devices import HeldDevice, held_devices
-from dralloc.show.plot.map_drawing import Drawing, Entry, Legend
-from dralloc.show.plot.map_layout import MapLayout, held_in, lay_out, most_telling
-from dralloc.show.plot.palette import Palette, theme
-from dralloc.show.plot.physical_devices import rows
-from dralloc.show.plot.request_profiles import RequestProfile, RequestProfiles
+from dralloc.show.plot.canvas import (
+    POINTS,
+    WIDTH,
+    Palette,
+    Style,
+    Theme,
+    axes,
+    enumerated,
+    fitted,
+    text_width,
+    theme,
+)
+from dralloc.show.plot.holdings import (
+    Block,
+    HeldDevice,
+    MapRow,
+    PhysicalDevice,
+    RequestProfile,
+    RequestProfiles,
+    blocks,
+    clean,
+    held_devices,
+    rows,
+)
 from dralloc.show.question import asked
 
 __all__ = ["device_map"]
+
+# ----------------------------------------------------------------------------
+# Which rows and units a device map shows, and where, in points from the upper left
+# corner.
+
+_GAP: Final = 8.0
+_TRACK: Final = 15.0
+"""Height of a track, of which a label in one line needs that much."""
+_ACROSS: Final = 8
+_MOST_UNITS: Final = 32
+_TITLE: Final = 12.0
+_HEADER: Final = 22.0
+
+
+class MapText(NamedTuple):
+    """A line of text: the name of a row or of a unit, or what is left out."""
+
+    text: str
+    left: float
+    baseline: float
+    level: int
+
+
+class Spot(NamedTuple):
+    """A unit in its place, with what is in it."""
+
+    unit: PhysicalDevice
+    left: float
+    top: float
+    width: float
+    height: float
+    blocks: list[Block]
+
+
+@dataclass(frozen=True)
+class MapLayout:
+    """Everything in its place. ``height`` is where the last row ends."""
+
+    lines: tuple[MapText, ...]
+    spots: tuple[Spot, ...]
+    height: float
+
+
+def most_telling(
+    rows: Sequence[MapRow], tellings: Sequence[Mapping[int, int]], most: int
+) -> tuple[MapRow, ...]:
+    """At most so many rows: those with the largest counts, the first count first; in their order.
+
+    `tellings` has counts by device: how many holdings of one sort or another it has.
+    """
+    if len(rows) <= most:
+        return tuple(rows)
+
+    def weight(place: int) -> tuple[int, ...]:
+        devices = [device for unit in rows[place].units for device in unit.devices]
+        return tuple(
+            -sum(counts.get(device, 0) for device in devices) for counts in tellings
+        )
+
+    kept = sorted(
+        sorted(range(len(rows)), key=lambda place: (*weight(place), place))[:most]
+    )
+    return tuple(rows[place] for place in kept)
+
+
+def held_in(
+    problem: Problem, held: Sequence[HeldDevice]
+) -> Mapping[int, Sequence[HeldDevice]]:
+    """Holdings by the slot of their device."""
+    found: dict[int, list[HeldDevice]] = {}
+    for one in held:
+        found.setdefault(problem.devices[one.device].slot, []).append(one)
+    return found
+
+
+def lay_out(
+    problem: Problem,
+    rows: Sequence[MapRow],
+    held: Mapping[int, Sequence[HeldDevice]],
+    left_out: int,
+    top: float,
+) -> MapLayout:
+    """Put the rows below each other, the units of a row beside each other in lines."""
+    lines: list[MapText] = []
+    spots: list[Spot] = []
+    for row in rows:
+        top += _HEADER
+        filled = {unit: _blocks(problem, unit, held) for unit in row.units}
+        shown = _shown(row.units, filled)
+        count = len(
+            {
+                block.holding.owner
+                for found in filled.values()
+                for block in found
+                if block.holding.new
+            }
+        )
+        lines.append(
+            MapText(f"{row.name}: {count or 'nothing'} placed here", 0, top - 8, 1)
+        )
+        for line in _in_lines(shown):
+            height = max(map(_height, line))
+            for place, unit in enumerate(line):
+                left = place * (_unit_width() + _GAP)
+                lines.append(MapText(unit.title, left, top + _TITLE - 4, 2))
+                spots.append(
+                    Spot(
+                        unit,
+                        left,
+                        top + _TITLE,
+                        _unit_width(),
+                        _height(unit),
+                        filled[unit],
+                    )
+                )
+            top += _TITLE + height + _GAP
+        if len(shown) < len(row.units):
+            lines.append(
+                MapText(
+                    f"and {len(row.units) - len(shown)} more devices", 0, top + 8, 2
+                )
+            )
+            top += _HEADER - _GAP
+    if left_out:
+        lines.append(
+            MapText(f"and {left_out} more nodes or groups of nodes", 0, top + 14, 1)
+        )
+        top += _HEADER
+    return MapLayout(tuple(lines), tuple(spots), top)
+
+
+def _blocks(
+    problem: Problem, unit: PhysicalDevice, held: Mapping[int, Sequence[HeldDevice]]
+) -> list[Block]:
+    found = [
+        one
+        if one.device == device
+        else replace(one, device=device, counters=problem.devices[device].consumes)
+        for device in unit.devices
+        for one in held.get(problem.devices[device].slot, ())
+    ]
+    return blocks(problem, unit, sorted(found, key=lambda one: one.new))
+
+
+def _shown(
+    units: Sequence[PhysicalDevice], filled: Mapping[PhysicalDevice, Sequence[Block]]
+) -> Sequence[PhysicalDevice]:
+    """At most so many units; where some are left out, those that hold something come first, else in order."""
+    if len(units) <= _MOST_UNITS:
+        return units
+    kept = sorted(
+        range(len(units)), key=lambda place: (not filled[units[place]], place)
+    )[:_MOST_UNITS]
+    return [units[place] for place in sorted(kept)]
+
+
+def _in_lines(units: Sequence[PhysicalDevice]) -> Iterator[Sequence[PhysicalDevice]]:
+    order = Counter[tuple[str, float]]()
+    for unit in units:
+        order[unit.driver, _height(unit)] += 1
+    places = {key: place for place, key in enumerate(order)}
+
+    def line_key(unit: PhysicalDevice) -> int:
+        return places[unit.driver, _height(unit)]
+
+    for _, group in groupby(sorted(units, key=line_key), key=line_key):
+        members = list(group)
+        for start in range(0, len(members), _ACROSS):
+            yield members[start : start + _ACROSS]
+
+
+def _unit_width() -> float:
+    return (WIDTH - (_ACROSS - 1) * _GAP) / _ACROSS
+
+
+def _height(unit: PhysicalDevice) -> float:
+    if unit.tracks:
+        return _TRACK * min(len(unit.tracks), 16)
+    return 8 * _TRACK if unit.counters or unit.shareable else 2 * _TRACK
+
+
+# ----------------------------------------------------------------------------
+# Draws the parts of a device map onto axes whose unit is a point.
+
+_TEXT: Final = 8.0
+"""Size of the texts in a device map, in points."""
+_SWATCH: Final = 20.0
+"""Width of a swatch."""
+_LINE: Final = 17.0
+_SPACE: Final = 16.0
+_STAR: Final = "\N{BLACK STAR}"
+_PADDING: Final = 4.0
+_SIZES: Final = {0: 11.0, 1: 9.5, 2: 7.5}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a style means; without one it is what was allocated before, or the mark of what only one answer places."""
+
+    label: str
+    style: Style | None
+    starred: bool = False
+
+
+class _Placed(NamedTuple):
+    entry: Entry
+    label: str
+    left: float
+    top: float
+
+
+@dataclass(frozen=True, slots=True)
+class Legend:
+    """The entries in their places, and where the last line ends."""
+
+    placed: tuple[_Placed, ...]
+    bottom: float
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry], top: float) -> Legend:
+        """Put the entries into lines."""
+        placed: list[_Placed] = []
+        left = 0.0
+        for entry in entries:
+            label = fitted(entry.label, _TEXT, WIDTH / 2)
+            width = _SWATCH + 5 + text_width(label, _TEXT)
+            if left and left + width > WIDTH:
+                left, top = 0.0, top + _LINE
+            placed.append(_Placed(entry, label, left, top))
+            left += width + _SPACE
+        return cls(tuple(placed), top + _LINE if placed else top)
+
+
+class Font(NamedTuple):
+    """How a text is written, and where it lies around its point."""
+
+    colour: str
+    size: float = _TEXT
+    bold: bool = False
+    align: Literal["left", "center", "right"] = "left"
+    upright: Literal["baseline", "center_baseline"] = "center_baseline"
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Axes in points, with the scale that makes texts as large as their surroundings."""
+
+    ax: Axes
+    scale: float
+    theme: Theme
+    palette: Palette
+
+    @classmethod
+    def on(cls, ax: Axes, height: float, theme: Theme, palette: Palette) -> Drawing:
+        """Prepare axes: one unit of data is one point of the natural size."""
+        place, figure = ax.get_position(), ax.get_figure(root=True)
+        across, down = (
+            figure.get_size_inches() * POINTS if figure is not None else (WIDTH, height)
+        )
+        margin = 2.0
+        ax.set(
+            xlim=(-margin, WIDTH + margin),
+            ylim=(height + margin, -margin),
+            aspect="equal",
+        )
+        ax.axis("off")
+        return cls(
+            ax,
+            min(place.width * across / WIDTH, place.height * down / height),
+            theme,
+            palette,
+        )
+
+    def heading(self, text: str) -> None:
+        """The title of the whole map."""
+        self._text(MapText(text, 0, 11, 0))
+
+    def legend(self, legend: Legend) -> None:
+        """Swatches with their labels."""
+        for entry, label, left, top in legend.placed:
+            style = entry.style or (
+                Style(self.theme.surface, "") if entry.starred else self._used()
+            )
+            self._filled(left, top, _SWATCH, 11, style)
+            self._outline(left, top, _SWATCH, 11, strong=entry.starred)
+            if entry.starred:
+                self._write(
+                    _STAR,
+                    left + _SWATCH / 2,
+                    top + 5.5,
+                    Font(self.theme.ink, align="center"),
+                )
+            self._write(label, left + _SWATCH + 5, top + 5.5, Font(self.theme.ink))
+
+    def units(
+        self, layout: MapLayout, starred: Set[ClaimKey], tips: Mapping[HeldDevice, str]
+    ) -> None:
+        """All units with what is in them."""
+        for line in layout.lines:
+            self._text(line)
+        numbers = count()
+        for spot in layout.spots:
+            self._empty(spot)
+            for block in spot.blocks:
+                self._block(
+                    spot,
+                    block,
+                    f"tip-{next(numbers)}",
+                    tips,
+                    starred=block.holding.owner in starred,
+                )
+
+    def _text(self, line: MapText) -> None:
+        size = _SIZES[line.level]
+        colour = self.theme.muted if line.level == 2 else self.theme.ink
+        room = WIDTH if line.level < 2 else WIDTH / 8 - _PADDING
+        text = fitted(clean(line.text), size, room, bold=line.level < 2)
+        self._write(
+            text,
+            line.left,
+            line.baseline,
+            Font(colour, size, bold=line.level < 2, upright="baseline"),
+        )
+
+    def _empty(self, spot: Spot) -> None:
+        self._outline(spot.left, spot.top, spot.width, spot.height)
+        tracks = len(spot.unit.tracks)
+        for place in range(1, tracks):
+            y = spot.top + spot.height * place / tracks
+            ends = (spot.left, spot.left + spot.width)
+            self.ax.plot(
+                ends,
+                (y, y),
+                color=self.theme.faint,
+                lw=0.6 * self.scale,
+                zorder=0.5,
+                clip_on=False,
+            )
+
+    def _block(
+        self,
+        spot: Spot,
+        block: Block,
+        gid: str,
+        tips: Mapping[HeldDevice, str],
+        *,
+        starred: bool,
+    ) -> None:
+        box, holding = block.box, block.holding
+        left, top = (
+            spot.left + box.left * spot.width + 0.8,
+            spot.top + box.top * spot.height + 0.8,
+        )
+        width, height = box.width * spot.width - 1.6, box.height * spot.height - 1.6
+        if width <= 0 or height <= 0:
+            return
+        style = self.palette.style(holding.profile) if holding.new else self._used()
+        patch = self._filled(left, top, width, height, style)
+        patch.set_gid(gid)
+        patch.set_label("_" + clean(tips.get(holding, "")))
+        self._outline(left, top, width, height, strong=starred)
+        self._label(
+            holding, (left, top, width, height), mark=_STAR + " " if starred else ""
+        )
+
+    def _label(
+        self, holding: HeldDevice, box: tuple[float, float, float, float], mark: str
+    ) -> None:
+        left, top, width, height = box
+        room, name = width - 2 * _PADDING, clean(holding.owner.name)
+        if height < _TEXT + 2:
+            return
+        profile = fitted(mark + holding.profile.short, _TEXT, room, bold=True, least=2)
+        middle, plain = top + height / 2, Font(self.theme.label)
+        two = height >= 2 * _TEXT + 6
+        self._write(
+            profile,
+            left + _PADDING,
+            middle - 5.5 if two else middle,
+            plain._replace(bold=True),
+        )
+        if two:
+            self._write(fitted(name, _TEXT, room), left + _PADDING, middle + 5.5, plain)
+        else:
+            name = fitted(
+                name,
+                _TEXT,
+                room - text_width(profile, _TEXT, bold=True) - _PADDING,
+                least=6,
+            )
+            self._write(
+                name, left + width - _PADDING, middle, plain._replace(align="right")
+            )
+
+    def _used(self) -> Style:
+        return Style(self.theme.used, "////")
+
+    def _filled(
+        self, left: float, top: float, width: float, height: float, style: Style
+    ) -> Rectangle:
+        """A rectangle in a colour, with its hatch in white."""
+        patch = Rectangle(
+            (left, top),
+            width,
+            height,
+            facecolor=style.colour,
+            hatch=style.hatch,
+            lw=0,
+            clip_on=False,
+        )
+        patch.set_edgecolor(style.edge)
+        self.ax.add_patch(patch)
+        return patch
+
+    def _outline(
+        self,
+        left: float,
+        top: float,
+        width: float,
+        height: float,
+        *,
+        strong: bool = False,
+    ) -> None:
+        colour = self.theme.ink if strong else self.theme.muted
+        line = (2.2 if strong else 0.7) * self.scale
+        self.ax.add_patch(
+            Rectangle(
+                (left, top),
+                width,
+                height,
+                fill=False,
+                edgecolor=colour,
+                lw=line,
+                clip_on=False,
+            )
+        )
+
+    def _write(self, text: str, x: float, y: float, font: Font) -> None:
+        if text:
+            self.ax.text(
+                x,
+                y,
+                text,
+                size=font.size * self.scale,
+                color=font.colour,
+                weight="bold" if font.bold else "normal",
+                ha=font.align,
+                va=font.upright,
+                parse_math=False,
+            )
+
 
 _TITLE_HEIGHT = 20.0
 _NAMES = {

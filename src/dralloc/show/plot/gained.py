@@ -14,10 +14,20 @@ from matplotlib.ticker import MaxNLocator
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Demand, Request
 from dralloc.show.comparison import Comparison, Difference
-from dralloc.show.plot.canvas import axes, fitted
-from dralloc.show.plot.palette import Palette, Style, Theme, theme
-from dralloc.show.plot.request_profiles import RequestProfile, RequestProfiles, clean
-from dralloc.show.plot.styling import SMALL, TEXT, bars, name_rows, tidy
+from dralloc.show.plot.canvas import (
+    SMALL,
+    TEXT,
+    Palette,
+    Style,
+    Theme,
+    axes,
+    bars,
+    fitted,
+    name_rows,
+    theme,
+    tidy,
+)
+from dralloc.show.plot.holdings import RequestProfile, RequestProfiles, clean
 
 __all__ = ["gained"]
 

@@ -10,9 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from dralloc.objects.report import counts_amounts, tier_text
-from dralloc.show.plot.canvas import WIDTH, axes
-from dralloc.show.plot.palette import theme
-from dralloc.show.plot.styling import TEXT, tidy
+from dralloc.show.plot.canvas import TEXT, WIDTH, axes, theme, tidy
 from dralloc.solve.optimum import Progress
 
 __all__ = ["progress"]

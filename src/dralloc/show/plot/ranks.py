@@ -13,15 +13,16 @@ from matplotlib.ticker import MaxNLocator
 from dralloc.problem import Request
 from dralloc.show.comparison import Comparison
 from dralloc.show.plan import Plan
-from dralloc.show.plot.canvas import WIDTH, axes
-from dralloc.show.plot.palette import theme
-from dralloc.show.plot.styling import (
+from dralloc.show.plot.canvas import (
     SMALL,
     UNDER,
+    WIDTH,
     answers_drawn,
+    axes,
     bars,
     name_rows,
     swatch,
+    theme,
     tidy,
 )
 

@@ -10,21 +10,24 @@ from matplotlib.axes import Axes
 from dralloc.objects.report import percent
 from dralloc.show.comparison import Comparison
 from dralloc.show.metrics import Utilisation
-from dralloc.show.plot.canvas import axes, enumerated, fitted
-from dralloc.show.plot.palette import Theme, theme
-from dralloc.show.plot.request_profiles import clean
-from dralloc.show.plot.styling import (
+from dralloc.show.plot.canvas import (
     BEFORE,
     SMALL,
     TEXT,
     UNDER,
     Bars,
+    Theme,
     answers_drawn,
+    axes,
     bars,
+    enumerated,
+    fitted,
     name_rows,
     swatch,
+    theme,
     tidy,
 )
+from dralloc.show.plot.holdings import clean
 
 __all__ = ["utilisation"]
 

@@ -1,18 +1,456 @@
-"""First fit for many demands: in order, each on the first node that can hold all of its claims."""
+"""First fit for many demands: in order, each on the first node that can hold all of its claims.
+
+The quick run gives the answers of the plain one without trying again what is known to fail: in nodes
+(`dralloc.solve.first_fit.known_failures`), and in domains that have held as many equal demands before. `first_fit`
+chooses between the two.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from functools import cached_property
 
-from dralloc.objects.garbage import without_garbage_collection
-from dralloc.problem import Problem
-from dralloc.problem.solution import Solution
-from dralloc.solve.first_fit.plain import PlainRun
-from dralloc.solve.first_fit.pruned import DEAD_ENDS
-from dralloc.solve.first_fit.quick import QuickRun
-from dralloc.solve.timing import phase
+from dralloc.objects.errors import FatalError, NodeError
+from dralloc.objects.limits import without_garbage_collection
+from dralloc.problem import Alternative, Claim, Demand, PoolState, Problem, quorum_of
+from dralloc.problem.inter_pod import Domains, OneDomain
+from dralloc.problem.solution import Grant, Placement, Solution
+from dralloc.solve.first_fit.candidates import (
+    CandidateIndex,
+    CandidateList,
+    ClaimClass,
+    ClaimClasses,
+    NodeCandidates,
+    failure,
+)
+from dralloc.solve.first_fit.known_failures import (
+    NOTHING,
+    FreeAmounts,
+    KnownFailures,
+    Prospects,
+    WantedAmounts,
+)
+from dralloc.solve.first_fit.plain import Found, PlaceAll, PlainRun
+from dralloc.solve.first_fit.pruned import DEAD_ENDS, PrunedSearch
+from dralloc.solve.first_fit.search import INVALID_POOLS, SearchLedger, nothing_on
+from dralloc.solve.work import phase
 
-__all__ = ["first_fit", "place_all"]
+__all__ = ["QuickRun", "first_fit", "place_all"]
+
+# ----------------------------------------------------------------------------
+# How many equal demands fitted in a domain: as many do again, as long as nothing
+# there has changed.
+#
+# Where every device is offered to one node only, that is as long as no placement
+# there is new.
+
+EqualDemands = tuple[ClaimClass, tuple[int, ...] | None]
+"""What they ask for, and where they may go."""
+
+
+class DomainMemory:
+    """How many equal demands fitted in a domain, and how many placements it had then."""
+
+    def __init__(self, problem: Problem, claim_classes: ClaimClasses) -> None:
+        self._problem = problem
+        self._claim_classes = claim_classes
+        self._placed: dict[int, Tally[str | None]] = defaultdict(Tally)
+        self._seen: Tally[int] = Tally()
+        self._fitting: dict[tuple[EqualDemands, int, str], tuple[int, int]] = {}
+
+    def equal(self, members: Sequence[Demand]) -> EqualDemands | None:
+        """What the members of a gang are, if they are equal and have nothing to do with each other but for the rule."""
+        keys = [claim.key for demand in members for claim in demand.claims]
+        found = {
+            (self._claim_classes.of(demand.claims), demand.nodes) for demand in members
+        }
+        [(claim_class, nodes), *others] = found
+        alone = len(set(keys)) == len(keys) and all(
+            len(demand.roles) == 1 for demand in members
+        )
+        if (
+            others
+            or not alone
+            or claim_class is None
+            or not claim_class.simple
+            or not self._is_local
+        ):
+            return None
+        return claim_class, nodes
+
+    def fitting(
+        self,
+        equal: EqualDemands,
+        domains: Domains,
+        domain: str,
+        placements: Sequence[Placement],
+    ) -> int | None:
+        """How many of them fit in a domain; None if that is not known for these placements."""
+        fitting, placed = self._fitting.get((equal, id(domains), domain), (0, -1))
+        return fitting if placed == self._number(domains, domain, placements) else None
+
+    def enter(
+        self,
+        equal: EqualDemands,
+        domains: Domains,
+        domain: str,
+        placements: Sequence[Placement],
+        fitting: int,
+    ) -> None:
+        """Note how many fit."""
+        self._fitting[equal, id(domains), domain] = (
+            fitting,
+            self._number(domains, domain, placements),
+        )
+
+    def _number(
+        self, domains: Domains, domain: str, placements: Sequence[Placement]
+    ) -> int:
+        """The placements in a domain."""
+        tally, nodes, seen = (
+            self._placed[id(domains)],
+            self._problem.nodes,
+            self._seen[id(domains)],
+        )
+        if seen < len(placements):
+            tally.update(
+                domains.get(nodes[each.node].name) for each in placements[seen:]
+            )
+            self._seen[id(domains)] = len(placements)
+        return tally[domain]
+
+    @cached_property
+    def _is_local(self) -> bool:
+        """Whether every device is offered to one node only."""
+        offered = [device for node in self._problem.nodes for device in node.devices()]
+        return len(set(offered)) == len(offered)
+
+
+# ----------------------------------------------------------------------------
+# The quick run: the answers of the plain one, without trying again what is known to
+# fail.
+#
+# There is a fast path for simple demands: one claim that asks once for some devices,
+# without constraints.
+
+
+class QuickRun(PlainRun):
+    """One pass over the demands: nodes that are known to be too little are passed over."""
+
+    def __init__(self, problem: Problem, dead_ends: int = DEAD_ENDS) -> None:
+        super().__init__(problem)
+        self._dead_ends = dead_ends
+        self._claim_classes = ClaimClasses(self._problem)
+        self._index = CandidateIndex(self._problem)
+        self._failures = KnownFailures(
+            self._problem, self._ledger, self._index, self.placements
+        )
+        self._amounts = FreeAmounts(self._problem, self._ledger)
+        # They come first in each demand that has one.
+        self._has_node_claims = any(
+            demand.claims and demand.claims[0].is_synthetic
+            for demand in self._problem.demands
+        )
+        self._memory = DomainMemory(self._problem, self._claim_classes)
+        self._candidates_of: dict[Hashable, NodeCandidates] = {}
+        self._equal: EqualDemands | None = None
+        self._quorum = 0
+        self._given_back = 0
+
+    # Gangs.
+
+    def place_together(self, members: Sequence[int]) -> None:
+        """As in the plain run, and what was known before stays true where placements are given back."""
+        first = self._problem.demands[members[0]]
+        if not (first.gang or first.roles):
+            self.place(members[0])
+            return
+        self._failures.begin()
+        super().place_together(members)
+        self._failures.end()
+
+    def _place_in_best_domain(
+        self, members: Sequence[int], rule: OneDomain | None, place: PlaceAll
+    ) -> None:
+        # What devices take of nodes differs from device to device.
+        demands = [self._problem.demands[number] for number in members]
+        simple = rule is not None and not self._footprints and demands[0].parent is None
+        alone = simple and all(
+            claim.key not in self._allocated
+            for demand in demands
+            for claim in demand.claims
+        )
+        self._equal = self._memory.equal(demands) if alone else None
+        self._quorum = quorum_of(demands)
+        super()._place_in_best_domain(members, rule, place)
+
+    def _try_domain(
+        self, members: Sequence[int], rule: OneDomain, domain: str, place: PlaceAll
+    ) -> None:
+        """As in the plain run, unless it is known that too few of equal members fit."""
+        equal, placements, before = self._equal, self.placements, len(self.placements)
+        if equal is None or not self.errors.keys().isdisjoint(members):
+            super()._try_domain(members, rule, domain, place)
+            return
+        known = self._memory.fitting(equal, rule.domains, domain, placements)
+        if known is not None and known < self._quorum:
+            return
+        self._given_back = 0
+        super()._try_domain(members, rule, domain, place)
+        if len(placements) == before and self.errors.keys().isdisjoint(members):
+            self._memory.enter(
+                equal, rule.domains, domain, placements, self._given_back
+            )
+
+    def _give_back(self, before: int) -> None:
+        self._given_back = len(self.placements) - before
+        super()._give_back(before)
+        self._failures.take_back(before)
+        self._candidates_of.clear()
+
+    def depart(self, placement: Placement) -> None:
+        """As in the plain run, and forget what was known of the nodes behind it."""
+        super().depart(placement)
+        nodes = self._changed_by(placement)
+        self._failures.reopen(nodes)
+        self._memory = DomainMemory(self._problem, self._claim_classes)
+        for kind in [
+            kind for kind, known in self._candidates_of.items() if known.node in nodes
+        ]:
+            del self._candidates_of[kind]
+
+    def _changed_by(self, placement: Placement) -> Sequence[int]:
+        """The node of a placement, and all others that see its devices."""
+        devices = (
+            self._problem.devices[grant.device]
+            for grants in placement.grants
+            for grant in grants
+        )
+        pools = {device.id.pool_id for device in devices}
+        seeing = (node for pool in pools for node in self._problem.seeing(pool))
+        return sorted({placement.node, *seeing})
+
+    # One demand.
+
+    def place(self, number: int) -> None:
+        """Place a demand on the first node that can hold it, or note why that ended with an error."""
+        demand = self._demand(number)
+        claims = self._open_claims(demand)
+        claim_class = self._class_to_place(claims)
+        if claim_class is None:
+            super().place(number)
+            return
+        prospects, nodes = self._failures.of(claim_class), self._reachable(demand)
+        for node in self._failures.ahead(
+            prospects, claims, self._wanted(claims), nodes
+        ):
+            if demand.roles and not self._is_allowed(demand, node):
+                continue
+            try:
+                found = self._found_at(claims, prospects, node)
+            except FatalError as error:
+                self.errors[number] = error
+                return
+            if found is not None:
+                self._settle(number, node, claims, found)
+                return
+        self._note_invalid(number, demand, nodes)
+
+    def _class_to_place(self, claims: Sequence[Claim]) -> ClaimClass | None:
+        """The class that knows its nodes: of the claims for devices alone, unless these take something of nodes."""
+        if self._has_footprints or not self._has_node_claims:
+            return self._claim_classes.of(claims)
+        node_claims = 1 if claims and claims[0].is_synthetic else 0
+        return self._claim_classes.of(claims[node_claims:])
+
+    def _wanted(self, claims: Sequence[Claim]) -> WantedAmounts:
+        if not (self._has_node_claims and claims and claims[0].is_synthetic):
+            return NOTHING
+        return self._amounts.wanted(claims[0])
+
+    def _is_allowed(self, demand: Demand, node: int) -> bool:
+        return self._domains.allows(demand.roles, self._problem.nodes[node].name)
+
+    def _found_at(
+        self, claims: Sequence[Claim], prospects: Prospects, node: int
+    ) -> Found | None:
+        """What the claims get on a node; if that is nothing for want of devices, this is known from then on."""
+        claim_class = prospects.claim_class
+        has_amounts = not self._has_node_claims or self._has_amounts(claims, node)
+        if not (has_amounts or claim_class.may_ask_too_much):
+            if self._has_footprints:
+                # Then the class is about amounts, too.
+                self._failures.give_up(prospects, node)
+            return None
+        candidates = self._candidates_at(claim_class, claims, node)
+        try:
+            found = self._attempt_at(candidates, claims, claim_class)
+        except NodeError:
+            found = None
+        fits = self._checked(claims, found) if self._has_footprints else found
+        # Where a node had too little for what devices take of it, other devices may take less.
+        if (
+            has_amounts
+            and fits is None
+            and (found is None or self._footprints.are_uniform(claims))
+        ):
+            self._failures.enter(prospects, claims, candidates)
+        return fits
+
+    def _has_amounts(self, claims: Sequence[Claim], node: int) -> bool:
+        """Whether the node has what the claims take of it beside devices."""
+        if not (claims and claims[0].is_synthetic):
+            return True
+        [alternative], devices = claims[0].alternatives(), self._index.of_node(node)
+        charges = [
+            (device, self._problem.eligibility.charge(alternative.index, device))
+            for device in devices
+        ]
+        return any(
+            charge and self._ledger.fits(self._problem.devices[device], charge)
+            for device, charge in charges
+        )
+
+    def _candidates_at(
+        self, claim_class: ClaimClass, claims: Sequence[Claim], node: int
+    ) -> NodeCandidates:
+        """What the node offers; kept for the next demand of the class, as most often it goes to the same node."""
+        kind = claim_class, len(claims)
+        known = self._candidates_of.get(kind)
+        if known is None or known.node != node:
+            known = self._candidates_of[kind] = self._index.on(claims, node)
+        return known
+
+    def _note_invalid(self, number: int, demand: Demand, nodes: Sequence[int]) -> None:
+        """Note that a demand which fits nowhere might have, if it was not for an invalid pool of some node."""
+        for node in nodes if self._invalid else ():
+            if node in self._invalid and not (
+                demand.roles and not self._is_allowed(demand, node)
+            ):
+                self.errors[number] = NodeError(INVALID_POOLS)
+
+    @cached_property
+    def _invalid(self) -> frozenset[int]:
+        """The nodes with an invalid pool."""
+        nodes = enumerate(self._problem.nodes)
+        return frozenset(
+            number for number, node in nodes if any(node.pools_in(PoolState.INVALID))
+        )
+
+    def _settle(
+        self, number: int, node: int, claims: Sequence[Claim], found: Found
+    ) -> None:
+        super()._settle(number, node, claims, found)
+        if self._has_node_claims:
+            self._amounts.refresh(node)
+
+    def _release(self, placement: Placement) -> None:
+        super()._release(placement)
+        if self._has_node_claims:
+            self._amounts.refresh(placement.node)
+
+    def _attempt(self, claims: Sequence[Claim], node: int) -> Found | None:
+        return self._search(self._index.on(claims, node), claims)
+
+    def _attempt_at(
+        self,
+        candidates: NodeCandidates,
+        claims: Sequence[Claim],
+        claim_class: ClaimClass,
+    ) -> Found | None:
+        if not claim_class.simple:
+            return self._search(candidates, claims)
+        found: list[tuple[Grant, ...]] = []
+        steps = 1
+        try:
+            for place, claim in enumerate(claims):
+                [alternative] = claim.requests[0].alternatives
+                devices = _take_first(
+                    self._problem,
+                    self._ledger,
+                    alternative,
+                    candidates.lists[place, 0, 0],
+                )
+                if devices is None:
+                    nothing_on(self._problem.nodes[candidates.node])
+                    return None
+                found.append(tuple([Grant(0, 0, device) for device in devices]))
+                steps += 2 + len(devices)
+        except _Undecided:
+            return self._search(candidates, claims)
+        # What the plain search counts: the demand, each claim's request, each device, and what comes after them.
+        self.steps = steps + bool(alternative.name.sub)
+        return tuple(found)
+
+    def _search(
+        self, candidates: NodeCandidates, claims: Sequence[Claim]
+    ) -> Found | None:
+        return self._run(
+            PrunedSearch(
+                self._problem, self._ledger, claims, candidates, self._dead_ends
+            )
+        )
+
+
+class _Undecided(Exception):  # noqa: N818 - not an error
+    """Whether the demand fits depends on which of the devices are taken together: the answer takes a search."""
+
+
+def _take_first(
+    problem: Problem,
+    ledger: SearchLedger,
+    alternative: Alternative,
+    listed: CandidateList,
+) -> tuple[int, ...] | None:
+    """Take the first devices that can be had: the first solution of the search, if its first descent succeeds.
+
+    Returns
+    -------
+    tuple or None
+        The devices; None, with nothing taken, if there are too few.
+
+    Raises
+    ------
+    AllocationError
+        A selector fails on a device that the search reaches.
+    _Undecided
+        The descent failed, and counters were in the way of devices behind others: other choices could succeed.
+    """
+    taken: list[int] = []
+    first, blocked = listed.start, False
+    for position in range(listed.start, len(listed.devices)):
+        number = listed.devices[position]
+        device = problem.devices[number]
+        if ledger.in_use(device, alternative, 0):
+            continue
+        if number in listed.failing:
+            ledger.revert()
+            raise failure(problem, alternative, number)
+        charge = problem.eligibility.charge(alternative.index, number)
+        assert charge is not None
+        if not ledger.has_capacity(device, charge):
+            continue
+        if not ledger.covers(device, alternative, charge):
+            blocked = blocked or bool(taken)
+            continue
+        ledger.take(number, alternative, 0, charge)
+        if not taken:
+            first = position
+        taken.append(number)
+        if len(taken) == alternative.count:
+            listed.start = first
+            return tuple(taken)
+    ledger.revert()
+    if blocked:
+        raise _Undecided
+    return None
+
+
+# ----------------------------------------------------------------------------
+# First fit for many demands: in order, each on the first node that can hold all of
+# its claims.
 
 
 @without_garbage_collection()

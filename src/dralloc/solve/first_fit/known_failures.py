@@ -1,17 +1,7 @@
-"""What need not be tried again: nodes that cannot hold a demand, for what is known of them.
+"""Nodes that need not be tried again: they cannot hold a demand, for what is known of them.
 
-Within a batch devices, capacities and counters only become scarcer, so that what did not fit on a node never will. Two
-things let go of something: the search taking back a choice, which leaves no trace, and a gang that is given up. What
-was learnt since then is forgotten (`KnownFailures.take_back`).
-
-Demands may all differ in what they take of CPU and memory; of devices most want one of a few things. So the two are
-kept apart. What a node has left of CPU and memory is compared with what the demand takes, for all nodes at once. Of the
-devices it is known for each class of claims on which nodes they are hopeless: too few devices are free for one of the
-requests, or a search had no solution.
-
-A node that is passed over must not have ended the attempt with an error. A search meets one in three places: a request
-for all devices, a claim with more requests than there may be results, and a selector that fails on a device. Classes
-with one of the first two, and nodes with the third, are only passed over if a search was there.
+Two looks at all nodes at once rule most of them out: what they have left of CPU, memory and the like, and how many
+devices requests can get at most. What a failed search has seen rules out the rest, until something there changes.
 """
 
 from __future__ import annotations
@@ -19,26 +9,267 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import cached_property
+from math import inf
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dralloc.problem import MAX_RESULTS, Alternative, Claim, Problem
+from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import Placement
 from dralloc.solve.first_fit.candidates import (
     CandidateIndex,
     CandidateList,
+    ClaimClass,
     NodeCandidates,
+    NodePool,
     Place,
     places,
 )
-from dralloc.solve.first_fit.claim_classes import ClaimClass
-from dralloc.solve.first_fit.free_amounts import NOTHING, WantedAmounts
-from dralloc.solve.first_fit.free_devices import DeviceBound, FreeDevices
-from dralloc.solve.first_fit.ledger import SearchLedger
+from dralloc.solve.first_fit.search import SearchLedger
 
-__all__ = ["KnownFailures", "Prospects"]
+__all__ = ["NOTHING", "FreeAmounts", "KnownFailures", "Prospects", "WantedAmounts"]
+
+# ----------------------------------------------------------------------------
+# What nodes have left of CPU, memory and the like, looked at for all nodes at once.
+#
+# Numbers are compared as floats here. Rounding keeps the order of integers, so that
+# what looks too little is too little; what looks enough may still lack a little, and
+# is for the ledger to decide.
+
+Floats = NDArray[np.float64]
+
+
+class WantedAmounts:
+    """What a demand takes of its node beside devices, beside what nodes have left of that.
+
+    Parameters
+    ----------
+    pairs
+        What nodes have left of each resource, and what the demand takes.
+    """
+
+    __slots__ = ("_pairs",)
+
+    def __init__(self, pairs: Sequence[tuple[Floats, float]] = ()) -> None:
+        self._pairs = pairs
+
+    def may_suffice(self, node: int) -> bool:
+        """Whether a node may have enough."""
+        for left, amount in self._pairs:  # noqa: SIM110 - asked for every node
+            if left[node] < amount:
+                return False
+        return True
+
+    def narrow(self, hopeful: NDArray[np.bool_], where: NDArray[np.intp]) -> None:
+        """Strike out nodes that have too little; ``hopeful`` is about the nodes ``where``."""
+        for left, amount in self._pairs:
+            hopeful &= left[where] >= amount
+
+
+NOTHING: Final = WantedAmounts()
+"""For demands that take devices alone."""
+
+
+class FreeAmounts:
+    """What all nodes have left, kept up as demands come and go.
+
+    Attributes
+    ----------
+    names
+        The resources that some node has an end of.
+    table
+        What is left, by resource and node; infinite where there is no end of it.
+    """
+
+    def __init__(self, problem: Problem, ledger: Ledger) -> None:
+        self._problem = problem
+        self._ledger = ledger
+        self._wanted: dict[Hashable, WantedAmounts] = {}
+        self._devices = {
+            number: device
+            for number, node in enumerate(problem.nodes)
+            for pool in node.pools
+            if pool.is_of_node
+            for device in pool.devices
+        }
+        devices = problem.devices
+        self.names = sorted(
+            {
+                name
+                for device in self._devices.values()
+                for name in devices[device].capacity
+            }
+        )
+        self.table = np.full((len(self.names), len(problem.nodes)), inf)
+        self._left = dict(zip(self.names, self.table, strict=True))
+        for node in self._devices:
+            self.refresh(node)
+
+    def wanted(self, claim: Claim) -> WantedAmounts:
+        """What a synthetic claim takes."""
+        [alternative] = claim.alternatives()
+        key = self._problem.eligibility.request_key(alternative.index)
+        if key not in self._wanted:
+            pairs = [
+                (self._left[name], amount) for name, amount in self.asked(claim).items()
+            ]
+            self._wanted[key] = WantedAmounts(pairs)
+        return self._wanted[key]
+
+    def asked(self, claim: Claim) -> dict[str, float]:
+        """What a synthetic claim takes of each resource, at least."""
+        [alternative] = claim.alternatives()
+        amounts: dict[str, int] = {}
+        for device in self._representatives:
+            charge = self._problem.eligibility.charge(alternative.index, device)
+            for name, amount in charge.capacity if charge else ():
+                amounts[name] = min(amount, amounts.get(name, amount))
+        return {name: float(amount) for name, amount in amounts.items() if amount}
+
+    def refresh(self, node: int) -> None:
+        """Something has come or gone on a node."""
+        if node in self._devices:
+            device = self._problem.devices[self._devices[node]]
+            for name in device.capacity:
+                self._left[name][node] = self._ledger.capacity_left(device, name)
+
+    @cached_property
+    def _representatives(self) -> Sequence[int]:
+        """One of the devices that stand for nodes for each key: the others are charged the same."""
+        key = self._problem.eligibility.device_key
+        return list({key(device): device for device in self._devices.values()}.values())
+
+
+# ----------------------------------------------------------------------------
+# How many devices of each node requests can get at most, looked at for all nodes at
+# once.
+#
+# A bound begins with all devices that may serve the request, and falls to those that
+# were free when somebody counted. As devices only become scarcer, a count stays a
+# bound until something is released.
+
+
+class DeviceBound(NamedTuple):
+    """What equal alternatives can get of each node.
+
+    Parameters
+    ----------
+    offered
+        How many devices may serve them, whatever is in use.
+    most
+        How many of them can still be had at most.
+    failing
+        Whether a selector fails on some device.
+    """
+
+    offered: NDArray[np.int64]
+    most: NDArray[np.int64]
+    failing: NDArray[np.bool_]
+
+
+class FreeDevices:
+    """The bounds of all alternatives, by their canonical keys."""
+
+    def __init__(self, problem: Problem, ledger: Ledger, index: CandidateIndex) -> None:
+        self._problem = problem
+        self._ledger = ledger
+        self._index = index
+        self._bounds: dict[Hashable, DeviceBound] = {}
+
+    def bound(self, alternative: Alternative) -> DeviceBound:
+        """What an alternative that asks for a number of devices can get of each node."""
+        key = (
+            self._problem.eligibility.request_key(alternative.index),
+            alternative.admin,
+        )
+        if key not in self._bounds:
+            pools = self._pools
+            # The last stands for the pools that a node has fewer than others.
+            counts = [
+                *(self._index.count(pool, alternative) for pool in self._index.kinds),
+                (0, 0),
+            ]
+            offered, failing = np.array(counts, np.int64).T
+            of_nodes = offered[pools].sum(axis=1)
+            self._bounds[key] = DeviceBound(
+                of_nodes, of_nodes.copy(), failing[pools].any(axis=1)
+            )
+        return self._bounds[key]
+
+    def forget(self, nodes: NDArray[np.intp]) -> None:
+        """Something has been released on these nodes: nobody knows how many devices are free there."""
+        for bound in self._bounds.values():
+            bound.most[nodes] = bound.offered[nodes]
+
+    def count(self, alternative: Alternative, listed: CandidateList) -> int:
+        """How many of the devices listed for an alternative can be had now, each by itself."""
+        devices, eligibility, ledger = (
+            self._problem.devices,
+            self._problem.eligibility,
+            self._ledger,
+        )
+        found = 0
+        for number in listed.devices[listed.start :]:
+            charge = eligibility.charge(alternative.index, number)
+            if charge is not None and ledger.fits(
+                devices[number], charge, admin=alternative.admin
+            ):
+                found += 1
+        return found
+
+    @cached_property
+    def dedicated(self) -> NDArray[np.bool_]:
+        """By node, whether each of its devices is for one demand at a time."""
+        return np.array(
+            [
+                not any(pool.shared for pool in self._of_devices(node))
+                for node in self._problem.all_nodes
+            ]
+        )
+
+    def _of_devices(self, node: int) -> Iterator[NodePool]:
+        """The pools of a node, but for what stands for the node itself."""
+        accesses = zip(
+            self._index.pools(node), self._problem.nodes[node].pools, strict=True
+        )
+        return (pool for pool, access in accesses if not access.is_of_node)
+
+    @cached_property
+    def _pools(self) -> NDArray[np.intp]:
+        """By node the numbers of its kinds of pools, and -1 behind them."""
+        numbers = [
+            [pool.kind.number for pool in self._of_devices(node)]
+            for node in self._problem.all_nodes
+        ]
+        widest = max(map(len, numbers), default=0)
+        return np.array(
+            [[*row, *[-1] * (widest - len(row))] for row in numbers], np.intp
+        ).reshape(len(numbers), widest)
+
+
+# ----------------------------------------------------------------------------
+# What need not be tried again: nodes that cannot hold a demand, for what is known of
+# them.
+#
+# Within a batch devices, capacities and counters only become scarcer, so that what
+# did not fit on a node never will. Two things let go of something: the search taking
+# back a choice, which leaves no trace, and a gang that is given up. What was learnt
+# since then is forgotten (`KnownFailures.take_back`).
+#
+# Demands may all differ in what they take of CPU and memory; of devices most want one
+# of a few things. So the two are kept apart. What a node has left of CPU and memory
+# is compared with what the demand takes, for all nodes at once. Of the devices it is
+# known for each class of claims on which nodes they are hopeless: too few devices are
+# free for one of the requests, or a search had no solution.
+#
+# A node that is passed over must not have ended the attempt with an error. A search
+# meets one in three places: a request for all devices, a claim with more requests
+# than there may be results, and a selector that fails on a device. Classes with one
+# of the first two, and nodes with the third, are only passed over if a search was
+# there.
 
 _STEPS: Final = 3
 """How many nodes are looked at one after the other before all are: most often an equal demand fits where the last did,

@@ -6,9 +6,9 @@ appears in what `solve` takes and returns.
 
 from dralloc.objects.choices import Options
 from dralloc.problem.solution import Progress
-from dralloc.solve.optimum.assemble import build
-from dralloc.solve.optimum.budgets import within_caps
+from dralloc.solve.optimum.component import build
 from dralloc.solve.optimum.model import Model
+from dralloc.solve.optimum.objective import within_caps
 from dralloc.solve.optimum.run import solve
 
 __all__ = ["Model", "Options", "Progress", "build", "solve", "within_caps"]

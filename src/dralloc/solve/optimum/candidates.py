@@ -1,14 +1,21 @@
-"""Which devices can serve which request on which node, before anything is decided."""
+"""Which devices can serve which request on which node, before anything is decided.
+
+From top to bottom: the nodes that could ever serve a demand; the selectors that fail on devices; the survey of
+candidates; and the components, demands that share no candidate and nothing else, so that they are solved apart.
+"""
 
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from dralloc.objects.errors import AllocationError
+from networkx.utils import UnionFind
+
+from dralloc.objects.choices import Goal
+from dralloc.objects.errors import AllocationError, ExpressionFailure
 from dralloc.problem import (
     MAX_RESULTS,
     Alternative,
@@ -19,11 +26,174 @@ from dralloc.problem import (
     Problem,
     quorum_of,
 )
+from dralloc.problem.equivalence import claim_key
 from dralloc.problem.grouping import grouped
 from dralloc.problem.ledger import Ledger
+from dralloc.problem.supply import NODE_DRIVER
 from dralloc.solve.optimum.stopping import Stop, TooLarge
 
-__all__ = ["Candidate", "CandidateSite", "CandidateSurvey", "ServingChoice", "survey"]
+__all__ = [
+    "Candidate",
+    "CandidateSite",
+    "CandidateSurvey",
+    "NodeCapabilities",
+    "ServingChoice",
+    "components",
+    "summed_up",
+    "survey",
+    "touched",
+    "touched_before",
+    "units",
+]
+
+# ----------------------------------------------------------------------------
+# Which nodes could ever serve a demand: a look at what they are made of, not at what
+# is in use.
+
+
+class NodeCapabilities:
+    """Tells where a demand finds as many devices as it asks for, worked out once per kind of demand and of node.
+
+    Attributes
+    ----------
+    node_types
+        By node, the number of its type: nodes of a type offer as many devices of each device class.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        numbers: dict[Hashable, int] = {}
+        self.node_types: list[int] = []
+        self._contents: list[Mapping[Hashable, tuple[int, int]]] = []
+        device_keys: dict[int, Hashable] = {}
+        for node in range(len(problem.nodes)):
+            tally: Tally[Hashable] = Tally()
+            sample: dict[Hashable, int] = {}
+            for device in problem.nodes[node].devices():
+                if problem.devices[device].id.driver == NODE_DRIVER:
+                    continue
+                if device not in device_keys:
+                    device_keys[device] = problem.eligibility.device_key(device)
+                tally[device_keys[device]] += 1
+                sample.setdefault(device_keys[device], device)
+            signature = frozenset(tally.items())
+            if signature not in numbers:
+                numbers[signature] = len(numbers)
+                self._contents.append(
+                    {key: (sample[key], number) for key, number in tally.items()}
+                )
+            self.node_types.append(numbers[signature])
+        self._shapes: dict[int, Hashable] = {}
+        self._answers: dict[tuple[Hashable, int], int] = {}
+        self._totals: dict[tuple[Hashable, int | None], int] = {}
+
+    def shape(self, demand: int) -> Hashable:
+        """What a demand asks of devices: equal for demands that only differ in what they take of nodes beside."""
+        if demand not in self._shapes:
+            claims = self.problem.demands[demand].claims
+            keys = tuple(
+                claim_key(self.problem.eligibility, claim)
+                for claim in claims
+                if not claim.is_synthetic
+            )
+            self._shapes[demand] = keys
+        return self._shapes[demand]
+
+    def could_serve(self, node: int, demand: int) -> bool:
+        """Whether the node has enough devices for each request of the demand, were nothing in use."""
+        return self.candidates(node, demand) >= 0
+
+    def candidates(self, node: int, demand: int) -> int:
+        """How many devices of the node there are to choose from for all requests together; -1 if they are too few."""
+        question = self.shape(demand), self.node_types[node]
+        if question not in self._answers:
+            self._answers[question] = self._candidates(
+                self._contents[self.node_types[node]], demand
+            )
+        return self._answers[question]
+
+    def all_candidates(self, demand: int) -> int:
+        """How many there are on all nodes that the demand may go to."""
+        nodes = self.problem.demands[demand].nodes
+        # Demands with the same selection of nodes most often have the same object.
+        question = self.shape(demand), None if nodes is None else id(nodes)
+        if question not in self._totals:
+            allowed = self.problem.candidate_nodes(self.problem.demands[demand])
+            types = Tally(self.node_types[node] for node in allowed)
+            sample = {self.node_types[node]: node for node in allowed}
+            numbers = (
+                (number, self.candidates(sample[kind], demand))
+                for kind, number in types.items()
+            )
+            self._totals[question] = sum(
+                number * max(0, candidates) for number, candidates in numbers
+            )
+        return self._totals[question]
+
+    def _candidates(
+        self, contents: Mapping[Hashable, tuple[int, int]], demand: int
+    ) -> int:
+        total = 0
+        for claim in self.problem.demands[demand].claims:
+            for request in claim.requests if not claim.is_synthetic else ():
+                enough = False
+                for alternative in request.alternatives:
+                    matching = self._matching(contents, alternative)
+                    if matching >= (alternative.count or 1):
+                        enough = True
+                        total += matching
+                if not enough:
+                    return -1
+        return total
+
+    def _matching(
+        self, contents: Mapping[Hashable, tuple[int, int]], alternative: Alternative
+    ) -> int:
+        selects = self.problem.eligibility.selects
+        return sum(
+            number
+            for device, number in contents.values()
+            if selects(alternative.index, device) is True
+        )
+
+
+# ----------------------------------------------------------------------------
+# Selectors that fail on devices, which are left out: one line for all devices of a
+# driver, and all claims alike.
+
+_OF_CLASS: Final = "class "
+
+
+def summed_up(failures: Iterable[AllocationError]) -> tuple[str, ...]:
+    """What is said of failures, each line once, in the order in which they were met."""
+    by_line = grouped((_kind(failure), failure) for failure in failures)
+    lines = (_line(alike) for alike in by_line.values())
+    return tuple(dict.fromkeys(lines))
+
+
+def _kind(failure: AllocationError) -> tuple[str, ...]:
+    """Equal for failures that are told in one line: of one class, or of one expression of claims."""
+    if not isinstance(failure, ExpressionFailure):
+        return (str(failure),)
+    owner = failure.owner if failure.owner.startswith(_OF_CLASS) else ""
+    return owner, failure.what, failure.expression, failure.driver, failure.reason
+
+
+def _line(alike: Sequence[AllocationError]) -> str:
+    first = alike[0]
+    if not isinstance(first, ExpressionFailure):
+        return str(first)
+    told = [failure for failure in alike if isinstance(failure, ExpressionFailure)]
+    owners = dict.fromkeys(failure.owner for failure in told)
+    devices = dict.fromkeys(failure.device for failure in told)
+    more = f" and {len(owners) - 1} more" if len(owners) > 1 else ""
+    several = len(devices) > 1
+    where = (
+        f"{len(devices)} devices of driver {first.driver}"
+        if several
+        else f"device {first.device}"
+    )
+    return f"{first.what} of {first.owner}{more} fails on {where}: {first.reason}"
 
 
 class Candidate(NamedTuple):
@@ -306,3 +476,129 @@ class _Surveyor:
             and all(attribute in view.attributes for attribute in attributes)
             and self.ledger.may_fit(view, candidate.charge, admin=spec.admin)
         )
+
+
+# ----------------------------------------------------------------------------
+# Components: demands that share nothing with each other are solved apart.
+
+
+def components(
+    problem: Problem,
+    survey: CandidateSurvey,
+    goal: Goal = Goal.NONE,
+    stop: Stop | None = None,
+) -> list[tuple[int, ...]]:
+    """Split the demands that have sites by what they share: slots, counters, gangs, rules, budgets, for the goal.
+
+    Returns
+    -------
+    The demands of each component in order, components by their first demand.
+
+    Raises
+    ------
+    Stopped
+        It is time to stop.
+    """
+    stop = stop or Stop()
+    forest: UnionFind[Hashable] = UnionFind()
+    joined: set[int] = set()
+    for demand, sites in survey.sites.items():
+        together = problem.demands[demand].placed_with
+        rules = (("rule", role.rule) for role in problem.demands[demand].roles)
+        shared = (
+            ("claim", problem.demands[demand].claims[claim].key)
+            for claim in sites[0].shared
+        )
+        scopes = (("scope", scope) for scope in problem.demands[demand].group_scopes)
+        others = (
+            *([("gang", together)] if together else []),
+            *rules,
+            *scopes,
+            *shared,
+            *_budgets(problem, demand),
+        )
+        forest.union(("demand", demand), *others)
+        for site in stop.each(sites):
+            forest.union(
+                ("demand", demand), *dict.fromkeys(_shared(problem, site, goal))
+            )
+            for slot, resources in _behind_slots(problem, site, goal, joined):
+                forest.union(("slot", slot), *resources)
+    return list(
+        map(
+            tuple,
+            grouped(
+                (forest[("demand", demand)], demand) for demand in survey.sites
+            ).values(),
+        )
+    )
+
+
+def _budgets(problem: Problem, demand: int) -> Iterator[Hashable]:
+    """The budgets that the demand spends from; of those that are to be fair each depends on the others."""
+    for budget in problem.budgets:
+        if budget.namespace == problem.demands[demand].key.namespace:
+            yield ("budget", "" if budget.fair else budget.namespace)
+
+
+def touched(problem: Problem, survey: CandidateSurvey) -> Iterator[Hashable]:
+    """The slots and counters that the demands share with other demands for them."""
+    joined: set[int] = set()
+    for sites in survey.sites.values():
+        for site in sites:
+            yield from _shared(problem, site, Goal.NONE)
+            for _, resources in _behind_slots(problem, site, Goal.NONE, joined):
+                yield from resources
+
+
+def _shared(problem: Problem, site: CandidateSite, goal: Goal) -> Iterator[Hashable]:
+    """What a demand on the site shares: with admin access only slots that ``All`` leaves out when they are full."""
+    if goal in {Goal.FEWEST_NODES, Goal.SPREAD}:
+        yield ("node", site.node)
+    for choice in site.choices():
+        for device, charge in (*choice.candidates, *choice.blocked):
+            if not choice.spec.admin or choice.loose or choice.blocked:
+                yield ("slot", problem.devices[device].slot)
+            if not choice.spec.admin and charge.counters:
+                yield from _drawn(problem, Candidate(device, charge), goal)
+
+
+def _behind_slots(
+    problem: Problem, site: CandidateSite, goal: Goal, joined: set[int]
+) -> Iterator[tuple[int, tuple[Hashable, ...]]]:
+    """What each slot that is not joined yet shares with others as soon as it is in use."""
+    for choice in site.choices():
+        for candidate in () if choice.spec.admin else choice.candidates:
+            slot = problem.devices[candidate.device].slot
+            if slot not in joined:
+                joined.add(slot)
+                yield slot, tuple(_drawn(problem, candidate, goal))
+
+
+def _drawn(problem: Problem, candidate: Candidate, goal: Goal) -> Iterator[Hashable]:
+    for version in problem.versions[problem.devices[candidate.device].slot]:
+        yield from problem.devices[version].resources
+    yield from (("counter", counter) for counter, _ in candidate.charge.counters)
+    if goal is Goal.LEAST_FRAGMENTATION:
+        yield from (("unit", unit) for unit in units(problem, *candidate))
+
+
+def units(problem: Problem, device: int, charge: Charge) -> tuple[Hashable, ...]:
+    """What an allocation breaks, for ``least-fragmentation``: counter sets (KEP-4815), or else the device itself."""
+    slot = problem.devices[device].slot
+    drawn = [
+        counter
+        for version in problem.versions[slot]
+        for counter, _ in problem.devices[version].consumes
+    ]
+    drawn += [counter for counter, _ in charge.counters]
+    sets = dict.fromkeys(problem.counters[counter].id[:3] for counter in drawn)
+    return tuple(sets) if sets else (slot,)
+
+
+def touched_before(problem: Problem) -> frozenset[Hashable]:
+    """The units that allocated claims draw on."""
+    sets = {
+        counter.id[:3] for counter in problem.counters if counter.free < counter.total
+    }
+    return frozenset(sets | problem.usage.held | set(problem.usage.shares))

@@ -1,27 +1,114 @@
-"""A component of the problem on its way through the tiers."""
+"""A component of the problem on its way through the tiers, by the exact model.
+
+First the table of rules from which the model is assembled; then the component, which solves the model tier by tier.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from typing import Final, Protocol
 
+from ortools.sat.python import cp_model
+
 from dralloc.objects.choices import Options
+from dralloc.problem import Problem
 from dralloc.problem.solution import Placement
 from dralloc.problem.turns import can_come_in_turn, spreads_in_turn
-from dralloc.solve.optimum.assemble import build_for
-from dralloc.solve.optimum.model import Model
-from dralloc.solve.optimum.objective import DemandSubset, Objective
+from dralloc.solve.optimum import constraints
+from dralloc.solve.optimum.candidates import CandidateSite, survey
+from dralloc.solve.optimum.constraints import all_but_full, attribute_constraints
+from dralloc.solve.optimum.inter_pod import inter_pod_rules, spread_in_turn
+from dralloc.solve.optimum.model import (
+    Model,
+    create,
+    equal_demands,
+    equal_demands_in_order,
+    in_order,
+)
+from dralloc.solve.optimum.objective import DemandSubset, Objective, add_caps
 from dralloc.solve.optimum.rows import fix_cost
 from dralloc.solve.optimum.search import Watch, minimise
 from dralloc.solve.optimum.stopping import Stop, Stopped
-from dralloc.solve.optimum.symmetry import equal_demands, in_order
-from dralloc.solve.timing import phase
+from dralloc.solve.work import phase
 
-__all__ = ["Answered", "Component", "Solvable", "TimeSharing", "is_next", "is_proven"]
+__all__ = [
+    "RULES",
+    "Answered",
+    "Component",
+    "Solvable",
+    "TimeSharing",
+    "build",
+    "build_for",
+    "is_next",
+    "is_proven",
+]
+
+# ----------------------------------------------------------------------------
+# From a problem to its exact model.
+
+RULES: Final[Sequence[Callable[[Model], None]]] = (
+    *constraints.PLACES_AND_AMOUNTS,
+    all_but_full,
+    attribute_constraints,
+    constraints.gangs,
+    inter_pod_rules,
+    constraints.shared_claims,
+    add_caps,
+    equal_demands_in_order,
+)
+
+
+def build(problem: Problem, *, strict_cel: bool = False) -> Model:
+    """Build one model of all demands that have anywhere to go, to be inspected or exported.
+
+    Raises
+    ------
+    ModelError
+        Amounts of a counter or a capacity do not fit the solver's int64.
+    AllocationError
+        A selector failed on a device, and ``strict_cel`` is set.
+    """
+    return build_for(problem, survey(problem, strict_cel=strict_cel).sites, Stop())
+
+
+def build_for(
+    problem: Problem,
+    sites: Mapping[int, tuple[CandidateSite, ...]],
+    stop: Stop,
+    *,
+    named: bool = False,
+    in_turn: bool = True,
+) -> Model:
+    """Build the model of the demands that the sites are given for.
+
+    Parameters
+    ----------
+    named
+        Whether it is decided who gets which of equal devices; so it is where it matters to budgets.
+    in_turn
+        Whether all rules between pods must have one order; if not, those of affinity have one, and each of spread.
+
+    Raises
+    ------
+    Stopped
+        It is time to stop: what there is of the model is of no use.
+    """
+    cp = cp_model.CpModel()
+    model = Model(
+        problem,
+        sites,
+        cp,
+        create(cp, problem, sites, stop, named=named or bool(problem.budgets)),
+    )
+    for rule in RULES:
+        rule(model)
+    if in_turn:
+        spread_in_turn(model)
+    return model
 
 
 _LEAST_SECONDS: Final = 0.01

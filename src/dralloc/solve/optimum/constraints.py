@@ -1,38 +1,31 @@
-"""The rules about places, devices and amounts, one function per family; `assemble.RULES` is the table of contents."""
+"""The rules about places, devices, amounts and attributes as rows, one function per family.
+
+`dralloc.solve.optimum.component.RULES` is the table of contents.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, assert_never
 
 from ortools.sat.python import cp_model
 
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import MAX_RESULTS, ParentGroup
+from dralloc.problem import MAX_RESULTS, Constraint, ConstraintKind, ParentGroup, Scalar
 from dralloc.problem.grouping import grouped
 from dralloc.problem.ledger import Ledger
-from dralloc.solve.optimum.model import Model
-from dralloc.solve.optimum.rows import Literal, Term, add_at_most, add_at_most_one
-from dralloc.solve.optimum.variables import Take
+from dralloc.solve.optimum.candidates import Candidate
+from dralloc.solve.optimum.model import Model, Serving, Take, binding_constraints
+from dralloc.solve.optimum.rows import (
+    Literal,
+    Term,
+    add_at_least,
+    add_at_most,
+    add_at_most_one,
+)
 
-__all__ = [
-    "PLACES_AND_AMOUNTS",
-    "add_capacity",
-    "capacities",
-    "compatible_groups",
-    "counters",
-    "device_count",
-    "gangs",
-    "group_counts",
-    "one_alternative",
-    "one_node_or_none",
-    "one_use_in_a_claim",
-    "one_user_of_a_device",
-    "opened_by_any_share",
-    "results_limit",
-    "shared_claims",
-]
+__all__ = ["add_capacity", "all_but_full", "attribute_constraints"]
 
 
 def one_node_or_none(model: Model) -> None:
@@ -372,3 +365,253 @@ def _visits(model: Model) -> dict[ClaimKey, dict[int, Literal]]:
                 nodes[node] = model.cp.new_bool_var(f"visit {node}")
             model.cp.add_implication(on, nodes[node])
     return visits
+
+
+# ----------------------------------------------------------------------------
+# Attribute constraints over the devices of a claim, or of several (KEP-4381; over
+# lists, KEP-5491).
+
+_Value = Scalar | int
+"""A value of an attribute, or the device that stands for what cannot be compared."""
+
+
+class _Carried(NamedTuple):
+    """A device that may serve a request, with the values that count there, and a literal that makes it count."""
+
+    serving: Serving
+    device: int
+    values: frozenset[Scalar]
+    literal: Literal
+
+
+def attribute_constraints(model: Model) -> None:
+    """The devices that a constraint covers agree in an attribute, or differ in it."""
+    for constraint, carried in (*_within_claims(model), *_across_claims(model)):
+        held = constraint.scope.held if constraint.scope else ()
+        match constraint.kind:
+            case ConstraintKind.MATCH:
+                _equal(model, constraint, carried, held)
+            case ConstraintKind.DISTINCT:
+                _distinct(model, carried, held)
+            case _:
+                assert_never(constraint.kind)
+
+
+def _equal(
+    model: Model,
+    constraint: Constraint,
+    carried: Sequence[_Carried],
+    held: Sequence[frozenset[Scalar]],
+) -> None:
+    """``matchAttribute``: one value that every covered device carries.
+
+    A device without comparable value can only be alone.
+    """
+    if frozenset.intersection(*held, *(each.values for each in carried)):
+        return
+    distinct = dict.fromkeys(value for each in carried for value in _ordered(each))
+    chosen = {
+        value: model.cp.new_bool_var(f"match {constraint.attribute} {value}")
+        for value in distinct
+    }
+    for value, literal in chosen.items():
+        if held and value not in held[0]:
+            model.cp.add(literal == 0)
+    model.cp.add_at_most_one(chosen.values())
+    for each in carried:
+        literals: list[cp_model.LiteralT] = [chosen[value] for value in _ordered(each)]
+        model.cp.add_bool_or([*literals, ~each.literal])
+    add_at_most_one(model.cp, [each.literal for each in carried if not each.values])
+    _tighten(model, carried, chosen)
+
+
+def _tighten(
+    model: Model, carried: Sequence[_Carried], chosen: Mapping[_Value, Literal]
+) -> None:
+    """A request for one device takes at most one of those with a value: a clique says so better than implications."""
+    cliques = grouped(
+        (
+            (
+                each.serving.demand,
+                each.serving.choice.claim,
+                each.serving.choice.request,
+                *values,
+            ),
+            each.literal,
+        )
+        for each in carried
+        if each.serving.choice.count == 1 and len(values := _ordered(each)) == 1
+    )
+    for (*_, value), literals in cliques.items():
+        if len(literals) > 1:
+            model.cp.add_at_most_one([*literals, ~chosen[value]])
+
+
+def _distinct(
+    model: Model, carried: Sequence[_Carried], held: Sequence[frozenset[Scalar]]
+) -> None:
+    """``distinctAttribute``: no value on two covered devices; what cannot be compared counts as one."""
+    carriers = grouped(
+        (value, each.literal) for each in carried for value in each.values or [None]
+    )
+    taken = {value for values in held for value in values or [None]}
+    for value, literals in sorted(carriers.items(), key=lambda item: repr(item[0])):
+        add_at_most_one(model.cp, literals)
+        for literal in literals if value in taken else ():
+            model.cp.add(literal == 0)
+
+
+def _within_claims(model: Model) -> Iterator[tuple[Constraint, list[_Carried]]]:
+    """The constraints of single claims that two devices can meet under, with what they cover."""
+    for (demand, number), servings in model.variables.servings_by_claim().items():
+        claim = model.problem.demands[demand].claims[number]
+        for constraint, covered in binding_constraints(
+            claim, (serving.choice for serving in servings)
+        ):
+            if not constraint.scope:
+                mine = (
+                    one
+                    for one in servings
+                    if (one.choice.request, one.choice.alternative) in covered
+                )
+                yield (
+                    constraint,
+                    [
+                        _carried(constraint, each, take)
+                        for each in mine
+                        for take in each.takes
+                    ],
+                )
+
+
+def _carried(constraint: Constraint, serving: Serving, take: Take) -> _Carried:
+    attribute = constraint.compared(serving.choice.spec.name)
+    return _Carried(serving, take.device, take.view.attributes[attribute], take.literal)
+
+
+def _across_claims(model: Model) -> Iterator[tuple[Constraint, list[_Carried]]]:
+    """The constraints over several claims, each in its form in the first of them, with what they cover."""
+    demands = model.problem.demands
+    uses = (
+        (
+            constraint.scope if constraint.scope.group else (demand, constraint.scope),
+            (claim.key, (constraint, demand)),
+        )
+        for demand in model.variables.miss
+        for claim in demands[demand].claims
+        for constraint in claim.constraints
+        if constraint.scope
+    )
+    spans = [grouped(each) for each in grouped(uses).values()]
+    every = model.variables.every_serving() if spans else ()
+    servings = grouped(
+        (demands[serving.demand].claims[serving.choice.claim].key, serving)
+        for serving in every
+    )
+    for span in spans:
+        carried = [
+            each
+            for key, ((constraint, user), *others) in span.items()
+            for serving in servings[key]
+            if constraint.covers(serving.choice.spec.name)
+            for each in _counted(
+                model, constraint, serving, [user, *(other for _, other in others)]
+            )
+        ]
+        if carried:
+            yield next(iter(span.values()))[0][0], carried
+
+
+def _counted(
+    model: Model, constraint: Constraint, serving: Serving, users: Sequence[int]
+) -> Iterator[_Carried]:
+    """The devices of a serving, as they count where one of these demands is placed.
+
+    A claim that several demands use can be granted with one that is not under the constraint.
+    """
+    own = serving.demand in users
+    for take in serving.takes:
+        literal = take.literal if own else model.cp.new_bool_var("")
+        for user in () if own else users:
+            model.cp.add_bool_or([~take.literal, model.variables.miss[user], literal])
+        if constraint.compared(serving.choice.spec.name) in take.view.attributes:
+            yield _carried(constraint, serving, take)._replace(literal=literal)
+        else:
+            model.cp.add(literal == 0)
+
+
+def _ordered(each: _Carried) -> list[_Value]:
+    return sorted(each.values, key=repr) if each.values else [each.device]
+
+
+# ----------------------------------------------------------------------------
+# Exceptions of the allocation mode ``All``: devices that other demands may fill
+# (KEP-4381, KEP-5075).
+
+_Consumed = tuple[int, Term]
+"""What a take consumes, with its demand."""
+
+
+def all_but_full(model: Model) -> None:
+    """``All`` takes every matching device, at least one; a full one is the exception.
+
+    A shareable device is full if the other demands leave too little of a capacity for what the request would take:
+    which devices "all" are is settled before the demand itself takes any. What has admin access does not count.
+    """
+    consumption = grouped(_consumption(model))
+    for serving in model.variables.every_serving():
+        choice = serving.choice
+        if not choice.loose and not choice.blocked:
+            continue
+        taken = {take.device: take.literal for take in serving.takes}
+        for candidate in choice.loose:
+            literal = taken[candidate.device]
+            model.cp.add_implication(literal, serving.literal)
+            model.cp.add_bool_or(
+                [
+                    literal,
+                    *_full(model, serving, candidate, consumption),
+                    ~serving.literal,
+                ]
+            )
+        for candidate in choice.blocked:
+            model.cp.add_bool_or(
+                [*_full(model, serving, candidate, consumption), ~serving.literal]
+            )
+        if len(choice.loose) == len(taken):
+            literals: list[cp_model.LiteralT] = list(taken.values())
+            model.cp.add_bool_or([*literals, ~serving.literal])
+
+
+def _consumption(model: Model) -> Iterator[tuple[tuple[int, str], _Consumed]]:
+    """By slot and capacity: what each take without admin access consumes."""
+    for serving in model.variables.every_serving():
+        for take in serving.takes:
+            for name, amount in () if take.admin else take.charge.capacity:
+                yield (take.view.slot, name), (serving.demand, (take.literal, amount))
+
+
+def _full(
+    model: Model,
+    serving: Serving,
+    candidate: Candidate,
+    consumption: Mapping[tuple[int, str], list[_Consumed]],
+) -> list[Literal]:
+    """One literal per capacity that can become too small; if it is true, it is too small."""
+    view = model.problem.devices[candidate.device]
+    found = []
+    for name, amount in candidate.charge.capacity:
+        terms = [
+            term
+            for owner, term in consumption[view.slot, name]
+            if owner != serving.demand
+        ]
+        consumed = model.problem.usage.consumed.get(view.slot, {}).get(name, 0)
+        least = view.capacity[name].total - consumed - amount + 1
+        if sum(amount for _, amount in terms) >= least:
+            full = model.cp.new_bool_var(f"full {view.id} {name}")
+            add_at_least(
+                model.cp, terms, least, f"device {view.id}: capacity {name}", full
+            )
+            found.append(full)
+    return found

@@ -19,10 +19,9 @@ from dralloc.problem.inter_pod import (
     Spread,
 )
 from dralloc.problem.turns import spreads_in_turn
-from dralloc.solve.optimum.model import Model
+from dralloc.solve.optimum.model import Model, equal_demands
 from dralloc.solve.optimum.rows import Literal
 from dralloc.solve.optimum.stopping import Stop
-from dralloc.solve.optimum.symmetry import equal_demands
 
 __all__ = ["inter_pod_rules", "spread_in_turn"]
 

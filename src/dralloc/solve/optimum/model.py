@@ -1,35 +1,419 @@
 """The exact model of a problem, over the devices that requests can get.
 
-Every demand *u* is on one of its nodes or missed, every request *r* of it is served by one alternative *a*, and a
-serving takes as many of its candidate devices *d* as it asks for::
-
-    sum_n on[u, n] + miss[u] = 1
-    sum_a serve[r, a, n] = on[u(r), n]
-    sum_d take[r, a, d, n] = count[a] * serve[r, a, n]
-
-Of interchangeable devices, one boolean per device says that it is taken, and the servings only add up to as many: see
-`dralloc.solve.optimum.interchangeable`.
-The rest is one function per family of rules in `dralloc.solve.optimum.constraints`.
+From top to bottom: devices that requests may take in each other's place, which are counted; the variables; the model,
+in which rules add their rows; and the rows that put equal demands in order.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import dataclass, field, replace
+from itertools import count, pairwise
 from pathlib import Path
+from typing import Final, NamedTuple
 
 from ortools.sat.python import cp_model
 
 from dralloc.objects.errors import ModelError
-from dralloc.problem import Problem
+from dralloc.problem import Charge, Claim, Constraint, Device, Problem
 from dralloc.problem.grouping import grouped
 from dralloc.problem.solution import Grant, Placement
-from dralloc.solve.optimum.candidates import CandidateSite
+from dralloc.solve.optimum.candidates import CandidateSite, ServingChoice
 from dralloc.solve.optimum.rows import Literal, Term
-from dralloc.solve.optimum.variables import Serving, Variables
+from dralloc.solve.optimum.stopping import Stop
 
-__all__ = ["Model"]
+__all__ = [
+    "Model",
+    "Serving",
+    "Take",
+    "binding_constraints",
+    "create",
+    "equal_demands",
+    "equal_demands_in_order",
+    "in_order",
+]
+
+# ----------------------------------------------------------------------------
+# Interchangeable devices: an equivalence class for requests that are equally served
+# by each of them.
+#
+# Which request gets which of the devices is then not decided by the solver but handed
+# out afterwards. This takes most booleans, and most of the symmetry, out of a model
+# in which many pods have equal requests.
+
+
+class InterchangeableDevices(NamedTuple):
+    """Devices that the same choices can use, the nodes of those, and the choices by number (see `every_choice`)."""
+
+    devices: tuple[int, ...]
+    nodes: tuple[int, ...]
+    users: tuple[int, ...]
+
+
+def binding_constraints(
+    claim: Claim, choices: Iterable[ServingChoice]
+) -> Iterator[tuple[Constraint, Collection[tuple[int, int]]]]:
+    """The constraints of a claim under which two of its devices can meet, or one with another claim's.
+
+    Each comes with the (request, alternative) indices that it covers, in order. Under all others every candidate has
+    the attribute already, and nothing is left to decide.
+    """
+    every = list(choices)
+    for constraint in claim.constraints:
+        covered: dict[tuple[int, int], None] = {}
+        most: dict[int, int] = defaultdict(int)
+        for choice in every:
+            if constraint.covers(choice.spec.name):
+                covered[choice.request, choice.alternative] = None
+                most[choice.request] = max(most[choice.request], choice.count)
+        if sum(most.values()) > 1 or (covered and constraint.scope):
+            yield constraint, covered.keys()
+
+
+def interchangeable_devices(
+    problem: Problem, sites: Mapping[int, Sequence[CandidateSite]], stop: Stop
+) -> list[InterchangeableDevices]:
+    """Group devices by the choices that they are candidates for, among choices that every candidate serves equally.
+
+    Those are choices of dedicated devices, without anything that is charged by request, that no constraint compares,
+    no request with admin access in the same claim could get too, and no other demand has to reach.
+    """
+    told_apart = _told_apart(problem, sites, stop)
+    users: dict[int, list[int]] = defaultdict(list)
+    nodes: list[int] = []
+    for number, (demand, site, choice) in enumerate(stop.each(every_choice(sites))):
+        nodes.append(site.node)
+        if (
+            demand,
+            choice.claim,
+            choice.request,
+            choice.alternative,
+        ) not in told_apart and _is_plain(problem, choice):
+            for device, _ in choice.candidates:
+                users[device].append(number)
+    return [
+        InterchangeableDevices(
+            tuple(devices), tuple(sorted({nodes[user] for user in mine})), mine
+        )
+        for mine, devices in grouped(
+            (tuple(each), device) for device, each in users.items()
+        ).items()
+    ]
+
+
+def every_choice(
+    sites: Mapping[int, Sequence[CandidateSite]],
+) -> Iterator[tuple[int, CandidateSite, ServingChoice]]:
+    """Every choice with its demand and site, in order: the numbers of a group's users count them."""
+    for demand, each in sites.items():
+        for site in each:
+            for choice in site.choices():
+                yield demand, site, choice
+
+
+def _told_apart(
+    problem: Problem, sites: Mapping[int, Sequence[CandidateSite]], stop: Stop
+) -> set[tuple[int, int, int, int]]:
+    """The (demand, claim, request, alternative) whose devices matter to the rest of their claim."""
+    found: set[tuple[int, int, int, int]] = set()
+    for demand, each in stop.each(sites.items()):
+        for number, claim in enumerate(problem.demands[demand].claims):
+            choices = [
+                choice
+                for site in each
+                for choice in site.choices()
+                if choice.claim == number
+            ]
+            pairs = {
+                which
+                for _, covered in binding_constraints(claim, choices)
+                for which in covered
+            }
+            if number in each[0].shared or any(choice.spec.admin for choice in choices):
+                pairs = {(choice.request, choice.alternative) for choice in choices}
+            found.update((demand, number, *pair) for pair in pairs)
+    return found
+
+
+def _is_plain(problem: Problem, choice: ServingChoice) -> bool:
+    return not choice.fixed and not any(
+        problem.devices[device].shareable or charge.counters
+        for device, charge in choice.candidates
+    )
+
+
+# ----------------------------------------------------------------------------
+# The variables of the exact model (see `dralloc.solve.optimum.model`), created from
+# the survey.
+
+_MOST_NAMES: Final = 200_000
+"""With more candidates than this the variables stay unnamed: names would cost more memory than the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """A device is taken, by a serving or by any serving that uses its group, on one of the nodes."""
+
+    device: int
+    view: Device
+    charge: Charge
+    admin: bool
+    nodes: tuple[int, ...]
+    literal: Literal
+
+
+class GroupCount(NamedTuple):
+    """How many devices of a group a serving takes: ``times * variable``."""
+
+    group: int
+    variable: Literal
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """An alternative served on a node: ``pick[r, a] and on[u, n]`` as one decision.
+
+    It either has a take for each of its candidates, in search order, or group counts. ``gate`` is true if its
+    claim is granted with the demand on the node.
+    """
+
+    demand: int
+    node: int
+    choice: ServingChoice
+    gate: Literal
+    literal: Literal
+    takes: tuple[Take, ...]
+    group_counts: tuple[GroupCount, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceGroup:
+    """Interchangeable devices: decided is which are taken, but not by which serving."""
+
+    takes: tuple[Take, ...]
+
+
+@dataclass(slots=True)
+class Variables:
+    """All decisions. Where one follows from another, both are the same literal.
+
+    Parameters
+    ----------
+    miss
+        By demand: it is not placed.
+    on
+        By demand and node: it is placed there.
+    servings
+        By demand and node: for each request (of all claims in a row) the alternatives that can be served there.
+    device_groups
+        The groups that group counts refer to.
+    homes
+        By demand, claim (its index there) and node, of claims that several demands list: it is granted there.
+    shared
+        By demand: its claims, by index, that other demands list too.
+    opened
+        By slot of a shareable device that nobody uses yet: an allocation without admin access takes it.
+    in_force
+        By shareable device that nobody uses yet, in each version that can be taken: what this version
+        consumes and excludes is in force.
+    consumed
+        By such a version and a counter that is charged by request, too: what the version consumes of it counts.
+    stop
+        When to give up, for whoever goes over all of them.
+    """
+
+    stop: Stop
+    miss: dict[int, Literal] = field(default_factory=dict)
+    on: dict[tuple[int, int], Literal] = field(default_factory=dict)
+    servings: dict[tuple[int, int], tuple[tuple[Serving, ...], ...]] = field(
+        default_factory=dict
+    )
+    device_groups: list[DeviceGroup] = field(default_factory=list)
+    homes: dict[tuple[int, int, int], Literal] = field(default_factory=dict)
+    shared: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    opened: dict[int, Literal] = field(default_factory=dict)
+    in_force: dict[int, Literal] = field(default_factory=dict)
+    consumed: dict[tuple[int, int], Literal] = field(default_factory=dict)
+
+    def every_serving(self) -> Iterator[Serving]:
+        """Each serving, in the order of creation."""
+        for requests in self.stop.each(self.servings.values()):
+            for servings in requests:
+                yield from servings
+
+    def servings_by_claim(self) -> dict[tuple[int, int], list[Serving]]:
+        """The servings of each claim, by demand and index of the claim in it."""
+        return grouped(
+            ((serving.demand, serving.choice.claim), serving)
+            for serving in self.every_serving()
+        )
+
+    def takes(self) -> Iterator[Take]:
+        """Each take, of servings and of device groups."""
+        for serving in self.every_serving():
+            yield from serving.takes
+        for group in self.device_groups:
+            yield from group.takes
+
+
+def create(
+    model: cp_model.CpModel,
+    problem: Problem,
+    sites: Mapping[int, tuple[CandidateSite, ...]],
+    stop: Stop,
+    *,
+    named: bool = False,
+) -> Variables:
+    """Create the variables for some demands; ``named``: without groups, so that each serving has its own devices."""
+    device_groups = [] if named else interchangeable_devices(problem, sites, stop)
+    return _Creator(model, problem, sites, stop, device_groups).variables
+
+
+class _Creator:
+    def __init__(
+        self,
+        model: cp_model.CpModel,
+        problem: Problem,
+        sites: Mapping[int, tuple[CandidateSite, ...]],
+        stop: Stop,
+        device_groups: Sequence[InterchangeableDevices],
+    ) -> None:
+        self.model = model
+        self.problem = problem
+        self.variables = Variables(stop)
+        self.named = (
+            sum(len(choice.candidates) for _, _, choice in every_choice(sites))
+            <= _MOST_NAMES
+        )
+        self.numbers = count()
+        self.groups_of_choice: dict[int, list[int]] = defaultdict(list)
+        for group in device_groups:
+            for user in group.users:
+                self.groups_of_choice[user].append(len(self.variables.device_groups))
+            views = ((device, problem.devices[device]) for device in group.devices)
+            takes = (
+                Take(
+                    *each,
+                    Charge(),
+                    False,
+                    group.nodes,
+                    self._boolean("busy", each[1].id),
+                )
+                for each in views
+            )
+            self.variables.device_groups.append(DeviceGroup(tuple(takes)))
+        for demand, found in sites.items():
+            self._demand(demand, found)
+        self._opened()
+
+    def _boolean(self, *parts: object) -> Literal:
+        return self.model.new_bool_var(" ".join(map(str, parts)) if self.named else "")
+
+    def _demand(self, demand: int, sites: Sequence[CandidateSite]) -> None:
+        key = self.problem.demands[demand].key
+        self.variables.miss[demand] = self._boolean("miss", demand, key)
+        if sites[0].shared:
+            self.variables.shared[demand] = sites[0].shared
+        for site in self.variables.stop.each(sites):
+            here = demand, site.node
+            on = self.variables.on[here] = self._boolean(
+                "on", demand, key, self.problem.nodes[site.node].name
+            )
+            gates = [on] * len(self.problem.demands[demand].claims)
+            for claim in dict.fromkeys(
+                choice.claim for choice in site.choices() if choice.claim in site.shared
+            ):
+                gates[claim] = self._boolean(
+                    "home", demand, claim, self.problem.nodes[site.node].name
+                )
+                self.variables.homes[demand, claim, site.node] = gates[claim]
+            self.variables.servings[here] = tuple(
+                tuple(
+                    self._serving(
+                        demand,
+                        site.node,
+                        choice,
+                        gates[choice.claim],
+                        single=len(choices) == 1,
+                    )
+                    for choice in choices
+                )
+                for choices in site.requests
+            )
+
+    def _serving(
+        self,
+        demand: int,
+        node: int,
+        choice: ServingChoice,
+        gate: Literal,
+        *,
+        single: bool,
+    ) -> Serving:
+        where = demand, choice.claim, choice.spec.name, self.problem.nodes[node].name
+        literal = gate if single else self._boolean("serve", *where)
+        device_groups = self.groups_of_choice.get(next(self.numbers))
+        takes: tuple[Take, ...] = ()
+        group_counts = []
+        if device_groups is None:
+            takes = self._takes(node, choice, literal, where)
+        elif len(device_groups) == 1:
+            group_counts = [GroupCount(device_groups[0], literal, choice.count)]
+        else:
+            for group in device_groups:
+                most = min(choice.count, len(self.variables.device_groups[group].takes))
+                group_counts.append(
+                    GroupCount(
+                        group,
+                        self.model.new_int_var(0, most, f"count {where} {group}"),
+                        1,
+                    )
+                )
+        return Serving(demand, node, choice, gate, literal, takes, tuple(group_counts))
+
+    def _takes(
+        self,
+        node: int,
+        choice: ServingChoice,
+        literal: Literal,
+        where: tuple[object, ...],
+    ) -> tuple[Take, ...]:
+        takes = []
+        for device, charge in choice.candidates:
+            view = self.problem.devices[device]
+            decided = choice.fixed or (
+                choice.spec.count is None and not charge.capacity
+            )
+            taken = literal if decided else self._boolean("take", *where, view.id)
+            takes.append(Take(device, view, charge, choice.spec.admin, (node,), taken))
+        return tuple(takes)
+
+    def _opened(self) -> None:
+        shares, several = self.problem.usage.shares, self.problem.several_versions
+        opened, in_force = self.variables.opened, self.variables.in_force
+        for take in self.variables.takes():
+            view = take.view
+            if not view.shareable or take.admin or view.slot in shares:
+                continue
+            if view.slot not in opened:
+                opened[view.slot] = self._boolean("open", view.id)
+            if take.device not in in_force:
+                own = view.slot in several
+                in_force[take.device] = (
+                    self._boolean("in force", view.id, view.group)
+                    if own
+                    else opened[view.slot]
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,3 +574,92 @@ def _devices(serving: Serving, here: Placement | None) -> set[int]:
         for grant in grants
         if grant[:2] == (choice.request, choice.alternative)
     }
+
+
+# ----------------------------------------------------------------------------
+# Equal demands are interchangeable: the search need not try them in every order.
+#
+# Equal is what has the same candidates here, which is coarser than
+# `dralloc.problem.equivalence.claim_key`: also demands that ask in different words,
+# but can only get the same devices at the same charge, stand in for each other.
+
+
+def equal_demands(model: Model, stop: Stop) -> list[tuple[int, ...]]:
+    """Classes of two or more demands that can stand in for each other: same weight, candidates and constraints."""
+    problem = model.problem
+    classes = grouped(
+        (_key(problem, demand, found), demand)
+        for demand, found in stop.each(model.sites.items())
+        if not problem.demands[demand].gang and not found[0].shared
+    )
+    return [tuple(members) for members in classes.values() if len(members) > 1]
+
+
+def _key(problem: Problem, demand: int, sites: tuple[CandidateSite, ...]) -> Hashable:
+    claims = problem.demands[demand].claims
+    constraints = tuple(
+        (
+            claim,
+            number,
+            constraint.kind,
+            constraint.scope,
+            constraint.compared(spec.name),
+            request,
+            alternative,
+        )
+        for claim, view in enumerate(claims)
+        for number, constraint in enumerate(view.constraints)
+        for request, each in enumerate(view.requests)
+        for alternative, spec in enumerate(each.alternatives)
+        if constraint.covers(spec.name)
+    )
+    choices = tuple((site.node, *map(_choice, site.choices())) for site in sites)
+    namespace = problem.demands[demand].key.namespace if problem.budgets else ""
+    return (
+        problem.demands[demand].weight,
+        len(claims),
+        constraints,
+        choices,
+        namespace,
+        problem.demands[demand].roles,
+    )
+
+
+def _choice(choice: ServingChoice) -> Hashable:
+    candidates = tuple(
+        (device, charge.capacity, charge.counters)
+        for device, charge in choice.candidates
+    )
+    spec = choice.spec
+    return (
+        choice.claim,
+        choice.request,
+        choice.alternative,
+        spec.rank,
+        spec.admin,
+        choice.count,
+        candidates,
+    )
+
+
+def equal_demands_in_order(model: Model) -> None:
+    """Of equal demands, an earlier one is missed only if the later ones are."""
+    for members in equal_demands(model, model.variables.stop):
+        for earlier, later in pairwise(members):
+            model.cp.add_implication(
+                model.variables.miss[earlier], model.variables.miss[later]
+            )
+
+
+def in_order(
+    classes: Iterable[tuple[int, ...]], placements: Iterable[Placement]
+) -> list[Placement]:
+    """The same answer with equal demands renamed, so that the earlier ones are those that are placed."""
+    placed = {placement.demand: placement for placement in placements}
+    for members in classes:
+        found = [placed.pop(demand) for demand in members if demand in placed]
+        placed |= {
+            demand: replace(each, demand=demand)
+            for demand, each in zip(members, found, strict=False)
+        }
+    return sorted(placed.values(), key=lambda placement: placement.demand)

@@ -1,10 +1,11 @@
-"""Linear rows in exact integers that fit the solver's int64."""
+"""Linear rows in exact integers that fit the solver's int64, and weights as tiers of small numbers."""
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Iterable, Sequence
 from math import gcd
-from typing import Final
+from typing import Final, NamedTuple
 
 from ortools.sat.python import cp_model
 from ortools.sat.python.cp_model_helper import Literal as SignedLiteral
@@ -12,18 +13,97 @@ from ortools.sat.python.cp_model_helper import Literal as SignedLiteral
 from dralloc.objects.errors import ModelError
 
 __all__ = [
+    "ALL_WEIGHTS",
     "SAFE_SUM",
     "Literal",
     "SignedLiteral",
     "SignedTerm",
     "Term",
+    "WeightTier",
     "add_at_least",
     "add_at_most",
     "add_at_most_one",
     "fix_cost",
     "reduced",
     "sum_of",
+    "weight_tiers",
 ]
+
+# ----------------------------------------------------------------------------
+# The weight of what is placed as tiers of small numbers.
+#
+# Strict priorities are weights: each is worth more than all below it together. As one
+# number that is soon beyond the solver's integers; but where all weights above a line
+# are worth more than everything below it, the sums above can be solved first, and
+# then the sums below.
+
+_MERGED: Final = 2**31
+"""Up to such sums priorities are one tier. More would fit, but linear programs have floats."""
+
+
+class WeightTier(NamedTuple):
+    """The weights from ``least`` to ``most`` (None: all above), in units of which each is a multiple."""
+
+    least: int
+    most: int | None
+    unit: int
+
+    def of(self, weight: int) -> int:
+        """What a weight counts here."""
+        return (
+            weight // self.unit
+            if self.least <= weight and (self.most is None or weight <= self.most)
+            else 0
+        )
+
+
+ALL_WEIGHTS: Final = WeightTier(0, None, 1)
+"""The only tier, if one is enough."""
+
+
+def weight_tiers(weights: Iterable[int]) -> tuple[WeightTier, ...]:
+    """The tiers, most important first: as few as small sums allow, and none that others below could outweigh."""
+    tally = Tally(weights)
+    unit = gcd(*tally) or 1
+    whole = (
+        ALL_WEIGHTS
+        if tally.total() * max(tally, default=0) <= _MERGED
+        else WeightTier(0, None, unit)
+    )
+    if _total_weight(tally, list(tally)) <= _MERGED:
+        return (whole,)
+    merged: list[list[int]] = []
+    for block in _blocks(tally):
+        if merged and _total_weight(tally, [*merged[-1], *block]) <= _MERGED:
+            merged[-1] += block
+        else:
+            merged.append(block)
+    return (
+        tuple(WeightTier(block[-1], block[0], gcd(*block)) for block in merged)
+        if len(merged) > 1
+        else (whole,)
+    )
+
+
+def _blocks(tally: Tally[int]) -> list[list[int]]:
+    """The weights from the largest on, where each block is worth more than all those after it together."""
+    blocks: list[list[int]] = [[]]
+    rest = sum(weight * number for weight, number in tally.items())
+    for weight in sorted(filter(None, tally), reverse=True):
+        if blocks[-1] and blocks[-1][-1] > rest:
+            blocks.append([])
+        blocks[-1].append(weight)
+        rest -= weight * tally[weight]
+    return blocks
+
+
+def _total_weight(tally: Tally[int], weights: Sequence[int]) -> int:
+    """What these add up to in their unit."""
+    return sum(weight * tally[weight] for weight in weights) // (gcd(*weights) or 1)
+
+
+# ----------------------------------------------------------------------------
+# Linear rows in exact integers that fit the solver's int64.
 
 Literal = cp_model.IntVar
 """A boolean variable."""
@@ -97,7 +177,7 @@ def add_at_most(
             model.add_implication(when, ~literal)
     if not kept:
         return
-    row = model.add(_sum(kept, what) <= limit)
+    row = model.add(_weighted_sum(kept, what) <= limit)
     if when is not None:
         row.only_enforce_if(when)
 
@@ -143,7 +223,7 @@ def add_at_least(
     divisor = gcd(*(amount for _, amount in kept)) or 1
     least = -(-least // divisor)
     row = model.add(
-        _sum(
+        _weighted_sum(
             [(literal, min(amount // divisor, least)) for literal, amount in kept], what
         )
         >= least
@@ -151,7 +231,7 @@ def add_at_least(
     row.only_enforce_if(when)
 
 
-def _sum(terms: Sequence[SignedTerm], what: str) -> cp_model.LinearExprT:
+def _weighted_sum(terms: Sequence[SignedTerm], what: str) -> cp_model.LinearExprT:
     total = sum(amount for _, amount in terms)
     if total > SAFE_SUM:
         raise ModelError(

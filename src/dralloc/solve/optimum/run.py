@@ -14,17 +14,19 @@ from typing import Final
 
 from dralloc.objects.choices import Backend, Goal, Options
 from dralloc.objects.errors import AllocationError, ModelError
-from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.limits import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.problem.solution import Placement, Progress, Solution, Status, Tier
-from dralloc.solve.backends import is_elsewhere
-from dralloc.solve.optimum.admin_claims import AdminClaims, admin_claims
-from dralloc.solve.optimum.budgets import fairness, within_caps
-from dralloc.solve.optimum.candidates import CandidateSite, CandidateSurvey, survey
-from dralloc.solve.optimum.capabilities import NodeCapabilities
+from dralloc.solve.optimum.candidates import (
+    CandidateSite,
+    CandidateSurvey,
+    NodeCapabilities,
+    components,
+    summed_up,
+    survey,
+)
 from dralloc.solve.optimum.classes.component import CountedComponent
-from dralloc.solve.optimum.classes.count_model import Counted
-from dralloc.solve.optimum.classes.goals import with_goal
+from dralloc.solve.optimum.classes.count_model import Counted, with_goal
 from dralloc.solve.optimum.component import (
     Answered,
     Component,
@@ -33,22 +35,22 @@ from dralloc.solve.optimum.component import (
     is_next,
     is_proven,
 )
-from dralloc.solve.optimum.components import components
-from dralloc.solve.optimum.division import divide
-from dralloc.solve.optimum.failures import summed_up
-from dralloc.solve.optimum.improve.component import SearchedComponent
+from dralloc.solve.optimum.division import AdminClaims, admin_claims, divide
+from dralloc.solve.optimum.improve import SearchedComponent
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     Objective,
     after_weight,
+    fairness,
     placed_weight,
     summed_weight,
+    within_caps,
 )
 from dralloc.solve.optimum.packing.component import PackedComponent
 from dralloc.solve.optimum.packing.instance import PackingInstance
 from dralloc.solve.optimum.parallel import work_out
 from dralloc.solve.optimum.stopping import Stop, Stopped, TooLarge, heeding_interrupts
-from dralloc.solve.timing import phase
+from dralloc.solve.work import is_elsewhere, phase
 
 __all__ = ["solve"]
 

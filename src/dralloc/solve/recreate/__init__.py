@@ -11,7 +11,6 @@ them side by side, each on a part of the nodes, `starts` all that is cheap to ha
 
 from __future__ import annotations
 
-from dralloc.solve.recreate.search import recreated
-from dralloc.solve.recreate.starts import Starts
+from dralloc.solve.recreate.search import Starts, recreated
 
 __all__ = ["Starts", "recreated"]

@@ -1,4 +1,8 @@
-"""Many searches side by side, each on a part of the nodes; then on other parts."""
+"""Many searches side by side, each on a part of the nodes, and the answers that they start from.
+
+The first answers are those of first fit with the demands in other orders. The best is changed in parts of the nodes,
+then in other parts. `Starts` is all that is cheap to have before a model is built.
+"""
 
 from __future__ import annotations
 
@@ -20,24 +24,82 @@ import numpy as np
 from networkx.utils import UnionFind
 
 from dralloc.objects.choices import MAX_SEED, Backend, Options
-from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.limits import without_garbage_collection
 from dralloc.problem import Demand, Problem
-from dralloc.problem.eligibility import (
+from dralloc.problem.grouping import grouped
+from dralloc.problem.ledger import Ledger
+from dralloc.problem.node_claims import resource_of
+from dralloc.problem.problem import (
     Eligibility,
     EligibilityTable,
     Remembered,
     Renumbered,
 )
-from dralloc.problem.grouping import grouped
-from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import Placement, charged_grants
 from dralloc.problem.subproblem import cut, places
-from dralloc.solve.backends import Parcel, run_all
-from dralloc.solve.excerpt import Excerpt
-from dralloc.solve.recreate.change import ChangeSearch
-from dralloc.solve.recreate.units import MovableUnit, movable_units
+from dralloc.solve.first_fit.batch import QuickRun, place_all
+from dralloc.solve.policies.table import PARTS, Sizes
+from dralloc.solve.recreate.change import ChangeSearch, MovableUnit, movable_units
+from dralloc.solve.work import Excerpt, Parcel, run_all
 
-__all__ = ["recreated"]
+__all__ = ["Starts", "recreated"]
+
+# ----------------------------------------------------------------------------
+# Answers to start a search from: first fit, with the demands in orders that favour
+# the small.
+#
+# What runs short first differs from node to node, and is not known before. So there
+# is an order for each resource that nodes themselves have, which everybody takes
+# something of, and one for all resources together.
+
+
+def starts(problem: Problem) -> Iterator[tuple[Placement, ...]]:
+    """Give out answers that keep every rule but budgets, one after the other, as they are asked for.
+
+    Inside a priority, demands that ask for fewer devices come first; of these, those that take less.
+    """
+    sizes = Sizes(problem)
+    taken = [sizes.taken(demand) for demand in problem.demands]
+    resources = sorted(
+        {
+            resource
+            for amounts in taken
+            for resource in amounts
+            if _is_of_node(resource)
+        },
+        key=str,
+    )
+    for resource in (*resources, None):
+
+        def key(demand: int, resource: Hashable = resource) -> tuple[int, int, int]:
+            asked = problem.demands[demand]
+            return (
+                -asked.priority,
+                asked.asked_devices,
+                _amount(sizes, taken[demand], resource),
+            )
+
+        order = sorted(range(len(problem.demands)), key=key)
+        yield place_all(QuickRun(problem), problem, order, {}).placements
+
+
+def _is_of_node(resource: Hashable) -> bool:
+    return isinstance(resource, tuple) and bool(resource_of(resource[-1]))
+
+
+def _amount(
+    sizes: Sizes, amounts: Mapping[Hashable, int], resource: Hashable | None
+) -> int:
+    """What is taken of a resource, or, if that is None, the parts of all resources added up."""
+    if resource is not None:
+        return amounts.get(resource, 0)
+    return sum(
+        amount * PARTS // max(1, sizes.totals[name]) for name, amount in amounts.items()
+    )
+
+
+# ----------------------------------------------------------------------------
+# Many searches side by side, each on a part of the nodes; then on other parts.
 
 _CHANGES: Final = 10
 """So many changes are tried for each node of a part, before nodes are parted anew."""
@@ -290,3 +352,53 @@ def _with(problem: Problem, placements: Collection[Placement]) -> Ledger:
             problem.devices[device], charge, share=problem.devices[device].shareable
         )
     return ledger
+
+
+# ----------------------------------------------------------------------------
+# Answers for the optimum to start from: first fit in other orders, then the best of
+# these changed again and again.
+
+_ORDERS: Final = 0.1
+"""The part of the time in which other orders are tried; one that is begun is tried to its end."""
+
+
+class Starts:
+    """Makes answers to start from; see the module.
+
+    Parameters
+    ----------
+    problem
+        What is to be placed. Answers keep all of its rules but budgets.
+    options
+        As `recreated` takes them.
+    """
+
+    def __init__(self, problem: Problem, options: Options) -> None:
+        self._problem = problem
+        self._options = options
+
+    def __call__(
+        self, present: Sequence[Placement], seconds: Callable[[], float]
+    ) -> Iterator[Sequence[Placement]]:
+        """Give out answers, the later ones better and better.
+
+        Parameters
+        ----------
+        present
+            An answer that is known.
+        seconds
+            Tells how many seconds are left.
+        """
+        best = present
+        later = (1 - _ORDERS) * seconds()
+        for placements in starts(self._problem):
+            yield placements
+            best = max(best, placements, key=self._worth)
+            if seconds() < later:
+                break
+        yield from recreated(self._problem, best, self._options, seconds)
+
+    def _worth(self, placements: Sequence[Placement]) -> int:
+        return sum(
+            self._problem.demands[placement.demand].weight for placement in placements
+        )

@@ -1,46 +1,280 @@
 """One attempt to schedule a pod: nodes are filtered, the feasible ones are scored.
 
-Source: ``schedule_one.go`` of ``kubernetes/pkg/scheduler``.
+First what is remembered of nodes for pods of one kind, and forgotten node by node as nodes change; then the attempt;
+then a shorter way to the best feasible nodes, which looks for no devices on worse ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from itertools import groupby
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dralloc.objects.names import ClaimKey
-from dralloc.solve.scheduler.memory import FEW
-from dralloc.solve.scheduler.nodes import NodeInfo
 from dralloc.solve.scheduler.plugin import (
     Check,
     Cycle,
+    Places,
     Plugin,
+    Rejected,
     Rejection,
     RejectionColumn,
     Scores,
+    Scoring,
+    Verdicts,
+    unchanged,
 )
 from dralloc.solve.scheduler.plugins import PLUGINS
-from dralloc.solve.scheduler.verdicts import Places, Rejected, Verdicts
+from dralloc.solve.scheduler.snapshot import NodeInfo
+
+if TYPE_CHECKING:
+    from dralloc.solve.scheduler.snapshot import Snapshot
 
 __all__ = [
     "Attempt",
-    "Checks",
-    "checked_at_once",
+    "Memory",
+    "all_feasible",
+    "best_feasible",
     "checks_of",
     "feasible_nodes_to_find",
     "filtered",
     "first_rejection",
-    "ruled_out",
     "scored",
-    "together",
 ]
+
+# ----------------------------------------------------------------------------
+# What is known about nodes for pods of one kind, and forgotten node by node as nodes
+# change.
+#
+# Most verdicts and scores of a node depend on the kind of the pod and on what is on
+# the node alone. They hold until a pod comes or goes there, or a device that the node
+# reaches is taken.
+
+CLAIMS_FILTER: Final = "DynamicResources"
+"""The filter that looks at nothing of a pod but its claims."""
+
+FEW: Final = 8
+"""Fewer nodes than this are asked about one by one."""
+
+T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class Memory:
+    """Verdicts and scores for pods of one kind with equal claims.
+
+    Parameters
+    ----------
+    size
+        How many nodes there are.
+    of_kind
+        What is known whatever the claims are (see `PodKind.memo`): what plugins with a view of nodes say, which are
+        asked once about nodes that look the same. None if they are to be asked again.
+    of_claims
+        What is known of claims whatever the pods are; None if claims and pods cannot be told apart.
+    is_kept
+        Whether it is for several pods, so that it pays to know each node and to ask again where something changes.
+
+    Notes
+    -----
+    ``failure``: the last attempt that found no node, after how many changes of the snapshot and among which nodes.
+    ``crowded_until``: after so many changes nodes may be few enough to be rated before anybody looks for devices.
+    """
+
+    size: int
+    of_kind: dict[Hashable, Any] | None = None
+    of_claims: Memory | None = None
+    is_kept: bool = True
+    failure: tuple[int, Places | None, Attempt | None] = (-1, None, None)
+    crowded_until: int = 0
+    _seen: int = 0
+    _states: Places | None = None
+    _answers: dict[Hashable, Any] = field(default_factory=dict)
+    _verdicts: dict[Hashable, Verdicts] = field(default_factory=dict)
+    _scores: _LocalScores | None = None
+
+    def failed(self, within: Places | None) -> Attempt | None:
+        """The last failure, if it was among the same nodes, and nothing has changed since."""
+        changes, among, attempt = self.failure
+        return attempt if changes == self._seen and among is within else None
+
+    def forget(self, snapshot: Snapshot) -> None:
+        """Forget what is known about the nodes that are not as they were the last time."""
+        if self.of_claims is not None:
+            self.of_claims.forget(snapshot)
+        changes, states = snapshot.changes, snapshot.states
+        if self._seen == len(changes):
+            return
+        if not (self._verdicts or self._scores):
+            self._seen, self._states = len(changes), states.copy()
+            return
+        if self._states is None:
+            # What is known is from before the first change.
+            self._states = np.zeros_like(states)
+        changed = np.array(changes[self._seen :], np.intp)
+        places = changed[states[changed] != self._states[changed]]
+        self._seen = len(changes)
+        self._states[places] = states[places]
+        for verdicts in self._verdicts.values():
+            verdicts.forget(places)
+        if self._scores is not None:
+            self._scores.forget(places)
+
+    def answer(self, plugin: Plugin, ask: Callable[[Cycle], T], cycle: Cycle) -> T:
+        """What the plugin's filter or score says: for equal pods the same, unless it looks around."""
+        if plugin.looks_around:
+            return ask(cycle)
+        view = plugin.view
+        known = self._answers if view is None or self.of_kind is None else self.of_kind
+        if ask not in known:
+            known[ask] = (
+                ask(cycle)
+                if view is None or known is self._answers
+                else _once(ask(cycle), view)
+            )
+        found: T = known[ask]
+        return found
+
+    def verdicts(self, filters: Hashable) -> Verdicts:
+        """The verdicts of some filters together, by name."""
+        if self.of_claims is not None and filters == (CLAIMS_FILTER,):
+            return self.of_claims.verdicts(filters)
+        if filters not in self._verdicts:
+            self._verdicts[filters] = Verdicts(self.size)
+        return self._verdicts[filters]
+
+    def scores(
+        self, cycle: Cycle, plugins: Iterable[Plugin], places: Places
+    ) -> dict[str, Scores]:
+        """The weighted scores at some places, all feasible ones, by those of the plugins that do not look around."""
+        return self._local_scores(cycle, plugins).at(places, cycle.snapshot.nodes)
+
+    def independent_totals(
+        self, cycle: Cycle, plugins: Iterable[Plugin], places: Places
+    ) -> Scores | None:
+        """The sums of these scores, but for what all places have in common; None if one depends on other places."""
+        return self._local_scores(cycle, plugins).independent_totals(
+            places, cycle.snapshot.nodes
+        )
+
+    def _local_scores(self, cycle: Cycle, plugins: Iterable[Plugin]) -> _LocalScores:
+        if self._scores is None:
+            weighted = {}
+            for plugin in plugins:
+                scoring = (
+                    self.answer(plugin, plugin.score, cycle)
+                    if plugin.score and not plugin.looks_around
+                    else None
+                )
+                if scoring is not None:
+                    if plugin.reads is not None:
+                        scoring = _of_traits(
+                            scoring, cycle, (plugin.name, "score", plugin.reads(cycle))
+                        )
+                    weighted[plugin.name] = scoring, plugin.weight_in(cycle.profile)
+            self._scores = _LocalScores(weighted, self.size)
+        return self._scores
+
+
+def _of_traits(scoring: Scoring, cycle: Cycle, key: Hashable) -> Scoring:
+    """The same scoring of what nodes are, asked once for all pods to which the same matters."""
+    values = cycle.snapshot.columns.trait(key, scoring.score)
+    return scoring._replace(column=lambda places: values[places])
+
+
+def _once(answer: Any, view: Callable[[NodeInfo], Hashable]) -> Any:
+    """The same check or scoring, asked once for nodes that look the same."""
+    match answer:
+        case None | Rejection():
+            return answer
+        case Scoring():
+            return answer._replace(score=_once(answer.score, view))
+    known: dict[Hashable, Any] = {}
+
+    def asked(node: NodeInfo) -> Any:
+        seen = view(node)
+        if seen not in known:
+            known[seen] = answer(node)
+        return known[seen]
+
+    return asked
+
+
+class _LocalScores:
+    """The scores by plugins that do not look around, until a node changes.
+
+    Parameters
+    ----------
+    scorings
+        By plugin, with its weight.
+    """
+
+    def __init__(self, scorings: Mapping[str, tuple[Scoring, int]], size: int) -> None:
+        self._scorings = scorings
+        self._values = np.zeros((len(scorings), size), np.int64)
+        self._known = np.zeros(size, np.bool_)
+        self._varies = np.zeros(len(scorings), np.bool_)
+        none = np.zeros(size, np.int64)
+        self._without = {
+            name: weight * scoring.normalise(none)
+            for name, (scoring, weight) in scorings.items()
+        }
+
+    def forget(self, places: Places) -> None:
+        """Forget the scores of these places."""
+        self._known[places] = False
+
+    def at(self, places: Places, nodes: Sequence[NodeInfo]) -> dict[str, Scores]:
+        """The scores by plugin at some places, all feasible ones."""
+        self._ask_for(places, nodes)
+        found = {}
+        # Most often many plugins have nothing to say about any node.
+        for varies, row, (name, (scoring, weight)) in zip(
+            self._varies.tolist(), self._values, self._scorings.items(), strict=True
+        ):
+            without = self._without[name][: len(places)]
+            found[name] = (
+                weight * scoring.normalise(row.take(places)) if varies else without
+            )
+        return found
+
+    def independent_totals(
+        self, places: Places, nodes: Sequence[NodeInfo]
+    ) -> Scores | None:
+        """See `Memory.independent_totals`."""
+        self._ask_for(places, nodes)
+        totals = np.zeros(len(places), np.int64)
+        for varies, row, (scoring, weight) in zip(
+            self._varies.tolist(), self._values, self._scorings.values(), strict=True
+        ):
+            if varies and scoring.normalise is not unchanged:
+                return None
+            if varies:
+                totals += weight * row.take(places)
+        return totals
+
+    def _ask_for(self, places: Places, nodes: Sequence[NodeInfo]) -> None:
+        """Know the scores at these places."""
+        unknown = places[~self._known[places]]
+        if len(unknown):
+            few = len(unknown) < FEW
+            for number, (scoring, _) in enumerate(self._scorings.values()):
+                scores = None if few else scoring.column(unknown)
+                if scores is None:
+                    scores = np.array(
+                        [scoring.score(nodes[place]) for place in unknown.tolist()],
+                        np.int64,
+                    )
+                self._values[number, unknown] = scores
+                self._varies[number] |= scores.any()
+            self._known[unknown] = True
+
 
 _LEAST_NODES: Final = 100
 _LEAST_PERCENTAGE: Final = 5
@@ -278,3 +512,103 @@ def scored(
                 raw
             )
     return found
+
+
+# ----------------------------------------------------------------------------
+# The best feasible nodes for a pod, found without looking for devices on worse ones.
+#
+# An attempt asks every node for devices that passes the other filters, and one of the
+# best is taken. Most of these searches are about nodes that are not taken. Nodes can
+# be rated first, and asked for devices from the best one down, if
+#
+# - not more nodes are left than are scored at most, so that an attempt looks at all of them, whoever has devices;
+# - no filter and no score looks at other nodes, and no score depends on which other nodes are feasible;
+# - no search for devices can end with an error, which would end the attempt.
+
+_SCORING: Final = tuple(plugin for plugin in PLUGINS if plugin.score)
+
+
+def best_feasible(
+    cycle: Cycle, checks: Checks, window: Places, enough: int
+) -> Places | None:
+    """The places of the best feasible nodes of a window, in its order; None if nodes cannot be rated first, or none is.
+
+    Parameters
+    ----------
+    enough
+        How many feasible nodes are scored at most.
+    """
+    memory, changes = cycle.memory, len(cycle.snapshot.changes)
+    if changes < memory.crowded_until or cycle.devices.has_choice(cycle.pod):
+        return None
+    if not _come_apart(cycle, checks):
+        return None
+    candidates, served = _candidates(cycle, checks, window)
+    if not 0 < len(candidates) <= enough:
+        # A change rules out one node at most.
+        memory.crowded_until = changes + len(candidates) - enough
+        return None
+    plugins = [
+        plugin for plugin in _SCORING if plugin.name not in cycle.profile.no_scores
+    ]
+    if any(
+        plugin.looks_around and plugin.score and plugin.score(cycle) is not None
+        for plugin in plugins
+    ):
+        return None
+    totals = memory.independent_totals(cycle, plugins, candidates)
+    if totals is None:
+        return None
+    for total in sorted(set(totals.tolist()), reverse=True):
+        tied = _served(cycle, checks, candidates[totals == total], served)
+        if len(tied):
+            return tied
+    return None
+
+
+def all_feasible(cycle: Cycle, checks: Checks, window: Places) -> Places | None:
+    """The places of all feasible nodes of a window; None if claims are not looked at apart from everything else."""
+    if not _come_apart(cycle, checks):
+        return None
+    candidates, served = _candidates(cycle, checks, window)
+    return _served(cycle, checks, candidates, served)
+
+
+def _come_apart(cycle: Cycle, checks: Checks) -> bool:
+    """Whether devices are the last that is looked at, each node by itself, and nothing there ends with an error."""
+    return (
+        bool(checks)
+        and checks[-1][0].name == CLAIMS_FILTER
+        and cycle.memory.of_claims is not None
+        and not any(plugin.looks_around for plugin, _ in checks)
+        and cycle.devices.never_fails(cycle.pod)
+    )
+
+
+def _candidates(
+    cycle: Cycle, checks: Checks, window: Places
+) -> tuple[Places, Verdicts]:
+    """The places that nothing is known to be against, and what is known about devices."""
+    memory, others = cycle.memory, checks[:-1]
+    assert memory.of_claims is not None
+    served = memory.of_claims.verdicts((CLAIMS_FILTER,))
+    if others:
+        names = tuple(plugin.name for plugin, _ in others)
+        verdicts = memory.verdicts(names) if memory.is_kept else Verdicts(memory.size)
+        unknown = verdicts.open(window)
+        rest = (
+            others
+            if len(unknown) < FEW
+            else checked_at_once(cycle, others, window, verdicts)
+        )
+        if len(unknown) and rest:
+            verdicts.ask_for(together(rest), window, cycle.snapshot.nodes, len(window))
+        window = verdicts.not_rejected(window)
+    ruled_out(cycle, checks[-1:], window, served)
+    return served.not_rejected(window), served
+
+
+def _served(cycle: Cycle, checks: Checks, places: Places, served: Verdicts) -> Places:
+    """Those of places that have devices for the claims."""
+    served.ask_for(checks[-1][1], places, cycle.snapshot.nodes, len(places))
+    return served.not_rejected(places)

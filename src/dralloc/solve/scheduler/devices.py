@@ -23,19 +23,22 @@ from numpy.typing import NDArray
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.compile.compiler.demands import MAX_CONSUMERS
 from dralloc.compile.compiler.extended import classes_by_resource, is_extended
-from dralloc.compile.pods.kinds import PodInfo
+from dralloc.compile.pods import PodInfo
 from dralloc.objects.api import ResourceClaim
-from dralloc.objects.api.node_selectors import selector_matches
+from dralloc.objects.api.selecting import selector_matches
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Alternative, Charge, Claim
 from dralloc.problem.solution import Grant, Placement
-from dralloc.solve.first_fit.candidates import CandidateIndex, NodeCandidates, places
-from dralloc.solve.first_fit.claim_classes import ClaimClass
+from dralloc.solve.first_fit.batch import QuickRun
+from dralloc.solve.first_fit.candidates import (
+    CandidateIndex,
+    ClaimClass,
+    NodeCandidates,
+    places,
+)
 from dralloc.solve.first_fit.plain import Found as Taken
-from dralloc.solve.first_fit.quick import QuickRun
 from dralloc.solve.first_fit.search import DepthFirstSearch, nothing_on
-from dralloc.solve.scheduler.footprints import Granted, PodFootprints
-from dralloc.solve.scheduler.nodes import NodeInfo
+from dralloc.solve.scheduler.snapshot import Granted, NodeInfo, PodFootprints
 
 __all__ = ["MOST_ALTERNATIVES", "Devices", "Found", "Wanted"]
 
@@ -126,7 +129,7 @@ class Devices(QuickRun):
     Parameters
     ----------
     leaks_counters
-        See `dralloc.solve.scheduler.release.Release`.
+        See `dralloc.solve.scheduler.scheduler.Release`.
     """
 
     def __init__(

@@ -9,24 +9,25 @@ from random import Random
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.api import Pod
 from dralloc.objects.errors import AllocationError
-from dralloc.objects.garbage import without_garbage_collection
+from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey
 from dralloc.problem.solution import Solution
 from dralloc.solve.scheduler.attempt import Attempt
-from dralloc.solve.scheduler.group_cycle import GroupCycle, GroupTrial, best_rated
-from dralloc.solve.scheduler.group_trees import GroupTree, find_trees
 from dralloc.solve.scheduler.groups import (
     Group,
+    GroupCycle,
+    GroupTree,
+    GroupTrial,
     PlacementError,
+    best_rated,
     find_groups,
+    find_trees,
     placements_of,
 )
-from dralloc.solve.scheduler.nodes import NodeInfo
-from dralloc.solve.scheduler.profile import Profile
-from dralloc.solve.scheduler.release import USUAL, Release
-from dralloc.solve.scheduler.scheduler import Scheduler
-from dralloc.solve.scheduler.verdicts import Places
-from dralloc.solve.timing import phase
+from dralloc.solve.scheduler.plugin import Places, Profile
+from dralloc.solve.scheduler.scheduler import USUAL, Release, Scheduler
+from dralloc.solve.scheduler.snapshot import NodeInfo
+from dralloc.solve.work import phase
 
 __all__ = ["SchedulingRun", "schedule"]
 

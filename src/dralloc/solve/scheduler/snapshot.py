@@ -1,4 +1,8 @@
-"""Everything on the nodes, with counts of pods by domain that are kept up as pods come and go."""
+"""Everything on the nodes while pods are scheduled.
+
+From top to bottom: nodes with their pods in the scheduler's order; the same as columns over all nodes; counts of pods
+by domain, kept up as pods come and go; and what the devices of a pod take of its node (KEP-5517).
+"""
 
 from __future__ import annotations
 
@@ -8,26 +12,290 @@ from collections.abc import (
     Container,
     Hashable,
     Iterable,
+    Iterator,
     Mapping,
     Sequence,
     Set,
 )
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dralloc.compile.pods.kinds import PodInfo, PodKind
-from dralloc.compile.pods.selectors import Term
-from dralloc.objects.api import Node
-from dralloc.solve.scheduler.node_columns import NodeColumns
-from dralloc.solve.scheduler.nodes import NodeInfo, by_zones
+from dralloc.compile.compiler import CompiledCluster
+from dralloc.compile.compiler.node_amounts import Footprints
+from dralloc.compile.pods import (
+    CPU,
+    MEMORY,
+    PODS,
+    HostPort,
+    PodInfo,
+    PodKind,
+    Term,
+    amounts_of,
+)
+from dralloc.objects.api import Node, ResourceClaim
+from dralloc.objects.errors import FatalError
+from dralloc.objects.names import ClaimKey
+from dralloc.problem.node_claims import footprint_of
+from dralloc.problem.solution import Grant
 
 if TYPE_CHECKING:
     from dralloc.solve.scheduler.plugin import Rejection
 
-__all__ = ["EVERY_NODE", "Snapshot", "Tally", "image_names"]
+__all__ = [
+    "EVERY_NODE",
+    "Granted",
+    "NodeInfo",
+    "NodesAt",
+    "PodFootprints",
+    "Snapshot",
+    "Tally",
+    "TooLargeError",
+    "image_names",
+]
+
+# ----------------------------------------------------------------------------
+# Nodes with the pods that are on them, in the order in which the scheduler goes
+# through them.
+#
+# Source: ``framework/types.go`` (NodeInfo), ``backend/cache/node_tree.go`` of
+# ``kubernetes/pkg/scheduler``.
+
+_ZONES = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+_REGIONS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+
+
+class NodeInfo:
+    """A node, and what the pods on it use.
+
+    Parameters
+    ----------
+    number
+        Its index in the problem.
+    place
+        Its index in the order of the scheduler.
+    usages
+        Numbers of what nodes have and of what is requested of them (see `usage`).
+    """
+
+    def __init__(
+        self, node: Node, number: int, place: int, usages: dict[Hashable, int]
+    ) -> None:
+        self.node = node
+        self.number = number
+        self.place = place
+        self.name = node.metadata.name
+        self.labels: Mapping[str, str] = node.metadata.labels
+        self.allocatable = amounts_of(node.status.allocatable)
+        self.pods: list[PodInfo] = []
+        self.requested: dict[str, int] = {}
+        self.occupied: dict[str, int] = {CPU: 0, MEMORY: 0}
+        self.ports: list[HostPort] = []
+        self._usages = usages
+        self._usage: int | None = None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether it says what it has. One that does not limits nothing."""
+        return bool(self.allocatable)
+
+    @property
+    def pod_room(self) -> int:
+        """How many more pods may be on it."""
+        return self.allocatable.get(PODS, 0) - len(self.pods)
+
+    def lacking(self, wanted: Mapping[str, int]) -> list[str]:
+        """The resources of which more is wanted than is left."""
+        there, used = self.allocatable, self.requested
+        return [
+            name
+            for name, amount in wanted.items()
+            if amount > max(there.get(name, 0) - used.get(name, 0), 0)
+        ]
+
+    @property
+    def usage(self) -> int:
+        """A number for what it has and what is requested of it by how many pods: equal nodes have the same."""
+        if self._usage is None:
+            amounts = (
+                frozenset(each.items())
+                for each in (self.allocatable, self.requested, self.occupied)
+            )
+            self._usage = self._usages.setdefault(
+                (*amounts, len(self.pods)), len(self._usages)
+            )
+        return self._usage
+
+    def add(self, pod: PodInfo) -> None:
+        """Put a pod on the node."""
+        self.pods.append(pod)
+        self.ports += pod.kind.host_ports
+        self._count(pod, 1)
+
+    def remove(self, pod: PodInfo) -> None:
+        """Take a pod off the node."""
+        self.pods.remove(pod)
+        for port in pod.kind.host_ports:
+            self.ports.remove(port)
+        self._count(pod, -1)
+
+    def _count(self, pod: PodInfo, sign: int) -> None:
+        self._usage = None
+        for name, amount in pod.requests.items():
+            self.requested[name] = self.requested.get(name, 0) + sign * amount
+        for name in (CPU, MEMORY):
+            self.occupied[name] += sign * pod.occupied.get(name, 0)
+
+
+class NodesAt(Sequence[NodeInfo]):
+    """Nodes by their places; most often nobody asks for more than one of them."""
+
+    def __init__(self, nodes: Sequence[NodeInfo], places: NDArray[np.intp]) -> None:
+        self._nodes, self._places = nodes, places
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._nodes[self._places[index]]
+
+    def __iter__(self) -> Iterator[NodeInfo]:
+        return map(self._nodes.__getitem__, self._places.tolist())
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+def by_zones(nodes: Sequence[Node], heard_of: Sequence[int]) -> list[int]:
+    """Indices of the nodes as the scheduler goes through them: one of each zone in turn, each as it heard of them."""
+    zones: dict[tuple[str, str], list[int]] = {}
+    for number in heard_of:
+        zones.setdefault(_zone(nodes[number].metadata.labels), []).append(number)
+    return [
+        number
+        for rank in zip_longest(*zones.values())
+        for number in rank
+        if number is not None
+    ]
+
+
+def _zone(labels: Mapping[str, str]) -> tuple[str, str]:
+    region, zone = (
+        next((labels[key] for key in keys if key in labels), "")
+        for keys in (_REGIONS, _ZONES)
+    )
+    return region, zone
+
+
+# ----------------------------------------------------------------------------
+# What nodes have, what is requested of them, and what they are, as columns over all
+# nodes in the scheduler's order.
+
+Numbers = NDArray[np.int64]
+
+_LARGEST: Final = 2**50
+"""Amounts below that can be multiplied by a hundred, and divided as floats, without losing anything."""
+
+_NOBODY: Final = 2**40
+"""The lowest priority on a node without pods: above all priorities."""
+
+
+class TooLargeError(Exception):
+    """An amount is too large to be counted in columns; nodes have to be looked at one by one."""
+
+
+class _Column(NamedTuple):
+    values: Numbers
+    read: Callable[[NodeInfo], int]
+
+
+class NodeColumns:
+    """Columns that are filled when somebody asks, and kept up as nodes change.
+
+    Parameters
+    ----------
+    nodes
+        In the scheduler's order.
+    changes
+        Places of nodes on which something has changed; it grows.
+    """
+
+    def __init__(self, nodes: Sequence[NodeInfo], changes: Sequence[int]) -> None:
+        self._nodes = nodes
+        self._changes = changes
+        self._columns: dict[Hashable, _Column] = {}
+        self._seen: dict[Hashable, int] = {}
+        self._traits: dict[Hashable, Numbers] = {}
+
+    def allocatable(self, resource: str) -> Numbers:
+        """What nodes have of a resource."""
+        return self._column(
+            ("allocatable", resource), lambda node: node.allocatable.get(resource, 0)
+        )
+
+    def requested(self, resource: str) -> Numbers:
+        """What is requested of nodes."""
+        return self._column(
+            ("requested", resource), lambda node: node.requested.get(resource, 0)
+        )
+
+    def occupied(self, resource: str) -> Numbers:
+        """What is requested of nodes as scores count it."""
+        if resource not in (CPU, MEMORY):
+            return self.requested(resource)
+        return self._column(
+            ("occupied", resource), lambda node: node.occupied[resource]
+        )
+
+    @property
+    def limited(self) -> Numbers:
+        """Whether nodes say what they have."""
+        return self._column("limited", lambda node: node.is_limited)
+
+    @property
+    def pod_room(self) -> Numbers:
+        """How many more pods may be on nodes."""
+        return self._column(PODS, lambda node: node.pod_room)
+
+    @property
+    def lowest_priority(self) -> Numbers:
+        """The lowest priority of a pod on each node."""
+        return self._column(
+            "lowest priority",
+            lambda node: min([pod.kind.priority for pod in node.pods], default=_NOBODY),
+        )
+
+    def trait(self, key: Hashable, read: Callable[[NodeInfo], int]) -> Numbers:
+        """Something about nodes that never changes, read once."""
+        if key not in self._traits:
+            self._traits[key] = np.array([read(node) for node in self._nodes], np.int64)
+        return self._traits[key]
+
+    def _column(self, key: Hashable, read: Callable[[NodeInfo], int]) -> Numbers:
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = _Column(
+                np.zeros(len(self._nodes), np.int64), read
+            )
+            places: Sequence[int] = range(len(self._nodes))
+        else:
+            places = self._changes[self._seen[key] :]
+        for place in set(places):
+            column.values[place] = _checked(read(self._nodes[place]))
+        self._seen[key] = len(self._changes)
+        return column.values
+
+
+def _checked(amount: int) -> int:
+    if not -_LARGEST < amount < _LARGEST:
+        raise TooLargeError
+    return amount
+
+
+# ----------------------------------------------------------------------------
+# Everything on the nodes, with counts of pods by domain that are kept up as pods come
+# and go.
 
 EVERY_NODE: Final = ""
 """Stands for a topology key with which every node is a domain of its own."""
@@ -214,3 +482,93 @@ def _times(sort: str, term: Term, kind: PodKind) -> int:
     """How often a kind has a term."""
     terms: tuple[Term, ...] = getattr(kind, sort)
     return terms.count(term)
+
+
+# ----------------------------------------------------------------------------
+# What the devices of a pod take of its node (KEP-5517), found out with the devices.
+#
+# Source: ``framework/plugins/dynamicresources/nodeallocatabledynamicresources.go`` of
+# ``kubernetes/pkg/scheduler``, 1.37.
+
+Granted = Callable[[ClaimKey], Sequence[Grant]]
+"""What claims get that were not allocated before the run."""
+
+
+class PodFootprints:
+    """What devices of a cluster take of nodes."""
+
+    def __init__(self, compiled: CompiledCluster) -> None:
+        self._problem = compiled.problem
+        self._footprints = Footprints(compiled.cluster, compiled.problem.devices)
+        demands = (
+            (one for one in compiled.problem.demands if not compiled.is_claim(one))
+            if self._footprints
+            else ()
+        )
+        self._demands = {demand.key: demand for demand in demands}
+        self._pods = (
+            {pod.key: pod for pod in compiled.cluster.pods} if self._footprints else {}
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self._footprints)
+
+    def containers(self, pod: PodInfo) -> Mapping[ClaimKey, int]:
+        """How many containers refer to each of the pod's claims."""
+        return self._footprints.containers(self._pods[pod.key])
+
+    def of(self, pod: PodInfo, granted: Granted) -> Mapping[str, int]:
+        """What the devices of a pod take, by resource and in nanos.
+
+        Raises
+        ------
+        FatalError
+            A device follows a capacity, and nothing is consumed of any.
+        """
+        found: Counter[str] = Counter()
+        if self._footprints:
+            found.update(self._footprints.of_allocated(self._pods[pod.key]))
+            for amounts in self._of_granted(pod, granted):
+                found.update(amounts)
+        return found
+
+    def entered(self, pod: PodInfo, granted: Granted) -> PodInfo:
+        """The pod with what its devices take of the node that it has."""
+        return (
+            replace(pod, of_devices=self.of(pod, granted)) if self._footprints else pod
+        )
+
+    def _of_granted(
+        self, pod: PodInfo, granted: Granted
+    ) -> Iterator[Mapping[str, int]]:
+        demand = self._demands.get(pod.key)
+        if demand is None:
+            return
+        containers = self.containers(pod)
+        for claim in demand.claims:
+            for request, choice, number in granted(claim.key):
+                alternative, device = (
+                    claim.requests[request].alternatives[choice],
+                    self._problem.devices[number],
+                )
+                charge = self._problem.eligibility.charge(alternative.index, number)
+                consumed = (
+                    {name: amount.nanos for name, amount in charge.recorded}
+                    if charge
+                    else {}
+                )
+                amounts = footprint_of(
+                    device.footprint, consumed, containers.get(claim.key, 0)
+                )
+                if amounts is None:
+                    raise FatalError(
+                        f"claim {claim.key}, device {device.id.device}: ConsumedCapacity is nil"
+                    )
+                yield amounts
+
+    def is_mapped(self, claim: ResourceClaim, granted: Granted) -> bool:
+        """Whether an allocated claim has a device that stands for a part of its node."""
+        devices = (self._problem.devices[grant.device] for grant in granted(claim.key))
+        return self._footprints.is_mapped(claim) or any(
+            part.is_mapped for one in devices for part in one.footprint
+        )

@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement, product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dralloc.ask.whatif.models.sums import Vector, best_sum
+from dralloc.ask.whatif.models.selection import Vector, best_sum
 from dralloc.solve.optimum import Options
 from examples import examples
 

@@ -13,8 +13,8 @@ from ortools.sat.python import cp_model
 
 from dralloc.problem import Charge
 from dralloc.solve.optimum import solve
-from dralloc.solve.optimum.classes.arcflow import FlowSource, FlowSupply, flow_supplies
 from dralloc.solve.optimum.classes.bins import Bin
+from dralloc.solve.optimum.classes.flows import FlowSource, FlowSupply, flow_supplies
 from examples import examples
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder, placed
 from strategies import TableEligibility

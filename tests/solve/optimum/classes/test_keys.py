@@ -11,8 +11,8 @@ import pytest
 
 from dralloc.problem import Constraint, ConstraintKind, Problem, Usage
 from dralloc.solve.optimum.classes.bins import BinClass, BinClassifier, find_bins
-from dralloc.solve.optimum.classes.classification import classify_demands
-from dralloc.solve.optimum.classes.usable import usable_devices
+from dralloc.solve.optimum.classes.demand_classes import usable_devices
+from dralloc.solve.optimum.classes.serving_modes import classify_demands
 from dralloc.solve.optimum.stopping import Stop
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 

@@ -6,7 +6,7 @@ from dralloc.problem import Problem
 from dralloc.problem.node_claims import NodeStock, node_resource, with_node_claims
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.candidates import survey
-from dralloc.solve.optimum.classes.node_bound import with_tickets
+from dralloc.solve.optimum.classes.component import with_tickets
 from dralloc.solve.optimum.division import divide
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder, placed
 

@@ -15,13 +15,14 @@ from dralloc.problem import Problem
 from dralloc.problem.solution import Placement, Solution, Tier
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
-from dralloc.solve.optimum.budgets import fairness, within_caps
-from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
+from dralloc.solve.optimum.improve import NeighbourhoodSearch
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     Objective,
     after_weight,
+    fairness,
     placed_weight,
+    within_caps,
 )
 from dralloc.solve.optimum.relax import relaxed_bounds
 from dralloc.solve.optimum.stopping import Stop

@@ -13,19 +13,20 @@ from any_problem import weighted
 from budget_strategies import renamed
 from dralloc.check.problem import violations
 from dralloc.compile.compiler import compile_cluster
-from dralloc.objects.budget import Budget
 from dralloc.objects.choices import Goal, Options, Thresholds
+from dralloc.objects.user_rules import Budget
 from dralloc.problem import Problem
 from dralloc.problem.solution import Placement, Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
-from dralloc.solve.optimum.budgets import fairness, within_caps
-from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
+from dralloc.solve.optimum.improve import NeighbourhoodSearch
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     Objective,
     after_weight,
+    fairness,
     placed_weight,
+    within_caps,
 )
 from dralloc.solve.optimum.stopping import Stop
 from examples import examples

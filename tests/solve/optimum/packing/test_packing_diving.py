@@ -13,12 +13,14 @@ from dralloc.problem import Problem
 from dralloc.solve.optimum import Options, solve
 from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.division import divide
-from dralloc.solve.optimum.packing.columns import Columns, costs_of
-from dralloc.solve.optimum.packing.construction import ConstructiveHeuristic
-from dralloc.solve.optimum.packing.diving import DivingHeuristic, DivingTarget
-from dralloc.solve.optimum.packing.exact import Pricer
+from dralloc.solve.optimum.packing.component import DivingHeuristic, DivingTarget
+from dralloc.solve.optimum.packing.construction import (
+    Columns,
+    ConstructiveHeuristic,
+    costs_of,
+)
 from dralloc.solve.optimum.packing.instance import PackingInstance
-from dralloc.solve.optimum.packing.models import guide
+from dralloc.solve.optimum.packing.models import Pricer, guide
 from dralloc.solve.optimum.stopping import Cancelled, Stop, Stopped
 from examples import examples
 

@@ -6,7 +6,7 @@ from dralloc.objects.choices import Goal
 from dralloc.problem import Constraint, ConstraintKind
 from dralloc.solve.optimum.objective import after_weight, placed_weight
 from dralloc.solve.optimum.relax import relaxed_bounds
-from dralloc.solve.optimum.relax.levels import LexicographicLevel, levels_of
+from dralloc.solve.optimum.relax.prices import LexicographicLevel, levels_of
 from dralloc.solve.optimum.stopping import Stop
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 

@@ -24,14 +24,16 @@ from dralloc.objects.errors import AllocationError
 from dralloc.problem import Problem
 from dralloc.problem.grouping import grouped
 from dralloc.problem.solution import Placement, Solution, Status
-from dralloc.solve.optimum.assemble import build_for
-from dralloc.solve.optimum.candidates import CandidateSurvey, survey
-from dralloc.solve.optimum.capabilities import NodeCapabilities
-from dralloc.solve.optimum.component import Component, TimeSharing
+from dralloc.solve.optimum.candidates import (
+    CandidateSurvey,
+    NodeCapabilities,
+    summed_up,
+    survey,
+)
+from dralloc.solve.optimum.component import Component, TimeSharing, build_for
 from dralloc.solve.optimum.constraints import add_capacity
-from dralloc.solve.optimum.failures import summed_up
-from dralloc.solve.optimum.improve.search import NeighbourhoodSearch
-from dralloc.solve.optimum.model import Model
+from dralloc.solve.optimum.improve import NeighbourhoodSearch
+from dralloc.solve.optimum.model import Model, Take
 from dralloc.solve.optimum.objective import (
     DemandSubset,
     Objective,
@@ -43,7 +45,6 @@ from dralloc.solve.optimum.relax import relaxed_bounds
 from dralloc.solve.optimum.rows import SignedLiteral, SignedTerm, Term, add_at_most
 from dralloc.solve.optimum.search import minimise
 from dralloc.solve.optimum.stopping import Stop, Stopped
-from dralloc.solve.optimum.variables import Take
 
 __all__ = ["Exchange", "Relocation"]
 

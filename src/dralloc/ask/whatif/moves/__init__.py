@@ -1,11 +1,9 @@
 """Moving what is allocated: who may move where, the best exchange, and an order in which nothing is over-committed.
 
 - `dralloc.ask.whatif.moves.migration`: the allocated claims of a problem that may move, and how;
-- `dralloc.ask.whatif.moves.migration_problem`: the problem in which each of them stays or moves;
-- `dralloc.ask.whatif.moves.rearrange`: its best answer;
-- `dralloc.ask.whatif.moves.order`: the order of moves with the fewest restarts;
-- `dralloc.ask.whatif.moves.steps`: the ordered plan, checked step by step;
-- `dralloc.ask.whatif.moves.claim_users` and `dralloc.ask.whatif.moves.cluster_migration`: all of this from a cluster.
+- `dralloc.ask.whatif.moves.rearrange`: the problem in which each of them stays or moves, and its best answer;
+- `dralloc.ask.whatif.moves.steps`: the order of moves with the fewest restarts, and the plan, checked step by step;
+- `dralloc.ask.whatif.moves.cluster_migration`: all of this from a cluster.
 """
 
 from __future__ import annotations

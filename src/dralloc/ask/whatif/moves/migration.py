@@ -1,19 +1,174 @@
-"""A problem in which some of the allocated claims may move."""
+"""A problem in which some of the allocated claims may move, or stay where they are.
+
+First pods that have a node, as rules between pods count them; then claims that may move and how; then staying as
+something to be placed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Final
 
-from dralloc.ask.whatif.moves.pods_there import PodThere, counting
-from dralloc.objects.names import ClaimKey
-from dralloc.problem import Demand, Problem
-from dralloc.problem.holdings import ClaimLedger, Holding
-from dralloc.problem.inter_pod import Role
+from dralloc.ask.context.context import Context
+from dralloc.ask.context.offers import Offers
+from dralloc.check import violations
+from dralloc.objects.errors import AllocationError
+from dralloc.objects.names import ClaimKey, RequestName
+from dralloc.problem import (
+    Alternative,
+    Charge,
+    Claim,
+    Demand,
+    Eligibility,
+    Problem,
+    Request,
+)
+from dralloc.problem.grouping import grouped
+from dralloc.problem.inter_pod import (
+    Affinity,
+    AntiAffinity,
+    Domains,
+    InterPodRule,
+    OneDomain,
+    Role,
+    Spread,
+)
+from dralloc.problem.ledger import ClaimLedger, Holding
+from dralloc.problem.problem import Overlay
+from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.problem.subproblem import places
 
-__all__ = ["Migration", "MovableClaim", "MoveOption"]
+__all__ = [
+    "Migration",
+    "MovableClaim",
+    "MoveOption",
+    "PodThere",
+    "StayEligibility",
+    "broken",
+    "counting",
+    "irregular_rules",
+    "rules_counting",
+    "stay_grants",
+    "stay_options",
+    "with_rules",
+]
+
+# ----------------------------------------------------------------------------
+# Pods that have a node, as rules between pods count them.
+#
+# While pods move, who is where changes from step to step. Whoever comes finds some
+# pods there already, and rules that count these decide, as they do of pods that a
+# cluster has bound (see `dralloc.problem.inter_pod`).
+
+PodThere = tuple[Sequence[Role], str]
+"""What a pod is to rules, and the name of its node."""
+
+_There = Sequence[tuple[Role, str]]
+"""The pods that have a role in one rule, each with the name of its node."""
+
+
+def counting(
+    demands: Iterable[Demand], there: Iterable[PodThere]
+) -> tuple[Demand, ...]:
+    """The demands, whose rules count these pods as pods that run."""
+    known = rules_counting(there)
+    return tuple(with_rules(demand, known) for demand in demands)
+
+
+def rules_counting(there: Iterable[PodThere]) -> Mapping[InterPodRule, InterPodRule]:
+    """For each rule that is about some of these pods, the rule that counts them as pods that run."""
+    return {rule: _counting(rule, pods) for rule, pods in _by_rule(there).items()}
+
+
+def with_rules(demand: Demand, known: Mapping[InterPodRule, InterPodRule]) -> Demand:
+    """The demand with other rules in the place of some."""
+    if known.keys().isdisjoint(role.rule for role in demand.roles):
+        return demand
+    return replace(
+        demand,
+        roles=tuple(
+            role._replace(rule=known.get(role.rule, role.rule)) for role in demand.roles
+        ),
+    )
+
+
+def irregular_rules(there: Iterable[PodThere]) -> frozenset[InterPodRule]:
+    """The rules that pods break which are there, so that not all of them could come again to where they are."""
+    return frozenset(
+        rule for rule, pods in _by_rule(there).items() if _is_broken(rule, pods)
+    )
+
+
+def _by_rule(there: Iterable[PodThere]) -> Mapping[InterPodRule, _There]:
+    return grouped((role.rule, (role, node)) for roles, node in there for role in roles)
+
+
+def _counting(rule: InterPodRule, pods: _There) -> InterPodRule:
+    counted = [node for role, node in pods if role.counts]
+    carried = [node for role, node in pods if role.carries]
+    match rule:
+        case AntiAffinity():
+            carrying = rule.carried | _domains(rule.domains, carried)
+            return replace(
+                rule,
+                carried=carrying,
+                counted=rule.counted | _domains(rule.domains, counted),
+            )
+        case Affinity():
+            terms = zip(rule.domains, rule.counted, strict=True)
+            return replace(
+                rule,
+                counted=tuple(
+                    known | _domains(domains, counted) for domains, known in terms
+                ),
+            )
+        case Spread():
+            more = Counter(
+                rule.domains[node] for node in counted if node in rule.domains
+            )
+            return replace(rule, counted=Counter(dict(rule.counted)) + more)
+        case OneDomain():
+            # Where those that run are in no domain, or in several, nobody else comes (KEP-5732).
+            homes = {rule.domains.get(node) for node in carried}
+            alone = {
+                name: domain
+                for name, domain in rule.domains.items()
+                if homes == {domain}
+            }
+            return replace(rule, domains=alone) if homes else rule
+
+
+def _domains(domains: Domains, nodes: Iterable[str]) -> frozenset[str]:
+    return frozenset(domains[node] for node in nodes if node in domains)
+
+
+def _is_broken(rule: InterPodRule, pods: _There) -> bool:
+    match rule:
+        case AntiAffinity():
+            return any(_is_too_near(rule, pods, number) for number in range(len(pods)))
+        case OneDomain():
+            homes = {rule.domains.get(node) for role, node in pods if role.carries}
+            return len(homes) > 1 or None in homes
+        case _:
+            # Affinity and spread do not bind who is there.
+            return False
+
+
+def _is_too_near(rule: AntiAffinity, pods: _There, number: int) -> bool:
+    role, node = pods[number]
+    domain = rule.domains.get(node)
+    if domain is None:
+        return False
+    others = (
+        other
+        for place, other in enumerate(pods)
+        if place != number and rule.domains.get(other[1]) == domain
+    )
+    counted = domain in rule.counted or any(other.counts for other, _ in others)
+    return (role.carries and counted) or (role.counts and domain in rule.carried)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +311,171 @@ class Migration:
             tuple(renumbered),
             tuple(self.pods[number] for number in pods),
         )
+
+
+# ----------------------------------------------------------------------------
+# Staying as something to be placed: a demand that only what a claim holds can serve,
+# at what it has consumed.
+
+_FIRST: Final = 2**32
+"""Alternatives of a problem have smaller numbers."""
+
+
+def stay_options(migration: Migration) -> tuple[Sequence[Demand | None], Eligibility]:
+    """One demand for each movable claim and each of their pods, and who can serve them.
+
+    None stands for those who break a rule as things are now: they hold what they hold.
+    """
+    problem, movers = migration.problem, migration.holders
+    eligibility = StayEligibility(problem.eligibility)
+    demands = []
+    for mover in movers:
+        key = ClaimKey(mover.key.namespace, f"{mover.key.name} (stays)")
+        claim = eligibility.claim(problem, key, mover.holdings, mover.devices)
+        demands.append(
+            Demand(
+                key,
+                (claim,),
+                weight=0,
+                nodes=(mover.home,),
+                gang=str(key),
+                roles=mover.roles,
+            )
+        )
+    if _as_published(problem, movers):
+        placements = (
+            Placement(place, one.home, (stay_grants(one.devices),))
+            for place, one in enumerate(movers)
+        )
+        whole = replace(problem, demands=tuple(demands), eligibility=eligibility)
+        if not violations(whole, Solution(tuple(placements))):
+            return demands, eligibility
+    return list(_regular(migration, demands, eligibility)), eligibility
+
+
+def _as_published(problem: Problem, movers: Iterable[MovableClaim]) -> bool:
+    """Whether the claims have shares of shareable devices, and others as a whole."""
+    return all(
+        holding.share == problem.devices[device].shareable
+        for mover in movers
+        for holding, device in zip(mover.holdings, mover.devices, strict=True)
+    )
+
+
+def _regular(
+    migration: Migration, demands: Sequence[Demand], eligibility: Eligibility
+) -> Iterator[Demand | None]:
+    """The demands of the holders that could be allocated what they have, beside everybody else."""
+    ledger = migration.ledger.copy()
+    for mover, demand in zip(migration.holders, demands, strict=True):
+        ledger.release([mover.key])
+        yield (
+            demand
+            if _is_regular(
+                Context(migration.problem, Offers(eligibility), ledger), mover, demand
+            )
+            else None
+        )
+        ledger.hold(mover.holdings)
+
+
+@dataclass(eq=False)
+class StayEligibility(Overlay):
+    """The eligibility of a problem, with requests, of numbers beyond all others, for what claims hold.
+
+    Only certain devices can serve these, at what is consumed of them already.
+    """
+
+    entries: dict[int, tuple[int, Charge]] = field(default_factory=dict)
+    devices: set[int] = field(default_factory=set)
+
+    def claim(
+        self,
+        problem: Problem,
+        key: ClaimKey,
+        holdings: Sequence[Holding],
+        devices: Sequence[int],
+    ) -> Claim:
+        """A claim that asks for what is held, of these devices: one request for each."""
+        requests = []
+        for number, (holding, device) in enumerate(zip(holdings, devices, strict=True)):
+            known = problem.devices[device].capacity if holding.share else {}
+            taken = tuple(
+                (name, amount)
+                for name, amount in holding.charge.capacity
+                if name in known
+            )
+            index, name = _FIRST + len(self.entries), RequestName(f"device-{number}")
+            self.entries[index] = (
+                device,
+                Charge(capacity=taken, counters=holding.charge.counters),
+            )
+            self.devices.add(device)
+            requests.append(Request(str(name), (Alternative(index, name, 0, 1),)))
+        return Claim(key, "", tuple(requests))
+
+    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+        """As in `Eligibility`."""
+        own = self.entries.get(alternative)
+        return super().selects(alternative, device) if own is None else own[0] == device
+
+    def admits(self, alternative: int, device: int) -> bool:
+        """As in `Eligibility`."""
+        return alternative in self.entries or super().admits(alternative, device)
+
+    def charge(self, alternative: int, device: int) -> Charge | None:
+        """As in `Eligibility`."""
+        own = self.entries.get(alternative)
+        return super().charge(alternative, device) if own is None else own[1]
+
+    def request_key(self, alternative: int) -> Hashable:
+        """As in `Eligibility`."""
+        return (
+            alternative
+            if alternative in self.entries
+            else super().request_key(alternative)
+        )
+
+    def device_key(self, device: int) -> Hashable:
+        """As in `Eligibility`."""
+        return super().device_key(device), device if device in self.devices else None
+
+
+def stay_grants(devices: Iterable[int]) -> tuple[Grant, ...]:
+    """What a claim that stays is granted: the devices that it has."""
+    return tuple(Grant(number, 0, device) for number, device in enumerate(devices))
+
+
+def _is_regular(context: Context, mover: MovableClaim, demand: Demand) -> bool:
+    offered = set(context.problem.nodes[mover.home].devices())
+    if not offered.issuperset(mover.devices) or not _as_published(
+        context.problem, [mover]
+    ):
+        return False
+    return not broken(
+        context, [demand], [Placement(0, mover.home, (stay_grants(mover.devices),))]
+    )
+
+
+def broken(
+    context: Context, demands: Sequence[Demand], placements: Sequence[Placement]
+) -> list[str]:
+    """The rules that some placements of the demands would break at the moment; looks only at their nodes."""
+    nodes = list(dict.fromkeys(placement.node for placement in placements))
+    part = context.part(
+        nodes,
+        [Demand(demand.key, demand.claims, roles=demand.roles) for demand in demands],
+    )
+    place = {device: number for number, device in enumerate(part.devices)}
+    here = tuple(
+        Placement(
+            one.demand,
+            nodes.index(one.node),
+            tuple(
+                tuple(grant._replace(device=place[grant.device]) for grant in claim)
+                for claim in one.grants
+            ),
+        )
+        for one in placements
+    )
+    return violations(part.problem, Solution(here))

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dralloc.ask.explain.conflict import Conflict, find_conflict
-from dralloc.ask.explain.members import members_of
-from dralloc.ask.explain.oracle import FeasibilityOracle
-from dralloc.ask.explain.snapshot import snapshot_of
-from dralloc.ask.explain.subject import find_demand
-from dralloc.ask.whatif.moves.claim_users import ClaimGroup
-from dralloc.ask.whatif.moves.cluster_migration import ClusterMigration
+from dralloc.ask.explain.oracle import (
+    Conflict,
+    FeasibilityOracle,
+    find_conflict,
+    members_of,
+)
+from dralloc.ask.explain.snapshot import find_demand, snapshot_of
+from dralloc.ask.whatif.models.selection import with_time_left
+from dralloc.ask.whatif.moves.cluster_migration import ClaimGroup, ClusterMigration
 from dralloc.ask.whatif.moves.rearrange import rearrange
-from dralloc.ask.whatif.time_left import with_time_left
 from dralloc.objects.choices import Mode
 from dralloc.objects.names import ClaimKey
 from dralloc.solve.optimum import Options

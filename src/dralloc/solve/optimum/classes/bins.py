@@ -40,11 +40,12 @@ from dralloc.problem.grouping import grouped
 from dralloc.problem.supply import Scalar
 from dralloc.solve.optimum.classes.demand_classes import (
     DemandClasses,
+    DisjointSets,
     Listed,
+    Profile,
     Requirement,
+    UsableDevices,
 )
-from dralloc.solve.optimum.classes.disjoint_sets import DisjointSets
-from dralloc.solve.optimum.classes.usable import Profile, UsableDevices
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = [

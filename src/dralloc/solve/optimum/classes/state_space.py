@@ -1,40 +1,57 @@
-"""The state space of a bin: what is left in it, and the transitions by which requirements are served; its patterns.
-
-A state says what is left of every unit of a bin class. Equal devices of a unit are counted, equal units are sorted,
-and what cannot be taken any more counts as taken, so that states with the same future are mostly one state.
-
-Patterns, as in cutting stock, say which requirements fit into a bin together: a pattern is a multiset of requirements
-that can be served in one bin at once. Whatever is served in a bin is a pattern, and a part of a pattern always fits as
-well, so it is enough to know the maximal ones. They are found by adding requirements one at a time, in the order of
-their numbers, to all states that the ones before can leave. Serving them in another order leaves the same, so this
-misses none.
-"""
+"""The state space of a bin: what is left in it, and its patterns; and what bin classes supply by patterns."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple, assert_never
+from typing import NamedTuple, Protocol, assert_never
+
+from ortools.sat.python import cp_model
 
 from dralloc.problem import ConstraintKind
 from dralloc.problem.grouping import grouped, summed
-from dralloc.solve.optimum.classes.bins import BinClass, UnitView
-from dralloc.solve.optimum.classes.demand_classes import Requirement
-from dralloc.solve.optimum.classes.usable import Profile
+from dralloc.solve.optimum.classes.bins import Bin, BinClass, UnitView
+from dralloc.solve.optimum.classes.demand_classes import (
+    DemandClass,
+    Profile,
+    Requirement,
+    ServingMode,
+)
+from dralloc.solve.optimum.rows import Term
 
 __all__ = [
-    "Block",
-    "DeviceUse",
+    "Costing",
+    "DomainSupply",
     "Effort",
     "Pattern",
+    "PatternSupply",
+    "Served",
     "State",
     "StateSpace",
+    "Supply",
     "TooMuchEffort",
-    "Transition",
+    "follow",
     "maximal_patterns",
 ]
+
+# ----------------------------------------------------------------------------
+# The state space of a bin: what is left in it, and the transitions by which
+# requirements are served; its patterns.
+#
+# A state says what is left of every unit of a bin class. Equal devices of a unit are
+# counted, equal units are sorted, and what cannot be taken any more counts as taken,
+# so that states with the same future are mostly one state.
+#
+# Patterns, as in cutting stock, say which requirements fit into a bin together: a
+# pattern is a multiset of requirements that can be served in one bin at once.
+# Whatever is served in a bin is a pattern, and a part of a pattern always fits as
+# well, so it is enough to know the maximal ones. They are found by adding
+# requirements one at a time, in the order of their numbers, to all states that the
+# ones before can leave. Serving them in another order leaves the same, so this misses
+# none.
 
 Block = tuple[int, ...]
 """Of a unit: devices left per group (see `_EqualDevices`), then what is left of counters, then of capacities."""
@@ -507,3 +524,152 @@ def _transitions_of(path: Path) -> tuple[Transition, ...]:
         path, transition = path
         transitions.append(transition)
     return tuple(reversed(transitions))
+
+
+# ----------------------------------------------------------------------------
+# What bin classes supply: integer variables, how many of each requirement they serve,
+# and who gets what in the end.
+
+
+class Served(NamedTuple):
+    """A requirement served on a node, with the devices for each item group."""
+
+    devices: tuple[tuple[int, ...], ...]
+    node: int
+
+
+class Supply(Protocol):
+    """A part of the inventory in a formulation over counts."""
+
+    def build(self, cp: cp_model.CpModel) -> Mapping[int, list[Term]]:
+        """Add variables and rows; by requirement, terms that add up to how many can be served."""
+
+    def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
+        """Every requirement that is served, given the values of all variables of the model."""
+
+
+class DomainSupply(Supply):
+    """A supply by topology domains: it also says which gangs are in which, of those that must be in one (KEP-5732).
+
+    What it builds and realises as every supply is for demands that are not in such a gang.
+    """
+
+    @abstractmethod
+    def tie(
+        self,
+        cp: cp_model.CpModel,
+        classes: Sequence[DemandClass],
+        placed: Sequence[Sequence[cp_model.IntVar]],
+    ) -> None:
+        """Add rows for how many demands of such gangs are placed in each mode of their classes, after `build`."""
+
+    @abstractmethod
+    def realise_gangs(
+        self, classes: Sequence[DemandClass], values: Sequence[int]
+    ) -> Iterator[tuple[tuple[int, ...], ServingMode, Served]]:
+        """Every joint demand of such a gang that is placed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Costing:
+    """What a packing goal counts of a supply (see `dralloc.solve.optimum.classes.count_model`).
+
+    Parameters
+    ----------
+    each_serving
+        Whether each serving costs the devices that it takes; otherwise each bin in use costs 1.
+    free
+        How many bins cost nothing: the first ones.
+    node_type, nodes, per_node
+        A number for nodes with equal bins, how many nodes they are, and how many of these bins each has.
+    """
+
+    each_serving: bool = False
+    free: int = 0
+    node_type: int = -1
+    nodes: int = 0
+    per_node: int = 0
+
+
+class PatternSupply(Supply):
+    """Equal bins, each with one of the maximal patterns.
+
+    In variables::
+
+        sum_p y[p] <= number of bins,  0 <= y[p]
+        servings of requirement k <= sum_p count[p, k] * y[p]
+
+    ``bins``: those of the class if they are not given; ``costing``: what a goal counts.
+
+    Exact: what an answer serves in a bin is part of a maximal pattern, and a pattern can be realised in every bin of
+    the class, because the bins are equal up to names.
+    """
+
+    def __init__(
+        self,
+        space: StateSpace,
+        patterns: Sequence[Pattern],
+        bins: Sequence[Bin] | None = None,
+        costing: Costing | None = None,
+    ) -> None:
+        self.space = space
+        self.patterns = [pattern for pattern in patterns if pattern.counts]
+        self.bins = space.bin_class.bins if bins is None else bins
+        self.costing = costing or Costing()
+        self.variables: list[cp_model.IntVar] = []
+
+    def costed(self, costing: Costing, bins: Sequence[Bin]) -> PatternSupply:
+        """Some of the bins, in this order, with what a goal counts of them."""
+        return PatternSupply(self.space, self.patterns, bins, costing)
+
+    def build(self, cp: cp_model.CpModel) -> Mapping[int, list[Term]]:
+        """Add one variable per pattern."""
+        number = len(self.bins)
+        self.variables = [
+            cp.new_int_var(0, number, f"pattern {pattern.counts}")
+            for pattern in self.patterns
+        ]
+        if len(self.variables) > 1:
+            cp.add(cp_model.LinearExpr.sum(self.variables) <= number)
+        return grouped(
+            (requirement, (variable, count))
+            for variable, pattern in zip(self.variables, self.patterns, strict=True)
+            for requirement, count in pattern.counts
+        )
+
+    def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
+        """Give the patterns to the bins, both in order."""
+        bins = iter(self.bins)
+        for variable, pattern in zip(self.variables, self.patterns, strict=True):
+            for _ in range(values[variable.index]):
+                yield from follow(self.space, next(bins), pattern.transitions)
+
+
+def follow(
+    space: StateSpace, bin_: Bin, transitions: Sequence[Transition]
+) -> Iterator[tuple[int, Served]]:
+    """Follow the transitions in a bin: the n-th device of the class is the n-th device of the bin."""
+    devices = bin_.devices
+    left = [
+        [list(reversed(group.members)) for group in layout.groups]
+        for layout in space.layouts
+    ]
+    units = list(range(len(left)))
+    for transition in transitions:
+        taken: dict[int, list[int]] = defaultdict(list)
+        for use in transition.device_uses:
+            unit = units[use.unit]
+            members = left[unit][use.group]
+            shareable = space.layouts[unit].groups[use.group].shareable
+            taken[use.item_group].append(
+                devices[members[-1] if shareable else members.pop()]
+            )
+        if transition.order:
+            units = [units[unit] for unit in transition.order]
+        yield (
+            transition.requirement,
+            Served(
+                tuple(tuple(sorted(each)) for each in taken.values()),
+                bin_.nodes[transition.node],
+            ),
+        )

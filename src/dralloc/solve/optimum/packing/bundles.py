@@ -1,25 +1,37 @@
-"""Bundles: the devices of claims that attribute rules bind together. One unit gives all of them.
-
-So the parts of a bin from which a bundle could take devices together are one unit: those with a common value of the
-attribute, if a ``matchAttribute`` constraint covers all of the bundle, and else all that have such devices.
-"""
+"""What one unit must give together: bundles of devices, and counters that are charged by request."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
-from dralloc.solve.optimum.classes.bins import BinClass, common_attributes
+from dralloc.problem.problem import renumbered
+from dralloc.solve.optimum.classes.bins import (
+    Bin,
+    BinClass,
+    UnitView,
+    common_attributes,
+)
 from dralloc.solve.optimum.classes.demand_classes import (
     AttributeRule,
+    DisjointSets,
     ItemGroup,
     Listed,
+    Profile,
     Requirement,
 )
-from dralloc.solve.optimum.classes.disjoint_sets import DisjointSets
-from dralloc.solve.optimum.classes.usable import Profile
 
-__all__ = ["Bundles"]
+__all__ = ["Bundles", "ChargedCounters", "apart", "uncharged"]
+
+# ----------------------------------------------------------------------------
+# Bundles: the devices of claims that attribute rules bind together. One unit gives
+# all of them.
+#
+# So the parts of a bin from which a bundle could take devices together are one unit:
+# those with a common value of the attribute, if a ``matchAttribute`` constraint
+# covers all of the bundle, and else all that have such devices.
 
 
 class Bundles:
@@ -112,3 +124,133 @@ def _candidates(
                     parts_by_value[value].append(part)
             position += 1
     yield from parts_by_value.values()
+
+
+# ----------------------------------------------------------------------------
+# Counters that are charged by request, as a unit of their own.
+#
+# Such a counter makes one unit of all devices that charge it: of all of a node, if it
+# is the node's memory (KEP-5517). But if each device that can be an item of a type
+# charges the same, it does not matter to the counters which one it is. Then an
+# assignment option is known to charge so much in each bin: the counters are a unit
+# that gives one more item to each option, and the other units are what they were
+# without counters.
+
+Amounts = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChargedCounters:
+    """The counters of equal bins: what is left of each, and by type of item what it charges to each."""
+
+    left: Amounts
+    amounts: Mapping[int, Amounts]
+
+    def of(self, item_groups: Sequence[ItemGroup]) -> Amounts | None:
+        """Return what serving item groups charges; None if the bins cannot serve them."""
+        total = [0] * len(self.left)
+        for group in item_groups:
+            if group.type not in self.amounts:
+                return None
+            for counter, amount in enumerate(self.amounts[group.type]):
+                total[counter] += group.number * amount
+        return tuple(total)
+
+
+def uncharged(profiles: Sequence[Profile]) -> list[Profile]:
+    """Return the profiles without counters."""
+    without_counters = []
+    for profile in profiles:
+        charges = [
+            (item_type, replace(charge, counters=())) for item_type, charge in profile
+        ]
+        without_counters.append(tuple(charges))
+    return without_counters
+
+
+def apart(
+    bin_class: BinClass, profiles: Sequence[Profile]
+) -> tuple[BinClass, ChargedCounters] | None:
+    """Return the bins without counters that are charged by request, and these; None if they cannot be told apart.
+
+    They cannot if items of a type charge not the same on all devices, or devices consume something of the counters.
+    """
+    devices = [
+        (unit, device)
+        for unit, view in enumerate(bin_class.units)
+        for device in view.devices
+    ]
+    # A counter is known by its unit and its number there; here it gets a position.
+    positions: dict[tuple[int, int], int] = {}
+    for unit, device in devices:
+        for counter in device.charged:
+            positions.setdefault((unit, counter), len(positions))
+    for unit, device in devices:
+        if any((unit, counter) in positions for counter, _ in device.consumes):
+            return None
+    amounts: dict[int, Amounts] = {}
+    for unit, device in devices:
+        for item_type, charge in profiles[device.profile]:
+            charged = [0] * len(positions)
+            for place, amount in charge.counters:
+                counter = device.charged[place]
+                charged[positions[unit, counter]] += amount
+            known = amounts.setdefault(item_type, tuple(charged))
+            if known != tuple(charged):
+                return None
+    available = tuple(
+        bin_class.units[unit].free[counter] for unit, counter in positions
+    )
+    return _without_counters(bin_class), ChargedCounters(available, amounts)
+
+
+def _without_counters(bin_class: BinClass) -> BinClass:
+    """Return the bins with smaller units: those of devices that consume something of one counter."""
+    parts = [
+        (unit, part)
+        for unit, view in enumerate(bin_class.units)
+        for part in _parts(view)
+    ]
+    starts = list(
+        accumulate((len(view.devices) for view in bin_class.units), initial=0)
+    )
+    views = []
+    values = []
+    for unit, part in parts:
+        views.append(_view(bin_class.units[unit], part))
+        values += [bin_class.values[starts[unit] + place] for place in part]
+    bins = []
+    for bin_ in bin_class.bins:
+        units = []
+        for unit, part in parts:
+            units.append(tuple(bin_.units[unit][place] for place in part))
+        bins.append(Bin(tuple(units), bin_.nodes))
+    return BinClass(
+        tuple(views), bin_class.attributes, tuple(values), bin_class.nodes, bins
+    )
+
+
+def _parts(view: UnitView) -> Collection[list[int]]:
+    """Return the devices of a unit, by place, that consume something of one counter."""
+    sets = DisjointSets(len(view.devices))
+    first_consumer: dict[int, int] = {}
+    for place, device in enumerate(view.devices):
+        for counter, _ in device.consumes:
+            first = first_consumer.setdefault(counter, place)
+            sets.unite(first, place)
+    return sets.groups(range(len(view.devices)))
+
+
+def _view(view: UnitView, part: Sequence[int]) -> UnitView:
+    """Return the view of a part of a unit, with counters numbered as they appear there, and none charged."""
+    devices = [view.devices[place] for place in part]
+    numbers: dict[int, int] = {}
+    for device in devices:
+        for counter, _ in device.consumes:
+            numbers.setdefault(counter, len(numbers))
+    reduced = []
+    for device in devices:
+        consumes = renumbered(device.consumes, numbers)
+        reduced.append(device._replace(consumes=consumes, charged=()))
+    free = tuple(view.free[counter] for counter in numbers)
+    return UnitView(tuple(reduced), free)

@@ -11,20 +11,20 @@ from dralloc.solve.optimum.classes.bins import Bin, BinClass
 from dralloc.solve.optimum.classes.demand_classes import (
     DemandClass,
     ItemGroup,
+    Profile,
     Requirement,
     ServingMode,
 )
 from dralloc.solve.optimum.classes.state_space import StateSpace
-from dralloc.solve.optimum.classes.usable import Profile
-from dralloc.solve.optimum.packing.bundles import Bundles
-from dralloc.solve.optimum.packing.charged_counters import (
+from dralloc.solve.optimum.packing.bundles import (
+    Bundles,
     ChargedCounters,
     apart,
     uncharged,
 )
 from dralloc.solve.optimum.packing.units import ClassifiedUnit, UnitClassifier, UnitType
+from dralloc.solve.optimum.rows import ALL_WEIGHTS, WeightTier
 from dralloc.solve.optimum.stopping import Stop
-from dralloc.solve.optimum.weight_tiers import ALL_WEIGHTS, WeightTier
 
 __all__ = [
     "AssignmentOption",

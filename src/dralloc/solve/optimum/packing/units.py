@@ -25,7 +25,6 @@ from ortools.sat.python import cp_model
 
 from dralloc.objects.errors import ModelError
 from dralloc.problem.grouping import grouped
-from dralloc.solve.optimum.classes.arcflow import FlowSource, FlowSupply
 from dralloc.solve.optimum.classes.bins import (
     Bin,
     BinClass,
@@ -33,16 +32,15 @@ from dralloc.solve.optimum.classes.bins import (
     UnitView,
     Values,
 )
-from dralloc.solve.optimum.classes.demand_classes import ItemGroup, Listed
+from dralloc.solve.optimum.classes.demand_classes import ItemGroup, Listed, Profile
+from dralloc.solve.optimum.classes.flows import FlowSource, FlowSupply
 from dralloc.solve.optimum.classes.state_space import (
     Pattern,
     StateSpace,
+    follow,
     maximal_patterns,
 )
-from dralloc.solve.optimum.classes.supply import follow
-from dralloc.solve.optimum.classes.usable import Profile
-from dralloc.solve.optimum.packing.bundles import Bundles
-from dralloc.solve.optimum.packing.charged_counters import ChargedCounters
+from dralloc.solve.optimum.packing.bundles import Bundles, ChargedCounters
 from dralloc.solve.optimum.rows import SAFE_SUM, Term, sum_of
 from dralloc.solve.optimum.search import most_of
 

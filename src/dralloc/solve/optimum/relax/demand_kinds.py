@@ -1,8 +1,7 @@
 """What demands ask of a node, in the few words that a relaxation understands.
 
-A demand needs amounts of its node, and for each of its requests one of some options: so many of an item, which is a
-device of a type, or a bundle of devices that carry a common value. What is not understood is asked for
-by nobody. So whatever a demand asks for here, it takes in every answer to the problem.
+Rows say what is limited, and who draws on it. Demands ask for devices; amounts are CPU, memory and whatever else nodes
+have beside devices.
 """
 
 from __future__ import annotations
@@ -11,7 +10,10 @@ from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, assert_never
+from typing import Final, NamedTuple, assert_never
+
+import numpy as np
+import numpy.typing as npt
 
 from dralloc.problem import (
     Alternative,
@@ -25,19 +27,49 @@ from dralloc.problem import (
 from dralloc.problem.equivalence import claim_key
 from dralloc.problem.grouping import summed
 from dralloc.problem.inter_pod import Domains, OneDomain
+from dralloc.problem.ledger import Ledger
+from dralloc.problem.supply import NODE_DRIVER
 from dralloc.solve.optimum.classes.demand_classes import Listed
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = [
-    "Choice",
+    "Amounts",
     "DemandKind",
     "DemandKinds",
+    "Draws",
+    "Integers",
     "Item",
-    "ItemPart",
     "Option",
+    "ResourceRow",
     "Shape",
+    "amounts_of",
     "demand_kinds_of",
 ]
+
+# ----------------------------------------------------------------------------
+# Rows: what is limited, and who draws on it.
+
+
+class ResourceRow(NamedTuple):
+    """Something that is limited, in nanos or in pieces.
+
+    Parameters
+    ----------
+    node
+        Where it is; -1 if several nodes draw on it.
+    role
+        Rows of equal role on several nodes are of the same kind.
+    limit
+        What answers draw on it at most.
+    """
+
+    node: int
+    role: Hashable
+    limit: int
+
+
+Draws = tuple[tuple[int, int], ...]
+"""Rows, or whatever else has a number, each with how much is taken of it."""
 
 
 class ItemPart(NamedTuple):
@@ -290,3 +322,86 @@ def _merged(choices: Sequence[Choice]) -> Shape:
     fixed = summed(pair for choice in choices if len(choice) == 1 for pair in choice[0])
     others = [choice for choice in choices if len(choice) > 1]
     return ((tuple(sorted(fixed.items())),), *others) if fixed else tuple(others)
+
+
+# ----------------------------------------------------------------------------
+# CPU, memory and whatever else nodes have beside devices, and what demands take of
+# it.
+
+Integers = npt.NDArray[np.int64]
+
+_MOST_KINDS: Final = 64
+"""Of more kinds of nodes than this it is not asked what demands take of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """What nodes have beside devices.
+
+    Parameters
+    ----------
+    names
+        Of what.
+    rows
+        For each name by node: the row; none if there is no end of it.
+    asked
+        By synthetic alternative: what it takes, by name.
+    """
+
+    names: Sequence[str]
+    rows: Sequence[Mapping[int, int]]
+    asked: Mapping[int, Mapping[str, int]]
+
+
+def amounts_of(
+    problem: Problem, wanted: DemandKinds, ledger: Ledger, rows: list[ResourceRow]
+) -> Amounts:
+    """Enter a row for each amount that a node has an end of.
+
+    Notes
+    -----
+    A synthetic alternative takes the same of a name wherever there is an end of it. If it did not, the least would
+    count. What it takes in counters (KEP-5517) is left out.
+    """
+    homes: dict[Hashable, list[tuple[int, int]]] = {}
+    for node, seen in enumerate(problem.nodes):
+        for device in seen.pools[-1].devices if seen.pools else ():
+            if problem.devices[device].id.driver == NODE_DRIVER:
+                homes.setdefault(problem.eligibility.device_key(device), []).append(
+                    (node, device)
+                )
+    if len(homes) > _MOST_KINDS:
+        homes = {}
+    alternatives = sorted(
+        {claim for kind in wanted.kinds for claim in kind.claims if claim is not None}
+    )
+    samples = [members[0][1] for members in homes.values()]
+    asked = {
+        alternative: _least(problem, alternative, samples)
+        for alternative in alternatives
+    }
+    names = sorted({name for amounts in asked.values() for name in amounts})
+    rows_of: dict[str, dict[int, int]] = {name: {} for name in names}
+    for node, device in sorted(pair for members in homes.values() for pair in members):
+        view = problem.devices[device]
+        for name in view.capacity:
+            if name in rows_of:
+                rows_of[name][node] = len(rows)
+                rows.append(
+                    ResourceRow(
+                        node, ("amount", name), max(0, ledger.capacity_left(view, name))
+                    )
+                )
+    return Amounts(names, [rows_of[name] for name in names], asked)
+
+
+def _least(
+    problem: Problem, alternative: int, devices: Sequence[int]
+) -> Mapping[str, int]:
+    """What the alternative takes of the devices that have an end of it, at least."""
+    found: dict[str, int] = {}
+    for device in devices:
+        charge = problem.eligibility.charge(alternative, device)
+        for name, amount in charge.capacity if charge else ():
+            found[name] = min(amount, found.get(name, amount))
+    return found

@@ -1,27 +1,452 @@
-"""A ladder of relaxations: each rung proves more, and takes longer."""
+"""A ladder of relaxations: each rung proves more, and takes longer.
+
+From top to bottom: the linear program over regions of nodes that guesses prices; the regions, nodes that are about
+alike; the ladder; and, with the same prices, what nodes cost at least that hold everything.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from math import log2
+from fractions import Fraction
+from heapq import heapify, heappop, heappush
+from itertools import chain, islice, product
+from math import gcd, log2
 from operator import mul
+from threading import Thread
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
+from ortools.linear_solver.python import model_builder_helper as linear
 
 from dralloc.problem import Problem
+from dralloc.problem.grouping import grouped, summed
+from dralloc.solve.optimum.classes.demand_classes import Listed
 from dralloc.solve.optimum.objective import Objective
-from dralloc.solve.optimum.relax.demand_kinds import demand_kinds_of
-from dralloc.solve.optimum.relax.guide import Guide, KnownLimit
-from dralloc.solve.optimum.relax.levels import LexicographicLevel, costs_of, levels_of
+from dralloc.solve.optimum.relax.demand_kinds import (
+    Draws,
+    Integers,
+    Shape,
+    demand_kinds_of,
+)
 from dralloc.solve.optimum.relax.offers import node_offers_of
-from dralloc.solve.optimum.relax.prices import Market
-from dralloc.solve.optimum.relax.regions import regions_of
+from dralloc.solve.optimum.relax.prices import (
+    LexicographicLevel,
+    Market,
+    costs_of,
+    levels_of,
+)
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
-__all__ = ["Bound", "relaxed_bounds"]
+__all__ = ["Bound", "RelaxedCover", "relaxed_bounds", "relaxed_cover"]
+
+# ----------------------------------------------------------------------------
+# Prices that prove much: the shadow prices of a linear program over regions of nodes,
+# in floats.
+#
+# Nodes of a region are taken for one, with all that they have together, and demands
+# that differ little for equal ones. So the program stays small, and its prices come
+# close to the best ones. What they prove is said elsewhere, in
+# `dralloc.solve.optimum.relax.prices`; here, nothing needs to be exact.
+
+_Draws = tuple[tuple[int, float], ...]
+"""Rows with amounts, in the unit of the first of those that are one."""
+
+Floats = npt.NDArray[np.float64]
+
+_LISTEN: Final = 0.05
+"""Seconds until it is asked again whether to stop."""
+
+_MOST_PICKS: Final = 8
+"""Of more ways to pick alternatives, the first."""
+
+
+class _Lot(NamedTuple):
+    """Demands of a kind that take about the same of their nodes."""
+
+    kind: int
+    number: int
+    amounts: Floats
+
+
+class KnownLimit(NamedTuple):
+    """So much is placed at most, where each demand counts by its kind."""
+
+    counts: Sequence[int]
+    most: int
+
+
+class ShadowPrices(NamedTuple):
+    """What one more would be worth: of each row of the market, and of each cap."""
+
+    rows: Floats
+    caps: Floats
+
+
+class Guide:
+    """A linear program; see the module.
+
+    Parameters
+    ----------
+    regions
+        By node.
+    lots
+        Into so many lots at most demands of a kind are divided.
+    """
+
+    def __init__(self, market: Market, regions: Integers, lots: int) -> None:
+        self.market = market
+        self.regions = regions
+        self._gather_rows()
+        self._gather_supplies()
+        self.lots = [
+            lot
+            for kind in range(len(market.wanted.kinds))
+            for lot in self._lots(kind, lots)
+        ]
+
+    def _gather_rows(self) -> None:
+        """Rows of equal role in a region are one."""
+        rows: Listed[Hashable] = Listed()
+        regions = self.regions
+        region_of = [
+            int(regions[row.node]) if row.node >= 0 else -1
+            for row in self.market.offers.rows
+        ]
+        self.row_of = np.array(
+            [
+                rows.number((region, row.role) if region >= 0 else ("row", number))
+                for number, (region, row) in enumerate(
+                    zip(region_of, self.market.offers.rows, strict=True)
+                )
+            ],
+            dtype=np.int64,
+        )
+        units = np.array([*self.market.units, 1.0])
+        self.scale = np.ones(len(rows))
+        self.scale[self.row_of[::-1]] = units[:-1][::-1]
+        self.factors = units[:-1] / self.scale[self.row_of]
+        self.limits = np.zeros(len(rows))
+        np.add.at(self.limits, self.row_of, self.market.limits[:-1] * self.factors)
+
+    def _gather_supplies(self) -> None:
+        """Supplies of equal role in a region are one, with all their ways; and so are the ways to make an item."""
+        offers, regions = self.market.offers, self.regions
+        supplies: Listed[Hashable] = Listed()
+        self.ways: list[dict[_Draws, None]] = []
+        supply_of = []
+        starts = iter(self.market.way_starts.tolist())
+        rows, amounts = self.market.way_rows.tolist(), self.market.way_amounts.tolist()
+        for supply in offers.supplies:
+            number = supplies.number((int(regions[supply.node]), supply.role))
+            if number == len(self.ways):
+                self.ways.append({})
+            supply_of.append(number)
+            for way in supply.ways:
+                first = next(starts)
+                places = range(first, first + len(way.draws))
+                draws = tuple(
+                    [
+                        (
+                            int(self.row_of[rows[p]]),
+                            float(amounts[p] * self.factors[rows[p]]),
+                        )
+                        for p in places
+                    ]
+                )
+                self.ways[number][draws] = None
+        self.items: dict[tuple[int, int], dict[Draws, None]] = defaultdict(dict)
+        for (node, item), combinations in offers.items.items():
+            made = self.items[int(regions[node]), item]
+            for combination in combinations:
+                made[
+                    tuple(
+                        [
+                            (supply_of[supply], number)
+                            for supply, number in combination.draws
+                        ]
+                    )
+                ] = None
+
+    def _lots(self, kind: int, most: int) -> list[_Lot]:
+        """The demands of a kind, those with about equal amounts together."""
+        amounts = self.market.amounts[kind][self.market.placeable[kind]].astype(float)
+        if not amounts.shape[1]:
+            return [_Lot(kind, len(amounts), np.zeros(0))]
+        # What somebody takes of a node as a part of what there is on average.
+        typical = np.maximum(1.0, self.market.amount_limits.mean(axis=1))
+        order = np.argsort((amounts / typical).max(axis=1), kind="stable")
+        return [
+            _Lot(kind, len(part), amounts[part].mean(axis=0))
+            for part in np.array_split(order, most)
+            if len(part)
+        ]
+
+    def solve(
+        self, worth: Sequence[float], caps: Sequence[KnownLimit], stop: Stop
+    ) -> ShadowPrices | None:
+        """Solve the linear program; None if there was no time.
+
+        Parameters
+        ----------
+        worth
+            By kind, what placing a demand is worth.
+        caps
+            What is known of all that is placed.
+        """
+        program = _Program(self, worth, caps)
+        duals = program.solve(stop)
+        if duals is None:
+            return None
+        first = len(self.limits)
+        return ShadowPrices(
+            duals[:first][self.row_of] * self.factors, duals[first : first + len(caps)]
+        )
+
+    def cover(self, costs: Sequence[int], stop: Stop) -> tuple[Floats, Floats] | None:
+        """Have everything placed on nodes that can be had any number of times; None if there was no time.
+
+        Parameters
+        ----------
+        costs
+            By region, what its nodes cost.
+
+        Returns
+        -------
+        How many of each region are needed, and the prices of the rows of the market.
+        """
+        # Whoever is not placed costs more than a node alone for it.
+        worth = [2.0 * max(costs)] * len(self.market.wanted.kinds)
+        program = _Program(self, worth, (), costs)
+        duals = program.solve(stop)
+        if duals is None:
+            return None
+        prices = duals[: len(self.limits)][self.row_of] * self.factors
+        return program.values[: len(costs)], prices
+
+
+class _Program:
+    """The linear program.
+
+    Parameters
+    ----------
+    costs
+        By region, what it costs to have it once; without any, all are there once for nothing.
+    """
+
+    def __init__(
+        self,
+        guide: Guide,
+        worth: Sequence[float],
+        caps: Sequence[KnownLimit],
+        costs: Sequence[float] = (),
+    ) -> None:
+        self.guide = guide
+        self.model = linear.ModelBuilderHelper()
+        self.rows: list[tuple[list[int], list[float]]] = []
+        self.limits: list[float] = []
+        self.objective: dict[int, float] = {}
+        self.variables = 0
+        self.values = np.zeros(0)
+        for limit in guide.limits.tolist():
+            self._row(0.0 if costs else limit)
+        self._buy(costs)
+        self.caps = [(self._row(float(cap.most)), cap.counts) for cap in caps]
+        self.supply_rows: dict[int, int] = {}
+        self.item_rows: dict[tuple[int, int], int] = {}
+        for lot in guide.lots:
+            if worth[lot.kind]:
+                self._place(lot, worth[lot.kind])
+
+    def _buy(self, costs: Sequence[float]) -> None:
+        """A variable for each region: how often it is there."""
+        region_of = {
+            int(row): int(self.guide.regions[known.node])
+            for row, known in zip(
+                self.guide.row_of.tolist(), self.guide.market.offers.rows, strict=True
+            )
+        }
+        limits = self.guide.limits.tolist()
+        rows = (
+            grouped((region, row) for row, region in region_of.items()) if costs else {}
+        )
+        for region, cost in enumerate(costs):
+            bought = self._variable(
+                [(row, -limits[row]) for row in rows.get(region, ())]
+            )
+            self.objective[bought] = -cost
+
+    def _row(self, limit: float) -> int:
+        self.rows.append(([], []))
+        self.limits.append(limit)
+        return len(self.rows) - 1
+
+    def _variable(self, terms: Iterable[tuple[int, float]]) -> int:
+        for row, coefficient in terms:
+            self.rows[row][0].append(self.variables)
+            self.rows[row][1].append(coefficient)
+        self.variables += 1
+        return self.variables - 1
+
+    def _place(self, lot: _Lot, weight: float) -> None:
+        guide = self.guide
+        market, regions = guide.market, guide.regions
+        nodes = market.nodes[lot.kind]
+        here = nodes[
+            (lot.amounts[:, np.newaxis] <= market.amount_limits[:, nodes]).all(axis=0)
+        ]
+        shape = market.wanted.shapes[market.wanted.kinds[lot.kind].shape]
+        caps = [
+            (row, float(counts[lot.kind]))
+            for row, counts in self.caps
+            if counts[lot.kind]
+        ]
+        whole = [(self._row(lot.number), 1.0), *caps]
+        for region, first in zip(
+            *np.unique(regions[here], return_index=True), strict=True
+        ):
+            amounts = [
+                (int(guide.row_of[row]), float(amount * guide.factors[row]))
+                for row, amount in zip(
+                    market.amount_rows[:, here[first]].tolist(),
+                    lot.amounts,
+                    strict=True,
+                )
+                if amount and row < len(guide.row_of)
+            ]
+            for needs in _picks(shape):
+                if all((int(region), item) in guide.items for item in needs):
+                    rows = [
+                        (self._item(int(region), item), float(number))
+                        for item, number in needs.items()
+                    ]
+                    self.objective[self._variable([*amounts, *rows, *whole])] = weight
+
+    def _item(self, region: int, item: int) -> int:
+        """The row of what makes an item in a region, and of what needs it."""
+        if (region, item) not in self.item_rows:
+            made = self.guide.items[region, item]
+            first = next(iter(made))
+            if len(made) == len(first) == 1 and first[0][1] == 1:
+                # One device of a type: what supplies it makes it.
+                self.item_rows[region, item] = self._supply(first[0][0])
+            else:
+                self.item_rows[region, item] = row = self._row(0.0)
+                for draws in made:
+                    self._variable(
+                        [
+                            (row, -1.0),
+                            *((self._supply(supply), float(n)) for supply, n in draws),
+                        ]
+                    )
+        return self.item_rows[region, item]
+
+    def _supply(self, supply: int) -> int:
+        if supply not in self.supply_rows:
+            self.supply_rows[supply] = row = self._row(0.0)
+            for draws in self.guide.ways[supply]:
+                self._variable([(row, -1.0), *draws])
+        return self.supply_rows[supply]
+
+    def solve(self, stop: Stop) -> Floats | None:
+        model = self.model
+        for _ in range(self.variables):
+            model.add_var()
+        for number in range(self.variables):
+            model.set_var_lower_bound(number, 0.0)
+            model.set_var_upper_bound(number, np.inf)
+        for variable, weight in self.objective.items():
+            model.set_var_objective_coefficient(variable, weight)
+        model.set_maximize(True)
+        for limit, (variables, coefficients) in zip(
+            self.limits, self.rows, strict=True
+        ):
+            row = model.add_linear_constraint()
+            model.set_constraint_lower_bound(row, -np.inf)
+            model.set_constraint_upper_bound(row, limit)
+            for variable, coefficient in zip(variables, coefficients, strict=True):
+                model.add_term_to_constraint(row, variable, coefficient)
+        solver = linear.ModelSolverHelper("GLOP")
+        if not _is_solved(solver, model, stop):
+            return None
+        self.values = np.array(solver.variable_values())
+        return np.array(solver.dual_values())
+
+
+def _is_solved(
+    solver: linear.ModelSolverHelper, model: linear.ModelBuilderHelper, stop: Stop
+) -> bool:
+    """Solve in a thread of its own, so that a Ctrl-C is heard here."""
+    thread = Thread(target=solver.solve, args=(model,), name="glop", daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(_LISTEN)
+        if stop.reached():
+            solver.interrupt_solve()
+    return bool(solver.has_solution())
+
+
+def _picks(shape: Shape) -> list[dict[int, int]]:
+    """What is needed of which item, for each way to pick an option of every choice."""
+    every = islice(product(*shape), _MOST_PICKS)
+    return [summed(chain.from_iterable(options)) for options in every]
+
+
+# ----------------------------------------------------------------------------
+# Regions: nodes that are about alike, so that what they have together says much about
+# each of them.
+
+
+def regions_of(market: Market, most: int) -> Integers:
+    """By node, the number of its region; there are as many regions as wanted, or one for each node.
+
+    The region that differs most in itself is divided where that helps most, until there are enough.
+    """
+    nodes = market.offers.nodes
+    if most >= nodes:
+        return np.arange(nodes)
+    traits = _traits(market)
+    heap = [_with_spread(traits, 0, np.arange(nodes))]
+    heapify(heap)
+    while len(heap) < most and heap[0][0] < 0:
+        _, number, members = heappop(heap)
+        own = traits[members]
+        values = own[:, own.var(axis=0).argmax()]
+        upper = values > values.mean()
+        heappush(heap, _with_spread(traits, number, members[~upper]))
+        heappush(heap, _with_spread(traits, len(heap) + 1, members[upper]))
+    regions = np.zeros(nodes, dtype=np.int64)
+    for number, (_, _, members) in enumerate(
+        sorted(heap, key=lambda each: int(each[2][0]))
+    ):
+        regions[members] = number
+    return regions
+
+
+def _with_spread(
+    traits: Floats, number: int, members: Integers
+) -> tuple[float, int, Integers]:
+    """Some nodes with how much they differ, largest first in a heap; the number decides between equals."""
+    return -float(traits[members].var(axis=0).sum() * len(members)), number, members
+
+
+def _traits(market: Market) -> Floats:
+    """By node: what there is of everything, and to which sets of nodes it belongs, each from 0 to 1."""
+    nodes = market.offers.nodes
+    sets = np.zeros((len(market.wanted.node_sets), nodes))
+    for number, members in enumerate(market.wanted.node_sets):
+        sets[number, list(members) if members is not None else slice(None)] = 1.0
+    columns = np.concatenate(
+        [market.available[:, :nodes], market.amount_limits[:, :nodes], sets]
+    ).astype(float)
+    traits: Floats = (
+        columns / np.maximum(1.0, columns.max(axis=1, initial=0.0))[:, np.newaxis]
+    ).T
+    return traits
+
 
 N = TypeVar("N", int, float)
 
@@ -215,3 +640,79 @@ class _Ladder:
 def _weighted(factors: Sequence[N], counts: Sequence[Sequence[int]]) -> list[N]:
     """By kind, what it counts in all levels together."""
     return [sum(map(mul, factors, each)) for each in zip(*counts, strict=True)]
+
+
+# ----------------------------------------------------------------------------
+# What nodes cost at least that hold everything, of types that can be had any number
+# of times.
+#
+# Let every row of a node have a price of 0 or more, and let a demand be worth what it
+# pays on the node where it pays the least. Who is on a node pays for all that it
+# draws there, and that is at most what all rows of the node cost. So as many nodes as
+# hold everything are worth as much as all demands together; and one of a type is
+# worth what its rows cost. The cheapest way to be worth that much is by nodes of the
+# type that is worth the most for its cost (Farley, Operations Research 38, 1990).
+#
+# The prices are a guess in floats, by the linear program in which nodes and demands
+# can be had in fractions; what they prove is a sum in exact integers, as in
+# `dralloc.solve.optimum.relax.prices`.
+
+_LOTS: Final = 8
+"""Into so many lots demands of a kind are divided."""
+
+_SCALE: Final = 2.0**40
+"""What a cost of 1 is as a price, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelaxedCover:
+    """What holds everything in fractions.
+
+    Parameters
+    ----------
+    numbers
+        By node type, about how many of it are needed.
+    worth
+        By demand, what it pays where it pays the least: a measure of its size.
+    bound
+        Nothing cheaper holds everything.
+    """
+
+    numbers: tuple[float, ...]
+    worth: tuple[int, ...]
+    bound: int
+
+
+def relaxed_cover(
+    problem: Problem, costs: Sequence[int], stop: Stop
+) -> RelaxedCover | None:
+    """Find the cheapest nodes in fractions, and prove a bound; None if there is no time for the linear program.
+
+    Parameters
+    ----------
+    problem
+        One node of each type with nothing in use, and all demands, none of which has rules about others.
+    costs
+        By node, what one of its type costs.
+
+    Raises
+    ------
+    Stopped
+        It is time to stop before there is a linear program.
+    """
+    wanted = demand_kinds_of(problem, stop)
+    market = Market(problem, wanted, node_offers_of(problem, wanted, stop), stop)
+    found = Guide(market, np.arange(len(problem.nodes)), _LOTS).cover(costs, stop)
+    if found is None:
+        return None
+    numbers, rows = found
+    prices = market.affordable(rows * (_SCALE / max(costs)))
+    worth = market.least_paid(prices)
+    values = market.node_values(prices)
+    richest = max(
+        (Fraction(value, cost) for value, cost in zip(values, costs, strict=True)),
+        default=Fraction(0),
+    )
+    unit = gcd(*costs)
+    bound = -(-Fraction(sum(worth)) // (richest * unit)) * unit if richest else 0
+    return RelaxedCover(tuple(numbers.tolist()), tuple(worth), bound)

@@ -23,9 +23,14 @@ from dralloc.problem.grouping import grouped
 from dralloc.problem.ledger import Ledger, counter_consumption
 from dralloc.problem.supply import NODE_DRIVER, Scalar
 from dralloc.solve.optimum.classes.demand_classes import Listed
-from dralloc.solve.optimum.relax.amounts import Amounts, amounts_of
-from dralloc.solve.optimum.relax.demand_kinds import DemandKinds, Item
-from dralloc.solve.optimum.relax.rows import Draws, ResourceRow
+from dralloc.solve.optimum.relax.demand_kinds import (
+    Amounts,
+    DemandKinds,
+    Draws,
+    Item,
+    ResourceRow,
+    amounts_of,
+)
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = [

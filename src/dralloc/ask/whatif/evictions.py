@@ -1,0 +1,537 @@
+"""Whom to evict: who may be, at what cost, and the problem in which they all ask for what they have."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from itertools import chain
+from math import prod
+from typing import NamedTuple
+
+from dralloc.ask.context.node_bars import pod_of
+from dralloc.ask.explain.snapshot import find_demand
+from dralloc.ask.scenario import Scenario
+from dralloc.ask.whatif.moves.cluster_migration import ClaimUsers, devices_seen
+from dralloc.ask.whatif.moves.migration import StayEligibility, stay_grants
+from dralloc.check import violations
+from dralloc.check.objects import Binding
+from dralloc.compile.compiler import CompiledCluster, compile_cluster
+from dralloc.compile.compiler.worth import WeightLevel, Worth
+from dralloc.objects.api import Pod, PodGroup
+from dralloc.objects.choices import Choices
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.errors import DrallocError
+from dralloc.objects.names import ClaimKey, DeviceID
+from dralloc.problem import Claim, Demand, Problem
+from dralloc.problem.ledger import Holding
+from dralloc.problem.solution import Placement, Solution, with_node_grants
+
+__all__ = [
+    "Admission",
+    "EvictionCost",
+    "EvictionUnit",
+    "Newcomer",
+    "Preemptor",
+    "Staging",
+]
+
+# ----------------------------------------------------------------------------
+# Who may be evicted, and what it costs.
+
+
+class EvictionCost(StrEnum):
+    """What of evictions is to be as small as possible.
+
+    ``PODS``: how many pods are evicted; of equally many those of lower priority. ``PRIORITY``: how many pods of the
+    highest priority are evicted, then how many of the next, and so on. Anything else is the key of an annotation of
+    pods: the sum of its integers, 0 for pods without it; of equal sums as with ``PODS``.
+    """
+
+    PODS = "pods"
+    PRIORITY = "priority"
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionUnit:
+    """Pods that are evicted together: a single one, or all of a PodGroup that is disrupted as a whole.
+
+    Parameters
+    ----------
+    group
+        The PodGroup; None for a single pod.
+    """
+
+    pods: tuple[Pod, ...]
+    priority: int
+    group: ClaimKey | None = None
+
+
+def eviction_units(cluster: Cluster) -> Iterator[EvictionUnit]:
+    """All pods that have a node, by who is evicted together (KEP-5710).
+
+    Source: ``framework/preemption/types.go`` of ``kubernetes/pkg/scheduler``. A group without a priority of its own has
+    the highest of its pods.
+    """
+    members: dict[ClaimKey, list[Pod]] = defaultdict(list)
+    for pod in cluster.pods:
+        group = group_of(cluster, pod)
+        if not pod.spec.node_name:
+            continue
+        if group is not None and group.spec.disrupted_as_whole:
+            members[group.key].append(pod)
+        else:
+            yield EvictionUnit((pod,), pod.spec.priority or 0)
+    for key, pods in members.items():
+        own = cluster.pod_groups[key].spec.priority
+        highest = max(pod.spec.priority or 0 for pod in pods)
+        yield EvictionUnit(tuple(pods), highest if own is None else own, key)
+
+
+def group_of(cluster: Cluster, pod: Pod) -> PodGroup | None:
+    """The PodGroup of a pod."""
+    return None if pod.pod_group is None else cluster.pod_groups.get(pod.pod_group)
+
+
+def unit_weights(
+    units: Sequence[EvictionUnit], cost: str
+) -> tuple[list[int], list[WeightLevel]]:
+    """What it is worth that each unit stays, and the digits that these weights consist of, most important first.
+
+    Raises
+    ------
+    DrallocError
+        No pod has the annotation, or its value is no integer from 0.
+    """
+    priorities = sorted({unit.priority for unit in units}, reverse=True)
+    columns = {
+        f"pods@{priority}": [
+            len(one.pods) * (one.priority == priority) for one in units
+        ]
+        for priority in priorities
+    }
+    if cost != EvictionCost.PRIORITY:
+        columns = {EvictionCost.PODS.value: [len(one.pods) for one in units], **columns}
+    if cost not in tuple(EvictionCost):
+        columns = {cost: _annotated(units, cost), **columns}
+    totals = [sum(column) for column in columns.values()]
+    scales = [
+        prod(1 + total for total in totals[place + 1 :]) for place in range(len(totals))
+    ]
+    levels = [
+        WeightLevel(*level) for level in zip(columns, scales, totals, strict=True)
+    ]
+    weights = [
+        sum(scale * digit for scale, digit in zip(scales, digits, strict=True))
+        for digits in zip(*columns.values(), strict=True)
+    ]
+    return weights, levels
+
+
+def _annotated(units: Sequence[EvictionUnit], name: str) -> list[int]:
+    if units and not any(
+        name in pod.metadata.annotations for unit in units for pod in unit.pods
+    ):
+        words = ", ".join(EvictionCost)
+        raise DrallocError(
+            f'cost "{name}": neither one of {words}, nor an annotation of a pod that could be evicted'
+        )
+    return [sum(_value(pod, name) for pod in unit.pods) for unit in units]
+
+
+def _value(pod: Pod, name: str) -> int:
+    text = pod.metadata.annotations.get(name, "0")
+    if not (text.isascii() and text.isdigit()):
+        raise DrallocError(
+            f'{pod.title}: metadata.annotations["{name}"]: "{text}" is no integer from 0'
+        )
+    return int(text)
+
+
+# ----------------------------------------------------------------------------
+# The problem in which pods that run ask for just what they have: whoever is not
+# placed in its answer is evicted.
+#
+# So the fewest victims are the most placed, and what holds between pods and devices
+# in `dralloc.problem.Problem` holds between those who stay and those who come. What
+# pods asked of others when they came does not bind them any more.
+
+
+@dataclass(frozen=True)
+class Incumbents:
+    """Units of running pods as demands beside others.
+
+    Parameters
+    ----------
+    units
+        Those that may be evicted; their pods run on nodes that count.
+    """
+
+    users: ClaimUsers
+    units: tuple[EvictionUnit, ...]
+    choices: Choices
+
+    @cached_property
+    def pods(self) -> Mapping[ClaimKey, Pod]:
+        """The pods of all units."""
+        return {pod.key: pod for unit in self.units for pod in unit.pods}
+
+    @cached_property
+    def freed(self) -> frozenset[ClaimKey]:
+        """The claims that nobody uses any more once all units are evicted."""
+        return frozenset(
+            key
+            for pod in self.pods
+            for key in self.users.claims_of[pod]
+            if self._is_theirs(key)
+        )
+
+    def _is_theirs(self, key: ClaimKey) -> bool:
+        claim = self.users.cluster.claim(key)
+        if claim is None or not claim.is_allocated:
+            return False
+        consumers = (
+            ClaimKey(key.namespace, one.name)
+            for one in claim.status.reserved_for
+            if one.resource == "pods"
+        )
+        strangers = any(one.resource != "pods" for one in claim.status.reserved_for)
+        return not strangers and self.pods.keys() >= {
+            *consumers,
+            *(pod.key for pod in self.users.users[key]),
+        }
+
+    @cached_property
+    def compiled(self) -> CompiledCluster:
+        """The cluster without the units."""
+        scenario = (
+            Scenario(self.users.cluster).release(self.freed).without_pods(self.pods)
+        )
+        return compile_cluster(scenario.cluster, self.choices)
+
+    def beside(self, demands: Sequence[Demand], weights: Sequence[int]) -> Problem:
+        """The whole problem: some demands of the compiled cluster, and then those of all pods, unit by unit."""
+        compiled = self.compiled
+        staying = StayEligibility(compiled.problem.eligibility)
+        claims = {
+            key: staying.claim(
+                compiled.problem, key, self._holdings.get(key, ()), self._devices(key)
+            )
+            for key in self.freed
+        }
+        pods = [
+            self._demand(pod, unit, weight, claims)
+            for unit, weight in zip(self.units, weights, strict=True)
+            for pod in unit.pods
+        ]
+        problem = replace(
+            compiled.problem, demands=(*demands, *pods), eligibility=staying, budgets=()
+        )
+        bound = compiled.pods.of(self._unbound()).applied(problem)
+        first = len(demands)
+        running = (demand.running for demand in bound.demands[first:])
+        return replace(bound, demands=(*bound.demands[:first], *running))
+
+    def _demand(
+        self,
+        pod: Pod,
+        unit: EvictionUnit,
+        weight: int,
+        claims: Mapping[ClaimKey, Claim],
+    ) -> Demand:
+        mine = tuple(
+            claims[key]
+            for key in self.users.claims_of[pod.key]
+            if key in claims and claims[key].requests
+        )
+        first = pod is unit.pods[0]
+        return Demand(
+            pod.key,
+            mine,
+            unit.priority,
+            weight if first else 0,
+            nodes=(self._home(pod),),
+            gang="" if unit.group is None else f"evicted together: {unit.group}",
+        )
+
+    def _home(self, pod: Pod) -> int:
+        return self._nodes[pod.spec.node_name or ""]
+
+    @cached_property
+    def _nodes(self) -> Mapping[str, int]:
+        return {
+            node.name: number for number, node in enumerate(self.compiled.problem.nodes)
+        }
+
+    @cached_property
+    def _holdings(self) -> Mapping[ClaimKey, Sequence[Holding]]:
+        return self.users.holdings(self.compiled)
+
+    def _devices(self, key: ClaimKey) -> tuple[int, ...]:
+        """What a claim holds, as a node of its users sees it if it does."""
+        home = self._home(self.users.users[key][0])
+        return devices_seen(self.compiled.problem, home, self._holdings.get(key, ()))
+
+    def staying(self, problem: Problem, first: int, units: Collection[int]) -> Solution:
+        """The answer in which some units, by index, stay, and nobody else is placed.
+
+        Parameters
+        ----------
+        problem, first
+            The whole problem (see `beside`), and where its demands of pods begin.
+        """
+        granted: set[ClaimKey] = set()
+        placements: list[Placement] = []
+        number = first
+        for place, unit in enumerate(self.units):
+            for pod in unit.pods:
+                if place in units:
+                    claims = [
+                        one.key
+                        for one in problem.demands[number].claims
+                        if not one.is_synthetic
+                    ]
+                    grants = tuple(
+                        () if key in granted else stay_grants(self._devices(key))
+                        for key in claims
+                    )
+                    placements.append(Placement(number, self._home(pod), grants))
+                    granted.update(claims)
+                number += 1
+        return Solution(tuple(with_node_grants(problem, placements)))
+
+    def irregular(self, problem: Problem, first: int) -> frozenset[int]:
+        """Units, by index, without which the others could be allocated and placed again as they are."""
+        kept: set[int] = set()
+
+        def keep(units: Sequence[int]) -> None:
+            """Keep those of the units that break no rule beside those that are kept, halving where some do."""
+            if not violations(problem, self.staying(problem, first, kept.union(units))):
+                kept.update(units)
+            elif len(units) > 1:
+                keep(units[: len(units) // 2])
+                keep(units[len(units) // 2 :])
+
+        every = range(len(self.units))
+        keep(every)
+        return frozenset(every) - kept
+
+    def _unbound(self) -> Cluster:
+        """The cluster in which the pods are about to be placed, for what they take of nodes and mean for others."""
+        # The compiled cluster knows the claims for extended resources of who comes; those who run have theirs.
+        held = filter(None, map(self.users.cluster.claim, self.freed))
+        pods = [(pod, self.users.claims_of[pod.key]) for pod in self.pods.values()]
+        return (
+            Scenario(self.compiled.cluster)
+            .settle(held, {})
+            .with_pods(pods, ())
+            .unbind_incumbents(self.pods)
+            .cluster
+        )
+
+
+# ----------------------------------------------------------------------------
+# The question whom to evict as a problem, and what its answers mean.
+
+
+class Newcomer(NamedTuple):
+    """Who is to be admitted: a claim, or a pod."""
+
+    claim: ClaimKey | None
+    pod: ClaimKey | None
+
+
+class Admission(NamedTuple):
+    """Where a claim of a pod goes (of no pod if none uses it), and what it gets."""
+
+    pod: ClaimKey | None
+    claim: ClaimKey
+    node: str
+    devices: tuple[DeviceID, ...]
+
+
+def wanted_demands(compiled: CompiledCluster, newcomer: Newcomer) -> tuple[Demand, ...]:
+    """The demand that is asked for, and then the others of its gang, or of its tree of gangs (KEP-6012)."""
+    demands = compiled.problem.demands
+    asked = demands[find_demand(compiled, *newcomer)]
+    together = asked.placed_with
+    return asked, *(
+        one
+        for one in demands
+        if together and one.placed_with == together and one is not asked
+    )
+
+
+def _priority(cluster: Cluster, wanted: Sequence[Demand]) -> int:
+    """That of the group if it has one of its own, else the lowest of the pods (KEP-5710)."""
+    pods = (pod_of(cluster, demand) for demand in wanted)
+    groups = [group_of(cluster, pod) for pod in pods if pod is not None]
+    own = [
+        group.spec.priority
+        for group in groups
+        if group is not None and group.spec.priority is not None
+    ]
+    return min(own or [demand.priority for demand in wanted])
+
+
+@dataclass(frozen=True, slots=True)
+class Preemptor:
+    """Who is to be admitted, as things are.
+
+    Parameters
+    ----------
+    wanted
+        The demand that is asked for, and those that are placed with it.
+    priority
+        Whoever may be evicted has a lower one.
+    companions
+        The pods of its group, or of its tree of groups, which counts on those that run: none of them is evicted.
+    """
+
+    newcomer: Newcomer
+    wanted: tuple[Demand, ...]
+    priority: int
+    companions: frozenset[ClaimKey]
+
+    @classmethod
+    def of(cls, compiled: CompiledCluster, newcomer: Newcomer) -> Preemptor:
+        """The newcomer in the cluster as it is."""
+        wanted = wanted_demands(compiled, newcomer)
+        is_claim = compiled.is_claim(wanted[0])
+        companions = (
+            frozenset() if is_claim else compiled.gangs.companions(wanted[0].key)
+        )
+        return cls(newcomer, wanted, _priority(compiled.cluster, wanted), companions)
+
+    def may_evict(self, users: ClaimUsers) -> Iterator[EvictionUnit]:
+        """The units of lower priority whose pods all have nodes that count, and are no companions."""
+        for unit in eviction_units(users.cluster):
+            here = all(pod.spec.node_name in users.by_name for pod in unit.pods)
+            if (
+                here
+                and unit.priority < self.priority
+                and self.companions.isdisjoint(pod.key for pod in unit.pods)
+            ):
+                yield unit
+
+
+@dataclass(frozen=True)
+class Staging:
+    """Newcomers beside everybody who may be evicted.
+
+    Parameters
+    ----------
+    wanted
+        The demands of the newcomers, the first of the problem; after them come those of the incumbents.
+    worth
+        What weights mean: that the first newcomer is placed, for which its gang needs its quorum, is worth more than
+        everybody else.
+    start
+        The answer in which everything stays as it is.
+    left_out
+        Pods of lower priority that may not be evicted: what they have breaks a rule as things are.
+    """
+
+    incumbents: Incumbents
+    wanted: tuple[Demand, ...]
+    problem: Problem
+    worth: Worth
+    start: Solution
+    left_out: tuple[ClaimKey, ...] = ()
+
+    @classmethod
+    def of(
+        cls, users: ClaimUsers, preemptor: Preemptor, cost: str, choices: Choices
+    ) -> Staging:
+        """The problem in which everybody may be evicted who keeps the rules as things are."""
+        units, left_out = tuple(preemptor.may_evict(users)), tuple[ClaimKey, ...]()
+        while True:
+            incumbents = Incumbents(users, units, choices)
+            wanted = wanted_demands(incumbents.compiled, preemptor.newcomer)
+            weights, levels = unit_weights(units, cost)
+            most = 1 + sum(weights)
+            leading = [
+                replace(demand, weight=0 if number else most)
+                for number, demand in enumerate(wanted)
+            ]
+            problem = incumbents.beside(leading, weights)
+            irregular = incumbents.irregular(problem, len(wanted))
+            if not irregular:
+                worth = Worth((), (WeightLevel("admitted", most, 1), *levels))
+                start = incumbents.staying(problem, len(wanted), range(len(units)))
+                return cls(incumbents, wanted, problem, worth, start, left_out)
+            left_out += tuple(
+                pod.key for number in sorted(irregular) for pod in units[number].pods
+            )
+            units = tuple(
+                unit for number, unit in enumerate(units) if number not in irregular
+            )
+
+    def victims(self, solution: Solution) -> Iterator[EvictionUnit]:
+        """Who does not stay in an answer."""
+        placed = {placement.demand for placement in solution.placements}
+        number = len(self.wanted)
+        for unit in self.incumbents.units:
+            if number not in placed:
+                yield unit
+            number += len(unit.pods)
+
+    def placed(self, solution: Solution) -> tuple[ClaimKey, ...]:
+        """The newcomers that are placed in an answer."""
+        numbers = (placement.demand for placement in solution.placements)
+        return tuple(
+            self.wanted[number].key for number in numbers if number < len(self.wanted)
+        )
+
+    def bindings(self, solution: Solution) -> list[Binding]:
+        """Return the newcomers that are pods, each with the node that it gets in an answer."""
+        placed = (one for one in solution.placements if one.demand < len(self.wanted))
+        is_claim = self.incumbents.compiled.is_claim
+        return [
+            Binding(self.wanted[one.demand].key, self.problem.nodes[one.node].name)
+            for one in placed
+            if not is_claim(self.wanted[one.demand])
+        ]
+
+    def after(self, cluster: Cluster, solution: Solution) -> Cluster:
+        """Return the cluster without the victims of an answer: what only they used is free."""
+        victims = {pod.key for unit in self.victims(solution) for pod in unit.pods}
+        freed = chain.from_iterable(self.freed(victims).values())
+        return Scenario(cluster).release(set(freed)).without_pods(victims).cluster
+
+    def freed(
+        self, evicted: Collection[ClaimKey]
+    ) -> Mapping[ClaimKey, tuple[ClaimKey, ...]]:
+        """By evicted pod, its claims that nobody uses any more."""
+        users = self.incumbents.users
+        return {
+            pod: tuple(
+                key
+                for key in users.claims_of[pod]
+                if key in self.incumbents.freed
+                and all(one.key in evicted for one in users.users[key])
+            )
+            for pod in evicted
+        }
+
+    def admissions(self, solution: Solution) -> Iterator[Admission]:
+        """What the newcomers get in an answer; nothing if they are not admitted."""
+        for placement in solution.placements:
+            if placement.demand < len(self.wanted):
+                demand, node = (
+                    self.problem.demands[placement.demand],
+                    self.problem.nodes[placement.node].name,
+                )
+                pod = (
+                    None
+                    if self.incumbents.compiled.is_claim(self.wanted[placement.demand])
+                    else demand.key
+                )
+                for claim, grants in zip(demand.claims, placement.grants, strict=True):
+                    if not claim.is_synthetic:
+                        devices = tuple(
+                            self.problem.devices[grant.device].id for grant in grants
+                        )
+                        yield Admission(pod, claim.key, node, devices)

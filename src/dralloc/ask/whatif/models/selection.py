@@ -1,0 +1,359 @@
+"""Integer models that choose how often to take each of some things, and the time that they get.
+
+Which fixed layout each unit gets, which columns cover needs at the least cost, and the best sum of vectors. They are
+built with OR-Tools; none of its types comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from operator import mul
+from typing import Final, TypeVar
+
+from ortools.sat.python import cp_model
+
+from dralloc.objects.choices import Options
+from dralloc.objects.errors import ModelError
+from dralloc.solve.optimum.rows import Term
+from dralloc.solve.optimum.search import minimise, solve_linear
+from dralloc.solve.optimum.stopping import Stop
+
+__all__ = [
+    "Choice",
+    "Cover",
+    "CoverColumn",
+    "UnitLayouts",
+    "Vector",
+    "best_sum",
+    "choose_layouts",
+    "cover",
+    "prices",
+    "with_time_left",
+]
+
+# ----------------------------------------------------------------------------
+# One time limit for a question that takes several runs of a solver.
+
+AnyOptions = TypeVar("AnyOptions", bound=Options)
+
+_LEAST: Final = 0.01
+"""Seconds that a run gets even when time is over."""
+
+
+def with_time_left(options: AnyOptions, stop: Stop, part: float = 1.0) -> AnyOptions:
+    """Return the options with what is left of the time as their limit, or with a part of it."""
+    seconds = stop.seconds()
+    if seconds == inf:
+        return options
+    return replace(options, time_limit=max(_LEAST, part * seconds))
+
+
+# ----------------------------------------------------------------------------
+# Which fixed layout each unit gets, so that the most demands are served.
+#
+# For classes *c* of equal units with layouts *l*, each with ``offers[c, l][t]`` parts of type *t*, and demands *w* that
+# parts of some types serve::
+#
+#     sum_l times[c, l] = size[c]
+#     sum_w served[w, t] <= sum_{c, l} offers[c, l][t] * times[c, l]
+#     sum_t served[w, t] + missed[w] = need[w]
+#     minimise sum_w missed[w]
+#
+# With a limit on how many layouts there may be in a class, ``times[c, l] <= size[c] *
+# used[c, l]`` and ``sum_l used[c, l] <= limit``.
+
+
+@dataclass(frozen=True, slots=True)
+class UnitLayouts:
+    """So many equal units, and the layouts that each can have: the number of parts by type."""
+
+    size: int
+    layouts: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The best layouts.
+
+    Parameters
+    ----------
+    times
+        By class and layout, how many units get it.
+    served
+        By demand and type, how many parts serve it.
+    bound
+        No layouts serve more.
+    """
+
+    times: tuple[tuple[int, ...], ...]
+    served: tuple[tuple[int, ...], ...]
+    bound: int
+
+
+def choose_layouts(
+    units: Sequence[UnitLayouts],
+    types: Sequence[frozenset[int]],
+    needs: Sequence[int],
+    limit: int | None = None,
+    options: Options | None = None,
+) -> Choice | None:
+    """Choose layouts for all units.
+
+    Parameters
+    ----------
+    types
+        For each type of part, which demands it serves.
+    needs
+        How many there are of each demand.
+    limit
+        How many different layouts the units of a class may have; None for any number.
+
+    Returns
+    -------
+    None if the time limit leaves no answer.
+    """
+    model = cp_model.CpModel()
+    times = [
+        [
+            model.new_int_var(0, each.size, f"times[{place},{layout}]")
+            for layout in range(len(each.layouts))
+        ]
+        for place, each in enumerate(units)
+    ]
+    for each, numbers in zip(units, times, strict=True):
+        model.add(cp_model.LinearExpr.sum(numbers) == each.size)
+        if limit is not None and limit < len(numbers):
+            _limit(model, numbers, each.size, limit)
+    served = [
+        [
+            model.new_int_var(
+                0, need if demand in serves else 0, f"served[{demand},{place}]"
+            )
+            for place, serves in enumerate(types)
+        ]
+        for demand, need in enumerate(needs)
+    ]
+    missed = [
+        model.new_int_var(0, need, f"missed[{demand}]")
+        for demand, need in enumerate(needs)
+    ]
+    for need, gets, misses in zip(needs, served, missed, strict=True):
+        model.add(cp_model.LinearExpr.sum([*gets, misses]) == need)
+    flat = [
+        (variable, offers)
+        for each, row in zip(units, times, strict=True)
+        for variable, offers in zip(row, each.layouts, strict=True)
+    ]
+    for place in range(len(types)):
+        offered = [offers[place] for _, offers in flat]
+        taken = [gets[place] for gets in served]
+        model.add(
+            cp_model.LinearExpr.weighted_sum(
+                [variable for variable, _ in flat], offered
+            )
+            >= cp_model.LinearExpr.sum(taken)
+        )
+    chosen = options or Options()
+    outcome = minimise(
+        model, [(misses, 1) for misses in missed], chosen, Stop.after(chosen.time_limit)
+    )
+    if outcome.values is None:
+        return None
+    values = outcome.values
+    return Choice(
+        tuple(tuple(values[one.index] for one in row) for row in times),
+        tuple(tuple(values[one.index] for one in row) for row in served),
+        sum(needs) - outcome.bound,
+    )
+
+
+def _limit(
+    model: cp_model.CpModel, numbers: Sequence[cp_model.IntVar], size: int, limit: int
+) -> None:
+    used = [model.new_bool_var(f"used[{number}]") for number in numbers]
+    for number, one in zip(numbers, used, strict=True):
+        model.add(number <= size * one)
+    model.add(cp_model.LinearExpr.sum(used) <= limit)
+
+
+# ----------------------------------------------------------------------------
+# The cheapest way to cover needs: how often to take each of some columns.
+#
+# For columns *p* that cost ``cost[p]`` and bring ``brings[p][i]`` of each need *i*::
+#
+#     minimise sum_p cost[p] * times[p]    with    sum_p brings[p][i] * times[p] >= need[i]
+#
+# `cover` solves that in integers, and `prices` its linear relaxation for the dual
+# values, from which a bound follows even where not all columns are known (Farley,
+# Operations Research 38, 1990).
+
+_SCALE: Final = 1_000_000
+"""Dual values are integers in units of one of so many parts of a cost of 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoverColumn:
+    """What can be taken any number of times: a positive cost, and how much it brings of each need."""
+
+    cost: int
+    brings: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """How often each column is taken, what that costs, and what no answer with these columns can be cheaper than."""
+
+    times: tuple[int, ...]
+    cost: int
+    bound: int
+
+
+def cover(
+    columns: Sequence[CoverColumn], needs: Sequence[int], options: Options | None = None
+) -> Cover | None:
+    """Find the cheapest cover.
+
+    Returns
+    -------
+    None if some need is brought by no column, or if the time limit leaves no answer.
+
+    Raises
+    ------
+    ModelError
+        The costs are beyond what the solver can tell apart.
+    """
+    if not all(
+        any(column.brings[place] for column in columns)
+        for place, need in enumerate(needs)
+        if need
+    ):
+        return None
+    model, terms = _model(columns, needs)
+    chosen = options or Options()
+    outcome = minimise(model, terms, chosen, Stop.after(chosen.time_limit))
+    if outcome.values is None:
+        return None
+    found = tuple(outcome.values[variable.index] for variable, _ in terms)
+    cost = sum(
+        column.cost * number for column, number in zip(columns, found, strict=True)
+    )
+    return Cover(found, cost, outcome.bound)
+
+
+def prices(columns: Sequence[CoverColumn], needs: Sequence[int]) -> tuple[int, ...]:
+    """What one more of each need costs in the relaxation, rounded down to integers: a guess, whatever it is used for.
+
+    Raises
+    ------
+    ModelError
+        Some need is brought by no column.
+    """
+    found = solve_linear(*_model(columns, needs), Stop())
+    if found is None:
+        raise ModelError("cover: no choice of columns brings what is needed")
+    return tuple(max(0, int(price * _SCALE)) for price in found.duals)
+
+
+def _model(
+    columns: Sequence[CoverColumn], needs: Sequence[int]
+) -> tuple[cp_model.CpModel, list[Term]]:
+    """The rows, one for each need, and the cost."""
+    model = cp_model.CpModel()
+    times = [
+        model.new_int_var(0, _most(each, needs), f"times[{place}]")
+        for place, each in enumerate(columns)
+    ]
+    for place, need in enumerate(needs):
+        brought = [column.brings[place] for column in columns]
+        model.add(cp_model.LinearExpr.weighted_sum(times, brought) >= need)
+    return model, [
+        (variable, column.cost) for variable, column in zip(times, columns, strict=True)
+    ]
+
+
+def _most(column: CoverColumn, needs: Sequence[int]) -> int:
+    """No cheapest cover takes the column more often: the first so many bring all of what it brings."""
+    return max(
+        (
+            -(-need // brought)
+            for need, brought in zip(needs, column.brings, strict=True)
+            if brought
+        ),
+        default=0,
+    )
+
+
+# ----------------------------------------------------------------------------
+# The best sum of vectors, where so many are taken of each of several sets.
+#
+# Of set *g* with vectors *p*, ``times[g]`` are taken, each as often as one likes::
+#
+#     maximise sum_i worth[i] * v[i]    with    v = sum_g sum_p vector[g, p] * taken[g, p],
+#                                               sum_p taken[g, p] = times[g],  v[i] >= least[i]
+
+Vector = tuple[int, ...]
+
+
+def best_sum(
+    sets: Mapping[tuple[Vector, ...], int],
+    least: Vector,
+    worth: Sequence[int],
+    options: Options,
+) -> tuple[Vector | None, bool]:
+    """Find the sum of the most worth that is at least so large in every place.
+
+    Parameters
+    ----------
+    sets
+        How many vectors are taken in all of each set.
+    worth
+        What one more in each place is worth: more than 0.
+
+    Returns
+    -------
+    The sum, None if there is none; and whether that is proven.
+
+    Raises
+    ------
+    ModelError
+        What all is worth is beyond what the solver can tell apart.
+    """
+    model = cp_model.CpModel()
+    lost: list[Term] = []
+    most = 0
+    for place, (own, times) in enumerate(sets.items()):
+        taken = [
+            model.new_int_var(0, times, f"taken[{place},{number}]")
+            for number in range(len(own))
+        ]
+        model.add(cp_model.LinearExpr.sum(taken) == times)
+        worths = [sum(map(mul, vector, worth)) for vector in own]
+        lost += [
+            (variable, max(worths) - one)
+            for variable, one in zip(taken, worths, strict=True)
+        ]
+        most += times * (max(worths) - min(worths))
+    vectors = [vector for own in sets for vector in own]
+    variables = [variable for variable, _ in lost]
+    short = model.new_bool_var("short")
+    for place, low in enumerate(least):
+        found = cp_model.LinearExpr.weighted_sum(
+            variables, [vector[place] for vector in vectors]
+        )
+        model.add(found >= low).only_enforce_if(~short)
+    cost = [(short, most + 1), *lost]
+    outcome = minimise(model, cost, options, Stop.after(options.time_limit))
+    if outcome.values is None:
+        return None, False
+    values = outcome.values
+    if values[short.index]:
+        return None, outcome.bound > most
+    numbers = [values[variable.index] for variable in variables]
+    total = tuple(
+        sum(map(mul, numbers, column)) for column in zip(*vectors, strict=True)
+    ) or (0,) * len(least)
+    return total, outcome.bound == sum(
+        factor * values[variable.index] for variable, factor in cost
+    )

@@ -1,0 +1,428 @@
+"""How good a run is, beside its figures: what nobody could exceed, what each decision missed, and fragmentation."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dralloc.check import violations
+from dralloc.lab.simulate.arrivals import Incoming
+from dralloc.lab.simulate.placing import Placer, WaitingQueue
+from dralloc.objects.choices import Choices, Goal
+from dralloc.problem import Demand, Problem
+from dralloc.problem.ledger import Ledger
+from dralloc.problem.solution import Placement, Solution
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.first_fit.candidates import CandidateIndex
+from dralloc.solve.first_fit.search import SearchLedger
+from dralloc.solve.optimum import solve
+from dralloc.solve.policies.fragmentation import (
+    ComponentOffers,
+    ComponentStates,
+    ExpectedFragmentation,
+    typical,
+)
+from dralloc.solve.policies.table import Amounts, Sizes, free_totals
+
+__all__ = [
+    "DecisionRegret",
+    "FragmentationMeter",
+    "WatchedPlacer",
+    "clairvoyant_bound",
+    "values_of",
+]
+
+# ----------------------------------------------------------------------------
+# What nobody could exceed who had known all arrivals beforehand: an upper bound of
+# the value that runs.
+#
+# The value of a run is, over all arrivals, what each is worth times how long it has a
+# place until the horizon. Time is cut into epochs. In the relaxation an arrival may
+# run in parts, in any epochs after it has come, in none for longer than the epoch
+# lasts, and in all together no longer than its duration; nodes are not told apart,
+# and of each resource no more may be in use during an epoch than there is. Whatever a
+# policy does keeps these rules: at each moment what runs takes at least its least
+# amounts, and no more is in use than there is.
+#
+# The bound is Lagrangian. With a price for each resource in each epoch, every arrival
+# takes the epochs that pay most, by itself; what all of them gain, and what all
+# resources cost, is a bound for any prices from 0. Prices are found by a subgradient
+# method with Polyak's step ("Introduction to Optimization", 1987, section 5.3). They
+# come from floats, but what is added up are integers, so that rounding never makes
+# the bound too low.
+
+_PARTS: Final = 10**6
+"""Amounts are in such parts of what there is, rounded down."""
+
+_EPOCHS: Final = 48
+_ROUNDS: Final = 150
+_LARGEST: Final = 2**62
+"""No number of a column is larger."""
+
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ClairvoyantBound:
+    """A proven limit of what a run can come to.
+
+    Parameters
+    ----------
+    value
+        Worth times milliseconds.
+    horizon
+        Milliseconds after which nothing counts.
+    """
+
+    value: int
+    horizon: int
+
+
+def values_of(incoming: Incoming) -> Sequence[int]:
+    """What each arrival is worth while it runs: how many devices it asks for at least."""
+    return [incoming.asked_devices(number) for number in range(len(incoming.arrivals))]
+
+
+def clairvoyant_bound(
+    incoming: Incoming, horizon: int, reached: int = 0, epochs: int = _EPOCHS
+) -> ClairvoyantBound:
+    """Bound the value of all runs of these arrivals.
+
+    Parameters
+    ----------
+    horizon
+        Milliseconds after which nothing counts.
+    reached
+        The value of some run, which the search for prices aims at.
+    epochs
+        Into how many equal parts time is cut.
+    """
+    values = values_of(incoming)
+    coming = [
+        number
+        for number, arrival in enumerate(incoming.arrivals)
+        if values[number] and arrival.time < horizon
+    ]
+    if not coming:
+        return ClairvoyantBound(0, horizon)
+    relaxation = _Relaxation(incoming, coming, values, horizon, epochs)
+    return ClairvoyantBound(relaxation.bound(reached), horizon)
+
+
+class _Relaxation:
+    """The arrivals as columns of numbers: by arrival, by resource and by epoch."""
+
+    def __init__(
+        self,
+        incoming: Incoming,
+        coming: Sequence[int],
+        values: Sequence[int],
+        horizon: int,
+        epochs: int,
+    ) -> None:
+        cuts = np.array(
+            [horizon * cut // epochs for cut in range(epochs + 1)], np.int64
+        )
+        arrived = np.array(
+            [incoming.arrivals[number].time for number in coming], np.int64
+        )
+        lengths = [incoming.arrivals[number].duration for number in coming]
+        # Who never leaves runs until the horizon.
+        wanted = np.array(
+            [horizon if one is None else one for one in lengths], np.int64
+        )
+        self.worth = np.array([values[number] for number in coming], np.int64)
+        # Prices and gains are in such parts of one, so that what somebody gains at most fits 64 bits.
+        self.scale = max(1, min(10**6, _LARGEST // (int(self.worth.max()) * horizon)))
+        self.dearest = self.scale * int(self.worth.max())
+        self.epoch_lengths: Integers = np.diff(cuts)
+        # By arrival and epoch, for how long it is there at most.
+        begin = np.maximum(arrived[:, None], cuts[None, :-1])
+        self.there: Integers = np.maximum(0, cuts[None, 1:] - begin)
+        self.wanted: Integers = np.minimum(wanted, horizon - arrived)
+        self.taken = _taken_parts(incoming, coming)
+
+    def bound(self, reached: int) -> int:
+        """The best bound of some rounds."""
+        prices = np.zeros((self.taken.shape[1], len(self.epoch_lengths)), np.int64)
+        best, patience = self._value(prices)[0], 1.0
+        found = prices.astype(np.float64)
+        for _ in range(_ROUNDS if prices.size else 0):
+            value, running = self._value(prices)
+            if value < best:
+                best = value
+            else:
+                patience *= 0.95
+            # What is left of each resource in each epoch, in parts times milliseconds.
+            left = (
+                _PARTS * self.epoch_lengths - self.taken.T.astype(np.float64) @ running
+            )
+            steepness = float((left * left).sum())
+            if best <= reached or not steepness:
+                break
+            step = patience * self.scale * (value - reached) / steepness
+            found = np.maximum(0.0, found - step * left)
+            prices = np.minimum(found, self.dearest).astype(np.int64)
+        return best
+
+    def _value(self, prices: Integers) -> tuple[int, Integers]:
+        """The bound for some prices, and for how long each arrival runs in each epoch."""
+        # Rounded down by more than floats can be wrong, so that no gain is too small.
+        costs = np.floor(self.taken.astype(np.float64) @ prices * (1 - 1e-9))
+        costs = np.minimum(costs, float(self.dearest))
+        gains = self.worth[:, None] * self.scale - costs.astype(np.int64)
+        gains = np.maximum(0, gains)
+        order = np.argsort(-gains, axis=1, kind="stable")
+        there = np.take_along_axis(self.there, order, axis=1)
+        before = np.cumsum(there, axis=1) - there
+        taken_in_order = np.clip(self.wanted[:, None] - before, 0, there)
+        running = np.zeros_like(there)
+        np.put_along_axis(running, order, taken_in_order, axis=1)
+        # Nobody runs where it gains nothing.
+        running[gains == 0] = 0
+        gained = sum((gains * running).sum(axis=1).tolist())
+        paid = sum(
+            int(price) * _PARTS * int(length)
+            for row in prices.tolist()
+            for price, length in zip(row, self.epoch_lengths.tolist(), strict=True)
+        )
+        return (gained + paid) // self.scale, running
+
+
+def _taken_parts(incoming: Incoming, coming: Sequence[int]) -> Integers:
+    """What arrivals take at least of each resource, in parts of what is free of it in the beginning."""
+    problem = incoming.compiled.problem
+    sizes = Sizes(problem)
+    known: dict[Hashable, Amounts] = {}
+    rows: list[Amounts] = []
+    for number in coming:
+        template = incoming.arrivals[number].template
+        if template not in known:
+            demand = incoming.demands[number]
+            known[template] = (
+                {} if demand is None else sizes.least(problem.demands[demand])
+            )
+        rows.append(known[template])
+    free = free_totals(problem, Ledger(problem))
+    names = sorted(
+        {
+            name
+            for amounts in known.values()
+            for name in amounts
+            if free.get(name, 0) > 0
+        },
+        key=str,
+    )
+    parts = [
+        [min(_PARTS, row.get(name, 0) * _PARTS // free[name]) for name in names]
+        for row in rows
+    ]
+    return np.array(parts, np.int64).reshape(len(coming), len(names))
+
+
+# ----------------------------------------------------------------------------
+# How much more each decision could have placed, with a proof.
+#
+# At each decision the problem is that of everybody who waits, with what is in use at
+# that moment. What the policy places is one of its answers. The optimum is searched
+# for from there, so that it is never worse; how far it can be at most is proven. Of
+# answers of this moment nothing says that they are good later on: that is what the
+# clairvoyant bound is about (see `dralloc.lab.simulate.measures`).
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRegret:
+    """What a decision placed beside the optimum, in devices.
+
+    Parameters
+    ----------
+    placed
+        What the policy placed.
+    best
+        What the best known answer places.
+    bound
+        What no answer can exceed.
+    """
+
+    placed: int
+    best: int
+    bound: int
+
+    @property
+    def regret(self) -> int:
+        """What is proven to be the most that was missed; never negative."""
+        return self.bound - self.placed
+
+
+class WatchedPlacer(Placer):
+    """A placer whose decisions are held against the optimum.
+
+    Attributes
+    ----------
+    regrets
+        One for each decision.
+    """
+
+    def __init__(self, watched: Placer, choices: Choices) -> None:
+        super().__init__(watched.incoming)
+        self.regrets: list[DecisionRegret] = []
+        self._watched = watched
+        self._choices = replace(choices, goal=Goal.NONE)
+        self._values = values_of(watched.incoming)
+
+    def equal_jobs(self, job: int) -> Hashable:
+        """As the watched placer says."""
+        return self._watched.equal_jobs(job)
+
+    def decide(self, queue: WaitingQueue) -> Iterator[int]:
+        """Let the watched placer decide, then look for something better."""
+        waiting = [
+            number
+            for job in queue.in_order()
+            for number in self.incoming.jobs[job]
+            if self.incoming.demands[number] is not None
+        ]
+        before = self._problem_of(waiting)
+        placed: set[int] = set()
+        for job in self._watched.decide(queue):
+            placed.update(self.incoming.jobs[job])
+            yield job
+        self.regrets.append(self._judged(before, waiting, placed))
+
+    def _problem_of(self, waiting: Sequence[int]) -> Problem:
+        """The problem of those who wait, where each is worth the devices that it asks for."""
+        numbers = [
+            number
+            for arrival in waiting
+            if (number := self.incoming.demands[arrival]) is not None
+        ]
+        problem = self._watched.waiting_problem(numbers)
+        pairs = zip(waiting, problem.demands, strict=True)
+        demands = tuple(
+            replace(demand, weight=self._values[arrival]) for arrival, demand in pairs
+        )
+        return replace(problem, demands=demands)
+
+    def _judged(
+        self, problem: Problem, waiting: Sequence[int], placed: set[int]
+    ) -> DecisionRegret:
+        value = sum(self._values[arrival] for arrival in waiting if arrival in placed)
+        if value == sum(self._values[arrival] for arrival in waiting):
+            return DecisionRegret(value, value, value)
+        held = self._watched.whole_placements()
+        answer = Solution(
+            tuple(
+                replace(held[arrival], demand=place)
+                for place, arrival in enumerate(waiting)
+                if arrival in placed and arrival in held
+            )
+        )
+        start = first_fit(problem) if violations(problem, answer) else answer
+        best = solve(problem, self._choices, start)
+        tier = best.tiers[0]
+        return DecisionRegret(value, max(value, tier.value), max(value, tier.bound))
+
+    def release(self, arrival: int) -> None:
+        """As the watched placer does."""
+        self._watched.release(arrival)
+
+    @property
+    def problem(self) -> Problem:
+        """That of the watched placer."""
+        return self._watched.problem
+
+    def as_running(self, demand: Demand) -> Demand:
+        """As the watched placer says."""
+        return self._watched.as_running(demand)
+
+    @property
+    def placements(self) -> Mapping[int, Placement]:
+        """Those of the watched placer."""
+        return self._watched.placements
+
+    @property
+    def ledger(self) -> SearchLedger:
+        """That of the watched placer."""
+        return self._watched.ledger
+
+    def node_of(self, arrival: int) -> str:
+        """As the watched placer says."""
+        return self._watched.node_of(arrival)
+
+    def placement_of(self, arrival: int) -> Placement | None:
+        """As the watched placer says."""
+        return self._watched.placement_of(arrival)
+
+
+# ----------------------------------------------------------------------------
+# Expected fragmentation over time: how much of what is left the next pod is expected
+# to be unable to use.
+#
+# As Weng et al. measure it (ATC'23, section 3), for the mix of all arrivals; see
+# `dralloc.solve.policies.fragmentation` for what takes the place of GPUs
+# here. It is looked at a number of times in a run, evenly spread, as each look goes
+# over all devices.
+
+
+class FragmentationMeter:
+    """Measures a run.
+
+    Attributes
+    ----------
+    measured
+        Of each look its time in milliseconds, and the part of all that was left which was fragmented.
+    """
+
+    def __init__(
+        self, incoming: Incoming, placer: Placer, warm_up: int, looks: int
+    ) -> None:
+        problem = incoming.compiled.problem
+        last = max((arrival.time for arrival in incoming.arrivals), default=0)
+        span = max(0, last - warm_up)
+        # Times are looked for in the end first.
+        self._times = (
+            [warm_up + span * look // looks for look in range(looks, 0, -1)]
+            if span
+            else []
+        )
+        self._nodes = problem.all_nodes
+        index = CandidateIndex(problem)
+        self._states = ComponentStates(problem, placer.ledger)
+        offers = ComponentOffers(problem, placer.ledger, self._states, index)
+        self._mix = typical(problem)
+        self._expected = ExpectedFragmentation(offers, self._states, self._mix)
+        self.measured: list[tuple[int, float]] = []
+
+    def look(self, now: int) -> None:
+        """Measure, if it is time to."""
+        if not (self._times and now >= self._times[-1]):
+            return
+        while self._times and now >= self._times[-1]:
+            self._times.pop()
+        share = self._share()
+        if share is not None:
+            self.measured.append((now, share))
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of all looks; None if there was nothing to be seen."""
+        shares = [share for _, share in self.measured]
+        return sum(shares) / len(shares) if shares else None
+
+    def _share(self) -> float | None:
+        """The part of what is left that is fragmented; None if nothing is left."""
+        fragmented = left = 0
+        for node in self._nodes:
+            self._states.of_node(node)
+            fragmented += self._expected.of(node)
+            left += sum(
+                self._states.left[state] for state, _ in self._states.ordered(node)
+            )
+        demands = sum(count for _, count in self._mix)
+        return fragmented / (demands * left) if demands and left else None

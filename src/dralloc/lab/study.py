@@ -1,0 +1,650 @@
+"""Studies: scenario x seeds x demand x modes -> a table.
+
+`study` is the function that users know as ``dralloc.study``. Before it: more or less demand (`scaled`), scenarios, one
+point of a study (`Trial`), and finished rows on disk (`Journal`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import marshal
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import lru_cache, partial
+from itertools import chain, islice
+from math import isfinite
+from pathlib import Path
+from random import Random
+from types import ModuleType, TracebackType, UnionType
+from typing import IO, TYPE_CHECKING, Any, Final, Self, Unpack
+
+import orjson
+
+from dralloc.check import check
+from dralloc.compile.compiler import compile_cluster
+from dralloc.objects.api import ApiObject, to_wire
+from dralloc.objects.choices import Backend, Choices, ChoiceWords, Options
+from dralloc.objects.cluster import Cluster
+from dralloc.objects.errors import ChoiceError, DrallocError
+from dralloc.objects.limits import LIMITS, Limits
+from dralloc.objects.load import STDIN, load, load_objects
+from dralloc.objects.names import ClaimKey
+from dralloc.problem import Demand, ParentGroup, Problem
+from dralloc.problem.solution import Solution
+from dralloc.show.metrics import measure
+from dralloc.solve.first_fit import first_fit
+from dralloc.solve.optimum import solve
+from dralloc.solve.policies import POLICIES, Policy, place, policy_name
+from dralloc.solve.work import phase, run_all
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["MODES", "Trial", "scaled", "study"]
+
+# ----------------------------------------------------------------------------
+# More or less of what is to be placed: the same pods, fewer of them, or some of them
+# twice.
+
+_Groups = dict[tuple[ParentGroup, int], ParentGroup]
+
+
+def scaled(
+    problem: Problem, demand: float, seed: int, most: int = LIMITS.pods
+) -> Problem:
+    """The problem with so many times as many demands.
+
+    Below 1 some are left out, above 1 all are there and copies of some come after them: as many of each as of any
+    other, up to one. Which ones is drawn by the seed; the order stays. A gang is left out or copied as a whole, so that
+    the number is met up to the size of a gang. Copies have claims of their own; those that several demands use are
+    copied once for all of them.
+
+    Parameters
+    ----------
+    demand
+        How many times as many, not below 0; rounded to whole demands.
+    most
+        How many demands may come out, if there are not that many already.
+
+    Raises
+    ------
+    DrallocError
+        More would come out.
+    """
+    wanted = demand * len(problem.demands)
+    if wanted > max(most, len(problem.demands)):
+        limit = f"more than {most}; --limit pods=AMOUNT allows more"
+        raise DrallocError(
+            f"demand: {demand} times {len(problem.demands)} pods and claims are {limit}"
+        )
+    whole, part = divmod(round(wanted), max(len(problem.demands), 1))
+    rounds: list[Sequence[int]] = [range(len(problem.demands))] * whole
+    if part:
+        rounds.append(_drawn(problem.demands, part, Random(f"{seed}")))
+    groups: _Groups = {}
+    drawn = (
+        (turn, problem.demands[number])
+        for turn, numbers in enumerate(rounds)
+        for number in numbers
+    )
+    return replace(
+        problem, demands=tuple(_copy(demand, turn, groups) for turn, demand in drawn)
+    )
+
+
+def _drawn(demands: Sequence[Demand], most: int, random: Random) -> Sequence[int]:
+    """As many of the demands as wanted, or fewer by less than a gang, in their order."""
+    groups: dict[object, list[int]] = {}
+    for number, demand in enumerate(demands):
+        groups.setdefault(demand.placed_with or number, []).append(number)
+    order = list(groups.values())
+    random.shuffle(order)
+    chosen: list[int] = []
+    for members in order:
+        if len(chosen) + len(members) <= most:
+            chosen += members
+    return sorted(chosen)
+
+
+def _copy(demand: Demand, turn: int, groups: _Groups) -> Demand:
+    """The demand itself at turn 0, afterwards one that asks for the same under other names."""
+    if not turn:
+        return demand
+    return replace(
+        demand,
+        key=_renamed(demand.key, turn),
+        claims=tuple(
+            replace(claim, key=_renamed(claim.key, turn)) for claim in demand.claims
+        ),
+        gang=demand.gang and f"{demand.gang}+{turn}",
+        parent=demand.parent and _renamed_group(demand.parent, turn, groups),
+    )
+
+
+def _renamed_group(group: ParentGroup, turn: int, groups: _Groups) -> ParentGroup:
+    """One copy of the group for each turn."""
+    if (group, turn) not in groups:
+        groups[group, turn] = replace(
+            group,
+            name=f"{group.name}+{turn}",
+            settled=frozenset(f"{name}+{turn}" for name in group.settled),
+            parent=group.parent and _renamed_group(group.parent, turn, groups),
+        )
+    return groups[group, turn]
+
+
+def _renamed(key: ClaimKey, turn: int) -> ClaimKey:
+    return ClaimKey(key.namespace, f"{key.name}+{turn}")
+
+
+# ----------------------------------------------------------------------------
+# What a study is about: the same cluster under different demand, or a new cluster for
+# every seed.
+
+Source = str | Path | Sequence[str | Path] | Cluster | Callable[[int, float], Cluster]
+"""Paths as for `dralloc.load`, a cluster, or something that makes one for a seed and a demand."""
+
+
+def scenario_of(source: Source, limits: Limits = LIMITS) -> Scenario:
+    """The scenario behind whatever was given."""
+    if isinstance(source, Cluster):
+        return Given(source, limits)
+    if callable(source):
+        return Made(source)
+    paths = tuple(
+        str(path) for path in ((source,) if isinstance(source, str | Path) else source)
+    )
+    # What is read from standard input is gone afterwards.
+    return (
+        Given(load(*paths, limits=limits), limits)
+        if STDIN in paths
+        else Files(paths, limits)
+    )
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files, read by every process that needs them, once."""
+
+    paths: tuple[str, ...]
+    limits: Limits
+
+    @property
+    def identity(self) -> str:
+        """The content of the files."""
+        return _digest_of(load_objects(*self.paths, limits=self.limits))
+
+    def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
+        """What the files ask for, scaled."""
+        return scaled(
+            _compiled(self.paths, self.limits, choices), demand, seed, self.limits.pods
+        )
+
+
+@lru_cache(maxsize=1)
+def _compiled(paths: tuple[str, ...], limits: Limits, choices: Choices) -> Problem:
+    return compile_cluster(load(*paths, limits=limits), choices).problem
+
+
+@dataclass(frozen=True)
+class Given:
+    """A cluster."""
+
+    cluster: Cluster
+    limits: Limits
+
+    @property
+    def identity(self) -> str:
+        """Everything in it that an answer can depend on."""
+        held = self.cluster
+        lists = (
+            held.slices,
+            held.nodes,
+            held.claims,
+            held.pods,
+            held.taint_rules,
+            held.quotas,
+        )
+        tables = (
+            held.classes,
+            held.namespaces,
+            held.pod_groups,
+            held.composite_pod_groups,
+            held.workloads,
+        )
+        later = held.templates, held.suspended
+        objects = chain[ApiObject](*lists, *(each.values() for each in tables), *later)
+        return _digest_of(
+            chain(map(to_wire, objects), map(list, sorted(held.abandoned)))
+        )
+
+    def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
+        """What the cluster asks for, scaled."""
+        return scaled(
+            compile_cluster(self.cluster, choices).problem,
+            demand,
+            seed,
+            self.limits.pods,
+        )
+
+
+@dataclass(frozen=True)
+class Made:
+    """A generator, which scales what it makes by itself."""
+
+    make: Callable[[int, float], Cluster]
+
+    @property
+    def identity(self) -> str:
+        """The generator's name, source and bound arguments. What it calls is not looked at."""
+        return identity_of(self.make)
+
+    def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
+        """What is made for the seed and the demand."""
+        return compile_cluster(self.make(seed, demand), choices).problem
+
+
+Scenario = Files | Given | Made
+"""Gives the problem for a seed and a demand. Scenarios with equal content have the same identity."""
+
+
+def identity_of(made_by_user: Any) -> str:
+    """Return a hash of the name, source and bound arguments of a function or an object that can be called."""
+    return hashlib.sha256(repr(tuple(_described(made_by_user))).encode()).hexdigest()
+
+
+def _described(make: Any) -> Iterator[str]:
+    import joblib  # noqa: PLC0415 - an optional dependency
+
+    if isinstance(make, partial):
+        yield joblib.hash((make.args, make.keywords))
+        yield from _described(make.func)
+        return
+    function = make if inspect.isroutine(make) else type(make).__call__
+    yield f"{function.__module__}.{function.__qualname__}"
+    try:
+        yield inspect.getsource(function)
+    except (OSError, TypeError):
+        code = getattr(function, "__code__", None)
+        yield joblib.hash(None if code is None else marshal.dumps(code))
+    yield joblib.hash(
+        [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    )
+    yield joblib.hash(
+        vars(make) if function is not make else getattr(make, "__self__", None)
+    )
+
+
+def _digest_of(objects: Iterable[Any]) -> str:
+    digest = hashlib.sha256()
+    for one in objects:
+        digest.update(orjson.dumps(one, option=orjson.OPT_SORT_KEYS) + b"\n")
+    return digest.hexdigest()
+
+
+# ----------------------------------------------------------------------------
+# One point of a study: a problem answered in some modes, as rows of plain data.
+
+OPTIMAL: Final = "optimal"
+
+MODES: Final = (*POLICIES, OPTIMAL)
+"""All modes with a name: the policies and the optimum."""
+
+Row = dict[str, Any]
+
+
+def known_modes(modes: Sequence[str | Policy]) -> Mapping[str, str | Policy]:
+    """The modes by name, each once.
+
+    Raises
+    ------
+    ChoiceError
+        One of them does not exist.
+    DrallocError
+        Two policies have the same name.
+    """
+    named: dict[str, str | Policy] = {}
+    for mode in modes:
+        name = policy_name(mode)
+        if isinstance(mode, str) and name not in MODES:
+            raise ChoiceError("mode", name, MODES)
+        if named.setdefault(name, mode) is not mode and named[name] != mode:
+            raise DrallocError(
+                f"modes: several policies are called {name}: give each a name of its own"
+            )
+    return named
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One point of a study, with the modes that are left to do. The seed of the optimum is that of the point."""
+
+    scenario: Scenario
+    seed: int
+    demand: float
+    modes: Mapping[str, str | Policy]
+    choices: Choices
+
+    def run(self) -> list[Row]:
+        """Answer in every mode; the checker has accepted the answers."""
+        shared: dict[str, float] = {}
+        with phase(shared, "compile"):
+            problem = self.scenario.problem(self.seed, self.demand, self.choices)
+        return [self._row(problem, name, dict(shared)) for name in self.modes]
+
+    def _row(self, problem: Problem, mode: str, seconds: dict[str, float]) -> Row:
+        with phase(seconds, "solve"):
+            answer = self._answer(problem, mode)
+        with phase(seconds, "check"):
+            check(problem, answer)
+        figures = measure(problem, answer)
+        first = answer.tiers[0] if answer.tiers else None
+        return {
+            "seed": self.seed,
+            "demand": self.demand,
+            "mode": mode,
+            "placed": figures.placed,
+            "total": len(problem.demands),
+            "weight": figures.weight,
+            "status": answer.status.value,
+            "bound": first.bound if first else None,
+            "gap": max((tier.gap for tier in answer.tiers), default=None),
+            "seconds": seconds,
+            "utilisation": {
+                row.title: row.share for row in figures.utilisation if row.total
+            },
+        }
+
+    def _answer(self, problem: Problem, mode: str) -> Solution:
+        if mode != OPTIMAL:
+            return place(problem, self.modes[mode])
+        options = replace(self.choices, seed=self.seed, jobs=1, backend=Backend.LOKY)
+        return solve(problem, options, hint=first_fit(problem))
+
+
+# ----------------------------------------------------------------------------
+# Finished rows on disk, one JSON object per line, each with the key of what it is the
+# result of.
+
+_FIELDS: Final[dict[str, type | UnionType]] = {
+    "key": str,
+    "seed": int,
+    "demand": int | float,
+    "mode": str,
+    "placed": int,
+    "total": int,
+    "weight": int,
+    "status": str,
+    "bound": int | None,
+    "gap": int | float | None,
+    "seconds": dict,
+    "utilisation": dict,
+}
+"""What a whole line holds."""
+
+
+class Journal:
+    """Keeps rows, in a file if there is one. A damaged line, such as one cut off when a study was killed, is left out.
+
+    ``rows`` has the finished rows by key.
+
+    Raises
+    ------
+    DrallocError
+        The file cannot be read or written.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._file: IO[bytes] | None = None
+        self.rows: dict[str, Row] = {}
+        try:
+            if path is not None and path.exists():
+                self.rows = _lines(path)
+        except OSError as error:
+            raise DrallocError(
+                f"{path}: cannot be read: {error.strerror or error}"
+            ) from None
+
+    def __enter__(self) -> Self:
+        try:
+            self._file = self._path.open("ab") if self._path is not None else None
+            if self._file is not None and self._file.tell():
+                # What was cut off must not swallow the next line.
+                self._file.write(b"\n")
+        except OSError as error:
+            raise DrallocError(
+                f"{self._path}: cannot be written: {error.strerror or error}"
+            ) from None
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def add(self, key: str, row: Row) -> None:
+        """Keep a row; it is on the disk when this returns."""
+        self.rows[key] = row
+        if self._file is not None:
+            self._file.write(orjson.dumps({"key": key, **row}) + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+
+def _lines(path: Path) -> dict[str, Row]:
+    found: dict[str, Row] = {}
+    for line in path.read_bytes().splitlines():
+        try:
+            row = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        if isinstance(row, dict) and all(
+            isinstance(row.get(name), kind) for name, kind in _FIELDS.items()
+        ):
+            found[row.pop("key")] = row
+    return found
+
+
+# ----------------------------------------------------------------------------
+# Studies: scenario x seeds x demand x modes -> a table.
+
+Keys = dict[tuple[int, float, str], str]
+
+OnPoint = Callable[[int, int], None]
+"""Called with the number of rows that are done, and of all rows."""
+
+_MOST_POINTS = 100_000
+
+_FORMAT = 2
+"""Part of every key: rows of another form are not taken for finished."""
+
+_NO_MATTER = frozenset(
+    {
+        "jobs",
+        "backend",
+        "thresholds",
+        "seed",
+        "pruning",
+        "caps",
+        "scheduler_config",
+        "kubernetes",
+    }
+)
+"""Choices that change no row, or stand beside them in the key."""
+
+
+def study(  # noqa: PLR0913 - what a table has rows for, and how it is kept
+    scenario: Source,
+    *,
+    seeds: int | Iterable[int] = 1,
+    modes: Sequence[str | Policy] = MODES,
+    demand: float | Iterable[float] = 1.0,
+    store: str | Path | None = None,
+    progress: OnPoint | None = None,
+    limits: Limits = LIMITS,
+    choices: Choices | None = None,
+    **words: Unpack[ChoiceWords],
+) -> DataFrame:
+    """Answer a scenario in several modes, for every seed and every demand. Needs the extra ``study``.
+
+    Parameters
+    ----------
+    scenario
+        Paths as for `dralloc.load`, or a `Cluster`: then the demand is scaled (see `dralloc.lab.study`). Or a
+        function that makes a cluster for a seed and a demand; other processes must be able to import it.
+    seeds
+        The seeds, or how many: 0, 1, ... A seed draws what is left out or doubled, and seeds the optimum's search.
+    modes
+        ``optimal`` and policies: names of those that dralloc knows (`dralloc.solve.policies`), or your own
+        (`dralloc.Policy`), which other processes must be able to import. All with a name by default.
+    demand
+        How many times as many demands as the scenario has; one number or several.
+    store
+        A file that keeps finished rows. A study that was killed goes on where it was; rows are told apart by the
+        content of the scenario and all parameters that matter for them.
+    progress
+        Called after each finished point.
+    limits
+        As for `dralloc.load`; a demand is scaled to no more pods and claims than the limit of pods.
+    choices, words
+        As for `dralloc.allocate`, without caps and fairness, which policies do not look at. ``jobs`` is how many points
+        are worked out at a time, and ``backend`` where: ``loky`` (processes here), ``dask`` or ``ray``, which need the
+        extras of their names. The rows do not depend on it, but for their seconds, and but for the optimum where a time
+        limit ends it. Seeds are those of the points.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per seed, demand and mode, in this order: ``seed``, ``demand``, ``mode``, ``placed`` and ``total`` (in
+        demands), ``weight`` (of the placed), ``status``, ``bound`` and ``gap`` (of the optimum; the bound is that of
+        the weight), ``seconds.compile``, ``seconds.solve``, ``seconds.check``, and ``utilisation.<what>`` for each
+        counter and capacity by name, from 0 to 1.
+
+    Raises
+    ------
+    DrallocError
+        A mode is not known, an option is out of its range, a backend is not installed, the store cannot be used; and
+        what `dralloc.load` and `dralloc.allocate` raise.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> table = dralloc.study(dralloc.example(), modes=["first-fit", "optimal"])
+    >>> print(table[["mode", "placed", "total"]])
+            mode  placed  total
+    0  first-fit       1      2
+    1    optimal       2      2
+    """
+    pd = _pandas()
+    choices = Choices.of(choices, words, unused=("caps", "fair", "seed", "keep"))
+    where = scenario_of(scenario, limits)
+    points = _points(seeds, demand)
+    named = known_modes(modes)
+    keys = _keys(where, dict.fromkeys(points), named, choices)
+    with Journal(None if store is None else Path(store)) as journal:
+        _finish(where, keys, named, choices, journal, progress)
+        table: DataFrame = pd.json_normalize(
+            [journal.rows[key] for key in keys.values()]
+        )
+    return table.astype({"bound": "Int64"})  # whole numbers, or nothing
+
+
+def _points(
+    seeds: int | Iterable[int], demand: float | Iterable[float]
+) -> list[tuple[int, float]]:
+    """Every seed with every demand."""
+    shares = [
+        float(share)
+        for share in (demand if isinstance(demand, Iterable) else (demand,))
+    ]
+    for share in shares:
+        if share < 0:
+            raise DrallocError(f"demand: {share} is negative")
+        if not isfinite(share):
+            raise DrallocError(f"demand: {share} is not a finite number")
+    each = (
+        (seed, share)
+        for seed in (range(seeds) if isinstance(seeds, int) else seeds)
+        for share in shares
+    )
+    points = list(islice(each, _MOST_POINTS + 1))
+    if len(points) > _MOST_POINTS:
+        raise DrallocError(
+            f"seeds and demands: a study has at most {_MOST_POINTS} points"
+        )
+    return points
+
+
+def _finish(  # noqa: PLR0913 - what to do, how, and who is told
+    scenario: Scenario,
+    keys: Keys,
+    modes: Mapping[str, str | Policy],
+    choices: Choices,
+    journal: Journal,
+    progress: OnPoint | None,
+) -> None:
+    """Work out the rows that are not in the journal."""
+    undone: dict[tuple[int, float], dict[str, str | Policy]] = {}
+    for (seed, share, name), key in keys.items():
+        if key not in journal.rows:
+            undone.setdefault((seed, share), {})[name] = modes[name]
+    trials = [
+        Trial(scenario, seed, share, todo, choices)
+        for (seed, share), todo in undone.items()
+    ]
+    done = len(keys) - sum(len(trial.modes) for trial in trials)
+    for number, rows in run_all(trials, Backend(choices.backend), choices.jobs):
+        for row in rows:
+            journal.add(
+                keys[trials[number].seed, trials[number].demand, row["mode"]], row
+            )
+        done += len(rows)
+        if progress is not None:
+            progress(done, len(keys))
+
+
+def _keys(
+    scenario: Scenario,
+    points: Iterable[tuple[int, float]],
+    modes: Mapping[str, str | Policy],
+    choices: Choices,
+) -> Keys:
+    """A hash of all that a row depends on, for each seed, demand and mode."""
+    matters = {
+        name: value for name, value in asdict(choices).items() if name not in _NO_MATTER
+    }
+    of_search = {
+        field.name: matters.pop(field.name)
+        for field in fields(Options)
+        if field.name in matters
+    }
+    common = [_FORMAT, scenario.identity, matters]
+    written = {
+        name: mode if isinstance(mode, str) else identity_of(mode)
+        for name, mode in modes.items()
+    }
+    keys = {}
+    for seed, share in points:
+        for mode in modes:
+            own = [seed, share, written[mode], of_search if mode == OPTIMAL else None]
+            keys[seed, share, mode] = hashlib.sha256(
+                orjson.dumps([*common, *own])
+            ).hexdigest()
+    return keys
+
+
+def _pandas() -> ModuleType:
+    try:
+        import pandas as pd  # noqa: PLC0415 - an optional dependency
+    except ModuleNotFoundError:
+        raise DrallocError(
+            "a study needs pandas: pip install 'dralloc[study]'"
+        ) from None
+    return pd

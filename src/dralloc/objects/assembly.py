@@ -1,0 +1,556 @@
+"""From single objects to what a cluster consists of.
+
+First the objects that were given, each once; then the nodes and classes that they name and that were not given; then
+the pods, with those that controllers would make of their owners; then the claims of pods, with those that are made
+from templates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final, NamedTuple, TypeVar
+
+from dralloc.objects.api import (
+    ApiObject,
+    Node,
+    NodeSelector,
+    ObjectMeta,
+    Pod,
+    PodGroup,
+    PodOwner,
+    PodResourceClaim,
+    PriorityClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+from dralloc.objects.api.base import changed
+from dralloc.objects.api.disclosure import HOSTNAME_LABEL
+from dralloc.objects.api.owners import (
+    OWNERS,
+    POD_CLAIM_ANNOTATION,
+    WORKLOAD_ANNOTATION,
+    claim_for,
+    claim_name,
+    generated_name,
+    pods_of,
+)
+from dralloc.objects.choices import Include
+from dralloc.objects.errors import Finding
+from dralloc.objects.names import ClaimKey
+
+__all__ = [
+    "SYNTHETIC_NODE",
+    "Claiming",
+    "Identity",
+    "Located",
+    "Objects",
+    "Population",
+    "Unasked",
+    "assumed_nodes",
+    "identity",
+    "missing_classes",
+]
+
+# ----------------------------------------------------------------------------
+# The objects that were given, each once, and where they were read.
+
+T = TypeVar("T", bound=ApiObject)
+Identity = tuple[str, ClaimKey]
+"""The kind of an object and its key; kinds outside of Kubernetes with the API group, as in ``kubectl get``."""
+
+
+class Located(NamedTuple):
+    """An object and where it was read."""
+
+    object: ApiObject
+    source: str = ""
+
+
+def identity(one: ApiObject) -> Identity:
+    """What tells an object from every other one."""
+    group = one.api_version.partition("/")[0]
+    foreign = isinstance(one, PodOwner) and "." in group
+    return f"{one.kind}.{group}" if foreign else one.kind, one.key
+
+
+class Objects:
+    """What was given.
+
+    Parameters
+    ----------
+    findings, errors
+        Objects that were given more than once, with the same and with other content. The first is kept.
+    sources
+        Where each object was read.
+    overriding
+        Whether an object takes the place of one with its name that was read from another file before.
+    """
+
+    def __init__(
+        self, objects: Iterable[ApiObject | Located], *, overriding: bool = False
+    ) -> None:
+        self._overriding = overriding
+        self.findings: list[Finding] = []
+        self.errors: list[Finding] = []
+        self.sources: dict[Identity, str] = {}
+        self._by_identity: dict[Identity, ApiObject] = {}
+        self._by_type: dict[type, list[Any]] = defaultdict(list)
+        for item in objects:
+            self._add(*(item if isinstance(item, Located) else Located(item)))
+
+    def __iter__(self) -> Iterator[ApiObject]:
+        return iter(self._by_identity.values())
+
+    def of(self, kind: type[T]) -> Iterator[T]:
+        """Those of one kind, in order."""
+        return iter(self._by_type.get(kind, ()))
+
+    def _add(self, one: ApiObject, source: str) -> None:
+        key = identity(one)
+        first = self._by_identity.setdefault(key, one)
+        if first is one:
+            self.sources[key] = source
+            self._by_type[type(one)].append(one)
+            return
+        where = f" in {self.sources[key]}" if self.sources[key] else ""
+        if first == one:
+            self.findings.append(
+                Finding(
+                    source,
+                    one.title,
+                    "",
+                    f"is the same as{where or ' before'}, kept once",
+                )
+            )
+        elif self._overriding and _file(source) != _file(self.sources[key]):
+            rule = f"overrides the one{where or ' that was given before'}"
+            self.findings.append(Finding(source, one.title, "", rule))
+            alike = self._by_type[type(one)]
+            alike[next(at for at, each in enumerate(alike) if each is first)] = one
+            self._by_identity[key] = one
+            self.sources[key] = source
+        else:
+            self.errors.append(
+                Finding(
+                    source,
+                    one.title,
+                    "",
+                    f"was given before{where} with different content",
+                )
+            )
+
+
+def _file(source: str) -> str:
+    """The file of a source, which also names the document if there are several."""
+    return re.sub(r": document \d+$", "", source)
+
+
+# ----------------------------------------------------------------------------
+# What objects name that was not given: the nodes of slices, and classes of devices.
+
+SYNTHETIC_NODE: Final = "node"
+"""Name of the only node when neither nodes are given nor slices name any."""
+
+
+def assumed_nodes(slices: Sequence[ResourceSlice]) -> tuple[tuple[Node, ...], str]:
+    """The nodes to go by, and the remark to make about it."""
+    named = _named_nodes(slices)
+    if named:
+        return named, f"no Node was given: assuming the {len(named)} that slices name"
+    if any(
+        one.spec.all_nodes or any(device.all_nodes for device in one.spec.devices)
+        for one in slices
+    ):
+        only = Node(
+            metadata=ObjectMeta(
+                name=SYNTHETIC_NODE, labels={HOSTNAME_LABEL: SYNTHETIC_NODE}
+            )
+        )
+        return (only,), f'no Node was given: assuming one, "{SYNTHETIC_NODE}"'
+    return (), "no Node was given, and slices name none: nothing can be placed"
+
+
+def _named_nodes(slices: Iterable[ResourceSlice]) -> tuple[Node, ...]:
+    """One node for each name in slices, in the order of appearance, with its name as hostname label.
+
+    Names are node names of slices and of devices, and in node selectors the values of ``In`` for the field
+    ``metadata.name`` or the hostname label.
+    """
+    names = dict.fromkeys(name for one in slices for name in _names(one))
+    return tuple(
+        Node(metadata=ObjectMeta(name=name, labels={HOSTNAME_LABEL: name}))
+        for name in names
+    )
+
+
+def _names(one: ResourceSlice) -> Iterator[str]:
+    if one.spec.node_name:
+        yield one.spec.node_name
+    yield from _selected(one.spec.node_selector)
+    if one.spec.per_device_node_selection:
+        for device in one.spec.devices:
+            if device.node_name:
+                yield device.node_name
+            yield from _selected(device.node_selector)
+
+
+def _selected(selector: NodeSelector | None) -> Iterator[str]:
+    for term in selector.node_selector_terms if selector else ():
+        for requirement in (*term.match_fields, *term.match_expressions):
+            if requirement.operator == "In" and requirement.key in (
+                "metadata.name",
+                HOSTNAME_LABEL,
+            ):
+                yield from requirement.values
+
+
+def missing_classes(
+    objects: Iterable[ApiObject], known: Collection[str]
+) -> Iterator[tuple[ApiObject, str, str]]:
+    """Each class that is missing once: the first object that names it, the path, and what is wrong."""
+    missing: dict[str, tuple[ApiObject, str]] = {}
+    times: Counter[str] = Counter()
+    for one in objects:
+        for name, path in _classes_named_by(one):
+            if name not in known:
+                missing.setdefault(name, (one, path))
+                times[name] += 1
+    for name, (one, path) in missing.items():
+        more = f"; {times[name]} requests name it" if times[name] > 1 else ""
+        yield one, path, f'DeviceClass "{name}" not found{more}'
+
+
+def _classes_named_by(one: ApiObject) -> Iterator[tuple[str, str]]:
+    """The classes that something unallocated asks for, with the paths of their names."""
+    if isinstance(one, ResourceClaim) and one.status.allocation is None:
+        spec, path = one.spec, "spec"
+    elif isinstance(one, ResourceClaimTemplate):
+        spec, path = one.spec.spec, "spec.spec"
+    else:
+        return
+    for number, request in enumerate(spec.devices.requests):
+        at = f"{path}.devices.requests[{number}]"
+        if request.exactly:
+            yield request.exactly.device_class_name, f"{at}.exactly.deviceClassName"
+        for rank, alternative in enumerate(request.first_available):
+            yield (
+                alternative.device_class_name,
+                f"{at}.firstAvailable[{rank}].deviceClassName",
+            )
+
+
+# ----------------------------------------------------------------------------
+# Why a pod of the input is no part of the question.
+
+
+class Unasked(StrEnum):
+    """Why a pod is not to be placed, in words that follow its name; what says the least comes last."""
+
+    GATED = "has scheduling gates"
+    SUSPENDED = "belongs to a suspended owner"
+    PLUGIN = "asks only for extended resources of device plugins"
+    ALLOCATED = "has all of its claims allocated"
+    BOUND = "is bound to a node"
+    FINISHED = "has run to its end"
+    DELETED = "is being deleted"
+    NO_DEVICE = "asks for no device"
+
+    @property
+    def include(self) -> Include | None:
+        """What has to be included for such a pod to be asked about."""
+        return {Unasked.GATED: Include.GATED, Unasked.SUSPENDED: Include.SUSPENDED}.get(
+            self
+        )
+
+    @property
+    def telling(self) -> bool:
+        """Whether it is worth the names of the pods."""
+        return self in {Unasked.GATED, Unasked.SUSPENDED, Unasked.PLUGIN}
+
+
+# ----------------------------------------------------------------------------
+# The pods of the input: those that were given, and those that controllers would make
+# of their owners.
+
+_BUILTIN_PRIORITIES: Final = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+_KUEUE_WORKLOAD: Final = OWNERS["kueue.x-k8s.io", "Workload"]
+_Remark = tuple[ApiObject, str, str]
+
+
+class _Owner(NamedTuple):
+    """An object that is named as an owner."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass
+class Population:
+    """The pods of some objects.
+
+    Parameters
+    ----------
+    pods
+        Those to look at, in order, with those of an owner in its place.
+    suspended
+        Those that owners would make which are suspended.
+    gone
+        Those that have run to their end, are being deleted or would be made by such an owner: nobody places them.
+    remarks
+        What is remarkable: the object, the path, and the rule.
+    excesses
+        Owners, likewise, that ask for more pods than are left of ``limit``; none are made for them.
+    """
+
+    objects: Objects
+    nodes: Sequence[Node]
+    limit: int
+    pods: list[Pod] = field(default_factory=list)
+    suspended: list[Pod] = field(default_factory=list)
+    gone: dict[ClaimKey, Unasked] = field(default_factory=dict)
+    remarks: list[_Remark] = field(default_factory=list)
+    excesses: list[_Remark] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._priorities = dict(_BUILTIN_PRIORITIES)
+        for named in self.objects.of(PriorityClass):
+            self._priorities.update(
+                {
+                    named.name: named.value,
+                    **({"": named.value} if named.global_default else {}),
+                }
+            )
+        taken = {pod.key for pod in self.objects.of(Pod)}
+        spoken_for = _SpokenFor(self.objects)
+        for one in self.objects:
+            if isinstance(one, Pod):
+                self._put(one, _resting(one, ended=one.terminated))
+            elif isinstance(one, PodOwner) and one not in spoken_for:
+                for pod in self._expanded(one):
+                    made = _renamed(pod, one.kind) if pod.key in taken else pod
+                    taken.add(made.key)
+                    self.objects.sources[identity(made)] = self.objects.sources[
+                        identity(one)
+                    ]
+                    self._put(
+                        made, _resting(one, ended=one.ended, suspended=one.suspended)
+                    )
+
+    def _expanded(self, owner: PodOwner) -> Iterable[Pod]:
+        """The pods that its controller makes; none, and a remark, if they are beyond what is left of the limit."""
+        pods = owner.pods_on(len(self.nodes))
+        if pods > self.limit:
+            rule = f"asks for {pods} pods when {self.limit} more may be made; --limit pods=AMOUNT allows more"
+            self.excesses.append((owner, "spec", rule))
+            return ()
+        self.limit -= pods
+        return pods_of(owner, self.nodes)
+
+    def _put(self, pod: Pod, why: Unasked | None) -> None:
+        if why is None:
+            self.pods.append(self._with_priority(pod))
+        elif why is Unasked.SUSPENDED:
+            self.suspended.append(self._with_priority(pod))
+        else:
+            self.gone[pod.key] = why
+
+    def _with_priority(self, pod: Pod) -> Pod:
+        """The pod with the priority that admission would give it."""
+        if pod.spec.priority is not None:
+            return pod
+        name = pod.spec.priority_class_name
+        if name and name not in self._priorities:
+            rule = f'PriorityClass "{name}" not found, its priority counts as 0'
+            self.remarks.append((pod, "spec.priorityClassName", rule))
+        priority = self._priorities.get(name)
+        return (
+            pod
+            if priority is None
+            else changed(pod, spec=changed(pod.spec, priority=priority))
+        )
+
+
+def _resting(one: ApiObject, *, ended: bool, suspended: bool = False) -> Unasked | None:
+    """Why a pod is not scheduled any more, or an owner makes no pods."""
+    if ended:
+        return Unasked.FINISHED
+    if one.metadata.deletion_timestamp is not None:
+        return Unasked.DELETED
+    return Unasked.SUSPENDED if suspended else None
+
+
+class _SpokenFor:
+    """Owners of which no pods are made, as others stand for them.
+
+    An owner is spoken for by an object that it controls. A Workload of Kueue, which comes beside the object that makes
+    the pods, is spoken for by its owner, by what this owner controls, and by pods that name it.
+    """
+
+    def __init__(self, objects: Objects) -> None:
+        makers = [
+            one
+            for one in objects
+            if isinstance(one, Pod | PodOwner) and not isinstance(one, _KUEUE_WORKLOAD)
+        ]
+        self._controlled = {owner for one in makers for owner in _owners(one)}
+        self._there = {_Owner(one.kind, *one.key) for one in makers} | self._controlled
+        workloads = (
+            (pod.key.namespace, pod.metadata.annotations.get(WORKLOAD_ANNOTATION))
+            for pod in objects.of(Pod)
+        )
+        self._admitted = {
+            ClaimKey(namespace, name) for namespace, name in workloads if name
+        }
+
+    def __contains__(self, owner: PodOwner) -> bool:
+        if isinstance(owner, _KUEUE_WORKLOAD):
+            return owner.key in self._admitted or not self._there.isdisjoint(
+                _owners(owner)
+            )
+        return _Owner(owner.kind, *owner.key) in self._controlled
+
+
+def _owners(one: ApiObject) -> Iterator[_Owner]:
+    for owner in one.metadata.owner_references:
+        yield _Owner(owner.kind, one.key.namespace, owner.name)
+
+
+def _renamed(pod: Pod, kind: str) -> Pod:
+    """The pod under a name that no pod of an owner of another kind has."""
+    name = generated_name(f"{pod.name}-", pod.key.namespace, kind)
+    return changed(pod, metadata=changed(pod.metadata, name=name))
+
+
+# ----------------------------------------------------------------------------
+# The claims of pods: those that were given, and those that are made from templates.
+
+
+class Claiming:
+    """Finds the claims of pods and makes those that are missing, as the resource claim controller does.
+
+    Parameters
+    ----------
+    claims
+        All claims by key; those that are made come behind the others.
+    unresolved
+        For each pod that refers to something missing, what is missing.
+    group_claims
+        The PodGroup whose claim a pod uses, by pod and claim: it is reserved for the group as a whole (KEP-5729).
+    """
+
+    def __init__(
+        self,
+        claims: Iterable[ResourceClaim],
+        templates: Iterable[ResourceClaimTemplate],
+        groups: Mapping[ClaimKey, PodGroup],
+    ) -> None:
+        self.claims = {claim.key: claim for claim in claims}
+        self.unresolved: dict[ClaimKey, tuple[str, ...]] = {}
+        self.group_claims: dict[tuple[ClaimKey, ClaimKey], PodGroup] = {}
+        self._missing: dict[tuple[str, str], list[tuple[Pod, str]]] = {}
+        self._templates = {template.key: template for template in templates}
+        self._groups = groups
+        self._made_for = {
+            (
+                owner.kind,
+                claim.key.namespace,
+                owner.name,
+                claim.metadata.annotations.get(POD_CLAIM_ANNOTATION),
+            ): claim.name
+            for claim in self.claims.values()
+            for owner in claim.metadata.owner_references
+        }
+
+    def of(self, pod: Pod) -> Iterator[ClaimKey]:
+        """The keys of the claims of a pod, in the order of its specification; missing claims are named too."""
+        group = self._groups.get(pod.pod_group) if pod.pod_group else None
+        for number, entry in enumerate(pod.spec.resource_claims):
+            owner = (
+                group
+                if group is not None and entry in group.spec.resource_claims
+                else pod
+            )
+            key = self._claim_of(pod, owner, entry, f"spec.resourceClaims[{number}]")
+            if key is not None:
+                if isinstance(owner, PodGroup):
+                    self.group_claims[pod.key, key] = owner
+                yield key
+
+    def remarks(self) -> Iterator[tuple[ApiObject, str, str]]:
+        """What is missing, once for all pods of a namespace that refer to it: the first of them, the path, the rule."""
+        for (_, rule), places in self._missing.items():
+            (pod, path), others = places[0], len(places) - 1
+            pods = f"it and {others} more pods" if others else "the pod"
+            yield pod, path, f"{rule}; {pods} cannot be placed"
+
+    def _claim_of(
+        self, pod: Pod, owner: Pod | PodGroup, entry: PodResourceClaim, path: str
+    ) -> ClaimKey | None:
+        """The claim of one entry of a pod: an entry that its PodGroup has too is the group's (KEP-5729)."""
+        if entry.resource_claim_name is not None:
+            key = ClaimKey(pod.key.namespace, entry.resource_claim_name)
+            if key not in self.claims:
+                self._miss(
+                    pod,
+                    f"{path}.resourceClaimName",
+                    f'ResourceClaim "{key.name}" not found',
+                )
+            return key
+        if entry.resource_claim_template_name is None:
+            self._miss(
+                pod, path, "needs resourceClaimName or resourceClaimTemplateName"
+            )
+            return ClaimKey(pod.key.namespace, claim_name(owner, entry.name))
+        statuses = (
+            *pod.status.resource_claim_statuses,
+            *owner.status.resource_claim_statuses,
+        )
+        status = next((one for one in statuses if one.name == entry.name), None)
+        if status is not None and status.resource_claim_name is None:
+            return None
+        name = (
+            status.resource_claim_name
+            if status
+            else self._made_for.get((owner.kind, *owner.key, entry.name))
+        )
+        return self._from_template(
+            pod, owner, entry, path, name or claim_name(owner, entry.name)
+        )
+
+    def _from_template(
+        self,
+        pod: Pod,
+        owner: Pod | PodGroup,
+        entry: PodResourceClaim,
+        path: str,
+        name: str,
+    ) -> ClaimKey:
+        namespace = pod.key.namespace
+        key = ClaimKey(namespace, name)
+        if key in self.claims:
+            return key
+        template = self._templates.get(
+            ClaimKey(namespace, str(entry.resource_claim_template_name))
+        )
+        if template is None:
+            missing = f'ResourceClaimTemplate "{entry.resource_claim_template_name}" not found'
+            self._miss(pod, f"{path}.resourceClaimTemplateName", missing)
+        else:
+            self.claims[key] = claim_for(owner, entry.name, template, name)
+        return key
+
+    def _miss(self, pod: Pod, path: str, rule: str) -> None:
+        self.unresolved[pod.key] = (
+            *self.unresolved.get(pod.key, ()),
+            f"{path}: {rule}",
+        )
+        self._missing.setdefault((pod.key.namespace, rule), []).append((pod, path))

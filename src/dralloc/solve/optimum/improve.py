@@ -1,0 +1,691 @@
+"""Large-neighbourhood search on the hub: it takes any answer to any problem and makes it better.
+
+Step by step some nodes are chosen, the demands on them are taken out, and they are placed again together with demands
+that wait: as a problem of its own, with everything that the rest of the answer holds in use, which is solved as any
+problem is (`dralloc.solve.optimum.neighbourhood`). Nothing here knows a rule or a shape of demand; so nothing is too
+mixed for it.
+
+From top to bottom: the ways to choose the next neighbourhood, drawn by their success; the search, which keeps what is
+better; and the component that is too large or too mixed for one model, which is searched first and decided by the
+exact model at last.
+
+Sources: Shaw 1998 for large-neighbourhood search, Ropke and Pisinger 2006 for the choice of neighbourhoods by success.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+
+from dralloc.objects.choices import MAX_SEED, Backend, Options
+from dralloc.objects.errors import AllocationError
+from dralloc.problem.grouping import grouped
+from dralloc.problem.inter_pod import OneDomain
+from dralloc.problem.solution import Placement
+from dralloc.solve.optimum.candidates import CandidateSite, NodeCapabilities
+from dralloc.solve.optimum.component import Component, is_proven
+from dralloc.solve.optimum.neighbourhood import (
+    Bonds,
+    ExtraRules,
+    Incumbent,
+    Neighbourhood,
+    NeighbourhoodTask,
+    as_task,
+    neighbourhood,
+)
+from dralloc.solve.optimum.objective import DemandSubset, Objective
+from dralloc.solve.optimum.relax import Bound, relaxed_bounds
+from dralloc.solve.optimum.search import Watch
+from dralloc.solve.optimum.stopping import Stop, Stopped
+from dralloc.solve.work import run_all
+
+__all__ = ["NeighbourhoodSearch", "SearchedComponent"]
+
+# ----------------------------------------------------------------------------
+# Which neighbourhood comes next: several ways to choose nodes and those who wait,
+# drawn by their success.
+#
+# Each way names some nodes. Freed are the blocks that stand on them, as long as there
+# is room, and beside them blocks that wait and that one of the nodes could serve.
+
+_DECAY: Final = 0.9
+"""How much of its reputation a way keeps when it is tried again (Ropke and Pisinger 2006)."""
+
+_LEAST: Final = 0.1
+"""No way is given up for good."""
+
+
+class Proposal(NamedTuple):
+    """Blocks to free, for these nodes.
+
+    Parameters
+    ----------
+    way
+        The name of the way that proposed them.
+    reserved
+        All that no other neighbourhood may touch at the same time: nodes, pools that several nodes can use, blocks, and
+        rules between pods.
+    """
+
+    way: str
+    nodes: tuple[int, ...]
+    blocks: tuple[int, ...]
+    reserved: frozenset[Hashable]
+
+
+class NeighbourhoodSelection:
+    """Chooses neighbourhoods.
+
+    Parameters
+    ----------
+    demands
+        Those that can be freed.
+    most
+        Larger blocks are never freed.
+    """
+
+    def __init__(
+        self,
+        incumbent: Incumbent,
+        bonds: Bonds,
+        demands: Iterable[int],
+        seed: int,
+        most: int,
+    ) -> None:
+        self.incumbent = incumbent
+        self.bonds = bonds
+        self.problem = incumbent.problem
+        self.capabilities = NodeCapabilities(self.problem)
+        self.random = np.random.default_rng(seed)
+        self._blocks = [
+            block
+            for block in dict.fromkeys(bonds.block_of[demand] for demand in demands)
+            if len(bonds.blocks[block]) <= most and not self._is_hopeless(block)
+        ]
+        self._nodes = self._serving_nodes()
+        self._waiting: Sequence[int] = ()
+        nodes_of_type = grouped(
+            (self.capabilities.node_types[node], node) for node in self._nodes
+        )
+        self._alike = {
+            node: nodes for nodes in nodes_of_type.values() for node in nodes
+        }
+        seen_from = Tally(pool.id for node in self.problem.nodes for pool in node.pools)
+        self._shared_pools = {
+            index: [pool.id for pool in node.pools if seen_from[pool.id] > 1]
+            for index, node in enumerate(self.problem.nodes)
+        }
+        self._queue: list[int] = []
+        self._ways: dict[str, Callable[[], Sequence[int]]] = {
+            "in turn": self._nodes_in_turn,
+            "for a waiting block": self._nodes_for_waiting,
+        }
+        self._reputation = dict.fromkeys(self._ways, 1.0)
+
+    def turns(self, size: int) -> int:
+        """Return after about how many neighbourhoods of a size each node could have had a turn."""
+        return (
+            1
+            + (len(self._blocks) + len(self._nodes)) // size
+            + len(set(self.capabilities.node_types))
+        )
+
+    def propose(self, others: Sequence[Proposal], size: int) -> Proposal | None:
+        """Choose a neighbourhood that has nothing to do with the others; None if there is none.
+
+        Parameters
+        ----------
+        others
+            Those that are solved side by side with it, from the same answer.
+        size
+            About so many demands are freed.
+        """
+        if not self._nodes:
+            return None
+        if not others:
+            self._waiting = self._who_waits()
+        busy = frozenset[Hashable]().union(*(proposal.reserved for proposal in others))
+        ways = list(self._ways)
+        weights = np.array([self._reputation[way] for way in ways])
+        way = ways[int(self.random.choice(len(ways), p=weights / weights.sum()))]
+        nodes: list[int] = []
+        blocks: dict[int, None] = {}
+        reserved: set[Hashable] = set()
+        for node in self._ways[way]():
+            here = self._of_node(node)
+            if not busy.isdisjoint(here):
+                continue
+            nodes.append(node)
+            reserved |= here
+            for demand in self.incumbent.on_node(node):
+                block = self.bonds.block_of[demand]
+                taken = self._of_block(block)
+                if len(self.bonds.blocks[block]) <= size and busy.isdisjoint(taken):
+                    blocks[block] = None
+                    reserved |= taken
+            if len(nodes) >= size or self._number_of_demands(blocks) >= size:
+                break
+        if not nodes:
+            return None
+        for block in self._some_waiting(
+            nodes, busy, max(size, self._number_of_demands(blocks)) // 2
+        ):
+            blocks[block] = None
+            reserved |= self._of_block(block)
+        return (
+            Proposal(way, tuple(nodes), tuple(blocks), frozenset(reserved))
+            if blocks
+            else None
+        )
+
+    def learn(self, proposal: Proposal, *, better: bool) -> None:
+        """Remember whether a proposal led to a better answer."""
+        reputation = _DECAY * self._reputation[proposal.way] + (
+            1 - _DECAY
+        ) * better * len(self._ways)
+        self._reputation[proposal.way] = max(_LEAST, reputation)
+
+    def _is_hopeless(self, block: int) -> bool:
+        return any(
+            self.problem.demands[demand].is_defective
+            for demand in self.bonds.blocks[block]
+        )
+
+    def _serving_nodes(self) -> list[int]:
+        """The nodes that could serve any of the demands."""
+        samples = {
+            self.capabilities.shape(demand): demand
+            for block in self._blocks
+            for demand in self.bonds.blocks[block]
+        }
+        return [
+            node
+            for node in range(len(self.problem.nodes))
+            if any(
+                self.capabilities.could_serve(node, demand)
+                for demand in samples.values()
+            )
+        ]
+
+    def _number_of_demands(self, blocks: Iterable[int]) -> int:
+        return sum(len(self.bonds.blocks[block]) for block in blocks)
+
+    def _of_node(self, node: int) -> set[Hashable]:
+        """What a neighbourhood with a node reserves."""
+        return {("node", node), *(("pool", pool) for pool in self._shared_pools[node])}
+
+    def _of_block(self, block: int) -> set[Hashable]:
+        """What a neighbourhood with a block reserves: also the nodes where it stands."""
+        reserved: set[Hashable] = {("block", block)}
+        for demand in self.bonds.blocks[block]:
+            reserved.update(
+                ("rule", role.rule) for role in self.problem.demands[demand].roles
+            )
+            if demand in self.incumbent.placements:
+                reserved |= self._of_node(self.incumbent.placements[demand].node)
+        return reserved
+
+    def _who_waits(self) -> list[int]:
+        """Return the blocks of which somebody is not placed who is worth anything."""
+        placed, demands = self.incumbent.placements, self.problem.demands
+        return [
+            block
+            for block in self._blocks
+            if any(
+                demand not in placed and demands[demand].weight > 0
+                for demand in self.bonds.blocks[block]
+            )
+        ]
+
+    def _some_waiting(
+        self, nodes: Sequence[int], busy: Set[Hashable], size: int
+    ) -> list[int]:
+        """Draw blocks that wait and that one of the nodes could serve.
+
+        One half is of what has the most weight for its members, one half of all.
+        """
+        shuffled = [
+            self._waiting[index]
+            for index in self.random.permutation(len(self._waiting)).tolist()
+        ]
+        by_weight = sorted(shuffled, key=self._weight, reverse=True)
+        here = set(nodes)
+        types = list(
+            {self.capabilities.node_types[node]: node for node in nodes}.values()
+        )
+        chosen: dict[int, None] = {}
+        for pool, limit in ((by_weight, size // 2), (shuffled, size)):
+            taken = self._number_of_demands(chosen)
+            for block in pool:
+                if taken >= limit:
+                    break
+                if (
+                    block not in chosen
+                    and self._could_go(block, here, types)
+                    and busy.isdisjoint(self._of_block(block))
+                ):
+                    chosen[block] = None
+                    taken += len(self.bonds.blocks[block])
+        return list(chosen)
+
+    def _could_go(self, block: int, nodes: Set[int], types: Sequence[int]) -> bool:
+        """Return whether any of a block's demands could stand on any of the nodes, with one node of each type."""
+        return any(
+            any(self.capabilities.could_serve(node, demand) for node in types)
+            and bool(self.bonds.candidates(demand, nodes))
+            for demand in self.bonds.blocks[block]
+        )
+
+    def _weight(self, block: int) -> int:
+        return max(
+            self.problem.demands[demand].weight for demand in self.bonds.blocks[block]
+        )
+
+    # Ways to choose nodes: each gives out more than are needed.
+
+    def _nodes_in_turn(self) -> Sequence[int]:
+        """Nodes in an order at random, each first once before any is again; those that are alike come together."""
+        if not self._queue:
+            self._queue = self._shuffled(self._nodes)
+        first = self._queue.pop()
+        alike = set(self._alike[first])
+        following = [node for node in reversed(self._queue) if node in alike]
+        others = [
+            node
+            for node in self._alike[first]
+            if node != first and node not in following
+        ]
+        different = [node for node in self._nodes if node not in alike]
+        return [first, *following, *self._shuffled(others), *self._shuffled(different)]
+
+    def _nodes_for_waiting(self) -> Sequence[int]:
+        """Nodes that could serve somebody who waits, in one domain if that is asked for."""
+        if not self._waiting:
+            return self._nodes_in_turn()
+        block = self._waiting[int(self.random.integers(len(self._waiting)))]
+        demand = self.bonds.blocks[block][0]
+        allowed = self.bonds.candidates(demand, set(self._nodes))
+        nodes = [
+            node
+            for node in sorted(allowed)
+            if self.capabilities.could_serve(node, demand)
+        ]
+        for role in self.problem.demands[demand].roles:
+            if role.carries and isinstance(role.rule, OneDomain):
+                nodes = self._of_one_domain(role.rule, nodes)
+        return self._shuffled(nodes)
+
+    def _of_one_domain(self, rule: OneDomain, nodes: Sequence[int]) -> list[int]:
+        """Those of the nodes that are in a domain, which is drawn."""
+        names = [self.problem.nodes[node].name for node in nodes]
+        domains = grouped(
+            (rule.domains[name], node)
+            for name, node in zip(names, nodes, strict=True)
+            if name in rule.domains
+        )
+        if not domains:
+            return []
+        return list(domains.values())[int(self.random.integers(len(domains)))]
+
+    def _shuffled(self, nodes: Sequence[int]) -> list[int]:
+        return [nodes[index] for index in self.random.permutation(len(nodes)).tolist()]
+
+
+# ----------------------------------------------------------------------------
+# The search: free neighbourhoods, solve them, keep what is better; again and again.
+
+
+class _Reach(NamedTuple):
+    """About so many demands are freed at once, and so much the solver may do about it (see `Stop.effort`)."""
+
+    size: int
+    effort: float
+
+
+_REACHES: Final = (_Reach(16, 0.2), _Reach(40, 1.0))
+"""Small neighbourhoods as long as they help: they are decided in a tenth of the time. Then large ones."""
+
+_SIDE_BY_SIDE: Final = 8
+"""So many neighbourhoods that have nothing in common are solved at a time, by however many processes: so the answer
+after a number of steps does not depend on how many there are."""
+
+_PATIENCE: Final = 3
+"""So often all could have had a turn in large neighbourhoods without any gain before the search gives up."""
+
+
+class NeighbourhoodSearch:
+    """Improves an answer to some demands of a problem.
+
+    Parameters
+    ----------
+    subset
+        The demands. Others take nothing that these could take.
+    tiers
+        What counts, most important first.
+    placements
+        The answer to begin with.
+    options
+        The seed, the jobs and where they are done.
+    extra
+        Rules beyond those of the problem, which the placements keep.
+
+    Attributes
+    ----------
+    steps
+        How many neighbourhoods were solved.
+    failures
+        Selectors that failed on a device, by what they say.
+    """
+
+    def __init__(
+        self,
+        subset: DemandSubset,
+        tiers: Sequence[Objective],
+        placements: Sequence[Placement],
+        options: Options,
+        *,
+        extra: ExtraRules | None = None,
+    ) -> None:
+        self.subset = subset
+        self.problem = subset.problem
+        self.tiers = tiers
+        self.options = options
+        self.incumbent = Incumbent(self.problem, placements)
+        self.extra = extra
+        self.bonds = Bonds(self.problem, extra.together(self.problem) if extra else ())
+        self.selection = NeighbourhoodSelection(
+            self.incumbent, self.bonds, subset.demands, options.seed, _REACHES[-1].size
+        )
+        self.steps = 0
+        self.failures: dict[str, AllocationError] = {}
+
+    def run(self, stop: Stop) -> Iterator[tuple[Placement, ...]]:
+        """Search, and give out each better answer, until nothing helps any more.
+
+        Raises
+        ------
+        Stopped
+            It is time to stop.
+        """
+        for reach in _REACHES:
+            patience = _PATIENCE if reach is _REACHES[-1] else 1
+            in_vain = 0
+            while (
+                in_vain < patience * self.selection.turns(reach.size)
+                and self.steps != self.options.steps
+            ):
+                stop.check()
+                proposals = self._proposals(reach)
+                gains = self._round(proposals, reach, stop)
+                in_vain += max(1, len(proposals))
+                if any(gains):
+                    in_vain = 0
+                    yield self.incumbent.in_order()
+
+    def _proposals(self, reach: _Reach) -> list[Proposal]:
+        """Neighbourhoods that can be solved side by side."""
+        # What a namespace may still use is known to one neighbourhood at a time.
+        limited = self.problem.budgets or (self.extra and self.extra.is_limited)
+        most = 1 if limited else _SIDE_BY_SIDE
+        if self.options.steps is not None:
+            most = min(most, self.options.steps - self.steps)
+        proposals: list[Proposal] = []
+        while len(proposals) < most:
+            proposal = self.selection.propose(proposals, reach.size)
+            if proposal is None:
+                break
+            proposals.append(proposal)
+        return proposals
+
+    def _round(
+        self, proposals: Sequence[Proposal], reach: _Reach, stop: Stop
+    ) -> list[bool]:
+        """Solve these neighbourhoods, and take over what is better; whether each of them was."""
+        areas = [
+            neighbourhood(self.incumbent, self.bonds, proposal.blocks, proposal.nodes)
+            for proposal in stop.each(proposals)
+        ]
+        tasks = [
+            as_task(
+                area,
+                self.tiers,
+                self._extra(area),
+                self._options(index),
+                reach.effort,
+                stop,
+            )
+            for index, area in enumerate(areas)
+        ]
+        self.failures.update(
+            (str(failure), failure)
+            for task in tasks
+            if task
+            for failure in task.failures
+        )
+        answers = self._answers(
+            {index: task for index, task in enumerate(tasks) if task}
+        )
+        gains = []
+        for index, (proposal, area) in enumerate(zip(proposals, areas, strict=True)):
+            gain = self._take_over(area, answers.get(index))
+            self.selection.learn(proposal, better=gain)
+            gains.append(gain)
+        self.steps += len(proposals)
+        return gains
+
+    def _extra(self, area: Neighbourhood) -> ExtraRules | None:
+        """The further rules as they are beside all that is not freed."""
+        if self.extra is None:
+            return None
+        freed, placed = set(area.freed), self.incumbent.placements
+        beside = (one for demand, one in placed.items() if demand not in freed)
+        return self.extra.beside(self.problem, beside)
+
+    def _options(self, index: int) -> Options:
+        """With a seed for each step, so that the solver does not go wrong in the same way again."""
+        seed = (self.options.seed + self.steps + index) % MAX_SEED
+        return Options(seed=seed, strict_cel=self.options.strict_cel)
+
+    def _answers(
+        self, tasks: Mapping[int, NeighbourhoodTask]
+    ) -> dict[int, tuple[Placement, ...] | None]:
+        """What comes out of each task."""
+        numbers = list(tasks)
+        results = run_all(
+            list(tasks.values()), Backend(self.options.backend), self.options.jobs
+        )
+        return {numbers[position]: answer for position, answer in results}
+
+    def _take_over(
+        self, area: Neighbourhood, answer: Sequence[Placement] | None
+    ) -> bool:
+        """Take over the answer to a neighbourhood, if it is not worse; whether it is better."""
+        after = None if answer is None else area.after(answer)
+        if after is None:
+            return False
+        costs = self._costs(area, area.before)
+        self._exchange(area.before, after)
+        new_costs = self._costs(area, after)
+        if new_costs > costs:
+            self._exchange(after, area.before)
+        return new_costs < costs
+
+    def _exchange(
+        self, withdrawn: Iterable[Placement], entered: Iterable[Placement]
+    ) -> None:
+        for placement in withdrawn:
+            self.incumbent.withdraw(placement.demand)
+        for placement in entered:
+            self.incumbent.enter(placement)
+
+    def _costs(self, area: Neighbourhood, placements: Sequence[Placement]) -> list[int]:
+        """What the answer costs by tier: of what adds up, the part of those who are freed."""
+        freed = DemandSubset(self.problem, area.freed)
+        answer = (
+            ()
+            if all(tier.adds_up for tier in self.tiers)
+            else self.incumbent.in_order()
+        )
+        return [
+            tier.cost(freed, placements)
+            if tier.adds_up
+            else tier.cost(self.subset, answer)
+            for tier in self.tiers
+        ]
+
+
+# ----------------------------------------------------------------------------
+# A component that is too large or too mixed for one model: searched first, and
+# decided by the exact model at last.
+
+_SMALL: Final = 50_000
+"""Up to so many candidates, the exact model may decide in no time."""
+
+_FIRST_EFFORT: Final = 1.0
+"""What it may take for that (see `Stop.effort`)."""
+
+
+_RELAXING: Final = 0.5
+"""The part of the time that the ladder of relaxations may take."""
+
+
+class FindSites(Protocol):
+    """Works out where the demands of a component could go, if that is not known yet."""
+
+    def __call__(
+        self, demands: Sequence[int], stop: Stop
+    ) -> Mapping[int, tuple[CandidateSite, ...]]:
+        """Raises `Stopped` if there is no time for it, or if there are too many candidates for a model."""
+
+
+class SearchedComponent(Component):
+    """Demands that large-neighbourhood search places, as `Component`.
+
+    Parameters
+    ----------
+    find_sites
+        For the exact model, if the subset has no sites.
+
+    Attributes
+    ----------
+    failures
+        Selectors that failed on a device, which was left out.
+    """
+
+    def __init__(
+        self,
+        subset: DemandSubset,
+        tiers: Sequence[Objective],
+        placements: Sequence[Placement],
+        find_sites: FindSites,
+    ) -> None:
+        self._relaxed: Bound | None = None
+        super().__init__(subset, tiers, placements)
+        self._is_relaxed = False
+        self._find_sites = find_sites
+        self.size = max(self.size, len(subset.demands))
+        self.failures: tuple[AllocationError, ...] = ()
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the exact model is not likely to decide it in no time."""
+        return not self.subset.sites or self.size > _SMALL
+
+    @property
+    def relaxation(self) -> str:
+        """What was left out for the bound; empty if there is none by a relaxation."""
+        return self._relaxed.why if self._relaxed else ""
+
+    def limits(self) -> Mapping[int, int]:
+        """Return how many demands the optimum places at most, by weight, of weights that are a level alone."""
+        if not self._relaxed:
+            return {}
+        weights = [
+            self.subset.problem.demands[placement.demand].weight
+            for placement in self.placements
+        ]
+        reached = [sum(map(level.of, weights)) for level in self._relaxed.levels]
+        most = self._relaxed.most_of_optimum(reached)
+        return {
+            level.unit: units
+            for level, units in zip(self._relaxed.levels, most, strict=True)
+            if level.least == level.most
+        }
+
+    def improve(
+        self, level: int, options: Options, stop: Stop, watch: Watch | None
+    ) -> None:
+        """Solve a tier with the tiers before it, which must be proven, fixed; later ones are improved with it.
+
+        Relax, improve, prove: a bound that leaves couplings out, better answers by neighbourhoods, and the exact model
+        for what is still apart.
+        """
+        with suppress(Stopped):
+            if not self.is_large:
+                self._improve(level, options, stop.limited(_FIRST_EFFORT), watch)
+            if not is_proven(self, level):
+                self._relax(stop.within(_RELAXING * stop.seconds()))
+            if not is_proven(self, level):
+                self._search([level], options, stop, watch)
+            if not is_proven(self, level) and options.steps is None:
+                if not self.subset.sites:
+                    self.subset = replace(
+                        self.subset, sites=self._find_sites(self.subset.demands, stop)
+                    )
+                self._improve(level, options, stop, watch)
+
+    def _relax(self, stop: Stop) -> None:
+        """Climb the ladder of relaxations, once for all tiers."""
+        if self._is_relaxed:
+            return
+        whole = self.subset.problem
+        demands = tuple(whole.demands[demand] for demand in self.subset.demands)
+        problem = (
+            whole
+            if len(demands) == len(whole.demands)
+            else replace(whole, demands=demands)
+        )
+        for bound in relaxed_bounds(problem, self.tiers, stop):
+            self._relaxed = bound
+            self.relax(bound.costs)
+        self._is_relaxed = True
+
+    def _learn(
+        self, level: int, bound: int, placements: Sequence[Placement] | None
+    ) -> None:
+        super()._learn(level, bound, placements)
+        self.relax(self._relaxed.costs if self._relaxed else ())
+
+    def improve_all(self, options: Options, stop: Stop, watch: Watch | None) -> None:
+        """Search for better answers in all tiers at once, whether or not those before a tier are proven."""
+        with suppress(Stopped):
+            self._search(range(len(self.tiers)), options, stop, watch)
+
+    def _search(
+        self, levels: Sequence[int], options: Options, stop: Stop, watch: Watch | None
+    ) -> None:
+        """Search neighbourhoods until nothing helps any more, or the bounds of these tiers are met."""
+        first = levels[0]
+        search = NeighbourhoodSearch(self.subset, self.tiers, self.placements, options)
+        try:
+            for answer in search.run(stop):
+                self._learn(first, self.bounds[first], answer)
+                if watch:
+                    watch(self.cost(first), self.bounds[first])
+                if all(is_proven(self, level) for level in levels):
+                    break
+        finally:
+            self.failures = tuple(search.failures.values())

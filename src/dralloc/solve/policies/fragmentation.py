@@ -1,0 +1,618 @@
+"""Expected fragmentation: how much of what is left the next demand is expected to be unable to use.
+
+A node falls into components, devices that share counters or one device by itself. Equal components in the same state
+offer the same, so that what an alternative could get is worked out once per state, and the expectation is a sum over
+states.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Hashable,
+    Iterator,
+    Sequence,
+)
+from dataclasses import dataclass
+from math import gcd
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dralloc.problem import Alternative, Charge, Claim, Device, PoolState, Problem
+from dralloc.problem.equivalence import device_traits
+from dralloc.solve.first_fit.candidates import (
+    CandidateIndex,
+    CandidateList,
+    ClaimClass,
+    ClaimClasses,
+    NodeCandidates,
+    Place,
+    places,
+)
+from dralloc.solve.first_fit.search import SearchLedger
+
+__all__ = [
+    "Census",
+    "ComponentOffers",
+    "ComponentStates",
+    "ExpectedFragmentation",
+    "typical",
+]
+
+# ----------------------------------------------------------------------------
+# The components of a node, up to names: devices connected by common counters, or one
+# device by itself.
+
+
+@dataclass(frozen=True, slots=True)
+class NodeComponent:
+    """A part of a node: a GPU with its partitions, a network adapter, a host.
+
+    Parameters
+    ----------
+    key
+        Equal for components that can be exchanged as long as they are in the same state, as their devices are equal one
+        by one (see `dralloc.problem.equivalence.device_traits`).
+    devices
+        Those that the node reaches, in search order.
+    counters
+        All that its devices can consume.
+    groups
+        The groups whose overdrawn counters close some of its devices.
+    """
+
+    key: int
+    devices: tuple[int, ...]
+    counters: tuple[int, ...]
+    groups: tuple[int, ...]
+
+
+class NodeComponents:
+    """Takes nodes apart."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._keys: dict[Hashable, int] = {}
+        self._sets: dict[Hashable, int] = {}
+        self._set_of = [
+            self._sets.setdefault(counter.id[:3], len(self._sets))
+            for counter in problem.counters
+        ]
+        every = (
+            alternative
+            for demand in problem.demands
+            for alternative in demand.alternatives()
+        )
+        self._representatives = {
+            problem.eligibility.request_key(one.index): one.index for one in every
+        }
+        self._by_request: dict[Hashable, tuple[int, ...]] = {}
+
+    def on(self, node: int) -> tuple[NodeComponent, ...]:
+        """The components of a node."""
+        owners: dict[Hashable, list[int]] = {}
+        for device in self._problem.nodes[node].devices():
+            if not self._problem.on_node(device, node):
+                continue
+            first, *others = dict.fromkeys(self._ties(device))
+            component = owners.setdefault(first, [])
+            for other in others:
+                _join(owners, other, component)
+            component.append(device)
+        listed = {id(members): sorted(members) for members in owners.values()}
+        return tuple(self._component(members) for members in sorted(listed.values()))
+
+    def _ties(self, device: int) -> Iterator[Hashable]:
+        """What a device has in common with others: counter sets, or nothing but itself."""
+        by_request = (
+            ("counter", counter) for counter in self._charged_by_request(device)
+        )
+        for sort, number in (*by_request, *self._problem.devices[device].resources):
+            yield (
+                ("published set", self._set_of[number])
+                if sort == "counter"
+                else (sort, number)
+            )
+
+    def _counters(self, device: int) -> list[int]:
+        fixed = [counter for counter, _ in self._problem.devices[device].consumes]
+        return [*fixed, *self._charged_by_request(device)]
+
+    def _charged_by_request(self, device: int) -> tuple[int, ...]:
+        """The counters that some request makes the device consume (KEP-5941)."""
+        device_key = self._problem.eligibility.device_key(device)
+        if device_key not in self._by_request:
+            charges = (
+                self._problem.eligibility.charge(one, device)
+                for one in self._representatives.values()
+            )
+            found = (
+                counter
+                for charge in charges
+                if charge is not None
+                for counter, _ in charge.counters
+            )
+            self._by_request[device_key] = tuple(dict.fromkeys(found))
+        return self._by_request[device_key]
+
+    def _component(self, members: Sequence[int]) -> NodeComponent:
+        devices = self._problem.devices
+        counters = tuple(
+            dict.fromkeys(
+                counter for device in members for counter in self._counters(device)
+            )
+        )
+        numbers = {
+            ("counter", counter): number for number, counter in enumerate(counters)
+        }
+
+        def number(sort: str, index: int) -> int:
+            return numbers.setdefault((sort, index), len(numbers))
+
+        key = (
+            tuple([self._traits(device, number) for device in members]),
+            tuple([self._problem.counters[counter].total for counter in counters]),
+        )
+        groups = dict.fromkeys(
+            devices[device].group for device in members if devices[device].consumes
+        )
+        return NodeComponent(
+            self._keys.setdefault(key, len(self._keys)),
+            tuple(members),
+            counters,
+            tuple(groups),
+        )
+
+    def _traits(self, index: int, number: Callable[[str, int], int]) -> Hashable:
+        """All that matters about a device and does not change."""
+        device = self._problem.devices[index]
+        return (
+            self._problem.eligibility.device_key(index),
+            device_traits(device, number),
+            tuple(sorted(device.attributes.items())) if device.attributes else (),
+            device.slot if device.slot in self._problem.several_versions else None,
+        )
+
+
+def _join(
+    owners: dict[Hashable, list[int]], tie: Hashable, component: list[int]
+) -> None:
+    """Make the component the owner of the tie, with all that its owner had."""
+    absorbed = owners.get(tie, component)
+    if absorbed is not component:
+        component += absorbed
+        owners.update(
+            (each, component)
+            for each, members in list(owners.items())
+            if members is absorbed
+        )
+    owners[tie] = component
+
+
+# ----------------------------------------------------------------------------
+# States of components and of nodes, as numbers, and which nodes are in which.
+#
+# What is in the same state behaves the same, wherever it is. A node's state says
+# nothing about the order of its components. That is enough for a scan of the
+# components in the order of their states (`ComponentStates.ordered`): on two nodes in
+# one state it meets the same things in one order.
+
+WHOLE: Final = 10**6
+"""What is left of a component that is not in use. Shares are in such parts, rounded down."""
+
+
+class ComponentStates:
+    """Reads from the ledger in which state components and nodes are.
+
+    Parameters
+    ----------
+    problem, ledger
+        What there is, and what is left of it.
+    """
+
+    def __init__(self, problem: Problem, ledger: SearchLedger) -> None:
+        self._problem = problem
+        self._ledger = ledger
+        take_apart = NodeComponents(problem).on
+        self.components = [take_apart(node) for node in range(len(problem.nodes))]
+        self._pools = [
+            tuple(
+                pool.state for pool in node.pools if pool.state is not PoolState.USABLE
+            )
+            for node in problem.nodes
+        ]
+        self._numbers: dict[Hashable, int] = {}
+        self._ordered: dict[int, list[tuple[int, NodeComponent]]] = {}
+        self._keys: list[tuple[Any, ...]] = []
+        self.left: list[int] = []
+        """By the number of a component's state: the part of the component that is left."""
+        self._nodes: dict[Hashable, int] = {}
+
+    def of_node(self, node: int) -> int:
+        """The number of the state in which a node is."""
+        self._ordered.pop(node, None)
+        components = sorted(state for state, _ in self.ordered(node))
+        return self._nodes.setdefault(
+            (self._pools[node], *components), len(self._nodes)
+        )
+
+    def ordered(self, node: int) -> Sequence[tuple[int, NodeComponent]]:
+        """The components of a node with their states when `of_node` was asked last; those with the least left first."""
+        found = self._ordered.get(node)
+        if found is None:
+            found = self._ordered[node] = [
+                (self.of_component(component), component)
+                for component in self.components[node]
+            ]
+            found.sort(key=lambda each: (self.left[each[0]], self._keys[each[0]]))
+        return found
+
+    def after(
+        self, node: int, taken: Collection[int]
+    ) -> Sequence[tuple[int, NodeComponent]]:
+        """The components of a node with their states, with some devices taken since it was ordered."""
+        if self._problem.several_versions:
+            return [
+                (self.of_component(component), component)
+                for component in self.components[node]
+            ]
+        return [
+            (self.of_component(component), component)
+            if any(device in taken for device in component.devices)
+            else (state, component)
+            for state, component in self.ordered(node)
+        ]
+
+    def of_component(self, component: NodeComponent) -> int:
+        """The number of the state in which a component is now."""
+        ledger, devices = self._ledger, self._problem.devices
+        uses: list[Hashable] = []
+        for index in component.devices:
+            device = devices[index]
+            if device.shareable:
+                uses.append((not ledger.is_free(device), ledger.is_open(device)))
+                uses += (ledger.capacity_left(device, name) for name in device.capacity)
+            else:
+                uses.append(not ledger.is_free(device))
+        counters = [ledger.free[index] for index in component.counters]
+        closed = [ledger.is_overdrawn(group) for group in component.groups]
+        key = component.key, *uses, *counters, *closed
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.left)
+            self._keys.append(key)
+            self.left.append(self._left(component))
+        return number
+
+    def _left(self, component: NodeComponent) -> int:
+        """The part of a component that is left: of its counters, or of its device's capacities, on average."""
+        if component.counters:
+            counters = self._problem.counters
+            return _average(
+                [
+                    (self._ledger.free[index], counters[index].total)
+                    for index in component.counters
+                ]
+            )
+        device = self._problem.devices[component.devices[0]]
+        if not self._ledger.is_free(device):
+            return 0
+        if not device.shareable:
+            return WHOLE
+        consumable = [each for each in device.capacity.values() if each.consumable]
+        return _average(
+            [
+                (self._ledger.capacity_left(device, each.name), each.total)
+                for each in consumable
+            ]
+        )
+
+
+def _average(parts: Sequence[tuple[int, int]]) -> int:
+    shares = [max(left, 0) * WHOLE // total for left, total in parts if total]
+    return sum(shares) // len(shares) if shares else WHOLE
+
+
+class Census:
+    """Counts nodes by state, and keeps up with what is taken.
+
+    ``arrivals`` lists the states that nodes came into, in the order of events.
+    """
+
+    def __init__(self, problem: Problem, states: ComponentStates) -> None:
+        self._problem = problem
+        self._states = states
+        self._of: list[int] = []
+        self._members: dict[int, list[int]] = defaultdict(list)
+        self.arrivals: list[int] = []
+        self._seeing: dict[int, list[int]] = defaultdict(list)
+        for number, node in enumerate(problem.nodes):
+            for group in {problem.devices[device].group for device in node.devices()}:
+                self._seeing[group].append(number)
+            self._of.append(self._enter(number))
+
+    def first(self, state: int, allowed: Container[int] | None) -> int | None:
+        """The first node in a state, of all or of those that are allowed."""
+        members = self._members[state]
+        if allowed is None:
+            return members[0] if members else None
+        return next((node for node in members if node in allowed), None)
+
+    def changed(self, devices: list[int]) -> None:
+        """Some devices were taken or given back: look again at every node that could tell."""
+        problem = self._problem
+        several, slots = (
+            problem.several_versions,
+            {problem.devices[device].slot for device in devices},
+        )
+        versions = (
+            version for slot in slots & several for version in problem.versions[slot]
+        )
+        groups = {problem.devices[device].group for device in (*devices, *versions)}
+        for node in sorted({node for group in groups for node in self._seeing[group]}):
+            before = self._of[node]
+            members = self._members[before]
+            del members[bisect_left(members, node)]
+            self._of[node] = self._enter(node)
+
+    def _enter(self, node: int) -> int:
+        state = self._states.of_node(node)
+        insort(self._members[state], node)
+        self.arrivals.append(state)
+        return state
+
+
+# ----------------------------------------------------------------------------
+# What the components of a node could give to each alternative, looked at alone.
+
+Integers = NDArray[np.int64]
+
+
+class ComponentOffers:
+    """Answers from the ledger; what was found for a component in one state holds for all components in it."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        ledger: SearchLedger,
+        states: ComponentStates,
+        index: CandidateIndex,
+    ) -> None:
+        self._problem = problem
+        self._ledger = ledger
+        self._states = states
+        self._index = index
+        self._counts: dict[Hashable, dict[int, int]] = defaultdict(dict)
+        self._fits: dict[int, Callable[[Device], Integers]] = {}
+
+    def column(self, alternative: Alternative) -> Hashable:
+        """Equal for alternatives that are offered the same."""
+        return self._problem.eligibility.request_key(
+            alternative.index
+        ), alternative.admin
+
+    def count(
+        self, alternative: Alternative, state: int, component: NodeComponent
+    ) -> int:
+        """How many devices of a component, which is in that state now, the alternative could have."""
+        counts = self._counts[self.column(alternative)]
+        found = counts.get(state)
+        if found is None:
+            found = counts[state] = self._count(alternative, component)
+        return found
+
+    def _count(self, alternative: Alternative, component: NodeComponent) -> int:
+        return sum([self._is_free(alternative, device) for device in component.devices])
+
+    def counts(
+        self, alternatives: Sequence[Alternative], component: NodeComponent
+    ) -> Integers:
+        """How many devices of a component each of the alternatives, always the same ones, could have now."""
+        device = self._problem.devices[component.devices[0]]
+        dedicated = (
+            len(component.devices) > 1 or component.counters or not device.shareable
+        )
+        if dedicated or not self._ledger.is_free(device):
+            return np.array(
+                [self._count(one, component) for one in alternatives], dtype=np.int64
+            )
+        if component.key not in self._fits:
+            self._fits[component.key] = self._fit(alternatives, component.devices[0])
+        return self._fits[component.key](device)
+
+    def _fit(
+        self, alternatives: Sequence[Alternative], number: int
+    ) -> Callable[[Device], Integers]:
+        """Tells of devices that equal this one, which is shared and consumes no counters, who could have them now."""
+        served = np.array([self._accepts(one, number) for one in alternatives])
+        charges = [
+            self._problem.eligibility.charge(one.index, number) or Charge()
+            for one in alternatives
+        ]
+        fits: list[tuple[str, int, NDArray[np.int64]]] = []
+        for name in self._problem.devices[number].capacity:
+            amounts = [dict(charge.capacity).get(name, 0) for charge in charges]
+            step = gcd(*amounts) or 1
+            # What does not fit 64 bits, numpy keeps as exact integers of Python.
+            fits.append((name, step, np.array([amount // step for amount in amounts])))
+
+        def now(device: Device) -> Integers:
+            found = served
+            for name, step, amounts in fits:
+                found = found & (
+                    amounts <= self._ledger.capacity_left(device, name) // step
+                )
+            return found.astype(np.int64)
+
+        return now
+
+    def could_serve(self, claims: Sequence[Claim], node: int) -> bool:
+        """Whether a node could serve each request by itself: if not, it cannot serve the claims."""
+        components = self._states.ordered(node)
+        return all(
+            any(
+                sum(
+                    [
+                        self.count(one, state, component)
+                        for state, component in components
+                    ]
+                )
+                >= (one.count or 1)
+                for one in request.alternatives
+            )
+            for claim in claims
+            for request in claim.requests
+        )
+
+    def candidates(self, claims: Sequence[Claim], node: int) -> NodeCandidates:
+        """The node as the claims see it, without devices on which a selector fails: those with the least left first."""
+        devices = [
+            device
+            for _, component in self._states.ordered(node)
+            for device in component.devices
+        ]
+        lists: dict[Place, CandidateList] = {}
+        for place, alternative in places(claims):
+            if alternative.count is not None:
+                lists[place] = CandidateList(
+                    [one for one in devices if self._accepts(alternative, one)],
+                    frozenset(),
+                )
+        return NodeCandidates(node, lists)
+
+    def _accepts(self, alternative: Alternative, device: int) -> bool:
+        return self._index.serves(alternative, device) is True
+
+    def _is_free(self, alternative: Alternative, number: int) -> bool:
+        if not self._accepts(alternative, number):
+            return False
+        device, charge = (
+            self._problem.devices[number],
+            self._problem.eligibility.charge(alternative.index, number),
+        )
+        return charge is not None and self._ledger.fits(
+            device, charge, admin=alternative.admin
+        )
+
+
+# ----------------------------------------------------------------------------
+# Expected fragmentation: how much of what is left the next demand is expected to be
+# unable to use.
+#
+# Weng et al. (ATC'23, section 3) measure it in GPUs: a task that does not fit on a
+# node can use nothing of what is left there, one that does fit can use the GPUs with
+# enough left for it; the rest is fragmented for the task, and the mean over the mix
+# of tasks is the expected fragmentation of the node. Here components take the place
+# of GPUs (see `dralloc.solve.policies.fragmentation`), each counts for the part of
+# it that is left, a component can be used if it has a device for some request of the
+# demand, and a demand is taken to fit if each of its requests does.
+
+_MOST: Final = 256
+"""ClaimClasses of demands that are enough to know the mix; the most frequent ones."""
+
+Mix = Sequence[tuple[Sequence[Claim], int]]
+"""Claims, and how often demands ask for such."""
+
+
+def typical(problem: Problem) -> Mix:
+    """The mix of all demands of a problem."""
+    classes = ClaimClasses(problem)
+    tally: Tally[ClaimClass] = Tally()
+    examples: dict[ClaimClass, Sequence[Claim]] = {}
+    for demand in problem.demands:
+        claim_class = classes.of(demand.claims)
+        if claim_class is not None and all(claim.requests for claim in demand.claims):
+            tally[claim_class] += 1
+            examples.setdefault(claim_class, demand.claims)
+    return [
+        (examples[claim_class], count)
+        for claim_class, count in tally.most_common(_MOST)
+    ]
+
+
+class ExpectedFragmentation:
+    """Measures nodes. What was found for a component or a node in one state is kept."""
+
+    def __init__(
+        self, offers: ComponentOffers, states: ComponentStates, mix: Mix
+    ) -> None:
+        self._offers = offers
+        self._states = states
+        self._columns: dict[Hashable, tuple[int, Alternative]] = {}
+        column_of: list[int] = []
+        need: list[int] = []
+        requests: list[int] = []
+        firsts: list[tuple[int, int]] = []
+        for claims, _ in mix:
+            firsts.append((len(need), len(requests)))
+            for request in (request for claim in claims for request in claim.requests):
+                requests.append(len(need))
+                for one in request.alternatives:
+                    column, _ = self._columns.setdefault(
+                        offers.column(one), (len(self._columns), one)
+                    )
+                    column_of.append(column)
+                    need.append(one.count or 1)
+        self._column_of, self._need = (
+            np.array(column_of, dtype=np.intp),
+            np.array(need, dtype=np.int64),
+        )
+        self._requests = np.array(requests, dtype=np.intp)
+        self._first_of_class = np.array(firsts, dtype=np.intp).reshape(-1, 2)
+        self._popularity: Integers = np.array(
+            [count for _, count in mix], dtype=np.int64
+        )
+        self._offered: dict[int, tuple[Integers, Integers]] = {}
+        self._known: dict[tuple[int, ...], int] = {}
+
+    def of(self, node: int, taken: Collection[int] = ()) -> int:
+        """The expected fragmentation of a node, after some devices were taken there.
+
+        Returns
+        -------
+        int
+            The sum over all demands of the mix, in millionths of a component.
+        """
+        components = self._states.after(node, taken)
+        key = tuple(sorted([state for state, _ in components]))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._measure(components)
+        return found
+
+    def _measure(self, components: Sequence[tuple[int, NodeComponent]]) -> int:
+        left = sum([self._states.left[state] for state, _ in components])
+        if not components or not len(self._popularity):
+            return 0
+        each = [self._component(state, component) for state, component in components]
+        counts = sum(counts for counts, _ in each)
+        usable = sum(usable for _, usable in each)
+        enough = np.logical_or.reduceat(
+            np.take(counts, self._column_of) >= self._need, self._requests
+        )
+        fits = np.logical_and.reduceat(enough, self._first_of_class[:, 1])
+        return int(self._popularity.sum()) * left - int(
+            self._popularity @ (usable * fits)
+        )
+
+    def _component(
+        self, state: int, component: NodeComponent
+    ) -> tuple[Integers, Integers]:
+        """How many devices a component offers for each column, and what each class could use of it."""
+        found = self._offered.get(state)
+        if found is None:
+            counts = self._offers.counts(
+                [alternative for _, alternative in self._columns.values()], component
+            )
+            usable = np.logical_or.reduceat(
+                counts[self._column_of] > 0, self._first_of_class[:, 0]
+            )
+            found = self._offered[state] = counts, usable * self._states.left[state]
+        return found

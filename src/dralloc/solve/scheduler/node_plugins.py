@@ -1,0 +1,574 @@
+"""The plugins for what a node is and for who is near: traits of nodes, affinity between pods, and spreading.
+
+Cordons, taints, labels, ports and images are traits of a node. Affinity and spreading look at the pods of a domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
+from dataclasses import dataclass
+from functools import cached_property, partial
+from math import log
+from operator import attrgetter
+from typing import Final
+
+import numpy as np
+
+from dralloc.compile.pods import PodKind, Term, spread_selector
+from dralloc.objects.api import TopologySpreadConstraint
+from dralloc.objects.api.disclosure import HOSTNAME_LABEL
+from dralloc.objects.api.selecting import (
+    CORDON_TAINT,
+    all_tolerated,
+    names_of,
+    selector_matches,
+    term_matches,
+    tolerates,
+)
+from dralloc.solve.scheduler.plugin import (
+    MAX_SCORE,
+    Check,
+    Cycle,
+    Plugin,
+    Rejection,
+    Scores,
+    Scoring,
+    relative,
+    rounded,
+)
+from dralloc.solve.scheduler.snapshot import (
+    EVERY_NODE,
+    NodeInfo,
+    Snapshot,
+    Tally,
+    image_names,
+)
+
+__all__ = [
+    "IMAGE_LOCALITY",
+    "INTER_POD_AFFINITY",
+    "NODE_AFFINITY",
+    "NODE_PORTS",
+    "NODE_UNSCHEDULABLE",
+    "POD_TOPOLOGY_SPREAD",
+    "TAINT_TOLERATION",
+]
+
+# ----------------------------------------------------------------------------
+# Plugins that look at what a node is: cordons, taints, labels, ports and images.
+#
+# Source: ``framework/plugins`` of ``kubernetes/pkg/scheduler``:
+# ``nodeunschedulable``, ``tainttoleration``, ``nodeaffinity``, ``nodeports``,
+# ``imagelocality``.
+
+_CORDONED: Final = Rejection(("node(s) were unschedulable",))
+_TAINTED: Final = Rejection(("node(s) had untolerated taint(s)",))
+_NOT_SELECTED: Final = Rejection(("node(s) didn't match Pod's node affinity/selector",))
+_CONFLICT: Final = Rejection(("pod affinity terms conflict",))
+_NOT_ENFORCED: Final = Rejection(
+    ("node(s) didn't match scheduler-enforced node affinity",)
+)
+_TAKEN: Final = Rejection(
+    ("node(s) didn't have free ports for the requested pod ports",), resolvable=True
+)
+
+_PREFER_NOT: Final = "PreferNoSchedule"
+_MEBIBYTE: Final = 1024 * 1024
+_LEAST: Final = 23 * _MEBIBYTE
+_MOST: Final = 1000 * _MEBIBYTE
+"""What images have to come to for a score at all, and for the best one, by container."""
+
+
+def _cordoned(cycle: Cycle) -> Check | None:
+    if all_tolerated((CORDON_TAINT,), cycle.pod.kind.spec.tolerations):
+        return None
+    return lambda node: _CORDONED if node.node.spec.unschedulable else None
+
+
+def _tainted(cycle: Cycle) -> Check:
+    tolerations = cycle.pod.kind.spec.tolerations
+    return lambda node: (
+        None if all_tolerated(node.node.spec.taints, tolerations) else _TAINTED
+    )
+
+
+def _intolerable(cycle: Cycle) -> Scoring:
+    tolerations = [
+        one
+        for one in cycle.pod.kind.spec.tolerations
+        if one.effect in ("", _PREFER_NOT)
+    ]
+
+    def intolerable(node: NodeInfo) -> int:
+        taints = (
+            taint for taint in node.node.spec.taints if taint.effect == _PREFER_NOT
+        )
+        return sum(
+            not any(tolerates(one, taint) for one in tolerations) for taint in taints
+        )
+
+    return Scoring(intolerable, lambda counts: MAX_SCORE - relative(counts))
+
+
+def _named(cycle: Cycle) -> Set[str] | None:
+    """The nodes that the terms of required affinity name; None if one of them names none."""
+    required = cycle.pod.kind.spec.required_nodes
+    return None if required is None else names_of(required)
+
+
+def _not_selected(cycle: Cycle) -> Check | Rejection | None:
+    kind, added = cycle.pod.kind, cycle.profile.added_affinity.required
+    if _named(cycle) == set():
+        return _CONFLICT
+    if (
+        not kind.spec.node_selector
+        and kind.spec.required_nodes is None
+        and added is None
+    ):
+        return None
+
+    def check(node: NodeInfo) -> Rejection | None:
+        if added is not None and not selector_matches(added, node.node):
+            return _NOT_ENFORCED
+        return None if kind.may_run_on(node.node) else _NOT_SELECTED
+
+    return check
+
+
+def _preferred(cycle: Cycle) -> Scoring | None:
+    affinity = (
+        cycle.pod.kind.spec.affinity and cycle.pod.kind.spec.affinity.node_affinity
+    )
+    terms = (
+        *cycle.profile.added_affinity.preferred,
+        *(affinity.preferred if affinity else ()),
+    )
+    if not terms:
+        return None
+    return Scoring(
+        lambda node: sum(
+            one.weight for one in terms if term_matches(one.preference, node.node)
+        ),
+        relative,
+    )
+
+
+def _ports_taken(cycle: Cycle) -> Check | None:
+    wanted = cycle.pod.kind.host_ports
+    if not wanted:
+        return None
+    return lambda node: (
+        _TAKEN
+        if any(port.collides(other) for port in wanted for other in node.ports)
+        else None
+    )
+
+
+def _images_there(cycle: Cycle) -> Scoring:
+    kind, worth = cycle.pod.kind, cycle.snapshot.images
+    wanted = list(_images(kind))
+    most = _MOST * len(kind.containers)
+
+    def score(node: NodeInfo) -> int:
+        here = image_names(node.node)
+        sizes = sum(worth[image] for image in wanted if image in here) if here else 0
+        return (
+            MAX_SCORE
+            * (min(max(sizes, _LEAST), max(most, _LEAST)) - _LEAST)
+            // (most - _LEAST)
+        )
+
+    return Scoring(score)
+
+
+def _images(kind: PodKind) -> Iterator[str]:
+    """The images of containers and of volumes, with their tags."""
+    volumes = (
+        volume.image.reference
+        for volume in kind.spec.volumes
+        if volume.image is not None
+    )
+    for image in (*(one.image for one in kind.containers), *volumes):
+        yield image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
+
+
+def _tolerations(cycle: Cycle) -> Hashable:
+    return cycle.pod.kind.spec.tolerations
+
+
+def _affinity(cycle: Cycle) -> Hashable:
+    spec = cycle.pod.kind.spec
+    affinity = spec.affinity and spec.affinity.node_affinity
+    return (
+        frozenset(spec.node_selector.items()),
+        repr(affinity) if affinity else "",
+        cycle.profile.name,
+    )
+
+
+def _image_names(cycle: Cycle) -> Hashable:
+    kind = cycle.pod.kind
+    return tuple(_images(kind)), len(kind.containers)
+
+
+_PLACE: Final = attrgetter("place")
+NODE_UNSCHEDULABLE: Final = Plugin(
+    "NodeUnschedulable", _cordoned, view=_PLACE, reads=_tolerations
+)
+TAINT_TOLERATION: Final = Plugin(
+    "TaintToleration", _tainted, _intolerable, weight=3, view=_PLACE, reads=_tolerations
+)
+NODE_AFFINITY: Final = Plugin(
+    "NodeAffinity",
+    _not_selected,
+    _preferred,
+    weight=2,
+    view=_PLACE,
+    named=_named,
+    reads=_affinity,
+)
+NODE_PORTS: Final = Plugin(
+    "NodePorts", _ports_taken, view=lambda node: tuple(node.ports)
+)
+IMAGE_LOCALITY: Final = Plugin(
+    "ImageLocality", score=_images_there, view=_PLACE, reads=_image_names
+)
+
+
+# ----------------------------------------------------------------------------
+# Pods that want to be near to others, or away from them.
+#
+# Source: ``framework/plugins/interpodaffinity`` (``filtering.go``, ``scoring.go``).
+# Scores are normalised with float64 as upstream does.
+
+_NOT_NEAR: Final = Rejection(("node(s) didn't match pod affinity rules",), eased=True)
+_NOT_AWAY: Final = Rejection(
+    ("node(s) didn't match pod anti-affinity rules",), resolvable=True
+)
+_NOT_WANTED: Final = Rejection(
+    ("node(s) didn't satisfy existing pods anti-affinity rules",), resolvable=True
+)
+
+
+def _filter_by_affinity(cycle: Cycle) -> Check | None:
+    kind, snapshot = cycle.pod.kind, cycle.snapshot
+    unwanted = [
+        tally
+        for _, tally in _carried(snapshot, "required_anti_affinity", kind)
+        if tally.counts
+    ]
+    if not unwanted and not kind.required_affinity and not kind.required_anti_affinity:
+        return None
+    near = [
+        _meant(snapshot, kind.required_affinity, term.topology_key)
+        for term in kind.required_affinity
+    ]
+    away = [
+        _meant(snapshot, (term,), term.topology_key)
+        for term in kind.required_anti_affinity
+    ]
+    # The first of pods that want to be near to each other may go anywhere.
+    first = not any(tally.counts for tally in near) and _means(
+        kind.required_affinity, kind
+    )
+
+    def check(node: NodeInfo) -> Rejection | None:
+        if any(
+            tally.topology_key not in node.labels or not (first or tally.on(node))
+            for tally in near
+        ):
+            return _NOT_NEAR
+        if any(tally.on(node) for tally in away):
+            return _NOT_AWAY
+        return _NOT_WANTED if any(tally.on(node) for tally in unwanted) else None
+
+    return check
+
+
+def _score_affinity(cycle: Cycle) -> Scoring | None:
+    kind, snapshot, profile = cycle.pod.kind, cycle.snapshot, cycle.profile
+    if profile.ignores_preferences_of_others and not kind.preferred:
+        return None
+    own = [
+        (_meant(snapshot, (term,), term.topology_key), term.weight)
+        for term in kind.preferred
+    ]
+    hard = [
+        (tally, profile.hard_affinity_weight)
+        for _, tally in _carried(snapshot, "required_affinity", kind)
+    ]
+    soft = [
+        (tally, term.weight) for term, tally in _carried(snapshot, "preferred", kind)
+    ]
+    weighed = [
+        (tally, weight)
+        for tally, weight in (*own, *hard, *soft)
+        if tally.counts and weight
+    ]
+    if not weighed:
+        return None
+    return Scoring(
+        lambda node: sum(tally.on(node) * weight for tally, weight in weighed),
+        _stretched,
+    )
+
+
+def _stretched(scores: Scores) -> Scores:
+    """The worst becomes 0, the best `MAX_SCORE`."""
+    above = scores - scores.min()
+    span = above.max()
+    stretched: Scores = (
+        (float(MAX_SCORE) * (above / float(span))).astype(np.int64) if span else above
+    )
+    return stretched
+
+
+def _carried(
+    snapshot: Snapshot, sort: str, kind: PodKind
+) -> Iterator[tuple[Term, Tally]]:
+    """The terms of pods on nodes that mean the kind, with the number of pods that have them."""
+    return (
+        (term, tally)
+        for term, tally in snapshot.carried[sort].items()
+        if kind.is_meant_by(term)
+    )
+
+
+def _meant(snapshot: Snapshot, terms: tuple[Term, ...], topology_key: str) -> Tally:
+    """The pods that all of the terms of a pod mean."""
+    return snapshot.tally(("meant", terms), topology_key, partial(_means, terms))
+
+
+def _means(terms: tuple[Term, ...], kind: PodKind) -> bool:
+    """Whether all of the terms mean the kind; of no terms, none does.
+
+    A selector of namespaces that holds for a namespace without labels means every namespace, as upstream looks up the
+    labels of namespaces before, and has none at hand when it comes to the pods.
+    """
+    return bool(terms) and all(
+        kind.is_meant_by(term) or term.matches(kind.namespace, {}, kind.labels)
+        for term in terms
+    )
+
+
+INTER_POD_AFFINITY: Final = Plugin(
+    "InterPodAffinity",
+    _filter_by_affinity,
+    _score_affinity,
+    weight=2,
+    looks_around=True,
+)
+
+
+# ----------------------------------------------------------------------------
+# How evenly pods are spread over the domains of a topology.
+#
+# Source: ``framework/plugins/podtopologyspread`` (``common.go``, ``filtering.go``,
+# ``scoring.go``). Scores are computed with float64 as upstream does.
+
+_UNEVEN: Final = "node(s) didn't match pod topology spread constraints"
+_TOO_UNEVEN: Final = Rejection((_UNEVEN,), resolvable=True, eased=True)
+_NO_DOMAIN: Final = Rejection((f"{_UNEVEN} (missing required label)",))
+_IGNORED: Final = -1
+"""The score of a node that lacks a label."""
+
+
+_Whose = tuple[Hashable, Callable[[PodKind], bool], bool]
+"""A sort of pods, whether a pod is of it, and whether the pods of the kind in question are."""
+
+
+@dataclass(frozen=True, eq=False)
+class _SpreadConstraint:
+    """A constraint of a kind of pods.
+
+    Parameters
+    ----------
+    sort
+        Stands for the pods that count.
+    selects
+        Whether a pod counts.
+    itself
+        Whether the pods themselves count.
+    eligible
+        The nodes on which pods count, by place, with their domains.
+    """
+
+    given: TopologySpreadConstraint
+    sort: Hashable
+    selects: Callable[[PodKind], bool]
+    itself: bool
+    eligible: Mapping[int, str]
+    snapshot: Snapshot
+
+    @property
+    def key(self) -> str:
+        return self.given.topology_key
+
+    @cached_property
+    def domains(self) -> frozenset[str]:
+        """The domains of eligible nodes."""
+        return frozenset(self.eligible.values())
+
+    @cached_property
+    def tally(self) -> Tally:
+        """Pods by domain."""
+        places = frozenset(self.eligible)
+        return self.snapshot.tally((self.sort, places), self.key, self.selects, places)
+
+    @cached_property
+    def by_node(self) -> Tally:
+        """Pods by node, eligible or not."""
+        return self.snapshot.tally(self.sort, EVERY_NODE, self.selects)
+
+
+def _filter_by_spread(cycle: Cycle) -> Check | None:
+    constraints = _constraints(cycle, "DoNotSchedule")
+    if not constraints:
+        return None
+    limits = [(one, one.tally, _most(one)) for one in constraints]
+
+    def check(node: NodeInfo) -> Rejection | None:
+        for one, tally, most in limits:
+            if one.key not in node.labels:
+                return _NO_DOMAIN
+            if tally.on(node) > most:
+                return _TOO_UNEVEN
+        return None
+
+    return check
+
+
+def _most(one: _SpreadConstraint) -> int:
+    """How many pods may be in a domain already: the fewest that are in any, and the skew, with the pod itself."""
+    counts = one.tally.counts
+    few = len(one.domains) < (one.given.min_domains or 1)
+    least = 0 if few else min(counts.get(domain, 0) for domain in one.domains)
+    return one.given.max_skew + least - one.itself
+
+
+def _score_spread(cycle: Cycle) -> Scoring | None:
+    constraints = _constraints(cycle, "ScheduleAnyway")
+    if not constraints:
+        return None
+    keys = _needed(cycle, [one.given for one in constraints])
+    rated = [node for node in cycle.feasible if _has(node, keys)]
+    weighed = [(one, *_counted(one, rated)) for one in constraints]
+
+    def score(node: NodeInfo) -> int:
+        if not _has(node, keys):
+            return _IGNORED
+        total = 0.0
+        for one, tally, weight in weighed:
+            if one.key in node.labels:
+                total += float(tally.on(node)) * weight + float(one.given.max_skew - 1)
+        return rounded(total)
+
+    return Scoring(score, _few_is_good)
+
+
+def _counted(one: _SpreadConstraint, rated: Sequence[NodeInfo]) -> tuple[Tally, float]:
+    """What counts for a constraint, and its weight: less for fewer domains."""
+    if one.key == HOSTNAME_LABEL:
+        return one.by_node, log(float(len(rated) + 2))
+    return one.tally, log(
+        float(len({node.labels.get(one.key, "") for node in rated}) + 2)
+    )
+
+
+def _few_is_good(counts: Scores) -> Scores:
+    rated = counts[counts != _IGNORED]
+    most = rated.max(initial=0)
+    shares = MAX_SCORE * (most + rated.min() - counts) // most if most else MAX_SCORE
+    return np.where(counts == _IGNORED, 0, shares)
+
+
+def _needed(cycle: Cycle, constraints: Iterable[TopologySpreadConstraint]) -> list[str]:
+    """The labels without which a node is left out: all, but for the system's default constraints."""
+    own = (
+        bool(cycle.pod.kind.spec.topology_spread_constraints)
+        or not cycle.profile.spread_by_system
+    )
+    return [one.topology_key for one in constraints] if own else []
+
+
+def _has(node: NodeInfo, keys: Iterable[str]) -> bool:
+    return all(key in node.labels for key in keys)
+
+
+def _constraints(cycle: Cycle, action: str) -> Sequence[_SpreadConstraint]:
+    """The pod's constraints with this answer to uneven pods, or the default ones."""
+    memo, key = cycle.pod.kind.memo, ("spread", action)
+    if key not in memo:
+        memo[key] = list(_worked_out(cycle, action))
+    found: Sequence[_SpreadConstraint] = memo[key]
+    return found
+
+
+def _worked_out(cycle: Cycle, action: str) -> Iterator[_SpreadConstraint]:
+    kind, profile = cycle.pod.kind, cycle.profile
+    own = kind.spec.topology_spread_constraints
+    if not own and kind.controller is None:
+        return
+    given = [
+        one
+        for one in own or profile.default_constraints
+        if one.when_unsatisfiable == action
+    ]
+    keys = _needed(cycle, given)
+    for one in given:
+        eligible = {
+            node.place: node.labels.get(one.topology_key, "")
+            for node in cycle.snapshot.nodes
+            if _has(node, keys) and _counts(one, kind, node)
+        }
+        whose = _of_selector(one, kind) if own else _of_controller(kind)
+        yield _SpreadConstraint(one, *whose, eligible, cycle.snapshot)
+
+
+def _counts(one: TopologySpreadConstraint, kind: PodKind, node: NodeInfo) -> bool:
+    """Whether pods on the node count (``nodeAffinityPolicy``, ``nodeTaintsPolicy``)."""
+    if one.node_affinity_policy == "Honor" and not kind.may_run_on(node.node):
+        return False
+    return one.node_taints_policy != "Honor" or all_tolerated(
+        node.node.spec.taints, kind.spec.tolerations
+    )
+
+
+def _of_selector(one: TopologySpreadConstraint, kind: PodKind) -> _Whose:
+    selector = spread_selector(one, kind.labels)
+
+    def selects(other: PodKind) -> bool:
+        # An empty selector counts nobody (upstream's countPodsMatchSelector).
+        return (
+            other.namespace == kind.namespace
+            and not selector.is_empty
+            and selector.matches(other.labels)
+        )
+
+    return (
+        ("selected", kind.namespace, selector),
+        selects,
+        selector.matches(kind.labels),
+    )
+
+
+def _of_controller(kind: PodKind) -> _Whose:
+    """Pods of the same controller: those that its selector selects are those that it controls."""
+
+    def selects(other: PodKind) -> bool:
+        return other.namespace == kind.namespace and other.controller == kind.controller
+
+    return ("controlled", kind.namespace, kind.controller), selects, True
+
+
+POD_TOPOLOGY_SPREAD: Final = Plugin(
+    "PodTopologySpread", _filter_by_spread, _score_spread, weight=2, looks_around=True
+)

@@ -1,0 +1,250 @@
+"""The plugins of kube-scheduler's default profile, in their order; and profiles from a configuration file.
+
+Source: ``apis/config/v1/default_plugins.go`` of ``kubernetes/pkg/scheduler``. Those about volumes are left out, as
+volumes are not read, and so is NodeName: a pod that names its node is not scheduled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from dralloc.objects.api.kube_scheduler import (
+    InterPodAffinityArgs,
+    KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PluginSet,
+    PodTopologySpreadArgs,
+)
+from dralloc.objects.api.reading import field_path, rule
+from dralloc.objects.errors import Finding, InputError
+from dralloc.objects.limits import LIMITS
+from dralloc.objects.load.json_text import TextError, unpacked
+from dralloc.objects.load.yaml_text import documents_of
+from dralloc.solve.scheduler.node_plugins import (
+    IMAGE_LOCALITY,
+    INTER_POD_AFFINITY,
+    NODE_AFFINITY,
+    NODE_PORTS,
+    NODE_UNSCHEDULABLE,
+    POD_TOPOLOGY_SPREAD,
+    TAINT_TOLERATION,
+)
+from dralloc.solve.scheduler.plugin import SYSTEM_CONSTRAINTS, Plugin, Profile, Strategy
+from dralloc.solve.scheduler.resource_plugins import (
+    BALANCED_ALLOCATION,
+    DYNAMIC_RESOURCES,
+    NODE_RESOURCES_FIT,
+)
+
+__all__ = ["PLUGINS", "profiles_of", "read_profiles"]
+
+PLUGINS: Final[tuple[Plugin, ...]] = (
+    NODE_UNSCHEDULABLE,
+    TAINT_TOLERATION,
+    NODE_AFFINITY,
+    NODE_PORTS,
+    NODE_RESOURCES_FIT,
+    POD_TOPOLOGY_SPREAD,
+    INTER_POD_AFFINITY,
+    DYNAMIC_RESOURCES,
+    BALANCED_ALLOCATION,
+    IMAGE_LOCALITY,
+)
+
+
+# ----------------------------------------------------------------------------
+# A KubeSchedulerConfiguration file as profiles.
+#
+# Source: ``apis/config`` of ``kubernetes/pkg/scheduler``: ``v1/default_plugins.go``
+# (how the plugins of a profile and the default ones are put together),
+# ``v1/defaults.go``, ``types_pluginargs.go``.
+
+_GROUP: Final = "kubescheduler.config.k8s.io/"
+_VERSION: Final = f"{_GROUP}v1"
+_KIND: Final = "KubeSchedulerConfiguration"
+_EVERY: Final = "*"
+_WITHOUT_EFFECT: Final = frozenset(
+    {
+        "DefaultBinder",
+        "DefaultPreemption",
+        "GangScheduling",
+        "NodeDeclaredFeatures",
+        "NodeName",
+        "NodeVolumeLimits",
+        "PodGroupPodsCount",
+        "PrioritySort",
+        "SchedulingGates",
+        "TopologyPlacementGenerator",
+        "VolumeBinding",
+        "VolumeRestrictions",
+        "VolumeZone",
+    }
+)
+"""Plugins that are there, but decide nothing here."""
+_SCALE: Final = 10
+"""What the scores of a shape are multiplied with to be scores of nodes."""
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def read_profiles(path: Path) -> tuple[Profile, ...]:
+    """The profiles of a file.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or it has something that is not modelled: extenders, plugins of others.
+    """
+    try:
+        data = unpacked(path.read_bytes(), LIMITS.unpacked)
+        documents, failure = documents_of(data, str(path), LIMITS.aliases)
+    except (OSError, TextError) as error:
+        raise InputError(
+            [Finding(str(path), "", "", f"cannot be read: {error}")]
+        ) from None
+    if failure is not None or len(documents) != 1:
+        raise InputError(
+            [Finding(str(path), "", "", failure or "must have one document")]
+        )
+    return profiles_of(documents[0], str(path))
+
+
+def profiles_of(document: Any, source: str) -> tuple[Profile, ...]:
+    """The profiles of a configuration that is plain data. Errors are those of `read_profiles`, and name the source."""
+    known = isinstance(document, dict) and str(document.get("apiVersion")).startswith(
+        _GROUP
+    )
+    if not known or document.get("kind") != _KIND:
+        raise InputError(
+            [Finding(source, "", "", f"is no {_KIND} of {_GROUP.rstrip('/')}")]
+        )
+    if document["apiVersion"] != _VERSION:
+        # v1beta2 went with 1.28, v1beta3 with 1.29: kube-scheduler does not start with them.
+        unread = f'"{document["apiVersion"]}" is not read by kube-scheduler of any supported version, only {_VERSION}'
+        raise InputError([Finding(source, _KIND, "apiVersion", unread)])
+    given = _validated(KubeSchedulerConfiguration, document, source, ())
+    if given.extenders:
+        raise InputError([Finding(source, _KIND, "extenders", "are not modelled")])
+    return tuple(
+        replace(
+            _profile(
+                profile,
+                given.percentage_of_nodes_to_score or 0,
+                f"profiles[{number}]",
+                source,
+            ),
+            looks_at_once=given.parallelism != 1,
+        )
+        for number, profile in enumerate(given.profiles)
+    )
+
+
+def _profile(
+    given: KubeSchedulerProfile, percentage: int, path: str, source: str
+) -> Profile:
+    plugins = given.plugins
+    known = {plugin.name for plugin in PLUGINS} | _WITHOUT_EFFECT
+    for one in (
+        *plugins.multi_point.enabled,
+        *plugins.filter.enabled,
+        *plugins.score.enabled,
+    ):
+        if one.name not in known:
+            raise InputError(
+                [
+                    Finding(
+                        source,
+                        _KIND,
+                        f"{path}.plugins",
+                        f'plugin "{one.name}" is not modelled',
+                    )
+                ]
+            )
+    args = {one.name: one.args for one in given.plugin_config}
+
+    def arguments(name: str, model: type[M]) -> M:
+        return _validated(
+            model, args.get(name, {}), source, (path, "pluginConfig", name)
+        )
+
+    fit = arguments("NodeResourcesFit", NodeResourcesFitArgs)
+    strategy, ratio = (
+        fit.scoring_strategy,
+        fit.scoring_strategy.requested_to_capacity_ratio,
+    )
+    if strategy.type == "RequestedToCapacityRatio" and ratio is None:
+        where = f"{path}.pluginConfig[NodeResourcesFit].scoringStrategy.requestedToCapacityRatio"
+        raise InputError([Finding(source, _KIND, where, "is required")])
+    balanced = arguments(
+        "NodeResourcesBalancedAllocation", NodeResourcesBalancedAllocationArgs
+    )
+    affinity = arguments("InterPodAffinity", InterPodAffinityArgs)
+    spread = arguments("PodTopologySpread", PodTopologySpreadArgs)
+    by_system = spread.defaulting_type == "System"
+    return Profile(
+        name=given.scheduler_name,
+        no_filters=frozenset(_disabled(plugins.multi_point, plugins.filter)),
+        no_scores=frozenset(_disabled(plugins.multi_point, plugins.score)),
+        weights={
+            one.name: one.weight or 1
+            for one in (*plugins.multi_point.enabled, *plugins.score.enabled)
+        },
+        percentage=percentage
+        if given.percentage_of_nodes_to_score is None
+        else given.percentage_of_nodes_to_score,
+        strategy=Strategy(strategy.type),
+        shape=tuple(
+            (point.utilization, point.score * _SCALE)
+            for point in (ratio.shape if ratio else ())
+        ),
+        scored_resources={one.name: one.weight or 1 for one in strategy.resources},
+        ignored_resources=frozenset(fit.ignored_resources),
+        ignored_groups=frozenset(fit.ignored_resource_groups),
+        balanced_resources=tuple(one.name for one in balanced.resources),
+        added_affinity=arguments("NodeAffinity", NodeAffinityArgs).added_affinity,
+        hard_affinity_weight=affinity.hard_pod_affinity_weight,
+        ignores_preferences_of_others=affinity.ignore_preferred_terms_of_existing_pods,
+        default_constraints=SYSTEM_CONSTRAINTS
+        if by_system
+        else spread.default_constraints,
+        spread_by_system=by_system,
+    )
+
+
+def _disabled(everywhere: PluginSet, here: PluginSet) -> Iterator[str]:
+    """The plugins that do not run at an extension point: what is said for it counts more than what is said for all."""
+    for plugin in PLUGINS:
+        runs = _names(plugin.name, everywhere.enabled) or not _names(
+            plugin.name, everywhere.disabled
+        )
+        if not (
+            _names(plugin.name, here.enabled)
+            or (runs and not _names(plugin.name, here.disabled))
+        ):
+            yield plugin.name
+
+
+def _names(plugin: str, listed: Iterable[Any]) -> bool:
+    return any(one.name in (plugin, _EVERY) for one in listed)
+
+
+def _validated(
+    model: type[M], data: Mapping[str, Any], source: str, path: tuple[str, ...]
+) -> M:
+    try:
+        return model.model_validate(data, by_alias=True, by_name=False)
+    except ValidationError as failure:
+        errors = failure.errors(include_url=False)
+        found = [
+            Finding(source, _KIND, field_path((*path, *error["loc"])), rule(error))
+            for error in errors
+        ]
+        raise InputError(found) from None

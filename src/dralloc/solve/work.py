@@ -1,0 +1,310 @@
+"""Parts of a problem as work: how a part is cut out, where it is done, and how long that took.
+
+`Timings` collects seconds by phase, an excerpt is a part of a problem as a small problem of its own, and a backend is
+where calls are worked out: here, in other processes, or on a cluster of Dask or Ray.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from multiprocessing import resource_tracker
+from time import perf_counter
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dralloc.objects.choices import Backend
+from dralloc.objects.errors import DrallocError
+from dralloc.problem import Problem
+from dralloc.problem.solution import Grant, Placement
+from dralloc.problem.subproblem import places
+
+__all__ = [
+    "Excerpt",
+    "Parcel",
+    "is_elsewhere",
+    "phase",
+    "run_all",
+    "shield_children",
+    "stop_processes",
+]
+
+# ----------------------------------------------------------------------------
+# Seconds by phase.
+
+
+@contextmanager
+def phase(timings: dict[str, float], name: str) -> Iterator[None]:
+    """Add the time that the block takes to the phase of that name."""
+    started = perf_counter()
+    try:
+        yield
+    finally:
+        timings[name] = timings.get(name, 0.0) + perf_counter() - started
+
+
+# ----------------------------------------------------------------------------
+# A part of a problem as a small problem of its own, with the way in and out for
+# answers.
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """Some demands, nodes, devices and counters of a problem.
+
+    Parameters
+    ----------
+    problem
+        They alone, with numbers of their own.
+    demands, nodes, devices
+        Their numbers in the whole problem, in order; None if they stay as they are.
+    """
+
+    problem: Problem
+    demands: Sequence[int]
+    nodes: Sequence[int] | None = None
+    devices: Sequence[int] | None = None
+
+    def inward(self, placements: Iterable[Placement]) -> list[Placement]:
+        """Placements of the whole problem, in the numbers of the small one."""
+        numbers = (
+            None if each is None else places(each)
+            for each in (self.nodes, self.devices)
+        )
+        return _renumbered(placements, self.place_of, *numbers)
+
+    @cached_property
+    def place_of(self) -> Mapping[int, int]:
+        """By demand of the whole problem, its number in the small one."""
+        return places(self.demands)
+
+    def outward(self, placements: Iterable[Placement]) -> list[Placement]:
+        """Placements of the small problem, in the numbers of the whole one."""
+        return _renumbered(placements, self.demands, self.nodes, self.devices)
+
+
+_Numbers = Mapping[int, int] | Sequence[int]
+
+
+def _renumbered(
+    placements: Iterable[Placement],
+    demands: _Numbers,
+    nodes: _Numbers | None,
+    devices: _Numbers | None,
+) -> list[Placement]:
+    def moved(grants: Sequence[Grant]) -> tuple[Grant, ...]:
+        return tuple(
+            grants
+            if devices is None
+            else (each._replace(device=devices[each.device]) for each in grants)
+        )
+
+    return [
+        Placement(
+            demands[each.demand],
+            each.node if nodes is None else nodes[each.node],
+            tuple(map(moved, each.grants)),
+        )
+        for each in placements
+    ]
+
+
+# ----------------------------------------------------------------------------
+# Where work is done that falls apart: processes here, or a Dask or Ray cluster, all
+# through joblib.
+
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
+
+class Parcel(Generic[T]):
+    """Something large that many tasks carry: each process unpacks it once, and keeps it until another one comes.
+
+    Parameters
+    ----------
+    content
+        What is sent. It is packed when the first task goes elsewhere; later changes stay here.
+    """
+
+    def __init__(self, content: T) -> None:
+        self.content = content
+        self._packed: NDArray[np.uint8] | None = None
+
+    def __reduce__(
+        self,
+    ) -> tuple[
+        Callable[[str, NDArray[np.uint8]], Parcel[T]], tuple[str, NDArray[np.uint8]]
+    ]:
+        """Packed into an array, which joblib lays into memory that processes share."""
+        if self._packed is None:
+            self._packed = np.frombuffer(
+                pickle.dumps(self.content, protocol=5), np.uint8
+            )
+            self._name = hashlib.sha256(self._packed.data).hexdigest()
+        return _unpacked, (self._name, self._packed)
+
+
+_UNPACKED: Final[dict[str, Parcel[Any]]] = {}
+"""The parcel that came last, by the digest of what is in it."""
+
+
+def _unpacked(name: str, packed: NDArray[np.uint8]) -> Parcel[Any]:
+    if name not in _UNPACKED:
+        _UNPACKED.clear()
+        _UNPACKED[name] = Parcel(pickle.loads(packed.data))
+    return _UNPACKED[name]
+
+
+class Task(Protocol[T_co]):
+    """Work that can be sent to another process."""
+
+    def run(self) -> T_co:
+        """Do it."""
+
+
+def is_elsewhere(backend: Backend, jobs: int) -> bool:
+    """Whether work is sent to other processes."""
+    return backend is not Backend.LOKY or jobs > 1
+
+
+def run_all(
+    tasks: Sequence[Task[T]], backend: Backend, jobs: int
+) -> Iterator[tuple[int, T]]:
+    """Run tasks, and give out each one's number and result as it is done, in any order.
+
+    Raises
+    ------
+    DrallocError
+        What the backend needs is not installed, or a process died.
+    """
+    if not is_elsewhere(backend, jobs):
+        yield from ((number, task.run()) for number, task in enumerate(tasks))
+        return
+    try:
+        import joblib  # noqa: PLC0415 - an optional dependency
+    except ModuleNotFoundError:
+        raise DrallocError(
+            "several jobs need joblib: pip install 'dralloc[parallel]'"
+        ) from None
+    step = max(2 * jobs, 1) if backend in _IN_BATCHES else len(tasks)
+    returned = "list" if backend in _IN_BATCHES else "generator_unordered"
+    try:
+        with (
+            _BACKENDS[backend](jobs),
+            joblib.parallel_config(
+                backend=backend.value, n_jobs=jobs, **_PARAMETERS.get(backend, {})
+            ),
+        ):
+            for start in range(0, len(tasks), step):
+                batch = list(enumerate(tasks))[start : start + step]
+                yield from joblib.Parallel(return_as=returned, batch_size=1)(
+                    joblib.delayed(_run)(*each) for each in batch
+                )
+    except BrokenProcessPool:
+        raise DrallocError(
+            f"backend {backend}: a process died; is there enough memory for so many jobs?"
+        ) from None
+
+
+def _run(number: int, task: Task[T]) -> tuple[int, T]:
+    return number, task.run()
+
+
+def shield_children() -> None:
+    """Let processes that this thread starts from now on hear no Ctrl-C, not even while they begin.
+
+    A process inherits which signals are held back in the thread that starts it. Not for the main thread, which would
+    hear none either.
+    """
+    if hasattr(signal, "pthread_sigmask"):
+        # Those that track resources are started first: after that, they let the signal through again.
+        resource_tracker.ensure_running()
+        with suppress(ModuleNotFoundError):
+            from joblib.externals.loky.backend import resource_tracker as theirs  # noqa: PLC0415 - optional
+
+            theirs.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
+def stop_processes(backend: Backend) -> None:
+    """Kill the processes that this one has started on this machine, whatever they are doing."""
+    if backend is Backend.LOKY:
+        from joblib.externals.loky import get_reusable_executor  # noqa: PLC0415 - an optional dependency
+
+        get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
+
+
+@contextmanager
+def _dask(jobs: int) -> Iterator[None]:
+    try:
+        import distributed  # noqa: PLC0415 - an optional dependency
+        from dask import config  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise DrallocError(
+            "backend dask needs Dask: pip install 'dralloc[dask]'"
+        ) from None
+    try:
+        distributed.Client.current()
+    except ValueError:
+        here = (
+            {}
+            if config.get("scheduler-address", None)
+            else {"n_workers": jobs, "threads_per_worker": 1}
+        )
+        with distributed.Client(**here, dashboard_address=None):
+            yield
+    else:
+        yield
+
+
+@contextmanager
+def _ray(jobs: int) -> Iterator[None]:
+    try:
+        import ray  # noqa: PLC0415 - an optional dependency
+        from ray.util.joblib import register_ray  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise DrallocError(
+            "backend ray needs Ray: pip install 'dralloc[ray]'"
+        ) from None
+    mine = not ray.is_initialized()
+    if mine:
+        ray.init(
+            **(
+                {}
+                if "RAY_ADDRESS" in os.environ
+                else {"num_cpus": jobs, "include_dashboard": False}
+            )
+        )
+    register_ray()
+    try:
+        yield
+    finally:
+        if mine:
+            ray.shutdown()
+
+
+_BACKENDS: Final[dict[Backend, Callable[[int], AbstractContextManager[object]]]] = {
+    Backend.LOKY: nullcontext,
+    Backend.DASK: _dask,
+    Backend.RAY: _ray,
+}
+
+_PARAMETERS: Final[dict[Backend, dict[str, Any]]] = {
+    # A terminal sends Ctrl-C to all processes, but what it means is for the one that started the others to say.
+    Backend.LOKY: {
+        "initializer": signal.signal,
+        "initargs": (signal.SIGINT, signal.SIG_IGN),
+    },
+}
+
+_IN_BATCHES: Final = {Backend.RAY}
+"""Those that give out nothing before everything is done."""
