@@ -61,7 +61,9 @@ def test_what_differs_in_names_is_parsed_three_times(
     parsed: list[bytes] = []
 
     def counted(text: bytes, limit: int) -> tuple[list[Any], str | None]:
-        parsed.append(text)
+        # Only a text as a whole may have aliases.
+        if limit == 0:
+            parsed.append(text)
         return yaml_documents(text, limit)
 
     monkeypatch.setattr(yaml_pieces, "yaml_documents", counted)
