@@ -7,7 +7,7 @@ promises it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from dralloc.objects.choices import (
     compared,
 )
 from dralloc.objects.cluster import Cluster
+from dralloc.objects.names import ClaimKey
 from dralloc.problem import Problem
 from dralloc.problem.solution import Solution, Tier, devices_only
 from dralloc.show.comparison import Comparison, Scheduled
@@ -79,6 +80,8 @@ def check_newcomers(
     choices: Choices,
     changed: Cluster,
     bindings: Sequence[Binding],
+    *,
+    moving: Collection[ClaimKey] = frozenset(),
 ) -> None:
     """Make sure that pods that come to nodes of a cluster, in any order, keep the rules of its objects.
 
@@ -88,6 +91,8 @@ def check_newcomers(
         The cluster for which was asked.
     changed
         The cluster to which they come: it may differ in who is there.
+    moving
+        Those that ran elsewhere before.
 
     Raises
     ------
@@ -104,6 +109,7 @@ def check_newcomers(
         features=problem.features,
         gang_label=choices.gang,
         other_filters=filters,
+        moving=moving,
     )
     check_objects(changed, bindings, promise)
 

@@ -7,7 +7,7 @@ and then the pods themselves, grouped by what they say and looked up by their la
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -373,6 +373,9 @@ class Promise:
         The filters for pods by their ``schedulerName``.
     other_filters
         The filters for pods of any other ``schedulerName``.
+    moving
+        Pods of the bindings that ran elsewhere before. Their groups were admitted then, and as many of their pods have
+        nodes now; that others wait does not hold them back.
     """
 
     nodes: Sequence[str]
@@ -381,6 +384,7 @@ class Promise:
     gang_label: str = ""
     filters: Mapping[str, Filters] = field(default_factory=dict)
     other_filters: Filters = Filters()
+    moving: Collection[ClaimKey] = frozenset()
 
     def filters_of(self, pod: Pod) -> Filters:
         """The filters that a pod has to pass."""
