@@ -16,9 +16,9 @@ from dralloc.problem.solution import Status
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.policies import place
-from examples import examples
+from examples import INDEPENDENT, examples
 
-REFEREE = settings(max_examples=examples(50), deadline=None)
+REFEREE = settings(max_examples=examples(50), backend=INDEPENDENT, deadline=None)
 
 
 @REFEREE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Final
 
@@ -11,6 +11,7 @@ from dralloc.check.objects import Binding, Filters, Promise
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.choices import Choices, Ignored
 from dralloc.objects.cluster import Cluster
+from dralloc.objects.names import ClaimKey
 from dralloc.problem import Problem
 from dralloc.problem.solution import Solution
 from dralloc.solve.scheduler import Profile
@@ -51,6 +52,8 @@ def check_newcomers(
     choices: Choices,
     changed: Cluster,
     bindings: Sequence[Binding],
+    *,
+    moving: Collection[ClaimKey] = frozenset(),
 ) -> None:
     """Make sure that pods that come to nodes of a cluster, in any order, keep the rules of its objects.
 
@@ -60,6 +63,8 @@ def check_newcomers(
         The cluster for which was asked.
     changed
         The cluster to which they come: it may differ in who is there.
+    moving
+        Those that ran elsewhere before.
 
     Raises
     ------
@@ -76,6 +81,7 @@ def check_newcomers(
         features=problem.features,
         gang_label=choices.gang,
         other_filters=filters,
+        moving=moving,
     )
     check_objects(changed, bindings, promise)
 

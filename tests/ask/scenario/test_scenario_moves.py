@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from itertools import combinations, product
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
@@ -19,18 +21,22 @@ from changed_objects import (
 )
 from dralloc.ask.allocate import allocate
 from dralloc.ask.whatif import defragment, drain
-from dralloc.ask.whatif.moves import Action
+from dralloc.ask.whatif.moves import Action, cluster_migration
+from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.objects.api.objects import changed
 from dralloc.objects.cluster import Cluster
+from dralloc.objects.errors import CheckError
 from dralloc.objects.names import ClaimKey
-from examples import examples
+from examples import INDEPENDENT, examples
 from scenario_strategies import bound_pod, crowded_clusters, tainted_node
-from settled import held
+from settled import held, started
+from small_strategies import grouped_pods
 from wire import Json, claim, cluster, device_class, gpus, request, resource_slice
 
 EXAMPLES = examples(40)
 THOROUGH = settings(
     max_examples=EXAMPLES,
+    backend=INDEPENDENT,
     deadline=None,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
@@ -106,6 +112,64 @@ def test_who_has_no_room_beside_itself_restarts() -> None:
         Action.MOVE,
         Action.ADMIT,
     ]
+
+
+def test_what_the_objects_forbid_is_withheld_whatever_the_compiler_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The compiler overlooks that a pod may only be in one zone."""
+
+    def careless(whole: Cluster, *choices: Any, **words: Any) -> CompiledCluster:
+        pods = [
+            changed(pod, spec=changed(pod.spec, node_selector={})) for pod in whole.pods
+        ]
+        return compile_cluster(replace(whole, pods=tuple(pods)), *choices, **words)
+
+    monkeypatch.setattr(cluster_migration, "compile_cluster", careless)
+    zoned = bound_pod("p", "x", nodeName="a", nodeSelector={"zone": "y"})
+    running = two_nodes(held("x", "a", "gpu-0"), zoned)
+    with pytest.raises(CheckError, match="pod default/p"):
+        drain(running, "a")
+    waiting = [claim("w", request(count=2)), bound_pod("w", "w")]
+    second = [held("y", "b", "gpu-0"), bound_pod("q", "y", nodeName="b")]
+    full = two_nodes(held("x", "a", "gpu-0"), zoned, *second, *waiting)
+    with pytest.raises(CheckError, match="pod default/p"):
+        defragment(full, 1)
+
+
+def test_who_ran_moves_though_others_of_its_gang_wait() -> None:
+    """Pods of a gang are placed all or none when they come, which is over for those that run."""
+    running = [bound_pod("p", "x", nodeName="a"), bound_pod("q", "y", nodeName="b")]
+    hopeless = bound_pod("h", "h", nodeSelector={"zone": "nowhere"})
+    for member in (running[0], hopeless):
+        member["metadata"]["labels"] = {"job": "j"}
+    waiting = [
+        hopeless,
+        claim("h", request()),
+        bound_pod("w", "w"),
+        claim("w", request(count=2)),
+    ]
+    holding = [held("x", "a", "gpu-0"), held("y", "b", "gpu-0")]
+    found = defragment(two_nodes(*holding, *running, *waiting), 1, gang="job")
+    assert [key.name for key in found.admitted] == ["w"]
+
+
+@THOROUGH
+@given(grouped_pods(), st.data())
+def test_pods_of_groups_move_as_their_objects_allow(
+    objects: list[Json], data: st.DataObject
+) -> None:
+    """Every answer passes the checker of objects; otherwise there would be an error."""
+    whole = cluster(objects)
+    names = [pod.name for pod in whole.pods]
+    waiting = data.draw(st.sets(st.sampled_from(names), max_size=2))
+    early = [pod for pod in whole.pods if pod.name not in waiting]
+    running = started(whole, replace(whole, pods=tuple(early)))
+    users = [pod for pod in running.pods if running.claims_of_pods[pod.key]]
+    homes = sorted({pod.spec.node_name for pod in users if pod.spec.node_name})
+    assume(homes)
+    assert drain(running, homes[0]).claims
+    assert defragment(running, 2).moves <= 2
 
 
 def without_targets(whole: Cluster, node: str) -> list[str]:

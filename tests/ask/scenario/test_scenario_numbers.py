@@ -16,13 +16,14 @@ from dralloc.objects.api.objects import changed
 from dralloc.objects.choices import Ignored
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
-from examples import examples
+from examples import INDEPENDENT, examples
 from scenario_strategies import bound_pod, crowded_clusters, tainted_node
 from wire import claim, cluster, device_class, gpus, request, resource_slice
 
 MOST = 12
 THOROUGH = settings(
     max_examples=examples(40),
+    backend=INDEPENDENT,
     deadline=None,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),

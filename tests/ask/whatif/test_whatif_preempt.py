@@ -14,7 +14,7 @@ from dralloc.ask.whatif import Preemption, preempt
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
 from eviction_strategies import ANNOTATION, House, houses
-from examples import examples
+from examples import INDEPENDENT, examples
 from preemptions import Crowd, cheapest, crowds
 from settled import held
 from wire import (
@@ -34,6 +34,7 @@ from wire import (
 EXAMPLES = examples(30)
 QUICKLY = settings(
     max_examples=EXAMPLES,
+    backend=INDEPENDENT,
     deadline=None,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),

@@ -17,7 +17,7 @@ from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.scheduler import schedule
-from examples import examples
+from examples import INDEPENDENT, examples
 from object_strategies import ruled_clusters
 from wire import Json, cluster
 
@@ -28,6 +28,7 @@ thoroughly = settings(
     deadline=None,
     database=None,
     max_examples=examples(40),
+    backend=INDEPENDENT,
     suppress_health_check=list(HealthCheck),
 )
 

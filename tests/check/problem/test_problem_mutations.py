@@ -19,7 +19,7 @@ from dralloc.check import violations
 from dralloc.problem import Charge, Problem
 from dralloc.problem.solution import Grant, Placement, Solution, with_node_grants
 from dralloc.solve.first_fit import first_fit
-from examples import examples
+from examples import INDEPENDENT, examples
 from pod_strategies import BoundPods, bound_pods
 from strategies import TableEligibility, problems
 
@@ -36,6 +36,7 @@ thoroughly = settings(
     deadline=None,
     database=None,
     max_examples=examples(40),
+    backend=INDEPENDENT,
     suppress_health_check=list(HealthCheck),
 )
 

@@ -174,6 +174,8 @@ def defragment(
             helpful, moves, with_time_left(options, stop), before.placements
         )
     itinerary, pending = Itinerary(movable, outcome), len(problem.demands)
+    with phase(timings, "check"):
+        itinerary.check()
     return Defragmentation(
         moves,
         itinerary,

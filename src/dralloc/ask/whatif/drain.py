@@ -192,6 +192,9 @@ def drain(
     stop = Stop.after(options.time_limit)
     with phase(timings, "drain"):
         outcome = rearrange(migration, None, options)
+    itinerary = Itinerary(movable, outcome)
+    with phase(timings, "check"):
+        itinerary.check()
     moved = {migration.movers[number].key for number in outcome.moved}
     stuck = tuple(key for key in claims if key not in moved)
     together: tuple[ClaimKey, ...] = ()
@@ -204,7 +207,7 @@ def drain(
     return Drain(
         nodes=nodes,
         claims=claims,
-        itinerary=Itinerary(movable, outcome),
+        itinerary=itinerary,
         most=outcome.tiers[0].bound,
         stuck=stuck,
         together=together,

@@ -236,9 +236,11 @@ def _needed_of(group: CompositePodGroup) -> int:
 def groups_are_kept(whereabouts: Whereabouts) -> Iterator[str]:
     """Groups of which some pod gets a node, and those above them, have enough pods, in one domain."""
     groups = _Groups(whereabouts)
-    concerned: dict[ClaimKey, None] = {}
+    moving, concerned = whereabouts.promise.moving, dict[ClaimKey, bool]()
     for group in groups.with_newcomers:
-        yield from _lacking(whereabouts, group)
+        grows = any(pod.key not in moving for pod in group.placed)
+        if grows:
+            yield from _lacking(whereabouts, group)
         yield from _scattered(
             whereabouts, f"group {group.name}", group.topology_key, [group]
         )
@@ -246,11 +248,12 @@ def groups_are_kept(whereabouts: Whereabouts) -> Iterator[str]:
         if defect:
             yield f"group {group.name}: {defect}"
         else:
-            concerned.update(dict.fromkeys(groups.above(group)))
-    for key in concerned:
+            for key in groups.above(group):
+                concerned[key] = grows or concerned.get(key, False)
+    for key, grows in concerned.items():
         composite = groups.composites[key]
         admitted, needed = groups.admitted_children(key), _needed_of(composite)
-        if len(admitted) < needed:
+        if grows and len(admitted) < needed:
             yield f"group {key}: {len(admitted)} of its groups are admitted, {needed} are needed"
         constraints = composite.spec.scheduling_constraints.topology
         # Upstream's scheduler does not look at the domains of such groups yet.

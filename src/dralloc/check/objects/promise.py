@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -67,6 +67,9 @@ class Promise:
         The filters for pods by their ``schedulerName``.
     other_filters
         The filters for pods of any other ``schedulerName``.
+    moving
+        Pods of the bindings that ran elsewhere before. Their groups were admitted then, and as many of their pods have
+        nodes now; that others wait does not hold them back.
     """
 
     nodes: Sequence[str]
@@ -75,6 +78,7 @@ class Promise:
     gang_label: str = ""
     filters: Mapping[str, Filters] = field(default_factory=dict)
     other_filters: Filters = Filters()
+    moving: Collection[ClaimKey] = frozenset()
 
     def filters_of(self, pod: Pod) -> Filters:
         """The filters that a pod has to pass."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dralloc.ask.checking import check_newcomers
+from dralloc.ask.scenario import Scenario
 from dralloc.ask.whatif.document import ClaimMove, StepFields
 from dralloc.ask.whatif.moves.cluster_migration import ClusterMigration
 from dralloc.ask.whatif.moves.rearrange import MigrationPlan
 from dralloc.ask.whatif.moves.steps import MigrationStep, gains
+from dralloc.check.objects import Binding
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Table, folded
 
@@ -50,6 +53,45 @@ class Itinerary:
             yield ClaimMove(
                 claim=str(key), to_node=self._node(node), to=self._devices(devices)
             )
+
+    def check(self) -> None:
+        """Make sure that pods that move or come keep the rules of the objects where they are in the end.
+
+        Raises
+        ------
+        CheckError
+            They do not.
+        """
+        users, compiled = self.movable.users, self.movable.compiled
+        migration, bindings = self.movable.migration, list(self._bindings())
+        moved = {migration.movers[number].key for number in self.outcome.moved}
+        moving = {
+            binding.pod
+            for binding in bindings
+            if users.cluster.pods_by_key[binding.pod].spec.node_name
+        }
+        cluster = Scenario(users.cluster).release(moved).unbind(moving).cluster
+        check_newcomers(
+            compiled, self.movable.choices, cluster, bindings, moving=moving
+        )
+
+    def _bindings(self) -> Iterator[Binding]:
+        """The pods that move or come, each with the node where it is in the end."""
+        for step in self.outcome.steps:
+            if step.placements:
+                moved = [
+                    pair
+                    for move in step.moves
+                    for pair in zip(move.option.demands, move.placements, strict=True)
+                ]
+                admitted = zip(
+                    step.demands[len(moved) :],
+                    step.placements[len(moved) :],
+                    strict=True,
+                )
+                for demand, placement in (*moved, *admitted):
+                    if not self.movable.compiled.is_claim(demand):
+                        yield Binding(demand.key, self._node(placement.node))
 
     def held(self, key: ClaimKey) -> Iterator[str]:
         """The devices that an allocated claim has now."""
