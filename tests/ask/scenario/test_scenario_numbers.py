@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 
 from changed_objects import only
@@ -11,10 +12,12 @@ from dralloc import stranded
 from dralloc.ask.allocate import allocate
 from dralloc.ask.whatif import MixEntry, fewest_nodes, headroom, partition_layout
 from dralloc.ask.whatif.mix_entries import Source
+from dralloc.compile.compiler.pod_rules import PodRules
 from dralloc.objects.api import Node, Pod, ResourceClaim, ResourceSlice
 from dralloc.objects.api.objects import changed
 from dralloc.objects.choices import Ignored
 from dralloc.objects.cluster import Cluster
+from dralloc.objects.errors import CheckError
 from dralloc.objects.names import ClaimKey
 from examples import INDEPENDENT, examples
 from scenario_strategies import bound_pod, crowded_clusters, tainted_node
@@ -124,6 +127,35 @@ def copied(whole: Cluster, key: ClaimKey, place: int) -> ResourceClaim:
         claim.unallocated(),
         metadata=changed(claim.metadata, name=f"{key.name}-{place}"),
     )
+
+
+def test_what_the_objects_forbid_is_withheld_whatever_the_compiler_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The compiler overlooks what pods take of their nodes."""
+
+    monkeypatch.setattr(PodRules, "applied", lambda _, problem, **__: problem)
+    found = cluster(
+        device_class(),
+        tainted_node("a"),
+        resource_slice(gpus(4), nodeName="a"),
+        claim("c", request()),
+        bound_pod("p", "c", cpu="3"),
+    )
+    with pytest.raises(CheckError, match="no room on node a"):
+        headroom(found, of_pod("p"))
+
+
+@THOROUGH
+@given(crowded_clusters(most_claims=2, company=True))
+def test_headroom_minds_the_company_of_pods(whole: Cluster) -> None:
+    """Every count passes the checker of objects, and no more can be placed."""
+    for pod in whole.pods:
+        [count] = headroom(whole, of_pod(pod.name)).alone
+        assert count.number == count.bound
+        assert count.number is not None
+        plan = allocate(with_copies(whole, pod, count.number + 1))
+        assert len(plan.solution.placements) == count.number
 
 
 @THOROUGH

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dralloc.ask.whatif.copies import (
     MOST_COPIES,
@@ -49,6 +49,8 @@ class CopyCount:
         The error that ends first fit's attempt.
     warnings
         Devices left out because a selector failed on them.
+    homes
+        Where the copies are placed, by name; of nodes that count several times, once.
     """
 
     number: int | None
@@ -57,6 +59,7 @@ class CopyCount:
     per_device: int | None
     reason: str = ""
     warnings: tuple[str, ...] = ()
+    homes: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def exact(self) -> bool:
@@ -157,6 +160,7 @@ class _Counting:
             per_device=per_device,
             reason=_first_error(greedy),
             warnings=best.warnings,
+            homes=tuple(problem.nodes[one.node].name for one in best.placements),
         )
 
     def _tries(self) -> Sequence[int]:

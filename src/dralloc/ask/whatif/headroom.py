@@ -7,16 +7,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Unpack
 
+from dralloc.ask.checking import check_newcomers
+from dralloc.ask.scenario import Scenario
 from dralloc.ask.whatif.copy_count import CopyCount, count_copies
 from dralloc.ask.whatif.document import HeadroomDocument
 from dralloc.ask.whatif.mix_entries import CompiledMix, MixEntry, compile_mix
 from dralloc.ask.whatif.pareto import ParetoFront, pareto_front
 from dralloc.ask.whatif.representatives import NotRepresentativeError
+from dralloc.check.objects import Binding
+from dralloc.objects.api.objects import changed
 from dralloc.objects.choices import Choices, ChoiceWords, Mode, Options
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.garbage import without_garbage_collection
 from dralloc.objects.report import Line, Part, Table
+from dralloc.problem import Demand
 from dralloc.show.provisional import Provisional
 from dralloc.solve.timing import phase
 
@@ -171,6 +176,9 @@ def headroom(
             alone = tuple(
                 count_copies(problem, demand, options, times) for demand in mix.demands
             )
+        with phase(timings, "check"):
+            for demand, counted in zip(mix.demands, alone, strict=True):
+                _check(mix, demand, counted)
         with phase(timings, "together"):
             joint = _joint(mix, alone, points, options)
         unmodelled = mix.compiled.unmodelled({Mode.OPTIMAL})
@@ -182,6 +190,34 @@ def headroom(
         return find(once=True)
     except NotRepresentativeError:
         return find(once=False)
+
+
+def _check(mix: CompiledMix, demand: Demand, counted: CopyCount) -> None:
+    """Make sure that so many copies of a pod keep the rules of the objects, too; claims alone know no rules of pods.
+
+    Raises
+    ------
+    CheckError
+        They do not.
+    """
+    compiled = mix.compiled
+    if compiled.is_claim(demand):
+        return
+    cluster = compiled.cluster
+    pod = cluster.pods_by_key[demand.key]
+    claims = cluster.pod_claims(pod)
+    copies = [
+        changed(pod, metadata=changed(pod.metadata, name=f"{pod.name} {number}"))
+        for number in range(len(counted.homes))
+    ]
+    entries = {each.key for each in mix.demands}
+    scenario = Scenario(cluster).without_pods(entries)
+    beside = scenario.with_pods([(copy, claims) for copy in copies], ()).cluster
+    bindings = [
+        Binding(copy.key, home)
+        for copy, home in zip(copies, counted.homes, strict=True)
+    ]
+    check_newcomers(compiled, compiled.choices, beside, bindings)
 
 
 def _joint(
