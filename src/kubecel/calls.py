@@ -1,4 +1,7 @@
-"""Calls of functions and operators, logical operators, and loops, as code that runs."""
+"""Calls of functions and operators, logical operators, and loops, as code that runs.
+
+Each is compiled to a closure over a frame, which pays its cost as it runs (see `kubecel.code`).
+"""
 
 from __future__ import annotations
 
@@ -59,8 +62,10 @@ def any_of(terms: Sequence[Compiled]) -> Compiled:
 
 
 def _chain(terms: Sequence[Compiled], *, decisive: bool) -> Compiled:
+    # The first term always runs: its cost is the chain's. The later ones pay for
+    # themselves, as a decisive value ends the chain before them.
     first = terms[0].run
-    others = tuple((term.run, term.cost) for term in terms[1:])
+    later_terms = tuple((term.run, term.cost) for term in terms[1:])
 
     def run(frame: Frame) -> Value:
         error: EvalError | None = None
@@ -72,7 +77,7 @@ def _chain(terms: Sequence[Compiled], *, decisive: bool) -> Compiled:
                 error = no_overload()
         except EvalError as failure:
             error = failure
-        for term, cost in others:
+        for term, cost in later_terms:
             frame[COST] += cost
             try:
                 value = term(frame)
@@ -90,17 +95,18 @@ def _chain(terms: Sequence[Compiled], *, decisive: bool) -> Compiled:
     return Compiled(run, terms[0].cost)
 
 
-def conditional(condition: Compiled, then: Compiled, otherwise: Compiled) -> Compiled:
-    """``condition ? then : otherwise``, which costs nothing by itself."""
-    test, yes, no = condition.run, then.run, otherwise.run
-    yes_cost, no_cost = then.cost - then.base, otherwise.cost - otherwise.base
+def conditional(condition: Compiled, yes: Compiled, no: Compiled) -> Compiled:
+    """``condition ? yes : no``, which costs nothing by itself."""
+    test, yes_run, no_run = condition.run, yes.run, no.run
+    yes_cost = yes.cost - yes.base
+    no_cost = no.cost - no.base
 
     def run(frame: Frame) -> Value:
         if is_true(test(frame)):
             frame[COST] += yes_cost
-            return yes(frame)
+            return yes_run(frame)
         frame[COST] += no_cost
-        return no(frame)
+        return no_run(frame)
 
     return Compiled(run, condition.cost, attribute=True)
 
@@ -108,13 +114,17 @@ def conditional(condition: Compiled, then: Compiled, otherwise: Compiled) -> Com
 def equals(left: Compiled, right: Compiled, *, negated: bool) -> Compiled:
     """``left == right``, or ``!=``, which takes values that cannot be compared for different."""
     cost = left.cost + right.cost
-    one, other = left.run, right.run
+    left_run, right_run = left.run, right.run
     if type(right.value) is str:
-        return Compiled(_equals_text(one, right.value, negated), cost)
+        return Compiled(_equals_text(left_run, right.value, negated), cost)
     if type(right.value) is int and not negated:
-        return Compiled(_equals_int(one, right.value), cost)
+        return Compiled(_equals_int(left_run, right.value), cost)
     settle = _differ if negated else _equal
-    return Compiled(lambda frame: settle(frame, one(frame), other(frame)), cost)
+
+    def run(frame: Frame) -> bool:
+        return settle(frame, left_run(frame), right_run(frame))
+
+    return Compiled(run, cost)
 
 
 def _equal(frame: Frame, left: Value, right: Value) -> bool:
@@ -134,13 +144,13 @@ def _differ(frame: Frame, left: Value, right: Value) -> bool:
     return equal(left, right) is not True
 
 
-def _equals_text(left: Run, text: str, negated: bool) -> Run:
+def _equals_text(operand: Run, text: str, negated: bool) -> Run:
     """Compare with a constant text, most often of a string."""
     short = 0 < len(text) <= _ONE_UNIT
     settle = _differ if negated else _equal
 
     def run(frame: Frame) -> bool:
-        value = left(frame)
+        value = operand(frame)
         if type(value) is not str:
             return settle(frame, value, text)
         if not short:
@@ -152,11 +162,11 @@ def _equals_text(left: Run, text: str, negated: bool) -> Run:
     return run
 
 
-def _equals_int(left: Run, number: int) -> Run:
+def _equals_int(operand: Run, number: int) -> Run:
     """Compare with a constant int, most often of an int."""
 
     def run(frame: Frame) -> bool:
-        value = left(frame)
+        value = operand(frame)
         if type(value) is int:
             frame[COST] += 1
             return bool(value == number)
@@ -186,22 +196,21 @@ def call(
 ) -> Compiled:
     """A call of a function that the checker resolved to one or more overloads."""
     impl, rule, check = _implementation(name, overloads, types)
-    effort = next(
-        (overload.effort for overload in overloads if overload.effort is not None), None
-    )
+    efforts = (overload.effort for overload in overloads if overload.effort is not None)
+    effort = next(efforts, None)
     checked = impl if check is None else _checked(impl, check)
     cost = sum(arg.cost for arg in args)
     if all(arg.value is not MISSING for arg in args):
         values = [arg.value for arg in args]
         work = 0 if effort is None else effort(values)
-        own = _own_cost(rule, check, values) if work <= _CHEAP else work
-        if cost + own + work <= _CHEAP:
-            return fixed(lambda: checked(*values), cost + own)
+        # A rule may take as long as the call itself, so look at the work first.
+        call_cost = _own_cost(rule, check, values) if work <= _CHEAP else work
+        if cost + call_cost + work <= _CHEAP:
+            return fixed(lambda: checked(*values), cost + call_cost)
     if rule is None and effort is None:
         return Compiled(_run(checked, args), cost + 1)
-    return Compiled(
-        _run_with_rules(impl, tuple(arg.run for arg in args), check, rule, effort), cost
-    )
+    runs = tuple(arg.run for arg in args)
+    return Compiled(_run_with_rules(impl, runs, check, rule, effort), cost)
 
 
 def _own_cost(
@@ -225,34 +234,31 @@ def _implementation(
     first = overloads[0]
     if len(overloads) > 1:
         rule = first.cost if first.by_name else None
-        return (
-            (first.impl if first.checks else _dispatcher(name, first, len(types))),
-            rule,
-            None,
-        )
+        if first.checks:
+            return first.impl, rule, None
+        return _dispatcher(name, first, len(types)), rule, None
     if first.checks:
         return first.impl, first.cost, None
-    tests = tuple(
-        (position, runtime_test(wanted))
-        for position, (given, wanted) in enumerate(
-            zip(types, first.params, strict=True)
-        )
-        if not _proven(given, wanted)
-    )
-    return first.impl, first.cost, _check(name, tests) if tests else None
+    tests = []
+    for position, static_type in enumerate(types):
+        param = first.params[position]
+        if not _proven(static_type, param):
+            tests.append((position, runtime_test(param)))
+    check = _check(name, tuple(tests)) if tests else None
+    return first.impl, first.cost, check
 
 
-def _proven(given: Type, wanted: Type) -> bool:
+def _proven(static_type: Type, param: Type) -> bool:
     """Whether values of a static type need no test. Null may hide behind other types than these."""
-    if wanted.is_dyn or wanted.is_param:
+    if param.is_dyn or param.is_param:
         return True
-    if given.name != wanted.name:
+    if static_type.name != param.name:
         return False
-    if given.name in _SCALARS:
+    if static_type.name in _SCALARS:
         return True
-    return given.name in {"list", "map"} and all(
-        map(_proven, given.params, wanted.params)
-    )
+    if static_type.name not in {"list", "map"}:
+        return False
+    return all(map(_proven, static_type.params, param.params))
 
 
 def _check(name: str, tests: tuple[tuple[int, Test], ...]) -> _Check:
@@ -274,19 +280,17 @@ def _checked(impl: Impl, check: _Check) -> Impl:
 
 def _dispatcher(name: str, first: Overload, count: int) -> Impl:
     """Choose the overload by the values, among all that the function has."""
-    candidates = tuple(
-        overload
-        for overload in FUNCTIONS[name]
-        if overload.member is first.member and len(overload.params) == count
-    )
+    # Not only those that the checker left: upstream dispatches by name and values.
+    candidates = []
+    for overload in FUNCTIONS[name]:
+        if overload.member is first.member and len(overload.params) == count:
+            tests = [runtime_test(param) for param in overload.params]
+            candidates.append((overload.impl, tests))
 
     def dispatch(*args: Value) -> Value:
-        for overload in candidates:
-            if all(
-                runtime_test(param)(arg)
-                for param, arg in zip(overload.params, args, strict=True)
-            ):
-                return overload.impl(*args)
+        for impl, tests in candidates:
+            if all(test(arg) for test, arg in zip(tests, args, strict=True)):
+                return impl(*args)
         raise no_overload(name)
 
     return dispatch
@@ -333,17 +337,18 @@ def membership(value: Compiled, values: Sequence[Value]) -> Compiled | None:
         return constant(False)
     if not all(type(item) in _PRIMITIVES for item in values):
         return None
-    keys = frozenset(
-        (type(key), key) for item in values for key in (item, *equal_numbers(item))
-    )
+    # With their types, as Python takes 1, 1.0 and True for the same.
+    keys: set[tuple[type, Value]] = set()
+    for item in values:
+        keys.update((type(key), key) for key in (item, *equal_numbers(item)))
     inner = value.run
 
     def run(frame: Frame) -> bool:
-        wanted = inner(frame)
-        kind = type(wanted)
+        candidate = inner(frame)
+        kind = type(candidate)
         if kind in _PRIMITIVES:
-            return (kind, wanted) in keys
-        if error := unhashable(wanted):
+            return (kind, candidate) in keys
+        if error := unhashable(candidate):
             raise error
         return False
 
@@ -381,7 +386,9 @@ def fold(loop: Loop) -> Compiled:
     if loop.weight > _LIGHT:
         loop = _with_effort(loop, loop.weight // 8)
     run = _FOLDS[loop.kind](loop, _values(loop))
-    return Compiled(run, loop.range.cost + (2 if loop.kind == "exists_one" else 1))
+    # The result of ``exists_one`` is compared with 1, which costs 1 more.
+    result_cost = 2 if loop.kind == "exists_one" else 1
+    return Compiled(run, loop.range.cost + result_cost)
 
 
 def _with_effort(loop: Loop, effort: int) -> Loop:
@@ -394,7 +401,9 @@ def _with_effort(loop: Loop, effort: int) -> Loop:
         return inner(frame)
 
     heavy = replace(first, run=run)
-    return replace(loop, guard=heavy) if loop.guard else replace(loop, body=heavy)
+    if loop.guard:
+        return replace(loop, guard=heavy)
+    return replace(loop, body=heavy)
 
 
 def _values(loop: Loop) -> Callable[[Frame], _Values]:
@@ -403,20 +412,25 @@ def _values(loop: Loop) -> Callable[[Frame], _Values]:
     pairs = len(loop.slots) == 2
 
     def values(frame: Frame) -> _Values:
-        found = source(frame)
-        kind = type(found)
+        container = source(frame)
+        kind = type(container)
         if kind is tuple:
-            return len(found), enumerate(found) if pairs else found
+            return len(container), enumerate(container) if pairs else container
         if kind in MAPS:
-            return len(found), map_items(found) if pairs else map_keys(found)
+            return len(container), map_items(container) if pairs else map_keys(
+                container
+            )
         if pairs:
-            raise EvalError(f"unsupported comprehension range type: {go_name(found)}")
-        raise EvalError(f"got '{go_name(found)}', expected iterable type")
+            raise EvalError(
+                f"unsupported comprehension range type: {go_name(container)}"
+            )
+        raise EvalError(f"got '{go_name(container)}', expected iterable type")
 
     return values
 
 
 def _setter(slots: tuple[int, ...]) -> Callable[[Frame, Value], None]:
+    """Return what puts an item into a loop's one or two variables."""
     if len(slots) == 1:
         (only,) = slots
 
@@ -441,19 +455,21 @@ def _quantifier(decisive: bool) -> _Builder:
         cost = test_cost + 1 + loop.body.cost
 
         def run(frame: Frame) -> Value:
-            left, items = values(frame)
+            steps_left, items = values(frame)
             error: EvalError | None = None
             for item in items:
                 charge(frame, cost)
                 put_values(frame, item)
-                left -= 1
+                steps_left -= 1
                 try:
                     value = body(frame)
                 except EvalError as failure:
                     error = error or failure
                     continue
                 if value is decisive:
-                    frame[COST] += test_cost if left else 0
+                    # Upstream tests the result before a step that it then leaves out.
+                    if steps_left:
+                        frame[COST] += test_cost
                     return decisive
                 if value is not True and value is not False:
                     error = error or no_overload()
@@ -467,12 +483,15 @@ def _quantifier(decisive: bool) -> _Builder:
 
 
 def _exists_one(loop: Loop, values: Callable[[Frame], _Values]) -> Run:
-    body, put_values, cost = loop.body.run, _setter(loop.slots), loop.body.cost
+    """``exists_one`` looks at every item: an error is not absorbed, and no step is left out."""
+    body, body_cost = loop.body.run, loop.body.cost
+    put_values = _setter(loop.slots)
 
     def run(frame: Frame) -> bool:
         count = 0
-        for item in values(frame)[1]:
-            charge(frame, cost)
+        _, items = values(frame)
+        for item in items:
+            charge(frame, body_cost)
             put_values(frame, item)
             if is_true(body(frame)):
                 frame[COST] += 2
@@ -485,14 +504,14 @@ def _exists_one(loop: Loop, values: Callable[[Frame], _Values]) -> Run:
 def _passing(loop: Loop) -> Callable[[Frame, Value], bool]:
     """Set the variables and evaluate the guard."""
     put_values = _setter(loop.slots)
-    test, cost = (loop.guard.run, loop.guard.cost) if loop.guard else (None, 0)
+    guard = loop.guard
 
     def passing(frame: Frame, item: Value) -> bool:
         put_values(frame, item)
-        if test is None:
+        if guard is None:
             return True
-        charge(frame, cost)
-        return is_true(test(frame))
+        charge(frame, guard.cost)
+        return is_true(guard.run(frame))
 
     return passing
 
@@ -505,16 +524,14 @@ def _collecting(
     """The loops whose steps add what the body gives, perhaps under the step's key, to a new list or map."""
 
     def build(loop: Loop, values: Callable[[Frame], _Values]) -> Run:
-        body, passing, key_slot, step_cost = (
-            loop.body.run,
-            _passing(loop),
-            loop.slots[0],
-            cost(loop.body),
-        )
+        body, key_slot = loop.body.run, loop.slots[0]
+        passing = _passing(loop)
+        step_cost = cost(loop.body)
 
         def run(frame: Frame) -> Value:
             result = new()
-            for item in values(frame)[1]:
+            _, items = values(frame)
+            for item in items:
                 if passing(frame, item):
                     charge(frame, step_cost)
                     key = frame[key_slot]

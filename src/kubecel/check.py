@@ -46,11 +46,9 @@ from kubecel.values import EvalError, Uint, type_named
 __all__ = ["Checked", "assignable", "check", "more_general", "substitute", "validate"]
 
 # ----------------------------------------------------------------------------
-# The type parameters of an expression while it is checked: what they stand for, and
-# which overloads that leaves.
-#
-# The rules, including their order, are those of upstream's checker: they decide which
-# overloads of a function apply.
+# Type parameters: what they stand for, and which overloads that leaves. The rules,
+# including their order, are those of upstream's checker, as they decide which overloads
+# of a function apply (cel-go, ``checker/types.go``).
 
 Bindings: TypeAlias = dict[Type, Type]
 """What type parameters stand for."""
@@ -70,20 +68,20 @@ class Parameters:
         self._count += 1
         return fresh(self._count)
 
-    def known(self, found: Type) -> Type:
+    def known(self, declared: Type) -> Type:
         """A type with what is known about the parameters in it."""
-        return substitute(self._bindings, found)
+        return substitute(self._bindings, declared)
 
-    def final(self, found: Type) -> Type:
+    def final(self, declared: Type) -> Type:
         """The same at the end: what is still open may be anything."""
-        return substitute(self._bindings, found, free_to_dyn=True)
+        return substitute(self._bindings, declared, free_to_dyn=True)
 
-    def accept(self, given: Type, wanted: Type) -> bool:
-        """Whether a type may stand where another is wanted; if so, parameters stand for what that needs."""
-        return self._accept_all((given,), (wanted,))
+    def accept(self, actual: Type, expected: Type) -> bool:
+        """Whether a type may stand where another is expected; if so, parameters stand for what that needs."""
+        return self._accept_all((actual,), (expected,))
 
-    def _accept_all(self, given: tuple[Type, ...], wanted: tuple[Type, ...]) -> bool:
-        extended = assignable(self._bindings, given, wanted)
+    def _accept_all(self, actual: tuple[Type, ...], expected: tuple[Type, ...]) -> bool:
+        extended = assignable(self._bindings, actual, expected)
         if extended is None:
             return False
         self._bindings = extended
@@ -99,6 +97,7 @@ class Parameters:
             if overload.member is not member or len(overload.params) != len(args):
                 continue
             params, returned = self._instance(overload)
+            # What an overload binds stays bound for those behind it, as upstream's does.
             if not self._accept_all(tuple(args), params):
                 continue
             matching.append(overload)
@@ -113,50 +112,53 @@ class Parameters:
         """The signature of an overload with its own type parameters."""
         params: Bindings = {}
 
-        def renew(wanted: Type) -> Type:
-            if wanted.is_param:
-                if wanted not in params:
-                    params[wanted] = self.new()
-                return params[wanted]
-            return (
-                Type(wanted.name, tuple(renew(param) for param in wanted.params))
-                if wanted.params
-                else wanted
-            )
+        def renew(declared: Type) -> Type:
+            if declared.is_param:
+                if declared not in params:
+                    params[declared] = self.new()
+                return params[declared]
+            if declared.params:
+                renewed = tuple(renew(param) for param in declared.params)
+                return Type(declared.name, renewed)
+            return declared
 
-        return tuple(renew(param) for param in overload.params), renew(overload.result)
+        own_params = tuple(renew(param) for param in overload.params)
+        return own_params, renew(overload.result)
 
 
-def substitute(bindings: Bindings, wanted: Type, *, free_to_dyn: bool = False) -> Type:
+def substitute(
+    bindings: Bindings, declared: Type, *, free_to_dyn: bool = False
+) -> Type:
     """Replace bound type parameters, and free ones by dyn if asked for."""
-    if wanted.is_param:
-        bound = bindings.get(wanted)
+    if declared.is_param:
+        bound = bindings.get(declared)
         if bound is not None:
             return substitute(bindings, bound, free_to_dyn=free_to_dyn)
-        return DYN if free_to_dyn else wanted
-    if not wanted.params:
-        return wanted
-    return Type(
-        wanted.name,
-        tuple(
-            substitute(bindings, param, free_to_dyn=free_to_dyn)
-            for param in wanted.params
-        ),
-        wanted.label,
+        return DYN if free_to_dyn else declared
+    if not declared.params:
+        return declared
+    params = tuple(
+        substitute(bindings, param, free_to_dyn=free_to_dyn)
+        for param in declared.params
     )
+    return Type(declared.name, params, declared.label)
 
 
 def assignable(
-    bindings: Bindings, given: tuple[Type, ...], wanted: tuple[Type, ...]
+    bindings: Bindings, actual: tuple[Type, ...], expected: tuple[Type, ...]
 ) -> Bindings | None:
-    """The bindings under which every given type is assignable to the wanted one, or None."""
+    """Return the bindings under which every actual type is assignable to the expected one, or None."""
     extended = dict(bindings)
-    return extended if _all_assignable(extended, given, wanted) else None
+    if _all_assignable(extended, actual, expected):
+        return extended
+    return None
 
 
 def more_general(left: Type, right: Type) -> Type:
     """The more general of two types that are known to be assignable."""
-    return left if _less_specific(left, right) else right
+    if _less_specific(left, right):
+        return left
+    return right
 
 
 def _less_specific(left: Type, right: Type) -> bool:
@@ -166,58 +168,66 @@ def _less_specific(left: Type, right: Type) -> bool:
         return False
     if left.name == "type":
         return True
-    return len(left.params) == len(right.params) and all(
-        map(_less_specific, left.params, right.params)
-    )
+    if len(left.params) != len(right.params):
+        return False
+    return all(map(_less_specific, left.params, right.params))
 
 
 def _all_assignable(
-    bindings: Bindings, given: tuple[Type, ...], wanted: tuple[Type, ...]
+    bindings: Bindings, actual: tuple[Type, ...], expected: tuple[Type, ...]
 ) -> bool:
-    return len(given) == len(wanted) and all(
-        map(partial(_assignable, bindings), given, wanted)
-    )
+    if len(actual) != len(expected):
+        return False
+    return all(map(partial(_assignable, bindings), actual, expected))
 
 
-def _assignable(bindings: Bindings, given: Type, wanted: Type) -> bool:
-    if wanted.is_param:
-        valid, bound = _substitutes(bindings, given, wanted)
+def _assignable(bindings: Bindings, actual: Type, expected: Type) -> bool:
+    if expected.is_param:
+        valid, bound = _substitutes(bindings, actual, expected)
+        # A free parameter that cannot stand for the type (it occurs in it) may still be
+        # what the other side's parameter stands for.
         if valid or bound:
             return valid
-    if given.is_param:
-        return _substitutes(bindings, wanted, given)[0]
-    if given.is_dyn or wanted.is_dyn or "!error!" in {given.name, wanted.name}:
+    if actual.is_param:
+        return _substitutes(bindings, expected, actual)[0]
+    if actual.is_dyn or expected.is_dyn or "!error!" in {actual.name, expected.name}:
         return True
-    if "null_type" in {given.name, wanted.name}:
-        return _nullable(wanted if given.name == "null_type" else given)
-    if given.name != wanted.name:
+    if "null_type" in {actual.name, expected.name}:
+        return _nullable(expected if actual.name == "null_type" else actual)
+    if actual.name != expected.name:
         return False
-    return given.name == "type" or _all_assignable(
-        bindings, given.params, wanted.params
-    )
+    if actual.name == "type":
+        return True
+    return _all_assignable(bindings, actual.params, expected.params)
 
 
-def _nullable(wanted: Type) -> bool:
-    return bool(wanted.label) or (
-        wanted.name not in _SCALARS and wanted.name not in {"list", "map", "type"}
-    )
+def _nullable(expected: Type) -> bool:
+    """Whether null is a value of a type: of wrappers, messages and times."""
+    if expected.label:
+        return True
+    return expected.name not in _SCALARS and expected.name not in {
+        "list",
+        "map",
+        "type",
+    }
 
 
-def _substitutes(bindings: Bindings, given: Type, param: Type) -> tuple[bool, bool]:
+def _substitutes(bindings: Bindings, actual: Type, param: Type) -> tuple[bool, bool]:
     """Whether `given` is valid for the parameter, and whether the parameter was bound before."""
-    if given == param:
+    if actual == param:
         return True, True
     bound = bindings.get(param)
     if bound is None:
-        if _free_of(bindings, param, given):
-            bindings[param] = given
+        if _free_of(bindings, param, actual):
+            bindings[param] = actual
             return True, False
         return False, False
-    if given == bound:
+    if actual == bound:
         return True, True
-    if not _assignable(bindings, given, bound):
+    if not _assignable(bindings, actual, bound):
         return False, True
-    general = more_general(given, bound)
+    # A parameter that an int and then a dyn have been given for is a dyn from now on.
+    general = more_general(actual, bound)
     if _free_of(bindings, param, general):
         bindings[param] = general
     return True, True
@@ -232,6 +242,9 @@ def _free_of(bindings: Bindings, param: Type, within: Type) -> bool:
         return bound is None or _free_of(bindings, param, bound)
     return all(map(partial(_free_of, bindings, param), within.params))
 
+
+# ----------------------------------------------------------------------------
+# The checker: a method for each kind of node gives the node's type.
 
 Finding = tuple[int, str]
 """Where and what."""
@@ -280,10 +293,10 @@ def check(root: syntax.Expr, environment: Environment) -> tuple[Checked, list[Fi
     checker = _Checker(Checked(root), environment)
     checker.check(root)
     types = checker.checked.types
-    for node, found in types.items():
-        if found.has_params:
+    for node, declared in types.items():
+        if declared.has_params:
             checker.checked.guessed.add(node)
-            types[node] = checker.params.final(found)
+            types[node] = checker.params.final(declared)
     return checker.checked, checker.findings
 
 
@@ -297,11 +310,11 @@ class _Checker(syntax.Visitor[Type, Type]):
 
     def check(self, node: syntax.Expr) -> Type:
         """Find the type of a node and of all of its parts."""
-        found = self.rules[type(node)](self, node)
-        if found.params and found.is_too_large:
-            found = self._report(node, "the type of the expression is too large")
-        self.checked.types[node] = found
-        return found
+        result = self.rules[type(node)](self, node)
+        if result.params and result.is_too_large:
+            result = self._report(node, "the type of the expression is too large")
+        self.checked.types[node] = result
+        return result
 
     def _report(self, node: syntax.Expr | syntax.Element, message: str) -> Type:
         self.findings.append((node.pos, message))
@@ -315,24 +328,26 @@ class _Checker(syntax.Visitor[Type, Type]):
         plain = name.removeprefix(".")
         if plain == "device":
             return DEVICE
-        found = TYPE_NAMES.get(plain)
-        if found is None and plain not in CONSTANTS:
+        declared = TYPE_NAMES.get(plain)
+        if declared is None and plain not in CONSTANTS:
             return None
         self.checked.names[node] = plain
-        return INT if found is None else type_of(found)
+        return INT if declared is None else type_of(declared)
 
     def _ident(self, node: syntax.Ident) -> Type:
-        found = self.scope.get(node.name) or self._name(node, node.name)
-        return found or self._report(
-            node, f"undeclared reference to '{node.name}' (in container '')"
-        )
+        declared = self.scope.get(node.name) or self._name(node, node.name)
+        if declared is not None:
+            return declared
+        message = f"undeclared reference to '{node.name}' (in container '')"
+        return self._report(node, message)
 
     def _select(self, node: syntax.Select) -> Type:
+        # ``google.protobuf.Duration`` is one name, unless ``google`` is a variable.
         name = syntax.qualified_name(node)
         if name is not None and name.partition(".")[0] not in self.scope:
-            found = self._name(node, name)
-            if found is not None:
-                return found
+            declared = self._name(node, name)
+            if declared is not None:
+                return declared
         result = self._field(node)
         return self.params.known(BOOL if node.test else result)
 
@@ -352,89 +367,81 @@ class _Checker(syntax.Visitor[Type, Type]):
             self.params.accept(DYN, target)
         elif not target.is_dyn and target != ERROR:
             self._report(node, f"type '{target}' does not support field selection")
-        return optional_of(result) if optional or node.optional else result
+        if optional or node.optional:
+            return optional_of(result)
+        return result
 
     def _index(self, node: syntax.Index) -> Type:
         args = (self.check(node.operand), self.check(node.key))
-        return self._resolve(
-            node, "_[?_]" if node.optional else "_[_]", args, member=False
-        )
+        function = "_[?_]" if node.optional else "_[_]"
+        return self._resolve(node, function, args, member=False)
 
     def _call(self, node: syntax.Call) -> Type:
         args = [self.check(arg) for arg in node.args]
         if node.target is None:
-            return self._resolve(
-                node, node.function.removeprefix("."), args, member=False
-            )
+            function = node.function.removeprefix(".")
+            return self._resolve(node, function, args, member=False)
+        # ``sets.contains(...)`` is a function with a dot in its name, and no method.
         prefix = syntax.qualified_name(node.target)
         full = f"{prefix}.{node.function}".removeprefix(".")
         if prefix is not None and full in self.environment.functions:
             self.checked.namespaced.add(node)
             return self._resolve(node, full, args, member=False)
-        return self._resolve(
-            node, node.function, [self.check(node.target), *args], member=True
-        )
+        args = [self.check(node.target), *args]
+        return self._resolve(node, node.function, args, member=True)
 
     def _resolve(
         self, node: syntax.Expr, name: str, args: Sequence[Type], *, member: bool
     ) -> Type:
         declared = self.environment.functions.get(name)
         if declared is None:
-            return self._report(
-                node, f"undeclared reference to '{name}' (in container '')"
-            )
+            message = f"undeclared reference to '{name}' (in container '')"
+            return self._report(node, message)
         matching, result = self.params.resolve(declared, args, member=member)
         if result is None:
             return self._report(node, self._no_overload(name, args, member=member))
         self.checked.overloads[node] = matching
-        if any(arg.is_dyn or arg.has_params for arg in args) and any(
-            one.result.has_params for one in matching
-        ):
+        # Where nothing is known of an argument, the result's type is a guess as well.
+        args_open = any(arg.is_dyn or arg.has_params for arg in args)
+        if args_open and any(overload.result.has_params for overload in matching):
             self.checked.guessed.add(node)
         return result
 
     def _no_overload(self, name: str, args: Sequence[Type], *, member: bool) -> str:
         shown = [str(self.params.final(arg)) for arg in args]
-        text = (
-            f"{shown[0]}.({', '.join(shown[1:])})"
-            if member
-            else f"({', '.join(shown)})"
-        )
+        text = f"({', '.join(shown)})"
+        if member:
+            text = f"{shown[0]}.({', '.join(shown[1:])})"
         return f"found no matching overload for '{name}' applied to '{text}'"
 
-    def _wants(self, node: syntax.Expr, given: Type, wanted: Type) -> None:
-        if not self.params.accept(given, wanted):
-            self._report(
-                node, f"expected type '{wanted}' but found '{self.params.known(given)}'"
-            )
+    def _expect(self, node: syntax.Expr, actual: Type, expected: Type) -> None:
+        if not self.params.accept(actual, expected):
+            known = self.params.known(actual)
+            self._report(node, f"expected type '{expected}' but found '{known}'")
 
     def _logic(self, node: syntax.Logic) -> Type:
         for term in node.terms:
-            self._wants(term, self.check(term), BOOL)
+            self._expect(term, self.check(term), BOOL)
         return BOOL
 
     def _join(self, previous: Type | None, current: Type) -> Type:
         """The type of elements so far; what does not fit together is dyn, and `validate` decides about that."""
         if previous is None:
             return current
-        return (
-            more_general(previous, current)
-            if self.params.accept(previous, current)
-            else DYN
-        )
+        if self.params.accept(previous, current):
+            return more_general(previous, current)
+        return DYN
 
     def _element(self, entry: syntax.Element) -> Type:
-        found = self.check(entry.value)
+        value = self.check(entry.value)
         if not entry.optional:
-            return found
-        if found.name != "optional_type":
-            if not found.is_dyn:
-                self._report(
-                    entry.value,
-                    f"expected type 'optional_type({found})' but found '{found}'",
-                )
-            return found
-        return found.params[0]
+            return value
+        if value.name == "optional_type":
+            return value.params[0]
+        if not value.is_dyn:
+            message = f"expected type 'optional_type({value})' but found '{value}'"
+            self._report(entry.value, message)
+        return value
 
     def _list_literal(self, node: syntax.ListLiteral) -> Type:
         element: Type | None = None
@@ -455,39 +462,37 @@ class _Checker(syntax.Visitor[Type, Type]):
         name = node.name.removeprefix(".")
         message = MESSAGES.get(name)
         if message is None:
-            return self._report(
-                node, f"undeclared reference to '{node.name}' (in container '')"
-            )
+            text = f"undeclared reference to '{node.name}' (in container '')"
+            return self._report(node, text)
         fields = self.environment.fields if message.result == DEVICE else message.fields
         for entry in node.fields:
-            found = self._element(entry)
-            wanted = fields.get(str(entry.key))
-            if wanted is None:
+            value = self._element(entry)
+            declared = fields.get(str(entry.key))
+            if declared is None:
                 self._report(entry, f"undefined field '{entry.key}'")
-            elif not self.params.accept(wanted, found):
-                message_text = f"is '{wanted}' but provided type is '{found}'"
-                self._report(
-                    entry, f"expected type of field '{entry.key}' {message_text}"
-                )
+            elif not self.params.accept(declared, value):
+                types = f"is '{declared}' but provided type is '{value}'"
+                self._report(entry, f"expected type of field '{entry.key}' {types}")
         return message.result
 
     def _variables(self, node: syntax.Fold) -> dict[str, Type]:
+        """The loop's variables: of a list the elements, of a map the keys, and both where there are two."""
         types: tuple[Type, ...]
-        found = self.params.known(self.check(node.range))
-        if found.name == "list":
-            types = (
-                (found.params[0],) if len(node.names) == 1 else (INT, found.params[0])
-            )
-        elif found.name == "map":
-            types = found.params[: len(node.names)]
-        elif found.name == "dyn" or found == ERROR or found.is_param:
-            self.params.accept(DYN, found)
+        source = self.params.known(self.check(node.range))
+        if source.name == "list" and len(node.names) == 1:
+            types = (source.params[0],)
+        elif source.name == "list":
+            types = (INT, source.params[0])
+        elif source.name == "map":
+            types = source.params[: len(node.names)]
+        elif source.name == "dyn" or source == ERROR or source.is_param:
+            self.params.accept(DYN, source)
             types = (DYN,) * len(node.names)
         else:
             message = (
                 "cannot be range of a comprehension (must be list, map, or dynamic)"
             )
-            self._report(node.range, f"expression of type '{found}' {message}")
+            self._report(node.range, f"expression of type '{source}' {message}")
             types = (ERROR,) * len(node.names)
         return dict(zip(node.names, types, strict=True))
 
@@ -498,7 +503,7 @@ class _Checker(syntax.Visitor[Type, Type]):
                 self._condition(node.guard, self.check(node.guard))
             body = self.check(node.body)
         if node.kind in {"all", "exists"}:
-            self._wants(node.body, body, BOOL)
+            self._expect(node.body, body, BOOL)
             return BOOL
         if node.kind == "exists_one":
             self._condition(node.body, body)
@@ -506,18 +511,17 @@ class _Checker(syntax.Visitor[Type, Type]):
         if node.kind == "map":
             return list_of(self.params.known(body))
         if node.kind == "transform_map":
-            return map_of(
-                self.params.known(variables[node.names[0]]), self.params.known(body)
-            )
+            key = self.params.known(variables[node.names[0]])
+            return map_of(key, self.params.known(body))
         result = map_of(self.params.new(), self.params.new())
-        self._wants(node.body, body, result)
+        self._expect(node.body, body, result)
         return self.params.known(result)
 
-    def _condition(self, node: syntax.Expr, given: Type) -> None:
-        if not self.params.accept(given, BOOL):
-            self._report(
-                node, self._no_overload("_?_:_", (given, DYN, DYN), member=False)
-            )
+    def _condition(self, node: syntax.Expr, actual: Type) -> None:
+        """Loops with a guard are conditionals to upstream, and its messages show it."""
+        if not self.params.accept(actual, BOOL):
+            args = (actual, DYN, DYN)
+            self._report(node, self._no_overload("_?_:_", args, member=False))
 
     def _bind(self, node: syntax.Bind) -> Type:
         with self.scoped({node.name: self.check(node.value)}):
@@ -534,9 +538,8 @@ class _Checker(syntax.Visitor[Type, Type]):
             return optional_of(self.params.known(body))
         result = optional_of(self.params.new())
         if not self.params.accept(body, result):
-            self._report(
-                node, self._no_overload("_?_:_", (BOOL, body, result), member=False)
-            )
+            args = (BOOL, body, result)
+            self._report(node, self._no_overload("_?_:_", args, member=False))
         return self.params.known(result)
 
 
@@ -553,37 +556,32 @@ def validate(checked: Checked) -> list[Finding]:
         if isinstance(node, ListLiteral) and not in_format:
             findings += _mixed(checked, [(item.value, item) for item in node.items])
         elif isinstance(node, MapLiteral) and not in_format:
-            findings += _mixed(
-                checked,
-                [
-                    (e.key, None)
-                    for e in node.entries
-                    if e.key and not isinstance(e.key, str)
-                ],
-            )
-            findings += _mixed(
-                checked, [(entry.value, entry) for entry in node.entries]
-            )
+            keys = [entry.key for entry in node.entries]
+            key_parts = [(key, None) for key in keys if isinstance(key, Expr)]
+            findings += _mixed(checked, key_parts)
+            value_parts = [(entry.value, entry) for entry in node.entries]
+            findings += _mixed(checked, value_parts)
         elif isinstance(node, Call):
             findings += _call(checked, node)
+            # The arguments of a format may be of any types.
             in_format = in_format or node.function == "format"
         stack += ((child, in_format) for child in children(node))
     return findings
 
 
 def _mixed(
-    checked: Checked, parts: list[tuple[Expr, Element | None]]
+    checked: Checked, parts: Sequence[tuple[Expr, Element | None]]
 ) -> Iterator[Finding]:
     """Elements of other types than the first; dyn is a type of its own here."""
     first: Type | None = None
     for node, entry in parts:
-        found = checked.types[node]
-        if entry is not None and entry.optional and found.params:
-            found = found.params[0]
+        part_type = checked.types[node]
+        if entry is not None and entry.optional and part_type.params:
+            part_type = part_type.params[0]
         if first is None:
-            first = found
-        elif not _equivalent(first, found):
-            yield node.pos, f"expected type '{first}' but found '{found}'"
+            first = part_type
+        elif not _equivalent(first, part_type):
+            yield node.pos, f"expected type '{first}' but found '{part_type}'"
             return
 
 
@@ -595,11 +593,9 @@ def _equivalent(left: Type, right: Type) -> bool:
 
 def _call(checked: Checked, node: Call) -> Iterator[Finding]:
     argument = node.args[0] if node.args else None
-    if (
-        node.function == "matches"
-        and isinstance(argument, Literal)
-        and isinstance(argument.value, str)
-    ):
+    if node.function == "matches" and isinstance(argument, Literal):
+        if not isinstance(argument.value, str):
+            return
         if problem := check_pattern(argument.value):
             yield argument.pos, f"invalid matches argument: {problem}"
     elif (
@@ -607,12 +603,8 @@ def _call(checked: Checked, node: Call) -> Iterator[Finding]:
         and isinstance(argument, ListLiteral)
         and isinstance(node.target, Literal)
     ):
-        yield from _format(
-            checked,
-            node,
-            str(node.target.value),
-            [item.value for item in argument.items],
-        )
+        args = [item.value for item in argument.items]
+        yield from _format(checked, node, str(node.target.value), args)
 
 
 def _format(
@@ -626,10 +618,8 @@ def _format(
     if len(letters) > len(args):
         yield node.pos, f"index {len(args)} out of range"
     elif len(letters) < len(args):
-        yield (
-            node.pos,
-            f"too many arguments supplied to string.format (expected {len(letters)}, got {len(args)})",
-        )
+        counts = f"(expected {len(letters)}, got {len(args)})"
+        yield node.pos, f"too many arguments supplied to string.format {counts}"
     else:
         for letter, arg in zip(letters, args, strict=True):
             yield from _clause(checked, letter, arg)
@@ -641,9 +631,9 @@ def _clause(checked: Checked, letter: str, arg: Expr) -> Iterator[Finding]:
     parts = [arg]
     while parts:
         part = parts.pop()
-        found = checked.types[part]
-        if not found.is_dyn and type_named(found.name) not in kinds:
-            yield part.pos, f"error during formatting: {message}, was given {found}"
+        part_type = checked.types[part]
+        if not part_type.is_dyn and type_named(part_type.name) not in kinds:
+            yield part.pos, f"error during formatting: {message}, was given {part_type}"
             return
         if letter == "s" and isinstance(part, ListLiteral | MapLiteral):
             parts += children(part)

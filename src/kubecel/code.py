@@ -78,9 +78,9 @@ class Compiled:
     literal
         Whether upstream treats it as a constant, too: it then costs nothing and may be folded further.
     attribute
-        Whether upstream treats it as an attribute (a variable with selections), and
+        Whether upstream treats it as an attribute: a variable with selections.
     base
-        what it then charges for that, apart from the selections; a branch of a conditional does not pay it.
+        What upstream charges for an attribute apart from its selections; a branch of a conditional does not pay it.
     """
 
     run: Run
@@ -101,7 +101,9 @@ def fixed(compute: Callable[[], Value], cost: int = 1) -> Compiled:
     try:
         value = compute()
     except CelRuntimeError as error:
-        # An error that others can absorb stays one, and one that ends the evaluation does so where it is reached.
+        # Keep the type: an error that logic can absorb stays one, and one that ends the
+        # evaluation does so where it is reached. A new one each time, as tracebacks
+        # would pile up in an exception that is raised again and again.
         failure, message = type(error), str(error)
 
         def fail(_: Frame) -> Value:
@@ -138,10 +140,9 @@ def is_true(value: Value) -> bool:
 
 
 # ----------------------------------------------------------------------------
-# Variables, selections and indexes: chains like ``device.attributes["domain"].name``.
-#
-# Upstream evaluates a chain as a whole, and once one step of it is optional, so are
-# all later ones.
+# Selections and indexes: chains like ``device.attributes["domain"].name``. Upstream
+# evaluates a chain as a whole, and once one step of it is optional, so are all later
+# ones.
 
 _MAX_SHOWN: Final = 1000
 """So much of a key is shown."""
@@ -176,16 +177,17 @@ def chain(
     may_be_optional: bool,
 ) -> Compiled:
     """A chain of steps from a base; `of_device` says that the base is the variable ``device``."""
+    # A chain from anything else than a variable makes an attribute of it, for 1.
     start = base.base if base.attribute else 1
-    cost = base.cost + (0 if base.attribute else 1)
+    cost = base.cost if base.attribute else base.cost + 1
     if may_be_optional or any(step.optional for step in steps):
-        return Compiled(
-            _optional_chain(base.run, steps), cost, attribute=True, base=start
-        )
+        # How far an optional chain gets, and so its cost, is only known when it runs.
+        run = _optional_chain(base.run, steps)
+        return Compiled(run, cost, attribute=True, base=start)
     cost += sum(step.cost + step.key.cost for step in steps)
     steps_taken = steps[:-1] if steps[-1].test else steps
-    run = _device_chain(steps_taken) if of_device else None
-    run = run or _plain_chain(base.run, steps_taken)
+    device_run = _device_chain(steps_taken) if of_device else None
+    run = device_run or _plain_chain(base.run, steps_taken)
     if steps[-1].test:
         run = _test(run, steps[-1].key.value)
     return Compiled(run, cost, attribute=True, base=start)
@@ -196,8 +198,10 @@ def present(tested: Compiled) -> Compiled:
     inner = tested.run
 
     def run(frame: Frame) -> bool:
-        found: Value = inner(frame)
-        return found if type(found) is bool else found.value is not MISSING
+        result: Value = inner(frame)
+        if type(result) is bool:
+            return result
+        return result.value is not MISSING
 
     return Compiled(run, tested.cost - 1, attribute=True)
 
@@ -219,7 +223,9 @@ def _native(value: Value) -> Value:
     """What is left of the value of an optional when upstream handles it as a value of Go."""
     kind = type(value)
     if kind is Optional:
-        return None if value.value is MISSING else _native(value.value)
+        if value.value is MISSING:
+            return None
+        return _native(value.value)
     if kind is TypeValue:
         return value.name
     if kind is DomainMap:
@@ -303,11 +309,8 @@ def _optional_chain(base: Run, steps: Sequence[AccessStep]) -> Run:
         for key, key_cost, step in plan:
             frame[COST] += key_cost
             optional = optional or step.optional
-            value = (
-                _look(value, key(frame))
-                if optional or step.test
-                else _get(value, key(frame))
-            )
+            find_step = _look if optional or step.test else _get
+            value = find_step(value, key(frame))
             if step.test and not optional:
                 frame[COST] += step.cost
                 return value is not MISSING
@@ -321,9 +324,9 @@ def _optional_chain(base: Run, steps: Sequence[AccessStep]) -> Run:
 
 def _get(value: Value, key: Value) -> Value:
     """A step that must find something."""
-    found = _look(value, key)
-    if found is not MISSING:
-        return found
+    value_there = _look(value, key)
+    if value_there is not MISSING:
+        return value_there
     if type(value) is tuple:
         raise EvalError(f"index out of bounds: {key}")
     raise EvalError(f"no such key: {_shown(key)[:_MAX_SHOWN]}")
@@ -332,11 +335,9 @@ def _get(value: Value, key: Value) -> Value:
 def _test(operand: Run, name: str) -> Run:
     def run(frame: Frame) -> bool:
         value = operand(frame)
-        return (
-            name in value
-            if type(value) is TextMap
-            else _look(value, name) is not MISSING
-        )
+        if type(value) is TextMap:
+            return name in value
+        return _look(value, name) is not MISSING
 
     return run
 
@@ -362,7 +363,9 @@ def _look(value: Value, key: Value) -> Value:
         return find(value, key)
     if kind is tuple:
         index = _position(key)
-        return value[index] if 0 <= index < len(value) else MISSING
+        if 0 <= index < len(value):
+            return value[index]
+        return MISSING
     return MISSING
 
 
@@ -377,7 +380,9 @@ def _position(key: Value) -> int:
 def _shown(key: Value) -> str:
     if type(key) is bool:
         return "true" if key else "false"
-    return str(key) if isinstance(key, str | int | float) else type_name(key)
+    if isinstance(key, str | int | float):
+        return str(key)
+    return type_name(key)
 
 
 def or_else(left: Compiled, right: Compiled, *, unwrap: bool) -> Compiled:
@@ -385,22 +390,22 @@ def or_else(left: Compiled, right: Compiled, *, unwrap: bool) -> Compiled:
 
     What is no optional, as upstream never looks, is taken as it is.
     """
-    first, second, cost = left.run, right.run, right.cost
+    left_run, right_run, right_cost = left.run, right.run, right.cost
 
     def run(frame: Frame) -> Value:
-        value = first(frame)
+        value = left_run(frame)
         if type(value) is not Optional:
             return value
         if value.value is not MISSING:
             return value.held() if unwrap else value
-        frame[COST] += cost
-        return second(frame)
+        frame[COST] += right_cost
+        return right_run(frame)
 
     return Compiled(run, left.cost)
 
 
 # ----------------------------------------------------------------------------
-# Variables: those of loops, and those that are computed when they are first read.
+# Local variables: those of loops, and those that are computed when first read.
 
 _UNREAD: Final = object()
 
@@ -420,7 +425,9 @@ def read(code: Compiled) -> Compiled:
 
     def run(frame: Frame) -> Value:
         value = inner(frame)
-        return handed_on(value) if type(value) is Optional else value
+        if type(value) is Optional:
+            return handed_on(value)
+        return value
 
     return replace(code, run=run, value=MISSING)
 
@@ -430,17 +437,17 @@ def lazy_variable(slot: int, value: Compiled) -> Compiled:
     compute, cost = value.run, value.cost
 
     def run(frame: Frame) -> Value:
-        found = frame[slot]
-        if found is _UNREAD:
+        value_read = frame[slot]
+        if value_read is _UNREAD:
             frame[COST] += cost
             try:
-                found = frame[slot] = compute(frame)
+                value_read = frame[slot] = compute(frame)
             except EvalError as error:
                 frame[slot] = error
                 raise
-        elif type(found) is EvalError:
-            raise found
-        return found
+        elif type(value_read) is EvalError:
+            raise value_read
+        return value_read
 
     return _variable(run)
 
@@ -464,20 +471,24 @@ def opt_map(
     Upstream evaluates the target once more where the variable is first read, which is only noticed in the cost: the
     second slot keeps what that would be.
     """
-    source, inner, cost = target.run, body.run, body.cost - (body.base if flat else 0)
+    source, inner = target.run, body.run
+    # A flat body is a branch of upstream's conditional, which does not pay its base;
+    # otherwise the branch is a call of ``optional.of``, for 1 more.
+    body_cost = body.cost - body.base if flat else body.cost + 1
     value_slot, cost_slot = slots
 
     def run(frame: Frame) -> Value:
-        before = frame[COST]
-        found = source(frame)
-        if type(found) is not Optional:
+        cost_before = frame[COST]
+        optional = source(frame)
+        if type(optional) is not Optional:
             raise no_overload("hasValue")
-        if found.value is MISSING:
+        if optional.value is MISSING:
             frame[COST] += 1
             return NONE
-        frame[cost_slot] = (found, frame[COST] - before + target.cost + 1)
+        cost_once_more = frame[COST] - cost_before + target.cost + 1
+        frame[cost_slot] = (optional, cost_once_more)
         frame[value_slot] = _UNREAD
-        frame[COST] += cost if flat else cost + 1
+        frame[COST] += body_cost
         result = inner(frame)
         return result if flat else Optional(result)
 

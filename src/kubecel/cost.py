@@ -69,7 +69,9 @@ def smaller_scan(args: Sequence[Value]) -> int:
 
 def equality(left: Value, right: Value) -> int:
     """The cost of ``left == right``."""
-    return 1 if type(left) in EXTENSION_TYPES else inequality(left, right)
+    if type(left) in EXTENSION_TYPES:
+        return 1
+    return inequality(left, right)
 
 
 def inequality(left: Value, right: Value) -> int:
@@ -104,6 +106,7 @@ def traversal(args: Sequence[Value]) -> int:
 
 def _traversal(value: Value) -> int:
     if isinstance(value, str | bytes):
+        # Upstream divides integers here, while all other scans round up.
         return len(value.encode() if isinstance(value, str) else value) // 10
     if isinstance(value, tuple):
         return sum(map(_traversal, value))
@@ -114,13 +117,21 @@ def _traversal(value: Value) -> int:
 
 def join(args: Sequence[Value]) -> int:
     """The result is written."""
-    separators = size_of(args[1]) * max(len(args[0]) - 1, 0) if len(args) > 1 else 0
-    return tenths(2 * (sum(map(size_of, args[0])) + separators))
+    texts = args[0]
+    length = sum(map(size_of, texts))
+    if len(args) > 1:
+        separator_count = max(len(texts) - 1, 0)
+        length += size_of(args[1]) * separator_count
+    return tenths(2 * length)
 
 
 def sets(factor: int) -> CostRule:
     """Every element of one list is looked for in the other, `factor` times."""
-    return lambda args: 1 + size_of(args[0]) * size_of(args[1]) * factor
+
+    def rule(args: Sequence[Value]) -> int:
+        return 1 + size_of(args[0]) * size_of(args[1]) * factor
+
+    return rule
 
 
 def reversal(args: Sequence[Value]) -> int:
@@ -140,8 +151,11 @@ def counting(args: Sequence[Value]) -> int:
 
 def flattening(args: Sequence[Value]) -> int:
     """A list is flattened to a depth. Costs are unsigned, so that a negative one is as good as endless."""
-    depth = args[1] if len(args) > 1 and type(args[1]) is int else 1
+    depth = 1
+    if len(args) > 1 and type(args[1]) is int:
+        depth = args[1]
     total = 1 + LIST_COST + size_of(args[0]) * depth
+    # Upstream's arithmetic is unsigned: a negative depth wraps around to a huge cost.
     return total if total >= 0 else 2**63
 
 
@@ -150,12 +164,11 @@ def self_comparison(position: int) -> CostRule:
 
     def rule(args: Sequence[Value]) -> int:
         values = args[position]
-        words = bool(values) and isinstance(values[0], str | bytes)
-        return (
-            1
-            + LIST_COST
-            + (len(values) ** 2 * 21 // 10 if words else len(values) ** 2 * 2)
-        )
+        comparisons = len(values) ** 2
+        # Upstream looks at the first element alone: texts cost 2.1, anything else 2.
+        if values and isinstance(values[0], str | bytes):
+            return 1 + LIST_COST + comparisons * 21 // 10
+        return 1 + LIST_COST + comparisons * 2
 
     return rule
 
@@ -173,4 +186,8 @@ def contains_cidr(args: Sequence[Value]) -> int:
 
 def parsing(rule: CostRule) -> CostRule:
     """As another rule, and the second argument is a string to parse."""
-    return lambda args: rule(args) + tenths(size_of(args[1]))
+
+    def with_parsing(args: Sequence[Value]) -> int:
+        return rule(args) + tenths(size_of(args[1]))
+
+    return with_parsing

@@ -39,8 +39,6 @@ __all__ = [
     "with_own_quantities",
 ]
 
-# ----------------------------------------------------------------------------
-# A device as selectors see it.
 
 _FIELDS: Final[Mapping[str, Callable[[Any], AttributeValue]]] = {
     **dict.fromkeys(("ints", "bools", "strings"), tuple),
@@ -72,16 +70,12 @@ def with_own_quantities(device: CelDevice) -> dict[str, Value]:
 
     Comparing a quantity with a big one makes upstream hold it as a big one, too, and from then on it is no integer.
     """
-    capacities = DomainMap(
-        (
-            domain,
-            TextMap(
-                (name, Quantity(one.nanos, one.format, one.scale, own=True))
-                for name, one in amounts.items()
-            ),
+    capacities = DomainMap()
+    for domain, quantities in device.variables["capacity"].items():
+        capacities[domain] = TextMap(
+            (name, Quantity(shared.nanos, shared.format, shared.scale, own=True))
+            for name, shared in quantities.items()
         )
-        for domain, amounts in device.variables["capacity"].items()
-    )
     return {**device.variables, "capacity": capacities}
 
 
@@ -143,9 +137,9 @@ def _attribute(name: str, value: AttributeValue) -> Value:
     if isinstance(value, str):
         value.encode()  # text that is not Unicode could not be searched later
         return value
-    if isinstance(value, bool) or (
-        isinstance(value, int) and INT_MIN <= value <= INT_MAX
-    ):
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int) and INT_MIN <= value <= INT_MAX:
         return value
     raise ValueError(f"attribute {name}: unsupported attribute value")
 
@@ -162,9 +156,9 @@ def as_attribute(value: Value) -> AttributeValue:
         return _scalar(value, "CEL return type")
     for index, item in enumerate(value):
         if type(item) is not type(value[0]):
-            wanted = type_name(value[0])
+            first_type = type_name(value[0])
             raise CelRuntimeError(
-                f"expected list element at index {index} to be {wanted}, got {type_name(item)}"
+                f"expected list element at index {index} to be {first_type}, got {type_name(item)}"
             )
     items: tuple[Any, ...] = tuple(_scalar(item, "list element type") for item in value)
     return items
@@ -195,29 +189,30 @@ def device_from_wire(driver: str, device: Mapping[str, Any]) -> CelDevice:
     QuantitySyntaxError
         A capacity is not a quantity.
     """
+    wire_attributes = device.get("attributes") or {}
+    wire_capacity = device.get("capacity") or {}
     attributes = {
-        name: _wire_attribute(value)
-        for name, value in (device.get("attributes") or {}).items()
+        name: _wire_attribute(value) for name, value in wire_attributes.items()
     }
     capacity = {
         name: parse_quantity(str(value["value"]))
-        for name, value in (device.get("capacity") or {}).items()
+        for name, value in wire_capacity.items()
     }
-    return convert_device(
-        driver, attributes, capacity, bool(device.get("allowMultipleAllocations"))
-    )
+    shareable = bool(device.get("allowMultipleAllocations"))
+    return convert_device(driver, attributes, capacity, shareable)
 
 
 def _wire_attribute(value: Mapping[str, Any]) -> AttributeValue:
     """Lists win over scalars, as upstream looks for them first."""
-    found = (
-        read(value[key]) for key, read in _FIELDS.items() if value.get(key) is not None
-    )
-    return next(found, UNSET)
+    for key, read in _FIELDS.items():
+        if value.get(key) is not None:
+            return read(value[key])
+    return UNSET
 
 
 # ----------------------------------------------------------------------------
-# What a selector reads of a device, as far as its text tells.
+# What a selector reads. It errs on the side of "everything": who caches answers by
+# what was read must never miss a thing.
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,45 +238,42 @@ class Reads:
 
 def reads(root: Expr) -> Reads:
     """Find what an expression reads."""
-    found: set[tuple[str, str, str]] = set()
+    names_read: dict[str, set[tuple[str, str]]] = {}
     stack = [root]
     while stack:
         node = stack.pop()
-        names = (
-            node.names
-            if isinstance(node, Fold)
-            else (node.name,)
-            if isinstance(node, Bind | OptMap)
-            else ()
-        )
-        path, others = _path(node)
-        if path is None and "device" not in names:
+        path, computed = _path(node)
+        # A local variable that is called ``device`` hides the device: no need to tell
+        # them apart for an expression that nobody writes.
+        if path is None and "device" not in _local_names(node):
             stack += children(node)
             continue
         field, domain, name = [*(path or ()), None, None, None][:3]
         if field is None or (field in {"attributes", "capacity"} and domain is None):
             return Reads(everything=True)
-        found.add((field, domain or "", name or "*"))
-        stack += others
-
-    def of(wanted: str) -> frozenset[tuple[str, str]]:
-        return frozenset(
-            (domain, name) for field, domain, name in found if field == wanted
-        )
-
+        names_read.setdefault(field, set()).add((domain or "", name or "*"))
+        stack += computed
     return Reads(
-        False,
-        of("attributes"),
-        of("capacity"),
-        bool(of("driver")),
-        bool(of("allowMultipleAllocations")),
+        attributes=frozenset(names_read.get("attributes", ())),
+        capacity=frozenset(names_read.get("capacity", ())),
+        driver="driver" in names_read,
+        allow_multiple_allocations="allowMultipleAllocations" in names_read,
     )
 
 
+def _local_names(node: Expr) -> tuple[str, ...]:
+    """Return the variables that a node declares."""
+    if isinstance(node, Fold):
+        return node.names
+    if isinstance(node, Bind | OptMap):
+        return (node.name,)
+    return ()
+
+
 def _path(node: Expr) -> tuple[list[str | None] | None, list[Expr]]:
-    """The constant steps from ``device`` (None for a computed one), and the nodes that compute the others."""
+    """Return the constant steps from ``device`` (None for a computed one), and the nodes that compute a step."""
     steps: list[str | None] = []
-    others: list[Expr] = []
+    computed: list[Expr] = []
     while isinstance(node, Select | Index):
         if isinstance(node, Select):
             steps.append(node.field)
@@ -289,8 +281,8 @@ def _path(node: Expr) -> tuple[list[str | None] | None, list[Expr]]:
             steps.append(node.key.value)
         else:
             steps.append(None)
-            others.append(node.key)
+            computed.append(node.key)
         node = node.operand
     if not isinstance(node, Ident) or node.name.removeprefix(".") != "device":
         return None, []
-    return steps[::-1], others
+    return steps[::-1], computed

@@ -42,8 +42,8 @@ _LONG: Final = 1000
 """Comparing or copying so many characters takes as long as handling a value."""
 
 
-def value_count(value: Value, most: int = _MOST) -> int:
-    """How many values there are in a value, each counted as often as it occurs, or `most` if there are more.
+def value_count(value: Value, limit: int = _MOST) -> int:
+    """Return how many values there are in a value, each counted as often as it occurs, or `limit` if there are more.
 
     Long texts count as several.
     """
@@ -57,59 +57,72 @@ def value_count(value: Value, most: int = _MOST) -> int:
             count += len(value) // _LONG
         elif kind is tuple:
             count += len(value) // 8
-            if count + len(stack) > most:
-                return most
+            # Looked at before the elements are stacked: a list of a million is not
+            # copied in vain.
+            if count + len(stack) > limit:
+                return limit
             stack += value
         elif kind in MAPS:
             count += len(value)
             stack += value.values()
         elif kind is Optional:
             stack.append(value.value)
-        if count > most:
-            return most
+        if count > limit:
+            return limit
     return count
 
 
-def _beyond(values: Value) -> int:
-    """How many values there are in a list's elements, without the elements."""
+def _inner_values(values: Value) -> int:
+    """Return how many values there are in a list's elements, without the elements."""
     return value_count(values) - len(values) - 1
 
 
 def _length(value: Value) -> int:
     kind = type(value)
-    return len(value) if kind is str or kind is bytes or kind is tuple else 0
+    if kind is str or kind is bytes or kind is tuple:
+        return len(value)
+    return 0
 
 
 def comparison(args: Sequence[Value]) -> int:
     """Two values are compared, which takes as long as the smaller one is large."""
-    most = 100
+    # A comparison ends with the smaller value, so count a little of both first, and go
+    # on with more only if neither has ended.
+    limit = 100
     while True:
-        count = min(value_count(args[0], most), value_count(args[1], most))
-        if count < most or most == _MOST:
+        count = min(value_count(args[0], limit), value_count(args[1], limit))
+        if count < limit or limit == _MOST:
             return count
-        most = min(10 * most, _MOST)
+        limit = min(10 * limit, _MOST)
 
 
 def containment(args: Sequence[Value]) -> int:
     """A value is looked for in a list, which is the second argument; the cost covers plain elements."""
-    return max(_beyond(args[1]), 0) if type(args[1]) is tuple else 0
+    if type(args[1]) is not tuple:
+        return 0
+    return max(_inner_values(args[1]), 0)
 
 
 def pairs(args: Sequence[Value]) -> int:
     """Every element of the first list is compared with all of the last one; the cost covers plain elements."""
     if type(args[-1]) is not tuple:
         return 0
-    return _length(args[0]) * max(_beyond(args[-1]), 0) + len(args[-1]) // 4
+    inner_values = max(_inner_values(args[-1]), 0)
+    return _length(args[0]) * inner_values + len(args[-1]) // 4
 
 
 def traversal(args: Sequence[Value]) -> int:
     """The first argument is passed over, with all that is in it."""
-    return value_count(args[0]) if type(args[0]) in CONTAINERS else 0
+    if type(args[0]) in CONTAINERS:
+        return value_count(args[0])
+    return 0
 
 
 def copying(args: Sequence[Value]) -> int:
     """Two lists are joined. Upstream only links them."""
-    return (_length(args[0]) + _length(args[1])) // 20 if type(args[0]) is tuple else 0
+    if type(args[0]) is tuple:
+        return (_length(args[0]) + _length(args[1])) // 20
+    return 0
 
 
 def joining(args: Sequence[Value]) -> int:
@@ -120,7 +133,8 @@ def joining(args: Sequence[Value]) -> int:
 def replacing(args: Sequence[Value]) -> int:
     """A text is written which may be much longer than the first argument."""
     text, old, new = (_length(arg) for arg in args[:3])
-    return (text // max(old, 1) + 1) * new // 10
+    replacements = text // max(old, 1) + 1
+    return replacements * new // 10
 
 
 def slow(args: Sequence[Value]) -> int:

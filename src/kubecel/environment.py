@@ -52,11 +52,8 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# Messages that an expression may build: protobuf's well-known types, and
-# ``kubernetes.DRADevice``.
-#
-# All but the empty one stand for a value of CEL (``common/types/provider.go``,
-# ``NativeToValue``).
+# Messages: all but the empty one stand for a value of CEL, as upstream has it in
+# ``common/types/provider.go`` (``NativeToValue``).
 
 DEVICE: Final = Type("kubernetes.DRADevice")
 
@@ -97,20 +94,19 @@ class Message:
 def _message(result: str, fields: str, build: Callable[[_Fields], Value]) -> Message:
     """Declare a message with fields like ``seconds: int; nanos: int``."""
     pairs = (field.split(": ") for field in fields.split("; ") if field)
-    return Message(
-        parse_type(result), {name: parse_type(kind) for name, kind in pairs}, build
-    )
+    types = {name: parse_type(type_text) for name, type_text in pairs}
+    return Message(parse_type(result), types, build)
 
 
 def _wrapper(
     kind: str, default: Value, convert: Callable[[Any], Value] = lambda value: value
 ) -> Message:
     """A message that wraps a value of a standard type."""
-    return Message(
-        Type(kind, (), "wrapper"),
-        {"value": Type(kind)},
-        lambda fields: convert(fields.get("value", default)),
-    )
+
+    def build(fields: _Fields) -> Value:
+        return convert(fields.get("value", default))
+
+    return Message(Type(kind, (), "wrapper"), {"value": Type(kind)}, build)
 
 
 def _within(low: int, high: int) -> Callable[[int], int]:
@@ -141,7 +137,10 @@ def _json(value: Value) -> Value:
     """A value as JSON has it."""
     kind = type(value)
     if kind is int or kind is Uint:
-        return float(value) if -_EXACT < value < _EXACT else str(int(value))
+        # As protobuf's JSON mapping, which keeps what a double would round as text.
+        if -_EXACT < value < _EXACT:
+            return float(value)
+        return str(int(value))
     if kind is bytes:
         return b64encode(value).decode()
     if kind is tuple:
@@ -149,7 +148,9 @@ def _json(value: Value) -> Value:
     if isinstance(value, dict):
         return {_json_key(key): _json(item) for key, item in map_items(value)}
     if kind is Duration or kind is TimestampValue:
-        return duration_text(value) if kind is Duration else timestamp_text(value)
+        if kind is Duration:
+            return duration_text(value)
+        return timestamp_text(value)
     if kind is str or kind is bool or kind is float or value is None:
         return value
     raise EvalError(f"field type conversion error: unsupported type {type_name(value)}")
@@ -165,9 +166,10 @@ def _json_key(key: Value) -> str:
 
 def _json_value(fields: _Fields) -> Value:
     """A ``google.protobuf.Value``: of several fields the last one counts."""
-    return (
-        None if "null_value" in fields or not fields else _json([*fields.values()][-1])
-    )
+    if "null_value" in fields or not fields:
+        return None
+    *_, last_value = fields.values()
+    return _json(last_value)
 
 
 def _unknown(name: str) -> Callable[[_Fields], Value]:
@@ -221,6 +223,9 @@ MESSAGES: Final[Mapping[str, Message]] = {
 }
 """By name. The fields of a device are those of the environment; as upstream has it, none can be built."""
 
+
+# ----------------------------------------------------------------------------
+# Environments: what is declared, depending on feature gates.
 
 TYPE_NAMES: Final[Mapping[str, Type]] = {
     **{
@@ -293,6 +298,8 @@ def environment_for(gates: FeatureGates) -> Environment:
     functions = FUNCTIONS
     if not gates.list_attributes:
         functions = {
-            name: found for name, found in FUNCTIONS.items() if name != "includes"
+            name: overloads
+            for name, overloads in FUNCTIONS.items()
+            if name != "includes"
         }
     return Environment(fields, attribute, functions)

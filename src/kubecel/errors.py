@@ -71,7 +71,7 @@ def compile_error(
 def _shown(expression: str, pos: int, message: str) -> str:
     """A finding with the line that it is in, unless that is too long; below it an arrow as wide as the characters."""
     line_start = expression.rfind("\n", 0, pos) + 1
-    number = expression.count("\n", 0, pos) + 1
+    line_number = expression.count("\n", 0, pos) + 1
     column = pos - line_start
     line = (
         expression[line_start:]
@@ -80,9 +80,11 @@ def _shown(expression: str, pos: int, message: str) -> str:
         .encode(errors="replace")
         .decode()
     )
-    head = f"ERROR: <input>:{number}:{column + 1}: {message}"
+    head = f"ERROR: <input>:{line_number}:{column + 1}: {message}"
+    # Upstream leaves out the line, and with it the arrow, where nobody could read it.
     if len(line.encode()) > _MAX_SNIPPET:
         return head
+    # Wide characters get a fullwidth dot, so that the arrow stands below its column.
     dots = "".join("." if char.isascii() else "\uff0e" for char in line[:column])
     arrow = "^" if line[column : column + 1].isascii() else "\uff3e"
     return f"{head}\n | {line}\n | {dots}{arrow}"
@@ -91,4 +93,6 @@ def _shown(expression: str, pos: int, message: str) -> str:
 def explain(error: CelRuntimeError) -> str:
     """The text of an error of an evaluation, with upstream's advice where the device lacks what is looked up."""
     message = str(error)
-    return f"{message}. {_ADVICE}" if "no such key:" in message else message
+    if "no such key:" in message:
+        return f"{message}. {_ADVICE}"
+    return message

@@ -21,12 +21,9 @@ from kubecel.values import Value
 __all__ = ["estimate"]
 
 # ----------------------------------------------------------------------------
-# How large things can be at most: sizes and costs as ranges, and what upstream's
-# limits say about a device.
-#
-# Arithmetic stops at the largest 64 bit number, which stands for "not limited". A
-# size is what ``size()`` would give: the number of characters, bytes, elements or
-# entries.
+# Sizes and costs as ranges, and what upstream's limits say about a device. Arithmetic
+# stops at the largest 64 bit number, which stands for "not limited". A size is what
+# ``size()`` would give: the number of characters, bytes, elements or entries.
 
 _LIMIT: Final = 2**64 - 1
 _LARGEST_DOUBLE: Final = 2.0**64
@@ -60,7 +57,9 @@ def add(*costs: int) -> int:
 def scale(number: int, factor: float) -> int:
     """A number times a factor, rounded up, as doubles have it."""
     product = float(number) * factor
-    return _LIMIT if product >= _LARGEST_DOUBLE else ceil(product)
+    if product >= _LARGEST_DOUBLE:
+        return _LIMIT
+    return ceil(product)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +83,24 @@ class Size:
         """The range of both."""
         return Size(min(self.low, other.low), max(self.high, other.high))
 
-    def cost(self, each: float) -> int:
+    def cost(self, unit_cost: float) -> int:
         """The highest cost, if every unit costs so much."""
-        return scale(self.high, each)
+        return scale(self.high, unit_cost)
 
 
 ONE: Final = Size(1, 1)
 UNKNOWN: Final = Size(0, _LIMIT)
 
 
-def _domains(of: str, value: int) -> dict[Path, int]:
+def _domains(field: str, value_size: int) -> dict[Path, int]:
     """A map by domain of maps by identifier."""
-    inner = {
-        (of, VALUES): _MAX_NAMES,
-        (of, VALUES, KEYS): _MAX_IDENTIFIER,
-        (of, VALUES, VALUES): value,
+    return {
+        (field,): _MAX_NAMES,
+        (field, KEYS): _MAX_DOMAIN,
+        (field, VALUES): _MAX_NAMES,
+        (field, VALUES, KEYS): _MAX_IDENTIFIER,
+        (field, VALUES, VALUES): value_size,
     }
-    return {(of,): _MAX_NAMES, (of, KEYS): _MAX_DOMAIN, **inner}
 
 
 _ATTRIBUTE: Final = ("attributes", VALUES, VALUES)
@@ -120,13 +120,17 @@ def device_size(path: Path) -> Size | None:
         return None
     steps = tuple(VALUES if step == ITEMS else step for step in path[1:])
     if steps[:2] == _ATTRIBUTE[:2] and len(steps) == 3 and steps[2] != KEYS:
-        steps = _ATTRIBUTE  # known by any name; upstream knows nothing of capacities by name
-    return Size(0, _DEVICE[steps]) if steps in _DEVICE else None
+        # Attributes are known by any name; upstream knows nothing of capacities by name.
+        steps = _ATTRIBUTE
+    if steps in _DEVICE:
+        return Size(0, _DEVICE[steps])
+    return None
 
 
 # ----------------------------------------------------------------------------
-# Rules for the highest cost of calls and the size of their results, as upstream
-# expects them without any value.
+# Rules for the highest cost of calls and the size of their results. Where a rule looks
+# odd (a size that overflows, a form of a function that is forgotten), upstream's does,
+# too: admission refuses what passes its limit, odd or not.
 
 Estimate: TypeAlias = tuple[int, Size | None]
 """A cost, and the size of the result where a rule says something about it."""
@@ -186,30 +190,37 @@ def _scan(
 def _conversion(source: str, resized: Callable[[Size], Size]) -> _Rule:
     """Only the conversion from one type, a text, is more than nominal."""
     scan = _scan(_TENTH, resized)
-    return lambda overload, args: (
-        scan(overload, args) if overload.params[0].name == source else (1, None)
-    )
+
+    def rule(overload: Overload, args: Sequence[Operand]) -> Estimate:
+        if overload.params[0].name == source:
+            return scan(overload, args)
+        return 1, None
+
+    return rule
 
 
 def _comparison(_: Overload, args: Sequence[Operand]) -> Estimate:
-    return scale(min(args[0].size.high, args[1].size.high), _TENTH), None
+    shorter = min(args[0].size.high, args[1].size.high)
+    return scale(shorter, _TENTH), None
 
 
 def _order(overload: Overload, args: Sequence[Operand]) -> Estimate:
-    return (
-        _comparison(overload, args) if overload.params[0].name in _TEXTS else (1, None)
-    )
+    if overload.params[0].name in _TEXTS:
+        return _comparison(overload, args)
+    return (1, None)
 
 
 def _equality(overload: Overload, args: Sequence[Operand]) -> Estimate:
-    left, right = args
-    if left.type == right.type:
-        if left.type.name in _CHEAP_TO_COMPARE:
+    left_operand, right_operand = args
+    if left_operand.type == right_operand.type:
+        type_name = left_operand.type.name
+        if type_name in _CHEAP_TO_COMPARE:
             return 1, None
-        if left.type.name == "kubernetes.NamedFormat":
+        if type_name == "kubernetes.NamedFormat":
             return _FORMAT_NAME.cost(_TENTH), None
-        if left.type.name == "kubernetes.URL":
-            return (right.known or ONE).cost(_TENTH), None
+        if type_name == "kubernetes.URL":
+            right_size = right_operand.known or ONE
+            return right_size.cost(_TENTH), None
     return _comparison(overload, args)
 
 
@@ -222,15 +233,21 @@ def _addition(overload: Overload, args: Sequence[Operand]) -> Estimate:
     if not is_concatenation(overload):
         return 1, None
     size = args[0].size.plus(args[1].size)
-    return (size.cost(_TENTH) if overload.params[0].name in _TEXTS else 1), size
+    if overload.params[0].name in _TEXTS:
+        return size.cost(_TENTH), size
+    # Lists are only linked.
+    return 1, size
 
 
-def _product(one: int, other: int) -> int:
-    return min(one * other, UNKNOWN.high)
+def _product(factor: int, cost: int) -> int:
+    return min(factor * cost, UNKNOWN.high)
 
 
 def _pattern(args: Sequence[Operand]) -> int:
-    return _product(args[0].size.plus(ONE).cost(_TENTH), args[1].size.cost(_QUARTER))
+    """The cost of searching a text by a pattern."""
+    text_cost = args[0].size.plus(ONE).cost(_TENTH)
+    pattern_cost = args[1].size.cost(_QUARTER)
+    return _product(text_cost, pattern_cost)
 
 
 def _traversal(_: Overload, args: Sequence[Operand]) -> Estimate:
@@ -239,8 +256,10 @@ def _traversal(_: Overload, args: Sequence[Operand]) -> Estimate:
     if not target.type.params:
         return target.size.cost(_TENTH), None
     element = target.type.params[0]
-    each = add(1, _items(target).cost(_TENTH)) if element.name in _TEXTS else 1
-    return _product(target.size.high, each), None
+    element_cost = 1
+    if element.name in _TEXTS:
+        element_cost = add(1, _items(target).cost(_TENTH))
+    return _product(target.size.high, element_cost), None
 
 
 def _items(target: Operand) -> Size:
@@ -251,8 +270,11 @@ def _items(target: Operand) -> Size:
 
 def _join(_: Overload, args: Sequence[Operand]) -> Estimate:
     target = args[0]
-    size = target.size.times(_items(target)) if target.type.params else Size(0, 0)
+    size = Size(0, 0)
+    if target.type.params:
+        size = target.size.times(_items(target))
     if len(args) > 1:
+        # One less than there are texts.
         separators = Size(max(target.size.low - 1, 0), max(target.size.high - 1, 0))
         size = size.plus(args[1].size.times(separators))
     return size.cost(_TENTH), size
@@ -260,34 +282,48 @@ def _join(_: Overload, args: Sequence[Operand]) -> Estimate:
 
 def _split(_: Overload, args: Sequence[Operand]) -> Estimate:
     size = args[0].size
-    limit = args[2].literal if len(args) > 2 else None
-    return size.cost(_FIFTH), Size(
-        0, limit % _UINT64 if type(limit) is int else size.high
-    )
+    most_parts = size.high
+    if len(args) > 2:
+        limit = args[2].literal
+        if type(limit) is int:
+            # Upstream makes an unsigned number of it, and -1 the largest of all.
+            most_parts = limit % _UINT64
+    return size.cost(_FIFTH), Size(0, most_parts)
 
 
 def _replace(_: Overload, args: Sequence[Operand]) -> Estimate:
     """The result is longest if the shortest texts are replaced by the longest, and the other way round."""
     text, old, new = (arg.size for arg in args[:3])
-    longest, kept = _replacements(text.high, old.low, grows=new.high > old.low)
-    shortest, left = _replacements(text.low, old.high, grows=new.low < old.high)
-    return text.cost(_FIFTH), Size(shortest, longest).times(new).plus(Size(left, kept))
+    high_count, high_rest = _replacements(text.high, old.low, grows=new.high > old.low)
+    low_count, low_rest = _replacements(text.low, old.high, grows=new.low < old.high)
+    replaced = Size(low_count, high_count).times(new)
+    size = replaced.plus(Size(low_rest, high_rest))
+    return text.cost(_FIFTH), size
 
 
 def _replacements(length: int, old: int, *, grows: bool) -> tuple[int, int]:
     """How many texts are replaced, and how much is left of the text; an empty text stands around every character."""
     if old == 0:
         return add(length, 1), length
-    return (min(ceil(float(length) / old), UNKNOWN.high), 0) if grows else (0, length)
+    if grows:
+        return (min(ceil(float(length) / old), UNKNOWN.high), 0)
+    return (0, length)
 
 
 def _parsed(overload: Overload, args: Sequence[Operand]) -> int:
     """The cost of reading the argument if it is a text."""
-    return args[1].size.cost(_TENTH) if overload.params[1].name == "string" else 0
+    if overload.params[1].name == "string":
+        return args[1].size.cost(_TENTH)
+    return 0
 
 
 def _sets(factor: int) -> _Rule:
-    return lambda _, args: (add(1, args[0].size.times(args[1].size).cost(factor)), None)
+
+    def rule(_: Overload, args: Sequence[Operand]) -> Estimate:
+        comparisons = args[0].size.times(args[1].size)
+        return add(1, comparisons.cost(factor)), None
+
+    return rule
 
 
 def _new_list(size: Size, factor: float = 1) -> Estimate:
@@ -296,11 +332,15 @@ def _new_list(size: Size, factor: float = 1) -> Estimate:
 
 def _number(operand: Operand, otherwise: int) -> int:
     """The value of a literal int, at least 0."""
-    return max(operand.literal, 0) if type(operand.literal) is int else otherwise
+    if type(operand.literal) is int:
+        return max(operand.literal, 0)
+    return otherwise
 
 
 def _slice(_: Overload, args: Sequence[Operand]) -> Estimate:
-    count = (_number(args[2], args[0].size.high) - _number(args[1], 0)) % _UINT64
+    start = _number(args[1], 0)
+    end = _number(args[2], args[0].size.high)
+    count = (end - start) % _UINT64
     return _new_list(Size(count, count))
 
 
@@ -310,9 +350,27 @@ def _range(_: Overload, args: Sequence[Operand]) -> Estimate:
 
 
 def _flatten(_: Overload, args: Sequence[Operand]) -> Estimate:
-    return _new_list(
-        args[0].size, float(_number(args[1], UNKNOWN.high)) if len(args) > 1 else 1
-    )
+    if len(args) == 1:
+        return _new_list(args[0].size)
+    depth = _number(args[1], UNKNOWN.high)
+    return _new_list(args[0].size, float(depth))
+
+
+def _membership(overload: Overload, args: Sequence[Operand]) -> Estimate:
+    if overload.params[1].name == "list":
+        return args[1].size.cost(1), None
+    return 1, None
+
+
+def _containment(_: Overload, args: Sequence[Operand]) -> Estimate:
+    text_cost = args[0].size.cost(_TENTH)
+    part_cost = args[1].size.cost(_TENTH)
+    return _product(text_cost, part_cost), None
+
+
+def _validation(_: Overload, args: Sequence[Operand]) -> Estimate:
+    text_cost = args[1].size.cost(_TENTH)
+    return scale(text_cost, _FORMAT_PATTERN * _QUARTER), None
 
 
 def _self_comparison(position: int) -> _Rule:
@@ -330,10 +388,7 @@ _RULES: Final[dict[str, _Rule]] = {
     "_==_": _equality,
     "_!=_": _comparison,
     "_+_": _addition,
-    "@in": lambda overload, args: (
-        args[1].size.cost(1) if overload.params[1].name == "list" else 1,
-        None,
-    ),
+    "@in": _membership,
     **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _order),
     "bytes": _conversion(
         "string", lambda size: Size(size.low, size.high * 4 % _UINT64)
@@ -347,10 +402,7 @@ _RULES: Final[dict[str, _Rule]] = {
     **dict.fromkeys(
         ("startsWith", "endsWith"), lambda _, args: (args[1].size.cost(_TENTH), None)
     ),
-    "contains": lambda _, args: (
-        _product(args[0].size.cost(_TENTH), args[1].size.cost(_TENTH)),
-        None,
-    ),
+    "contains": _containment,
     "matches": lambda overload, args: (_pattern(args) if overload.member else 1, None),
     **dict.fromkeys(
         ("find", "findAll"),
@@ -381,10 +433,7 @@ _RULES: Final[dict[str, _Rule]] = {
         add(_COMPARED, _ADDRESS.cost(_TENTH), 1, _parsed(overload, args)),
         None,
     ),
-    "validate": lambda _, args: (
-        scale(args[1].size.cost(_TENTH), _FORMAT_PATTERN * _QUARTER),
-        None,
-    ),
+    "validate": _validation,
     "includes": lambda _, __: (MAX_LIST_ATTRIBUTE, None),
     "sets.contains": _sets(1),
     "sets.intersects": _sets(1),
@@ -399,6 +448,9 @@ _RULES: Final[dict[str, _Rule]] = {
 }
 """By the function's name; all others cost 1."""
 
+
+# ----------------------------------------------------------------------------
+# The walk over the expression, with what is known of sizes on the way.
 
 _SCALARS: Final = frozenset(
     {
@@ -430,9 +482,9 @@ class _Elements:
     values: Size
 
     def or_(self, other: _Elements) -> _Elements:
-        return _Elements(
-            self.of_list, self.keys.or_(other.keys), self.values.or_(other.values)
-        )
+        keys = self.keys.or_(other.keys)
+        values = self.values.or_(other.values)
+        return _Elements(self.of_list, keys, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,21 +513,19 @@ class _Estimator(syntax.Visitor[int, _Local]):
         return min(self.rules[type(node)](self, node), UNKNOWN.high)
 
     def _local(self, node: syntax.Expr) -> _Local | None:
-        return (
-            self.scope.get(node.name.removeprefix("."))
-            if isinstance(node, syntax.Ident)
-            else None
-        )
+        if isinstance(node, syntax.Ident):
+            return self.scope.get(node.name.removeprefix("."))
+        return None
 
     def _size(self, node: syntax.Expr) -> Size | None:
         """What is known about a node's size. What upstream has declared for ``device`` counts more than the type."""
-        found = self.sizes.get(node) or _written_size(node)
-        if found is not None:
-            return found
-        found = device_size(self.paths.get(node, ()))
-        if found is not None:
-            self.sizes[node] = found
-            return found
+        size = self.sizes.get(node) or _written_size(node)
+        if size is not None:
+            return size
+        size = device_size(self.paths.get(node, ()))
+        if size is not None:
+            self.sizes[node] = size
+            return size
         if _is_scalar(self.checked.types[node]):
             return ONE
         local = self._local(node)
@@ -487,8 +537,11 @@ class _Estimator(syntax.Visitor[int, _Local]):
     def _common_elements(
         self, left: syntax.Expr, right: syntax.Expr
     ) -> _Elements | None:
-        one, other = self.elements.get(left), self.elements.get(right)
-        return one.or_(other) if one is not None and other is not None else None
+        left_elements = self.elements.get(left)
+        right_elements = self.elements.get(right)
+        if left_elements is None or right_elements is None:
+            return None
+        return left_elements.or_(right_elements)
 
     def _note(
         self, node: syntax.Expr, size: Size | None, elements: _Elements | None = None
@@ -518,11 +571,9 @@ class _Estimator(syntax.Visitor[int, _Local]):
         if node.optional:
             return cost + 1
         self.paths[node] = (*self.paths.get(node.operand, ()), node.field)
-        return (
-            cost + 1
-            if self.checked.types[node.operand].name in _SELECTED_FROM
-            else cost
-        )
+        if self.checked.types[node.operand].name in _SELECTED_FROM:
+            return cost + 1
+        return cost
 
     def _index(self, node: syntax.Index) -> int:
         cost = 1 + self.cost(node.operand) + self.cost(node.key)
@@ -541,15 +592,15 @@ class _Estimator(syntax.Visitor[int, _Local]):
         return cost
 
     def _operand(self, node: syntax.Expr) -> Operand:
-        value = node.value if isinstance(node, syntax.Literal) else None
-        return Operand(
-            self.checked.types[node], self._size(node), self.paths.get(node, ()), value
-        )
+        literal = node.value if isinstance(node, syntax.Literal) else None
+        path = self.paths.get(node, ())
+        return Operand(self.checked.types[node], self._size(node), path, literal)
 
     def _call(self, node: syntax.Call) -> int:
         if node.target is None and node.function.removeprefix(".") == "dyn":
-            cost = 1 + self.cost(node.args[0])
-            self._note(node, self._size(node.args[0]), self.elements.get(node.args[0]))
+            argument = node.args[0]
+            cost = 1 + self.cost(argument)
+            self._note(node, self._size(argument), self.elements.get(argument))
             return cost
         if node.function == syntax.CONDITIONAL:
             return self._conditional(node)
@@ -585,11 +636,8 @@ class _Estimator(syntax.Visitor[int, _Local]):
         condition, yes, no = node.args
         cost = self.cost(condition)
         cost += max(self.cost(yes), self.cost(no))
-        self._note(
-            node,
-            self._any_size(yes).or_(self._any_size(no)),
-            self._common_elements(yes, no),
-        )
+        size = self._any_size(yes).or_(self._any_size(no))
+        self._note(node, size, self._common_elements(yes, no))
         return cost
 
     def _parts(self, node: syntax.Expr) -> int:
@@ -603,9 +651,8 @@ class _Estimator(syntax.Visitor[int, _Local]):
 
     def _list_literal(self, node: syntax.ListLiteral) -> int:
         cost = LIST_COST + self._parts(node)
-        self.elements[node] = _Elements(
-            True, ONE, self._range(item.value for item in node.items)
-        )
+        values = self._range(item.value for item in node.items)
+        self.elements[node] = _Elements(True, ONE, values)
         return cost
 
     def _map_literal(self, node: syntax.MapLiteral) -> int:
@@ -613,9 +660,8 @@ class _Estimator(syntax.Visitor[int, _Local]):
         keys = self._range(
             entry.key for entry in node.entries if isinstance(entry.key, syntax.Expr)
         )
-        self.elements[node] = _Elements(
-            False, keys, self._range(entry.value for entry in node.entries)
-        )
+        values = self._range(entry.value for entry in node.entries)
+        self.elements[node] = _Elements(False, keys, values)
         return cost
 
     def _struct(self, node: syntax.Struct) -> int:
@@ -624,18 +670,19 @@ class _Estimator(syntax.Visitor[int, _Local]):
     def _range(self, nodes: Iterable[syntax.Expr]) -> Size:
         """The sizes of nodes."""
         sizes = [*map(self._any_size, nodes)]
-        return reduce(Size.or_, sizes) if sizes else Size(0, 0)
+        if sizes:
+            return reduce(Size.or_, sizes)
+        return Size(0, 0)
 
     def _variables(self, node: syntax.Fold) -> dict[str, _Local]:
-        elements, path = self.elements.get(node.range), self.paths.get(node.range, ())
-        of_list = (
-            elements.of_list
-            if elements is not None
-            else self.checked.types[node.range].name == "list"
-        )
-        keys, values = (
-            (elements.keys, elements.values) if elements is not None else (None, None)
-        )
+        elements = self.elements.get(node.range)
+        path = self.paths.get(node.range, ())
+        if elements is None:
+            of_list = self.checked.types[node.range].name == "list"
+            keys = values = None
+        else:
+            of_list = elements.of_list
+            keys, values = elements.keys, elements.values
         value = _Local((*path, ITEMS if of_list else VALUES), values)
         key = _Local((*path, _INDICES if of_list else KEYS), keys)
         if len(node.names) == 2:
@@ -649,26 +696,22 @@ class _Estimator(syntax.Visitor[int, _Local]):
             step = self.cost(node.body)
             body_size = self._any_size(node.body)
         count = self._any_size(node.range)
-        once, each = _LOOPS[node.kind]
+        loop_cost, step_cost = _LOOPS[node.kind]
         if node.kind in {"all", "exists", "exists_one"}:
             self._note(node, ONE)
+        elif node.kind == "map":
+            elements = _NOTHING_YET.or_(_Elements(True, ONE, body_size))
+            self._note(node, count, elements)
         else:
-            grown = (
-                _NOTHING_YET.or_(_Elements(True, ONE, body_size))
-                if node.kind == "map"
-                else None
-            )
-            self._note(node, count, grown)
-        return start + once + count.high * (guard + step + each)
+            self._note(node, count)
+        return start + loop_cost + count.high * (guard + step + step_cost)
 
     def _bind(self, node: syntax.Bind) -> int:
         """A variable costs a list, too: upstream makes an empty loop of it."""
         value = self.cost(node.value)
-        local = _Local(
-            self.paths.get(node.value, ()),
-            self._size(node.value),
-            self.elements.get(node.value),
-        )
+        path = self.paths.get(node.value, ())
+        elements = self.elements.get(node.value)
+        local = _Local(path, self._size(node.value), elements)
         with self.scoped({node.name: local}):
             body = self.cost(node.body)
             self._note(node, self._size(node.body), self.elements.get(node.body))
@@ -681,8 +724,13 @@ class _Estimator(syntax.Visitor[int, _Local]):
             body = self.cost(node.body)
             size = self._any_size(node.body)
         none = ONE if _is_scalar(self.checked.types[node]) else UNKNOWN
-        self._note(node, none.or_(size) if node.flat else none)
-        return 2 * target + LIST_COST + body + (0 if node.flat else 1)
+        cost = 2 * target + LIST_COST + body
+        if node.flat:
+            self._note(node, none.or_(size))
+            return cost
+        self._note(node, none)
+        # ``optional.of`` makes the result.
+        return cost + 1
 
 
 _LOOPS: Final = {
@@ -709,7 +757,7 @@ def _written_size(node: syntax.Expr) -> Size | None:
     return Size(length, length)
 
 
-def _is_scalar(found: Type) -> bool:
-    if found.name == "optional_type":
-        return _is_scalar(found.params[0])
-    return found.name in _SCALARS
+def _is_scalar(static: Type) -> bool:
+    if static.name == "optional_type":
+        return _is_scalar(static.params[0])
+    return static.name in _SCALARS

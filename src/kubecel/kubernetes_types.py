@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# Attribute values of devices as plain Python values.
+# Attribute values of devices, as plain Python values.
 
 
 class Version(str):
@@ -122,10 +122,10 @@ _MOST_EXPONENT: Final = 4000
 """Upstream knows no limit; with this one, Python still writes each quantity as decimal text."""
 
 _FAST_DIGITS: Final = 18
-"""Up to this many digits Kubernetes keeps a decimal number as an int64 with a scale,"""
+"""Up to this many digits Kubernetes keeps a decimal number as an int64 with a scale."""
 
 _FAST_BINARY_DIGITS: Final = 15
-"""and a binary one up to fewer than this many."""
+"""It keeps a number with a binary suffix so if it has fewer digits than this."""
 
 
 class Format(StrEnum):
@@ -181,9 +181,9 @@ class Quantity:
         return self.scale is not None and self.scale >= 0 and _fits(self.nanos, NANOS)
 
     def __eq__(self, other: object) -> bool:
-        return (
-            self.nanos == other.nanos if isinstance(other, Quantity) else NotImplemented
-        )
+        if isinstance(other, Quantity):
+            return self.nanos == other.nanos
+        return NotImplemented
 
     def __lt__(self, other: Quantity) -> bool:
         return self.nanos < other.nanos
@@ -201,10 +201,11 @@ class Quantity:
         """The sum, held as ``int64Amount.Add`` leaves it: with the finer scale, unless an int64 is too small for it."""
         nanos = self.nanos + other.nanos
         scale = _common_scale(self, other)
-        if scale is not None and not all(
-            _fits(part, 10 ** (scale + 9)) for part in (self.nanos, other.nanos, nanos)
-        ):
-            scale = None
+        if scale is not None:
+            unit = 10 ** (scale + 9)
+            amounts = (self.nanos, other.nanos, nanos)
+            if not all(_fits(amount, unit) for amount in amounts):
+                scale = None
         return Quantity(nanos, self.format, scale, computed=True)
 
     def __sub__(self, other: Quantity) -> Quantity:
@@ -234,12 +235,15 @@ def _fits(nanos: int, unit: int) -> bool:
     return -(2**63) <= nanos // unit < 2**63
 
 
-def _common_scale(one: Quantity, other: Quantity) -> int | None:
-    if one.scale is None or other.scale is None:
+def _common_scale(left: Quantity, right: Quantity) -> int | None:
+    """Return the finer scale of both; a zero leaves the other one as it is."""
+    if left.scale is None or right.scale is None:
         return None
-    if not other.nanos:
-        return one.scale
-    return min(one.scale, other.scale) if one.nanos else other.scale
+    if not right.nanos:
+        return left.scale
+    if not left.nanos:
+        return right.scale
+    return min(left.scale, right.scale)
 
 
 def _binary_text(value: int) -> str:
@@ -273,16 +277,15 @@ def parse_quantity(text: str) -> Quantity:
         raise QuantitySyntaxError(
             f"{_shown(text)} is not a quantity: a number with an optional suffix like m, k, Mi or e3"
         )
-    sign, whole, _, fraction, suffix = (part or "" for part in match.groups())
-    digits = whole.lstrip("0") + fraction
+    sign, integer, _, fraction, suffix = (part or "" for part in match.groups())
+    digits = integer.lstrip("0") + fraction
     scale = -len(fraction)
     if suffix in _BINARY:
         power = _BINARY[suffix]
         # A power of two takes three digits of ten bits off those that fit.
         fast = scale == 0 and len(digits) + power * 3 // 10 < _FAST_BINARY_DIGITS
-        return _amount(
-            sign, int(digits or "0") << power, scale, Format.BINARY, fast=fast
-        )
+        value = int(digits or "0") << power
+        return _amount(sign, value, scale, Format.BINARY, fast=fast)
     if suffix in _DECIMAL:
         return _decimal(sign, digits, scale + _DECIMAL[suffix], Format.DECIMAL)
     exponent = _EXPONENT.fullmatch(suffix)
@@ -295,43 +298,41 @@ def parse_quantity(text: str) -> Quantity:
         raise QuantitySyntaxError(
             f"{text!r} is not a quantity: the exponent is above {_MOST_EXPONENT}"
         )
-    # Whatever is finer than a nano is rounded up to one, however fine it is.
-    return _decimal(
-        sign, digits, scale + max(power, -_MOST_CHARACTERS), Format.EXPONENT
-    )
+    # Whatever is finer than a nano is rounded up to one, however fine it is; so the
+    # power of ten that is computed with stays small.
+    power = max(power, -_MOST_CHARACTERS)
+    return _decimal(sign, digits, scale + power, Format.EXPONENT)
 
 
 def _shown(text: str) -> str:
-    return (
-        repr(text)
-        if len(text) <= _MOST_CHARACTERS
-        else f"{text[:20]!r}... ({len(text)} characters)"
-    )
+    if len(text) <= _MOST_CHARACTERS:
+        return repr(text)
+    return f"{text[:20]!r}... ({len(text)} characters)"
 
 
 def _decimal(sign: str, digits: str, scale: int, format: Format) -> Quantity:
-    return _amount(
-        sign,
-        int(digits or "0"),
-        scale,
-        format,
-        fast=len(digits) <= _FAST_DIGITS and scale >= -9,
-    )
+    value = int(digits or "0")
+    fast = len(digits) <= _FAST_DIGITS and scale >= -9
+    return _amount(sign, value, scale, format, fast=fast)
 
 
 def _amount(
     sign: str, value: int, scale: int, format: Format, *, fast: bool
 ) -> Quantity:
     """``value * 10**scale``, rounded up to a nano, and capped where Kubernetes keeps no int64."""
-    finer = scale + 9
-    nanos = value * int(10**finer) if finer >= 0 else -(-value // int(10**-finer))
-    nanos = nanos if fast else min(nanos, _MAX)
-    return Quantity(-nanos if sign == "-" else nanos, format, scale if fast else None)
+    nano_scale = scale + 9
+    nanos = value * int(10 ** max(nano_scale, 0))
+    nanos = -(-nanos // int(10 ** max(-nano_scale, 0)))
+    if not fast:
+        nanos = min(nanos, _MAX)
+    if sign == "-":
+        nanos = -nanos
+    return Quantity(nanos, format, scale if fast else None)
 
 
 # ----------------------------------------------------------------------------
-# Semantic versions as the library behind Kubernetes' CEL type reads and compares
-# them.
+# Semantic versions, as the library behind Kubernetes' CEL type (blang/semver) reads
+# and compares them.
 
 _NUMBER: Final = re.compile(r"[0-9]+", re.ASCII)
 _WORD: Final = re.compile(r"[0-9A-Za-z-]+", re.ASCII)
@@ -373,17 +374,17 @@ def parse_semver(text: str) -> Semver:
     parts = text.split(".", 2)
     if len(parts) != 3:
         raise ValueError("No Major.Minor.Patch elements found")
-    rest, *build = parts[2].split("+", 1)
-    patch, *pre = rest.split("-", 1)
-    major, minor, last = (
-        _number("Major", parts[0]),
-        _number("Minor", parts[1]),
-        _number("Patch", patch),
-    )
+    without_build, *build = parts[2].split("+", 1)
+    patch_text, *pre_release = without_build.split("-", 1)
+    major = _number("Major", parts[0])
+    minor = _number("Minor", parts[1])
+    patch = _number("Patch", patch_text)
     if build and not all(_WORD.fullmatch(word) for word in build[0].split(".")):
         raise ValueError(f"Invalid build metadata {build[0]!r}")
-    words = tuple(_pre(word) for word in pre[0].split(".")) if pre else ()
-    return Semver(major, minor, last, release=0 if pre else 1, pre=words)
+    if not pre_release:
+        return Semver(major, minor, patch)
+    words = tuple(_pre(word) for word in pre_release[0].split("."))
+    return Semver(major, minor, patch, release=0, pre=words)
 
 
 def _number(name: str, text: str) -> int:
@@ -433,11 +434,13 @@ def _strip_zeroes(part: str) -> str:
     if len(part) <= 1:
         return part
     stripped = part.lstrip("0")
-    return stripped if stripped and stripped[0] in "0123456789" else f"0{stripped}"
+    if stripped and stripped[0] in "0123456789":
+        return stripped
+    return f"0{stripped}"
 
 
 # ----------------------------------------------------------------------------
-# IP addresses and networks as Go's ``net/netip`` reads them.
+# IP addresses and networks, as Go's ``net/netip`` reads them.
 
 _PREFIX: Final = re.compile(r"0|[1-9][0-9]{0,2}", re.ASCII)
 
@@ -496,6 +499,7 @@ def parse_ip(text: str) -> Ip:
     if "%" in text:
         raise ValueError(f"IP address {text!r} with zone value is not allowed")
     try:
+        # Python takes digits of other scripts, too.
         address = ip_address(text) if text.isascii() else None
     except ValueError:
         address = None
@@ -535,7 +539,7 @@ def parse_cidr(text: str) -> Cidr:
 
 
 # ----------------------------------------------------------------------------
-# URLs as Go's ``net/url`` reads them.
+# URLs, as Go's ``net/url`` reads them.
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*", re.ASCII)
 _PORT: Final = re.compile(r"(?::[0-9]*)?", re.ASCII)
@@ -596,7 +600,7 @@ class Url:
                 continue
             name, _, value = pair.replace("+", " ").partition("=")
             values[_decoded(name)].append(_decoded(value))
-        return {name: tuple(found) for name, found in values.items()}
+        return {name: tuple(texts) for name, texts in values.items()}
 
 
 def parse_url(text: str) -> Url:
@@ -633,31 +637,37 @@ def _decoded(text: str) -> str:
 
 
 def _split(text: str, *, request: bool) -> Url:
+    """Take a URL apart as ``url.parse`` of Go does, with or without ``viaRequest``."""
     if not text or _CONTROL.search(text):
         raise ValueError("invalid URI for request")
     if text == "*":
         return Url(path="*")
-    scheme, rest = _scheme(text)
-    rest, _, query = rest.partition("?")
-    if not rest.startswith("/"):
+    scheme, remainder = _scheme(text)
+    path, _, query = remainder.partition("?")
+    if not path.startswith("/"):
         if scheme:
             return Url(scheme, query=query)
         raise ValueError("invalid URI for request")
     user = host = ""
-    if rest.startswith("//") and (scheme or not (request or rest.startswith("///"))):
-        authority, slash, path = rest[2:].partition("/")
+    # Without a scheme ``//host/path`` is a host only in the lenient form, and
+    # ``///path`` never has one.
+    may_have_host = scheme or not (request or path.startswith("///"))
+    if path.startswith("//") and may_have_host:
+        authority, slash, path_of_host = path[2:].partition("/")
         user, host = _authority(authority)
-        rest = slash + path
-    if _BAD_ESCAPE.search(rest):
+        path = slash + path_of_host
+    if _BAD_ESCAPE.search(path):
         raise ValueError("invalid URL escape")
-    return Url(scheme, user, host, rest, query)
+    return Url(scheme, user, host, path, query)
 
 
 def _scheme(text: str) -> tuple[str, str]:
     head, colon, tail = text.partition(":")
     if colon and not head:
         raise ValueError("missing protocol scheme")
-    return (head.lower(), tail) if colon and _SCHEME.fullmatch(head) else ("", text)
+    if colon and _SCHEME.fullmatch(head):
+        return (head.lower(), tail)
+    return ("", text)
 
 
 def _authority(text: str) -> tuple[str, str]:
@@ -672,4 +682,6 @@ def _authority(text: str) -> tuple[str, str]:
         raise ValueError("invalid port")
     if not _HOST.fullmatch(host):
         raise ValueError("invalid character in host name")
-    return user, _decoded(host) if "%" in host else host
+    if "%" in host:
+        host = _decoded(host)
+    return user, host

@@ -39,8 +39,8 @@ from kubecel.syntax import (
 __all__ = ["MAX_DEPTH", "MAX_LENGTH", "parse"]
 
 # ----------------------------------------------------------------------------
-# The words of an expression. What one is depends on what may stand at its place: `in`
-# is an operator or a field.
+# Tokens. What a text is depends on what may stand at its place: `in` is an operator or
+# a field.
 
 Token: TypeAlias = re.Match[str]
 """Its ``lastgroup`` tells literals and names from each other, and is None for everything else."""
@@ -48,6 +48,7 @@ Token: TypeAlias = re.Match[str]
 Place: TypeAlias = re.Pattern[str]
 """What may stand at a place."""
 
+# Possessive, as nothing that was skipped is ever given back.
 _SKIPPED: Final = re.compile(r"(?:[\t\n\f\r ]|//[^\n]*+)*+")
 _WORD_END: Final = "(?![_a-zA-Z0-9])"
 # A raw string ends at the first quote, whatever is before it.
@@ -101,10 +102,9 @@ def read_token(expression: str, start: int, place: Place) -> Token:
         It may not stand there.
     """
     skipped = _SKIPPED.match(expression, start)
-    assert skipped is not None
-    return place.match(expression, skipped.end()) or unexpected(
-        expression, skipped.end()
-    )
+    assert skipped is not None  # it matches the empty text, too
+    pos = skipped.end()
+    return place.match(expression, pos) or unexpected(expression, pos)
 
 
 def unexpected(expression: str, pos: int) -> NoReturn:
@@ -118,8 +118,9 @@ def unexpected(expression: str, pos: int) -> NoReturn:
 
 
 # ----------------------------------------------------------------------------
-# Macros: calls that are syntax, expanded while the expression is parsed.
+# Macros: calls that are syntax.
 
+# Upstream's loops keep their result under these names.
 _RESULT_NAMES: Final = ("@result", "__result__")
 _SORT_INPUT: Final = "@__sortBy_input__"
 _Macro: TypeAlias = Callable[[int, Expr, tuple[Expr, ...]], Expr | None]
@@ -134,10 +135,16 @@ def expand(call: Call) -> Expr:
         An argument is not what the macro needs.
     """
     if call.target is None:
-        return _has(call) if call.function == "has" and len(call.args) == 1 else call
+        if call.function == "has" and len(call.args) == 1:
+            return _has(call)
+        return call
     macro = _MACROS.get((call.function, len(call.args)))
-    expanded = macro(call.pos, call.target, call.args) if macro else None
-    return call if expanded is None else expanded
+    if macro is None:
+        return call
+    expanded = macro(call.pos, call.target, call.args)
+    if expanded is None:
+        return call
+    return expanded
 
 
 def _has(call: Call) -> Expr:
@@ -202,13 +209,11 @@ def _sort_by(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr:
     if isinstance(target, Literal | MapLiteral):
         message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
         raise SelectorError(target.pos, message)
-    keys = Fold(pos, "map", Ident(pos, _SORT_INPUT), _names(args[:1]), None, args[1])
-    return Bind(
-        pos,
-        _SORT_INPUT,
-        target,
-        Call(pos, "@sortByAssociatedKeys", Ident(pos, _SORT_INPUT), (keys,)),
-    )
+    # cel.bind(input, target, input.@sortByAssociatedKeys(input.map(name, key)))
+    names = _names(args[:1])
+    keys = Fold(pos, "map", Ident(pos, _SORT_INPUT), names, None, args[1])
+    sorted_input = Call(pos, "@sortByAssociatedKeys", Ident(pos, _SORT_INPUT), (keys,))
+    return Bind(pos, _SORT_INPUT, target, sorted_input)
 
 
 _MACROS: Final[dict[tuple[str, int], _Macro]] = {
@@ -234,6 +239,9 @@ _MACROS: Final[dict[tuple[str, int], _Macro]] = {
     ("sortBy", 2): _sort_by,
 }
 
+
+# ----------------------------------------------------------------------------
+# The parser.
 
 MAX_LENGTH: Final = 100_000
 """How long an expression may be for upstream's parser; the API allows no more than 10 KiB."""
@@ -294,44 +302,38 @@ class _Parser:
         self.token = read_token(expression, 0, OPERAND)
         self.depth = 0
 
-    def _take(self, then: Place = OPERAND) -> Token:
-        """The token, behind which another one is read."""
-        taken = self.token
-        self.depth += _NESTING.get(taken[0], 0)
+    def _take(self, next_place: Place = OPERAND) -> Token:
+        """Take the token, and read the next one, which stands at such a place."""
+        token = self.token
+        self.depth += _NESTING.get(token[0], 0)
         if self.depth >= MAX_DEPTH:
-            raise _too_deep(taken.start())
-        self.token = read_token(self.expression, taken.end(), then)
-        return taken
+            raise _too_deep(token.start())
+        self.token = read_token(self.expression, token.end(), next_place)
+        return token
 
-    def _expect(self, mark: str, then: Place = OPERAND) -> Token:
-        return (
-            self._take(then)
-            if self.token[0] == mark
-            else unexpected(self.expression, self.token.start())
-        )
+    def _expect(self, mark: str, next_place: Place = OPERAND) -> Token:
+        if self.token[0] == mark:
+            return self._take(next_place)
+        return unexpected(self.expression, self.token.start())
 
-    def _name(self, then: Place) -> Token:
-        return (
-            self._take(then)
-            if self.token.lastgroup == "name"
-            else unexpected(self.expression, self.token.start())
-        )
+    def _name(self, next_place: Place) -> Token:
+        if self.token.lastgroup == "name":
+            return self._take(next_place)
+        return unexpected(self.expression, self.token.start())
 
-    def _skip(self, mark: str, then: Place = OPERAND) -> bool:
+    def _skip(self, mark: str, next_place: Place = OPERAND) -> bool:
         """Take a token that need not be there."""
-        found = self.token[0] == mark
-        if found:
-            self._take(then)
-        return found
+        is_there = self.token[0] == mark
+        if is_there:
+            self._take(next_place)
+        return is_there
 
     def whole(self) -> Expr:
         """The expression that is all of the text."""
         root = self._expression()
-        return (
-            root
-            if not self.token[0]
-            else unexpected(self.expression, self.token.start())
-        )
+        if not self.token[0]:
+            return root
+        return unexpected(self.expression, self.token.start())
 
     def _expression(self, *, conditional: bool = True) -> Expr:
         """Operators wait until one follows that binds no closer."""
@@ -339,11 +341,14 @@ class _Parser:
         waiting: list[Token] = []
         while True:
             signs = self._signs()
-            operands.append(_signed(signs, self._steps(self._primary(signs))))
+            operand = self._steps(self._primary(signs))
+            operands.append(_signed(signs, operand))
+            # 0 at the end of the operators, which binds less than any of them.
             rank = _RANKS.get(self.token[0], 0)
             while waiting and _RANKS[waiting[-1][0]] >= rank:
-                right, left = operands.pop(), operands.pop()
-                operands.append(_operation(waiting.pop(), left, right))
+                right_operand, left_operand = operands.pop(), operands.pop()
+                operation = _operation(waiting.pop(), left_operand, right_operand)
+                operands.append(operation)
             if not rank:
                 break
             waiting.append(self._take())
@@ -351,9 +356,10 @@ class _Parser:
         if not conditional or self.token[0] != "?":
             return node
         mark = self._take()
-        then = self._expression(conditional=False)
+        yes = self._expression(conditional=False)
         self._expect(":")
-        return Call(mark.start(), CONDITIONAL, None, (node, then, self._expression()))
+        no = self._expression()
+        return Call(mark.start(), CONDITIONAL, None, (node, yes, no))
 
     def _signs(self) -> list[Token]:
         signs = []
@@ -365,10 +371,10 @@ class _Parser:
         """What an operand begins with; takes a sign away that belongs to a number."""
         token = self.token
         if token.lastgroup in READERS:
-            negative = token.lastgroup in {"int", "double"} and [
-                sign[0] for sign in signs
-            ] == ["-"]
-            return self._literal(signs.pop() if negative else None)
+            is_signed = token.lastgroup in {"int", "double"}
+            if is_signed and len(signs) == 1 and signs[0][0] == "-":
+                return self._literal(signs.pop())
+            return self._literal(None)
         if token[0] == "(":
             self._take()
             node = self._expression()
@@ -439,30 +445,26 @@ class _Parser:
             start = self.token.start()
             optional = self._skip("?")
             value = self._expression()
-            items.append(
-                Element(start if optional else value.pos, None, value, optional)
-            )
+            pos = start if optional else value.pos
+            items.append(Element(pos, None, value, optional))
         return ListLiteral(opening, tuple(items))
 
     def _map(self) -> Expr:
         opening, entries = self.token.start(), []
         for _ in self._in_brackets("}"):
-            optional, key, colon = (
-                self._skip("?"),
-                self._expression(),
-                self._expect(":"),
-            )
-            entries.append(Element(colon.start(), key, self._expression(), optional))
+            optional = self._skip("?")
+            key = self._expression()
+            colon = self._expect(":")
+            value = self._expression()
+            entries.append(Element(colon.start(), key, value, optional))
         return MapLiteral(opening, tuple(entries))
 
     def _struct(self, operand: Expr) -> Expr:
         opening, fields = self.token.start(), []
         for _ in self._in_brackets("}", NAME):
-            optional, name, colon = (
-                self._skip("?", NAME),
-                self._name(OPERATOR),
-                self._expect(":"),
-            )
+            optional = self._skip("?", NAME)
+            name = self._name(OPERATOR)
+            colon = self._expect(":")
             value = self._expression()
             fields.append(Element(colon.start(), _field(name), value, optional))
         message = qualified_name(operand)
@@ -494,23 +496,18 @@ def _signed(signs: list[Token], node: Expr) -> Expr:
             raise SelectorError(
                 inner.start(), f"Syntax error: extraneous input '{inner[0]}'"
             )
-    return (
-        Call(signs[0].start(), f"{signs[0][0]}_", None, (node,))
-        if len(signs) % 2
-        else node
-    )
+    if len(signs) % 2:
+        return Call(signs[0].start(), f"{signs[0][0]}_", None, (node,))
+    return node
 
 
 def _operation(operator: Token, left: Expr, right: Expr) -> Expr:
     pos, symbol = operator.start(), operator[0]
     if symbol not in {"&&", "||"}:
-        return Call(
-            pos, "@in" if symbol == "in" else f"_{symbol}_", None, (left, right)
-        )
+        function = "@in" if symbol == "in" else f"_{symbol}_"
+        return Call(pos, function, None, (left, right))
     conjunction = symbol == "&&"
-    terms = (
-        left.terms
-        if isinstance(left, Logic) and left.conjunction is conjunction
-        else (left,)
-    )
-    return Logic(pos, conjunction, (*terms, right))
+    # ``a && b && c`` is one chain, so that each term may absorb the others' errors.
+    if isinstance(left, Logic) and left.conjunction is conjunction:
+        return Logic(pos, conjunction, (*left.terms, right))
+    return Logic(pos, conjunction, (left, right))

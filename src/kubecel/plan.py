@@ -56,9 +56,6 @@ from kubecel.values import (
 
 __all__ = ["plan"]
 
-# ----------------------------------------------------------------------------
-# Lists, maps and messages that an expression builds.
-
 
 def new_list(items: Sequence[Compiled], optional: Sequence[bool]) -> Compiled:
     """``[a, ?b]``; a list of constants is one itself."""
@@ -75,11 +72,14 @@ def _optional_list(runs: Sequence[Run], optional: Sequence[bool]) -> Run:
     parts = tuple(zip(runs, optional, strict=True))
 
     def run(frame: Frame) -> tuple[Value, ...]:
-        values = [
-            _unwrapped(run(frame)) if optional else run(frame)
-            for run, optional in parts
-        ]
-        return tuple(value for value in values if value is not MISSING)
+        values = []
+        for item_run, is_optional in parts:
+            value = item_run(frame)
+            if is_optional:
+                value = _unwrapped(value)
+            if value is not MISSING:
+                values.append(value)
+        return tuple(values)
 
     return run
 
@@ -89,20 +89,12 @@ def new_map(
 ) -> Compiled:
     """``{a: b, ?c: d}``; a map of constants is one itself."""
     codes = (*keys, *values)
-    run = _map(
-        tuple(
-            zip(
-                (key.run for key in keys),
-                (value.run for value in values),
-                optional,
-                strict=True,
-            )
-        )
-    )
+    key_runs = [key.run for key in keys]
+    value_runs = [value.run for value in values]
+    run = _map(tuple(zip(key_runs, value_runs, optional, strict=True)))
     if all(code.literal for code in codes) and not any(optional):
-        with suppress(
-            CelRuntimeError
-        ):  # a map that cannot be built fails when it is evaluated
+        # A map that cannot be built fails when it is evaluated, and not before.
+        with suppress(CelRuntimeError):
             return constant(run([]))
     return Compiled(run, MAP_COST + sum(code.cost for code in codes))
 
@@ -115,6 +107,7 @@ def _map(parts: tuple[tuple[Run, Run, bool], ...]) -> Run:
             if optional:
                 value = _unwrapped(value)
                 if value is MISSING:
+                    # An optional entry without a value takes out an earlier one.
                     result.pop(map_key(key), None)
                     continue
             result[map_key(key)] = value
@@ -132,12 +125,13 @@ def new_message(name: str, fields: Sequence[tuple[str, Compiled, bool]]) -> Comp
         values: dict[str, Value] = {}
         for field, inner, optional in parts:
             value = inner(frame)
+            # The last field that is set counts, so it goes to the end.
             values.pop(field, None)
             values[field] = _unwrapped(value) if optional else value
-        return message.value(
-            name,
-            {field: value for field, value in values.items() if value is not MISSING},
-        )
+        fields_set = {
+            field: value for field, value in values.items() if value is not MISSING
+        }
+        return message.value(name, fields_set)
 
     return Compiled(run, STRUCT_COST + sum(code.cost for _, code, _ in fields))
 
@@ -147,6 +141,10 @@ def _unwrapped(value: Value) -> Value:
     if type(value) is not Optional:
         raise EvalError("cannot initialize optional entry from non-optional value")
     return value.held()
+
+
+# ----------------------------------------------------------------------------
+# The planner: a method for each kind of node.
 
 
 def plan(checked: Checked) -> tuple[Compiled, int]:
@@ -191,24 +189,24 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
     def _refuse_type(self, node: syntax.Expr, static: Type, name: str) -> None:
         """Refuse a variable that holds a type: upstream looks for a type with the variable's name."""
         if static.name == "type":
-            raise SelectorError(
-                node.pos,
-                f"program instantiation failed: reference to undefined type: {name}",
-            )
+            message = f"reference to undefined type: {name}"
+            raise SelectorError(node.pos, f"program instantiation failed: {message}")
 
     def _ident(self, node: syntax.Ident) -> Compiled:
         variable = self._variable(node)
-        return read(variable) if self._may_be_optional(node) else variable
+        if self._may_be_optional(node):
+            return read(variable)
+        return variable
 
     def _may_be_optional(self, node: syntax.Expr) -> bool:
         static = self.checked.types[node]
         return static.name == "optional_type" or static.is_dyn
 
     def _select(self, node: syntax.Select | syntax.Index) -> Compiled:
-        found = self._attribute(node, ())
-        return (
-            present(found) if isinstance(node, syntax.Select) and node.test else found
-        )
+        attribute = self._attribute(node, ())
+        if isinstance(node, syntax.Select) and node.test:
+            return present(attribute)
+        return attribute
 
     _index = _select
 
@@ -219,36 +217,31 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
             and node not in self.checked.names
         ):
             if isinstance(node, syntax.Select):
+                # A test gives a bool, from which a new chain begins.
                 if node.test and steps:
                     break
-                steps = (
-                    AccessStep(constant(node.field), node.optional, test=node.test),
-                    *steps,
-                )
+                step = AccessStep(constant(node.field), node.optional, test=node.test)
             else:
                 key = self._key(node.key)
                 tested = isinstance(node.key, syntax.Select) and node.key.test
-                steps = (
-                    AccessStep(
-                        key, node.optional, 0 if key.attribute and not tested else 1
-                    ),
-                    *steps,
-                )
+                # A key that is an attribute is resolved with the chain, free of charge.
+                step_cost = 0 if key.attribute and not tested else 1
+                step = AccessStep(key, node.optional, step_cost)
+            steps = (step, *steps)
             node = node.operand
         if isinstance(node, syntax.Call) and node.function == syntax.CONDITIONAL:
-            condition, *branches = node.args
+            condition, yes, no = node.args
             return conditional(
                 self.plan(condition),
-                *(self._attribute(branch, steps) for branch in branches),
+                self._attribute(yes, steps),
+                self._attribute(no, steps),
             )
         if not steps:
             return self._branch(node)
-        is_variable = isinstance(node, syntax.Ident) and node not in self.checked.names
-        base = (
-            self._variable(node)
-            if isinstance(node, syntax.Ident) and is_variable
-            else self.plan(node)
-        )
+        if isinstance(node, syntax.Ident) and node not in self.checked.names:
+            base = self._variable(node)
+        else:
+            base = self.plan(node)
         of_device = isinstance(node, syntax.Ident) and node.name not in self.scope
         optional = self._may_be_optional(node) and not of_device
         return chain(base, steps, of_device=of_device, may_be_optional=optional)
@@ -256,11 +249,9 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
     def _branch(self, node: syntax.Expr) -> Compiled:
         """A branch of a conditional."""
         code = self.plan(node)
-        if (
-            isinstance(node, syntax.Ident)
-            or code.literal
-            or not self._may_be_optional(node)
-        ):
+        if isinstance(node, syntax.Ident) or code.literal:
+            return code
+        if not self._may_be_optional(node):
             return code
         return read(code)
 
@@ -270,25 +261,24 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
             try:
                 check_key(key.value)
             except EvalError as error:
-                raise SelectorError(
-                    node.pos, f"program instantiation failed: {error}"
-                ) from error
+                message = f"program instantiation failed: {error}"
+                raise SelectorError(node.pos, message) from error
         return key
 
     def _call(self, node: syntax.Call) -> Compiled:
         if node.function == syntax.CONDITIONAL:
             return self._attribute(node, ())
         if node.function in {"_==_", "_!=_"}:
-            left, right = node.args
-            return equals(
-                self.plan(left), self.plan(right), negated=node.function == "_!=_"
-            )
+            left_node, right_node = node.args
+            negated = node.function == "_!=_"
+            return equals(self.plan(left_node), self.plan(right_node), negated=negated)
         parts: tuple[syntax.Expr, ...] = node.args
         if node.target is not None and node not in self.checked.namespaced:
             parts = (node.target, *node.args)
+        # A comprehension would cost one more frame of Python's stack per level.
         args = []
         for part in parts:
-            args.append(self.plan(part))  # noqa: PERF401 - a comprehension would cost a frame per level
+            args.append(self.plan(part))  # noqa: PERF401
         return self._function(node, parts, args)
 
     def _function(
@@ -300,26 +290,25 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
             return or_else(args[0], args[1], unwrap=name == "orValue")
         pattern = args[1].value if name in REGEX_NAMES and args[1].literal else None
         if isinstance(pattern, str) and (problem := check_pattern(pattern)):
-            raise SelectorError(
-                parts[1].pos, f"program instantiation failed: {problem}"
-            )
-        if (
-            name == "@in"
-            and len(overloads) == 1
-            and args[1].literal
-            and isinstance(args[1].value, tuple)
-        ):
-            found = membership(args[0], args[1].value)
-            if found is not None:
-                return found
-        code = call(name, overloads, args, [self._static(part) for part in parts])
+            message = f"program instantiation failed: {problem}"
+            raise SelectorError(parts[1].pos, message)
+        if name == "@in" and len(overloads) == 1 and args[1].literal:
+            container = args[1].value
+            if isinstance(container, tuple):
+                set_lookup = membership(args[0], container)
+                if set_lookup is not None:
+                    return set_lookup
+        static_types = [self._static(part) for part in parts]
+        code = call(name, overloads, args, static_types)
         if name in CONVERSION_NAMES and args[0].literal:
             return self._folded(node, code)
         return code
 
     def _static(self, node: syntax.Expr) -> Type:
         """What is certain about the type of a node."""
-        return DYN if node in self.checked.guessed else self.checked.types[node]
+        if node in self.checked.guessed:
+            return DYN
+        return self.checked.types[node]
 
     def _folded(self, node: syntax.Call, code: Compiled) -> Compiled:
         """Upstream computes conversions of constants before the selector is ever used, even where it would not be."""
@@ -328,21 +317,22 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
         try:
             code.run([0, COST_LIMIT])
         except EvalError as error:
-            raise SelectorError(
-                node.pos, f"program instantiation failed: {error}"
-            ) from error
+            message = f"program instantiation failed: {error}"
+            raise SelectorError(node.pos, message) from error
         return code
 
     def _logic(self, node: syntax.Logic) -> Compiled:
         terms = []
         for term in node.terms:
-            terms.append(self.plan(term))  # noqa: PERF401 - as above
-        return all_of(terms) if node.conjunction else any_of(terms)
+            terms.append(self.plan(term))  # noqa: PERF401 - as in `_call`
+        if node.conjunction:
+            return all_of(terms)
+        return any_of(terms)
 
     def _list_literal(self, node: syntax.ListLiteral) -> Compiled:
         codes = []
         for item in node.items:
-            codes.append(self.plan(item.value))  # noqa: PERF401 - as above
+            codes.append(self.plan(item.value))  # noqa: PERF401 - as in `_call`
         return new_list(codes, [item.optional for item in node.items])
 
     def _map_literal(self, node: syntax.MapLiteral) -> Compiled:
@@ -368,9 +358,8 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
         with self.scoped(names):
             guard = self.plan(node.guard) if node.guard is not None else None
             body = self.plan(node.body)
-        return fold(
-            Loop(node.kind, source, slots, body, guard, syntax.step_weight(node))
-        )
+        weight = syntax.step_weight(node)
+        return fold(Loop(node.kind, source, slots, body, guard, weight))
 
     def _bind(self, node: syntax.Bind) -> Compiled:
         self._refuse_type(node, self.checked.types[node.value], node.name)

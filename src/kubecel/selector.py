@@ -57,7 +57,7 @@ class _CelExpression(ABC):
     _locals: tuple[Any, ...]
     _asks_for_integers: bool
 
-    wanted: ClassVar[str]
+    accepted_types: ClassVar[str]
     """What its value has to be, in words."""
 
     gives: ClassVar[re.Pattern[str]]
@@ -67,16 +67,17 @@ class _CelExpression(ABC):
         """The value for a device, and what it cost to find."""
         if device.error:
             raise CelRuntimeError(device.error)
-        variables = (
-            with_own_quantities(device) if self._asks_for_integers else device.variables
-        )
+        variables = device.variables
+        if self._asks_for_integers:
+            variables = with_own_quantities(device)
         frame = [self._cost, cost_limit, variables, *self._locals]
         try:
             result = self._run(frame)
         except RecursionError:
-            raise CelRuntimeError(
-                "the expression nests too deeply to be evaluated"
-            ) from None
+            message = "the expression nests too deeply to be evaluated"
+            raise CelRuntimeError(message) from None
+        # Most code only adds to the cost, and whoever may cost much looks at the limit;
+        # so it may be passed unnoticed at the end.
         if frame[0] > cost_limit:
             raise over_limit()
         return result, frame[0]
@@ -93,7 +94,7 @@ class CelSelector(_CelExpression):
 
     __slots__ = ()
 
-    wanted = "bool or the unknown type"
+    accepted_types = "bool or the unknown type"
     gives = re.compile("bool")
 
     def matches(self, device: CelDevice, cost_limit: int = COST_LIMIT) -> bool:
@@ -118,6 +119,7 @@ class CelSelector(_CelExpression):
     ) -> tuple[bool, int]:
         """As `matches`, with what the evaluation cost."""
         result, cost = self._result(device, cost_limit)
+        # Upstream takes the value out of an optional, however often it is wrapped.
         while type(result) is Optional and result.value is not MISSING:
             result = result.value
         if result is True or result is False:
@@ -136,7 +138,7 @@ class CelDerivation(_CelExpression):
 
     __slots__ = ()
 
-    wanted = "a string, int, bool, semver, or a list of one of them"
+    accepted_types = "a string, int, bool, semver, or a list of one of them"
     gives = re.compile(r"(list\()?(bool|dyn|int|kubernetes\.Semver|string)\)?")
 
     def value(self, device: CelDevice, cost_limit: int = COST_LIMIT) -> AttributeValue:
@@ -296,15 +298,16 @@ def _compiled(form: type[_Form], expression: str, gates: FeatureGates) -> _Form 
     try:
         checked = _checked(expression, gates)
         output = str(checked.types[checked.root])
-        if not form.gives.fullmatch(output) and output != str(
-            environment_for(gates).attribute
-        ):
-            return f"must evaluate to {form.wanted}, not {output}"
+        attribute_type = str(environment_for(gates).attribute)
+        if not form.gives.fullmatch(output) and output != attribute_type:
+            return f"must evaluate to {form.accepted_types}, not {output}"
         code, size = plan(checked)
     except CelCompileError as error:
         return str(error)
     except SelectorError as error:
         return str(compile_error(expression, [(error.pos, str(error))]))
+    # Only these see how a quantity is held, which a comparison may change; the name may
+    # also occur in a text, where looking twice costs a little time and nothing else.
     asks_for_integers = "isInteger" in expression or "asInteger" in expression
     variables = (None,) * (size - FIRST_LOCAL)
     return form(
@@ -323,9 +326,8 @@ def _checked(expression: str, gates: FeatureGates) -> Checked:
         try:
             expression.encode()
         except UnicodeEncodeError as error:
-            raise compile_error(
-                expression, [(error.start, "Syntax error: not a Unicode character")]
-            ) from None
+            finding = (error.start, "Syntax error: not a Unicode character")
+            raise compile_error(expression, [finding]) from None
     checked, findings = check(parse(expression), environment_for(gates))
     findings = findings or validate(checked)
     if findings:

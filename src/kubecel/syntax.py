@@ -38,8 +38,6 @@ __all__ = [
     "walk",
 ]
 
-# ----------------------------------------------------------------------------
-# What the text of a literal means.
 
 _CONTROLS: Final = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True))
 _SIMPLE: Final = {**_CONTROLS, **{mark: mark for mark in "\\'\"`?"}}
@@ -64,7 +62,8 @@ def int_literal(text: str) -> int:
     ValueError
         It is too large.
     """
-    if not INT_MIN <= (value := int(text, 16 if "x" in text else 10)) <= INT_MAX:
+    value = int(text, 16 if "x" in text else 10)
+    if not INT_MIN <= value <= INT_MAX:
         raise ValueError("invalid int literal")
     return value
 
@@ -77,7 +76,8 @@ def double_literal(text: str) -> float:
     ValueError
         It is too large.
     """
-    if isinf(value := float(text)):
+    value = float(text)
+    if isinf(value):
         raise ValueError("invalid double literal")
     return value
 
@@ -90,7 +90,8 @@ def uint_literal(text: str) -> Uint:
     ValueError
         It is too large.
     """
-    if (value := int(text[:-1], 16 if text[:2] == "0x" else 10)) > UINT_MAX:
+    value = int(text[:-1], 16 if text[:2] == "0x" else 10)
+    if value > UINT_MAX:
         raise ValueError("invalid uint literal")
     return Uint(value)
 
@@ -104,7 +105,9 @@ def string_literal(text: str) -> str:
         An escape is unknown, or names no character.
     """
     raw, body = _unquote(text)
-    return body if raw else _ESCAPE.sub(_character, body)
+    if raw:
+        return body
+    return _ESCAPE.sub(_character, body)
 
 
 def bytes_literal(text: str) -> bytes:
@@ -116,10 +119,13 @@ def bytes_literal(text: str) -> bytes:
         An escape is unknown or not allowed.
     """
     raw, body = _unquote(text[1:])
-    return body.encode() if raw else _ESCAPE_IN_BYTES.sub(_byte, body.encode())
+    if raw:
+        return body.encode()
+    return _ESCAPE_IN_BYTES.sub(_byte, body.encode())
 
 
 def _unquote(text: str) -> tuple[bool, str]:
+    # The lexer of upstream's parser sees line ends like this, even in raw strings.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     raw = text[0] in "rR"
     text = text[1:] if raw else text
@@ -132,6 +138,7 @@ def _character(escape: re.Match[str]) -> str:
     if mark:
         return _SIMPLE[mark]
     code = _number(octal, byte or wide[0] or wide[1])
+    # Halves of surrogate pairs are no characters.
     if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
         raise ValueError("invalid unicode code point")
     return chr(code)
@@ -139,14 +146,21 @@ def _character(escape: re.Match[str]) -> str:
 
 def _byte(escape: re.Match[bytes]) -> bytes:
     mark, octal, byte, *_ = escape.groups()
-    return _SIMPLE[mark.decode()].encode() if mark else bytes((_number(octal, byte),))
+    if mark:
+        return _SIMPLE[mark.decode()].encode()
+    return bytes((_number(octal, byte),))
 
 
 def _number(octal: str | bytes | None, hexadecimal: str | bytes | None) -> int:
-    if octal or hexadecimal:
-        return int(octal, 8) if octal else int(hexadecimal or "", 16)
+    if octal:
+        return int(octal, 8)
+    if hexadecimal:
+        return int(hexadecimal, 16)
     raise ValueError("unable to unescape string")
 
+
+# ----------------------------------------------------------------------------
+# Nodes, and walks over them.
 
 CONDITIONAL: Final = "_?_:_"
 
@@ -277,12 +291,12 @@ class OptMap(Expr):
 def children(node: Expr | Element) -> Iterator[Expr]:
     """The direct parts of a node, in the order they are written."""
     for field in node.__slots__:
-        part = getattr(node, field)
-        for one in part if isinstance(part, tuple) else (part,):
-            if isinstance(one, Expr):
-                yield one
-            elif isinstance(one, Element):
-                yield from children(one)
+        value = getattr(node, field)
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Expr):
+                yield part
+            elif isinstance(part, Element):
+                yield from children(part)
 
 
 def walk(root: Expr) -> Iterator[tuple[Expr, int]]:
@@ -298,17 +312,21 @@ _Result = TypeVar("_Result")
 _Local = TypeVar("_Local")
 
 
+def _snake_case(name: str) -> str:
+    return re.sub(r"\B[A-Z]", r"_\g<0>", name).lower()
+
+
 class Visitor(Generic[_Result, _Local]):
     """A walk with a method for each kind of node, which is named like it, and with the local variables in scope."""
 
     rules: Mapping[type, Callable[[Any, Any], _Result]]
 
     def __init_subclass__(cls) -> None:
-        names = {
-            kind: re.sub(r"\B[A-Z]", r"_\g<0>", kind.__name__).lower()
+        # A walk that lacks a method for some kind of node fails here, at import.
+        cls.rules = {
+            kind: getattr(cls, f"_{_snake_case(kind.__name__)}")
             for kind in Expr.__subclasses__()
         }
-        cls.rules = {kind: getattr(cls, f"_{name}") for kind, name in names.items()}
 
     def __init__(self) -> None:
         self.scope: dict[str, _Local] = {}
@@ -324,11 +342,17 @@ class Visitor(Generic[_Result, _Local]):
 def step_weight(loop: Fold) -> int:
     """The number of nodes that a step of a loop evaluates, without the steps of loops inside of it."""
     count = 0
-    stack: list[Expr] = [loop.body, *([loop.guard] if loop.guard is not None else [])]
+    stack: list[Expr] = [loop.body]
+    if loop.guard is not None:
+        stack.append(loop.guard)
     while stack:
         node = stack.pop()
         count += 1
-        stack += [node.range] if isinstance(node, Fold) else children(node)
+        # The steps of an inner loop are paid for when it runs.
+        if isinstance(node, Fold):
+            stack.append(node.range)
+        else:
+            stack += children(node)
     return count
 
 

@@ -41,8 +41,6 @@ __all__ = [
     "type_of",
 ]
 
-# ----------------------------------------------------------------------------
-# CEL's types, and the notation in which the tables of functions are written.
 
 _PARAM: Final = "@param"
 _MAX_TYPES: Final = 1000
@@ -163,8 +161,11 @@ def parse_type(text: str) -> Type:
 
 def parse_signature(text: str) -> tuple[tuple[Type, ...], Type]:
     """Read a signature, e.g. ``quantity, int -> quantity``, as parameters and result."""
-    left, _, right = text.rpartition("->")
-    holder = parse_type(f"list({left})") if left.strip() else Type("list")
+    parameter_texts, _, right = text.rpartition("->")
+    if not parameter_texts.strip():
+        return (), parse_type(right)
+    # A type may have any number of parameters, so a list reads them all at once.
+    holder = parse_type(f"list({parameter_texts})")
     return holder.params, parse_type(right)
 
 
@@ -184,7 +185,7 @@ def _type(tokens: Iterator[str], ahead: list[str]) -> Type:
 
 
 # ----------------------------------------------------------------------------
-# How a table of functions is written, and what it becomes.
+# Overloads: how a table of functions is written, and what it becomes.
 
 Impl: TypeAlias = Callable[..., Value]
 """What a function does with its arguments. It raises `EvalError` where upstream gives an error."""
@@ -246,16 +247,16 @@ method = partial(_declared, True)
 
 
 @cache
-def runtime_test(wanted: Type) -> Test:
+def runtime_test(expected: Type) -> Test:
     """A test for values of a type. As upstream's, it looks at no more than the first element of a list or map."""
-    if wanted.is_dyn or wanted.is_param:
+    if expected.is_dyn or expected.is_param:
         return lambda _: True
-    if wanted.name == "list":
-        element = runtime_test(wanted.params[0])
+    if expected.name == "list":
+        element = runtime_test(expected.params[0])
         return lambda value: type(value) is tuple and (not value or element(value[0]))
-    if wanted.name == "map":
+    if expected.name == "map":
         return lambda value: type(value) in MAPS
-    kind = type_named(wanted.name)
+    kind = type_named(expected.name)
     return lambda value: type(value) is kind
 
 

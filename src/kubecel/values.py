@@ -54,11 +54,9 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# Values while a selector runs, and the error that logical operators absorb.
-#
-# CEL values are Python's own where these behave: ``bool``, ``int``, ``float``,
-# ``str``, ``bytes``, ``None`` for null, ``tuple`` for lists and ``dict`` for maps.
-# What Python lacks is defined here and in the modules of the extension types.
+# Values: Python's own where these behave as CEL's do (``bool``, ``int``, ``float``,
+# ``str``, ``bytes``, ``None`` for null, ``tuple`` for lists and ``dict`` for maps).
+# What Python lacks is defined here and in `kubecel.kubernetes_types`.
 
 Value: TypeAlias = Any
 """A CEL value."""
@@ -176,7 +174,7 @@ TEXT_KEYED: Final = frozenset({DomainMap, TextMap})
 
 
 # ----------------------------------------------------------------------------
-# The types that values have at run time: their names, and sizes as costs see them.
+# Types at run time: their names, and the sizes that costs are computed from.
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,9 +251,12 @@ def size_of(value: Value) -> int:
 # ----------------------------------------------------------------------------
 # Maps: Python's dicts, with keys that tell apart what CEL tells apart.
 
+# Python says that True == 1 == 1.0, and CEL does not. So a key of these types is kept
+# with its type; strings, ints and null are so frequent that they stay as they are.
 _BY_VALUE: Final = frozenset(
     {bool, Uint, float, Duration, TimestampValue, TypeValue, Ip, Cidr}
 )
+# Go panics where it hashes these: they hold a slice.
 _UNHASHABLE: Final = frozenset({bytes, Semver, NamedFormat})
 
 
@@ -323,24 +324,26 @@ def map_items(values: dict[Any, Any]) -> Iterator[tuple[Value, Value]]:
 
 def find(values: dict[Any, Any], key: Value) -> Value:
     """The value under a CEL key, or `MISSING`; a domain map has every key."""
-    found = lookup(values, key)
-    if found is MISSING and type(values) is DomainMap:
+    value = lookup(values, key)
+    if value is MISSING and type(values) is DomainMap:
         return EMPTY_MAP
-    return found
+    return value
 
 
 def lookup(values: dict[Any, Any], key: Value) -> Value:
-    """The value that a map keeps under a CEL key or under an int or uint that equals it, or `MISSING`."""
+    """Return the value that a map keeps under a CEL key or under an int or uint that equals it, or `MISSING`."""
     if type(key) is str:
         return values.get(key, MISSING)
+    # An empty map hashes nothing, so that an unhashable key is no error.
     if not values or type(values) in TEXT_KEYED:
         return MISSING
-    found = values.get(map_key(key), MISSING)
-    if found is MISSING:
-        for other in equal_numbers(key):
-            if type(other) is not float and found is MISSING:
-                found = values.get(map_key(other), MISSING)
-    return found
+    value = values.get(map_key(key), MISSING)
+    if value is MISSING:
+        # No map has a double as a key, so only integers can stand for another number.
+        for equal_key in equal_numbers(key):
+            if type(equal_key) is not float and value is MISSING:
+                value = values.get(map_key(equal_key), MISSING)
+    return value
 
 
 def equal_numbers(number: Value) -> Iterator[Value]:
@@ -383,16 +386,22 @@ def _same_type(left: Value, right: Value) -> bool:
 
 def _strict(left: Value, right: Value) -> bool | None:
     """The extension types refuse to be compared with anything else."""
-    return bool(left == right) if type(left) is type(right) else None
+    if type(left) is type(right):
+        return bool(left == right)
+    return None
 
 
 def _quantity(left: Value, right: Value) -> bool | None:
     """Upstream's sums and differences are of another type of Go, which is not expected on the right."""
-    return None if type(right) is Quantity and right.computed else _strict(left, right)
+    if type(right) is Quantity and right.computed:
+        return None
+    return _strict(left, right)
 
 
 def _number(left: Value, right: Value) -> bool:
-    if type(right) not in _NUMBERS or left != left or right != right:  # noqa: PLR0124 - NaN
+    if type(right) not in _NUMBERS:
+        return False
+    if left != left or right != right:  # noqa: PLR0124 - NaN
         return False
     return _order_numbers(left, right) == 0
 
@@ -401,8 +410,10 @@ def _list(left: Value, right: Value) -> bool:
     """Elements that cannot be compared count as equal."""
     if type(right) is not tuple or len(left) != len(right):
         return False
+    # None, "cannot be compared", is no difference: upstream looks only for False here.
+    pairs = zip(left, right, strict=True)
     return all(
-        equal(one, other) is not False for one, other in zip(left, right, strict=True)
+        equal(left_item, right_item) is not False for left_item, right_item in pairs
     )
 
 
@@ -410,8 +421,8 @@ def _map(left: Value, right: Value) -> bool:
     if not isinstance(right, dict) or len(left) != len(right):
         return False
     for key in map_keys(left):
-        other = find(right, key)
-        if other is MISSING or equal(find(left, key), other) is False:
+        right_value = find(right, key)
+        if right_value is MISSING or equal(find(left, key), right_value) is False:
             return False
     return True
 
@@ -419,12 +430,13 @@ def _map(left: Value, right: Value) -> bool:
 def _optional(left: Value, right: Value) -> bool | None:
     if type(right) is not Optional:
         return False
-    one, other = left.held(), right.held()
-    if one is MISSING or other is MISSING:
-        return one is other
-    return equal(one, other)
+    left_value, right_value = left.held(), right.held()
+    if left_value is MISSING or right_value is MISSING:
+        return left_value is right_value
+    return equal(left_value, right_value)
 
 
+# By the type of the left value; what stands on the right is the function's business.
 _EQUAL: Final[dict[type, Callable[[Any, Any], bool | None]]] = {
     **dict.fromkeys((bool, str, bytes, Duration, Empty, TypeValue), _same_type),
     **dict.fromkeys((int, Uint, float), _number),
@@ -477,6 +489,7 @@ def _order_numbers(left: Value, right: Value) -> int:
 
 def _order_double(left: float, right: Value) -> int:
     if type(right) is not float:
+        # float(right) could round beyond the range of the integer type.
         if left < _LOWEST[type(right)]:
             return -1
         if left > _HIGHEST[type(right)]:

@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# Durations and timestamps: text, arithmetic and parts.
+# Times: durations and timestamps, as text, in sums, and their parts.
 
 _SECOND: Final = 10**9
 _MAX_DIGITS: Final = 30
@@ -118,10 +118,11 @@ def parse_duration(text: str) -> Duration:
         if part is None or not (part[1] or part[2]):
             break
         unit = _UNITS[part[3]]
-        nanos += int(part[1].lstrip("0")[:_MAX_DIGITS] or 0) * unit + _fraction(
-            part[2] or "", unit
-        )
+        # More digits than these are too large in any unit.
+        count = int(part[1].lstrip("0")[:_MAX_DIGITS] or 0)
+        nanos += count * unit + _fraction(part[2] or "", unit)
         start = part.end()
+    # An int64 reaches one further below zero.
     limit = INT_MAX + (text[:1] == "-")
     if not body or start < len(body) or nanos > limit:
         raise ValueError(f"invalid duration {text!r}")
@@ -143,8 +144,10 @@ def duration_text(value: Duration) -> str:
     """A duration as a number of seconds, as a double has it, without an exponent."""
     seconds = abs(value.nanos) // _SECOND + abs(value.nanos) % _SECOND / 1e9
     text = format(Decimal(repr(seconds)), "f")
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return f"{'-' if value.nanos < 0 else ''}{text}s"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    sign = "-" if value.nanos < 0 else ""
+    return f"{sign}{text}s"
 
 
 def parse_timestamp(text: str) -> TimestampValue:
@@ -162,13 +165,15 @@ def parse_timestamp(text: str) -> TimestampValue:
     zone_hours, zone_minutes = int(match[9] or 0), int(match[10] or 0)
     if year == 0 or zone_hours > 23 or zone_minutes > 59:
         raise ValueError(f"invalid timestamp {text!r}")
-    offset = (zone_hours * 60 + zone_minutes) * (-60 if match[8] == "-" else 60)
-    days = (
-        datetime(year, month, day, hour, minute, second, tzinfo=UTC) - _EPOCH
-    ) // timedelta(seconds=1)
+    offset = (zone_hours * 60 + zone_minutes) * 60
+    if match[8] == "-":
+        offset = -offset
+    local_time = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    seconds = (local_time - _EPOCH) // timedelta(seconds=1)
+    # Digits behind the ninth are cut off.
     fraction = int(((match[7] or "") + "0" * 9)[:9])
     try:
-        return checked_timestamp((days - offset) * _SECOND + fraction, offset)
+        return checked_timestamp((seconds - offset) * _SECOND + fraction, offset)
     except EvalError as error:
         raise ValueError(str(error)) from error
 
@@ -189,11 +194,8 @@ def timestamp_text(value: TimestampValue) -> str:
     nanos = value.nanos % _SECOND
     fraction = f".{nanos:09}".rstrip("0") if nanos else ""
     hours, minutes = divmod(abs(value.offset) // 60, 60)
-    zone = (
-        f"{'-' if value.offset < 0 else '+'}{hours:02}:{minutes:02}"
-        if value.offset
-        else "Z"
-    )
+    sign = "-" if value.offset < 0 else "+"
+    zone = f"{sign}{hours:02}:{minutes:02}" if value.offset else "Z"
     return f"{local.year:04}{local:-%m-%dT%H:%M:%S}{fraction}{zone}"
 
 
@@ -203,11 +205,11 @@ def _zone(name: str) -> tzinfo:
         match = _OFFSET.fullmatch(name)
         if match is None or not 0 <= int(match[2]) <= 59:
             raise EvalError(f"invalid time zone offset {name!r}")
+        # The minutes take the sign of the hours, which "-0" has as well.
         sign = -1 if name[0] == "-" else 1
+        minutes = int(match[1]) * 60 + sign * int(match[2])
         try:
-            return timezone(
-                timedelta(minutes=int(match[1]) * 60 + sign * int(match[2]))
-            )
+            return timezone(timedelta(minutes=minutes))
         except (ValueError, OverflowError) as error:
             raise EvalError(f"invalid time zone offset {name!r}") from error
     if name in {"", "UTC"}:
@@ -222,6 +224,8 @@ _PARTS: Final[dict[str, Callable[[datetime], int]]] = {
     "getFullYear": lambda time: time.year,
     "getMonth": lambda time: time.month - 1,
     "getDate": lambda time: time.day,
+    # From 0, as months, days of a week (Sunday first) and days of a year are; "getDate"
+    # is the one that begins with 1.
     "getDayOfMonth": lambda time: time.day - 1,
     "getDayOfWeek": lambda time: time.isoweekday() % 7,
     "getDayOfYear": lambda time: time.timetuple().tm_yday - 1,
@@ -248,14 +252,17 @@ def _milliseconds(time: TimestampValue, zone: str = "UTC") -> int:
 
 def _span(unit: int) -> Impl:
     """A duration in a unit, truncated towards zero."""
-    return lambda value: abs(value.nanos) // unit * (-1 if value.nanos < 0 else 1)
+
+    def units(value: Duration) -> int:
+        count = abs(value.nanos) // unit
+        return -count if value.nanos < 0 else count
+
+    return units
 
 
 def _accessors() -> tuple[Overload, ...]:
-    impls = {
-        **{name: _part(read) for name, read in _PARTS.items()},
-        "getMilliseconds": _milliseconds,
-    }
+    impls = {name: _part(read) for name, read in _PARTS.items()}
+    impls["getMilliseconds"] = _milliseconds
     plain = (
         method(name, "timestamp -> int", impl, effort=slow)
         for name, impl in impls.items()
@@ -287,8 +294,8 @@ _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
-def _refused(value: Value, wanted: str) -> EvalError:
-    return EvalError(f"type conversion error from '{type_name(value)}' to '{wanted}'")
+def _refused(value: Value, result: str) -> EvalError:
+    return EvalError(f"type conversion error from '{type_name(value)}' to '{result}'")
 
 
 def _decimal(sign: str, digits: str) -> int:
@@ -325,7 +332,10 @@ def _to_uint(value: Value) -> Uint:
     if kind is Uint:
         return Uint(value)
     if kind is str:
-        if not _UINT.fullmatch(value) or (number := _decimal("", value)) > UINT_MAX:
+        if not _UINT.fullmatch(value):
+            raise _refused(value, "uint")
+        number = _decimal("", value)
+        if number > UINT_MAX:
             raise _refused(value, "uint")
         return Uint(number)
     if kind is int and value >= 0:
@@ -340,7 +350,10 @@ def _to_double(value: Value) -> float:
         return float(value)
     if _NOT_FINITE.fullmatch(value):
         return float(value)
-    if not _DOUBLE.fullmatch(value) or math.isinf(number := float(value)):
+    if not _DOUBLE.fullmatch(value):
+        raise _refused(value, "double")
+    number = float(value)
+    if math.isinf(number):
         raise _refused(value, "double")
     return number
 
@@ -393,7 +406,10 @@ def _to_bool(value: Value) -> bool:
 
 
 def _to_bytes(value: Value) -> bytes:
-    return value if isinstance(value, bytes) else value.encode()
+    if isinstance(value, bytes):
+        return value
+    encoded: bytes = value.encode()
+    return encoded
 
 
 def _to_timestamp(value: Value) -> TimestampValue:
@@ -443,14 +459,12 @@ def _conversions() -> tuple[Overload, ...]:
     for name, (result, impl, sources) in _SOURCES.items():
         for source in sources.split():
             rule = _RULES.get((name, source))
-            work = (
-                effort.slow
-                if "string" in {source, name} and (name, source) not in _QUICK
-                else None
-            )
-            table.append(
-                function(name, f"{source} -> {result}", impl, rule, work, by_name=False)
-            )
+            work = None
+            if "string" in {source, name} and (name, source) not in _QUICK:
+                work = effort.slow
+            signature = f"{source} -> {result}"
+            overload = function(name, signature, impl, rule, work, by_name=False)
+            table.append(overload)
     return (*table, function("dyn", "A -> dyn", lambda value: value))
 
 

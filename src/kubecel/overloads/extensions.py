@@ -79,21 +79,26 @@ def _pattern(pattern: str, limit: int, message: str, *, empty: bool = False) -> 
     compiled = re.compile(pattern, re.ASCII)
 
     def check(text: str) -> tuple[str, ...]:
-        found = []
+        problems = []
         if len(text.encode()) > limit:
-            found.append(f"must be no more than {limit} bytes")
+            problems.append(f"must be no more than {limit} bytes")
         if not compiled.fullmatch(text) and not (empty and not text):
-            found.append(message)
-        return tuple(found)
+            problems.append(message)
+        return tuple(problems)
 
     return check
 
 
 def _prefix(check: _Check) -> _Check:
     """A prefix of a name may end with a dash."""
-    return lambda text: check(
-        f"{text[:-1]}a" if len(text) > 1 and text[-1] == "-" else text
-    )
+
+    def check_prefix(text: str) -> tuple[str, ...]:
+        # As upstream (``maskTrailingDash``): a letter in the dash's place.
+        if len(text) > 1 and text[-1] == "-":
+            text = f"{text[:-1]}a"
+        return check(text)
+
+    return check_prefix
 
 
 _subdomain = _pattern(rf"{_DNS_LABEL}(\.{_DNS_LABEL})*", 253, _SUBDOMAIN)
@@ -106,36 +111,36 @@ def _qualified_name(text: str) -> tuple[str, ...]:
         return (
             f"a qualified name {_NAME.removeprefix('name part ')} with an optional DNS subdomain prefix and '/'",
         )
-    found = []
+    problems = []
     if prefixes:
-        problems = _subdomain(prefixes[0]) if prefixes[0] else ("must be non-empty",)
-        found += [f"prefix part {problem}" for problem in problems]
+        of_prefix = _subdomain(prefixes[0]) if prefixes[0] else ("must be non-empty",)
+        problems += [f"prefix part {problem}" for problem in of_prefix]
     if not name:
-        found.append("name part must be non-empty")
-    return (*found, *_name(name))
+        problems.append("name part must be non-empty")
+    return (*problems, *_name(name))
 
 
 _is_date = accepts(date.fromisoformat)
 _is_datetime = accepts(lambda text: parse_timestamp(text.upper()))
 
 
-def _test(right: Callable[[str], object], message: str) -> _Check:
-    return lambda text: () if right(text) else (message,)
+def _test(is_valid: Callable[[str], object], message: str) -> _Check:
+    return lambda text: () if is_valid(text) else (message,)
+
+
+def _is_full_date(text: str) -> bool:
+    # Python also reads short forms such as "20240131".
+    return bool(_DATE.fullmatch(text)) and _is_date(text)
 
 
 _label = _pattern(_DNS_LABEL, 63, _LABEL)
 _label_1035 = _pattern("[a-z]([-a-z0-9]*[a-z0-9])?", 63, _LABEL_1035)
+# The costs are those of upstream's patterns, also where there is none here.
 _NAMED: Final = {
     name: NamedFormat(name, check, cost)
     for name, check, cost in (
         ("byte", _test(_BASE64.fullmatch, "invalid base64"), 21),
-        (
-            "date",
-            _test(
-                lambda text: _DATE.fullmatch(text) and _is_date(text), "invalid date"
-            ),
-            18,
-        ),
+        ("date", _test(_is_full_date, "invalid date"), 18),
         ("datetime", _test(_is_datetime, "invalid datetime"), 18),
         ("dns1035Label", _label_1035, 8),
         ("dns1035LabelPrefix", _prefix(_label_1035), 8),
@@ -152,8 +157,8 @@ _NAMED: Final = {
 
 
 def _validate(form: NamedFormat, text: str) -> Optional:
-    found = form.validate(text)
-    return Optional(found) if found else NONE
+    problems = form.validate(text)
+    return Optional(problems) if problems else NONE
 
 
 def _validation_cost(args: Sequence[Value]) -> int:
@@ -184,7 +189,7 @@ FORMATS: Final = (
 
 
 # ----------------------------------------------------------------------------
-# Kubernetes' own types: quantities, versions, addresses, networks and URLs.
+# Functions of Kubernetes' types: quantities, versions, addresses, networks and URLs.
 
 
 def _parser(parse: Callable[..., Value]) -> Impl:
@@ -222,6 +227,7 @@ def _comparisons(kind: str, order: Callable[[Any, Any], int]) -> tuple[Overload,
 
 
 def _order_amounts(left: Quantity, right: Quantity) -> int:
+    # Kubernetes makes a decimal of an int64 to compare it with a decimal, and keeps it.
     if right.scale is None and left.own:
         left.scale = None
     return order(left.nanos, right.nanos)
@@ -243,15 +249,17 @@ def _version(text: str, tolerant: bool = False) -> Semver:
 
 def _number(value: int) -> int:
     """Go converts the uint64 of a version bit by bit."""
-    return value if value <= INT_MAX else value - 2**64
+    if value <= INT_MAX:
+        return value
+    return value - 2**64
 
 
 def _contains_ip(network: Cidr, address: Ip) -> bool:
     return network.contains(address.address)
 
 
-def _contains_cidr(network: Cidr, other: Cidr) -> bool:
-    return network.bits <= other.bits and network.contains(other.address)
+def _contains_cidr(network: Cidr, subnet: Cidr) -> bool:
+    return network.bits <= subnet.bits and network.contains(subnet.address)
 
 
 def _canonical(text: str) -> bool:
@@ -259,6 +267,7 @@ def _canonical(text: str) -> bool:
 
 
 def _is_global(address: Ip) -> bool:
+    """Whether Go's ``IsGlobalUnicast`` says so, to which private addresses are global, too."""
     value = address.address
     broadcast = value.version == 4 and value.packed == b"\xff\xff\xff\xff"
     return not (

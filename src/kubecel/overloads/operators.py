@@ -38,7 +38,7 @@ from kubecel.values import (
 __all__ = ["INCLUDES", "LISTS", "OPERATORS", "OPTIONALS"]
 
 # ----------------------------------------------------------------------------
-# Arithmetic, order, membership, size and the other operators of the standard library.
+# Operators: arithmetic, order, membership, size.
 
 
 def _int(value: int) -> int:
@@ -98,7 +98,9 @@ def _quotient(left: Value, right: Value) -> Value:
     if right == 0:
         raise EvalError("division by zero")
     quotient = abs(left) // abs(right)
-    return quotient if (left < 0) == (right < 0) else -quotient
+    if (left < 0) == (right < 0):
+        return quotient
+    return -quotient
 
 
 def _divide_doubles(left: float, right: float) -> float:
@@ -109,16 +111,17 @@ def _divide_doubles(left: float, right: float) -> float:
     return math.copysign(math.inf, left) * math.copysign(1.0, right)
 
 
-def _rest(left: Value, right: Value) -> Value:
+def _remainder(left: Value, right: Value) -> Value:
     """With the sign of the left operand."""
     if type(left) is float:
-        raise no_overload()
+        raise no_overload()  # unlike Python, CEL has no modulus of doubles
     if right == 0:
         raise EvalError("modulus by zero")
+    # In Go the remainder is zero here; upstream refuses it as it refuses the division.
     if left == INT_MIN and right == -1:
         raise EvalError("integer overflow")
-    rest = abs(left) % abs(right)
-    return -rest if left < 0 else rest
+    remainder = abs(left) % abs(right)
+    return -remainder if left < 0 else remainder
 
 
 add = _arithmetic(operator.add, _join)
@@ -127,7 +130,7 @@ add = _arithmetic(operator.add, _join)
 _subtract = _arithmetic(operator.sub, subtract_times)
 _multiply = _arithmetic(operator.mul)
 _divide = _arithmetic(_quotient)
-_modulo = _arithmetic(_rest)
+_modulo = _arithmetic(_remainder)
 
 
 def _negate(value: Value) -> Value:
@@ -173,15 +176,22 @@ def _ordered(plain: Callable[[Value, Value], bool]) -> Impl:
     return impl
 
 
-_NUMBERS: Final = ("int", "uint", "double")
+# In upstream's order, in which the checker tries them.
 _ORDERED: Final = (
     "bool, bool",
-    *(
-        f"{left}, {right}"
-        for left in _NUMBERS
-        for right in sorted(_NUMBERS, key=lambda kind: (kind != left, kind))
-    ),
-    *(f"{kind}, {kind}" for kind in ("string", "bytes", "timestamp", "duration")),
+    "int, int",
+    "int, double",
+    "int, uint",
+    "uint, uint",
+    "uint, double",
+    "uint, int",
+    "double, double",
+    "double, int",
+    "double, uint",
+    "string, string",
+    "bytes, bytes",
+    "timestamp, timestamp",
+    "duration, duration",
 )
 
 
@@ -199,13 +209,15 @@ def _order_overloads(
     name: str, plain: Callable[[Value, Value], bool]
 ) -> tuple[Overload, ...]:
     impl = _ordered(plain)
-    rules = {"string, string": cost.smaller_scan, "bytes, bytes": cost.smaller_scan}
-    return tuple(
-        function(
-            name, f"{pair} -> bool", impl, rules.get(pair), by_name=False, checks=True
+    overloads = []
+    for pair in _ORDERED:
+        is_text = pair in {"string, string", "bytes, bytes"}
+        rule = cost.smaller_scan if is_text else None
+        signature = f"{pair} -> bool"
+        overloads.append(
+            function(name, signature, impl, rule, by_name=False, checks=True)
         )
-        for pair in _ORDERED
-    )
+    return tuple(overloads)
 
 
 _SIZED: Final = ("bytes", "list(A)", "map(A, B)", "string")
@@ -273,6 +285,7 @@ OPERATORS: Final = (
 
 _MAX_INCLUDES: Final = 48
 _MAX_FLATTEN: Final = 200
+# Go's ``slices.Sort`` sorts up to this many by insertion.
 _FEW: Final = 12
 _SORTABLE: Final = frozenset(
     {bool, int, Uint, float, str, bytes, Duration, TimestampValue}
@@ -301,19 +314,20 @@ def _flatten(values: Value, depth: Value = 1) -> Value:
             break
         if sum(len(value) for value in flat if type(value) is tuple) > MAX_LIST:
             raise EvalError("the result of flatten() is too long")
-        flat = tuple(
-            inner
-            for value in flat
-            for inner in (value if type(value) is tuple else (value,))
-        )
+        values_below: list[Value] = []
+        for value in flat:
+            if type(value) is tuple:
+                values_below += value
+            else:
+                values_below.append(value)
+        flat = tuple(values_below)
     return flat
 
 
 def _sort_by(values: Sequence[Value], keys: Sequence[Value]) -> Sequence[Value]:
     if len(values) != len(keys):
-        raise EvalError(
-            "@sortByAssociatedKeys() expected a list of the same size as the associated keys list"
-        )
+        message = "expected a list of the same size as the associated keys list"
+        raise EvalError(f"@sortByAssociatedKeys() {message}")
     if not keys:
         return values
     if any(type(key) is not type(keys[0]) for key in keys):
@@ -335,7 +349,9 @@ def _check_sortable(values: Sequence[Value], name: str) -> None:
 
 def _order_of(left: Value, right: Value) -> int:
     """As `compare`, but NaN is as good as any other number."""
-    return 0 if left != left or right != right else compare(left, right)  # noqa: PLR0124
+    if left != left or right != right:  # noqa: PLR0124 - NaN
+        return 0
+    return compare(left, right)
 
 
 def _order_pairs(left: tuple[Value, Value], right: tuple[Value, Value]) -> int:
@@ -358,7 +374,7 @@ def _sort(values: Sequence[Value]) -> Sequence[Value]:
 def _distinct(values: Sequence[Value]) -> Sequence[Value]:
     unique: list[Value] = []
     for value in values:
-        if not any(equal(value, other) for other in unique):
+        if not any(equal(value, earlier) for earlier in unique):
             unique.append(value)
     return tuple(unique)
 
@@ -372,6 +388,7 @@ def _range(count: int) -> Sequence[Value]:
 def _is_sorted(values: Sequence[Value]) -> bool:
     """Neighbours that have no order count as sorted."""
     for position, value in enumerate(values):
+        # One by one: what is behind a wrong pair is never looked at.
         _check_sortable(values[position : position + 1], "isSorted")
         try:
             if position and compare(values[position - 1], value) > 0:
@@ -410,28 +427,26 @@ def _extreme(name: str, sign: int) -> Impl:
     return extreme
 
 
-def _index_of(values: Sequence[Value], wanted: Value) -> int:
-    return next(
-        (index for index, value in enumerate(values) if equal(value, wanted)), -1
-    )
+def _index_of(values: Sequence[Value], value: Value) -> int:
+    for index, item in enumerate(values):
+        if equal(item, value):
+            return index
+    return -1
 
 
-def _last_index_of(values: Sequence[Value], wanted: Value) -> int:
-    return next(
-        (
-            index
-            for index in reversed(range(len(values)))
-            if equal(values[index], wanted)
-        ),
-        -1,
-    )
+def _last_index_of(values: Sequence[Value], value: Value) -> int:
+    for index in reversed(range(len(values))):
+        if equal(values[index], value):
+            return index
+    return -1
 
 
-def _includes(target: Value, wanted: Value) -> bool:
+def _includes(target: Value, value: Value) -> bool:
     if type(target) is not tuple:
-        return bool(equal(target, wanted))
-    if any(equal(value, wanted) for value in target[:_MAX_INCLUDES]):
+        return bool(equal(target, value))
+    if any(equal(item, value) for item in target[:_MAX_INCLUDES]):
         return True
+    # A longer list is only an error where its first values do not decide.
     if len(target) > _MAX_INCLUDES:
         raise EvalError(
             f"'includes' function cannot be applied to lists longer than {_MAX_INCLUDES} values"
@@ -439,8 +454,8 @@ def _includes(target: Value, wanted: Value) -> bool:
     return False
 
 
-def _contains_all(values: Sequence[Value], wanted: Sequence[Value]) -> bool:
-    return all(contains(value, values) for value in wanted)
+def _contains_all(values: Sequence[Value], required: Sequence[Value]) -> bool:
+    return all(contains(value, values) for value in required)
 
 
 def _equivalent(left: Sequence[Value], right: Sequence[Value]) -> bool:
@@ -557,7 +572,9 @@ INCLUDES: Final = (
 
 
 # ----------------------------------------------------------------------------
-# The functions of optional values.
+# Functions of optional values.
+
+_ZERO_TIME: Final = -62135596800 * 10**9
 
 
 def _value(optional: Optional) -> Value:
@@ -567,19 +584,14 @@ def _value(optional: Optional) -> Value:
 
 
 def _of_non_zero(value: Value) -> Optional:
-    if (
-        value is None
-        or type(value) is Empty
-        or (
-            isinstance(value, bool | int | float | str | bytes | tuple | dict)
-            and not value
-        )
-    ):
+    if value is None or type(value) is Empty:
+        return NONE
+    if isinstance(value, bool | int | float | str | bytes | tuple | dict) and not value:
         return NONE
     if isinstance(value, Duration) and not value.nanos:
         return NONE
-    zero_time = TimestampValue(-62135596800 * 10**9)
-    if isinstance(value, TimestampValue) and value.nanos == zero_time.nanos:
+    # Go's zero time is the first moment of the year 1, and not of 1970.
+    if isinstance(value, TimestampValue) and value.nanos == _ZERO_TIME:
         return NONE
     return Optional(value)
 
@@ -591,7 +603,12 @@ def _unwrap(values: Sequence[Value]) -> tuple[Value, ...]:
 
 
 def _at(index: int) -> Callable[[Sequence[Value]], Optional]:
-    return lambda values: Optional(values[index]) if values else NONE
+    def at_index(values: Sequence[Value]) -> Optional:
+        if not values:
+            return NONE
+        return Optional(values[index])
+
+    return at_index
 
 
 OPTIONALS: Final = (

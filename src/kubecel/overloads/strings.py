@@ -38,7 +38,7 @@ from kubecel.values import (
 __all__ = ["CLAUSES", "REGEX", "REGEX_NAMES", "STRINGS", "check_pattern", "clauses"]
 
 # ----------------------------------------------------------------------------
-# ``string.format``: the clauses of a format and how values look in them.
+# Formats: the clauses of ``string.format``, and how values look in them.
 
 _CLAUSE: Final = re.compile(r"%(?:(%)|(?:\.([0-9]+))?([sdfebxXo]))")
 _MAX_PRECISION: Final = 1000
@@ -93,6 +93,7 @@ def format_text(form: str, args: Sequence[Value]) -> str:
                 raise EvalError(f"index {index} out of range")
             parts.append(_written(clause.letter, args[index], clause.precision))
             index += 1
+            # Each argument may have its share, so the sum need not be counted.
             if len(parts[-1]) > MAX_TEXT // (len(args) or 1):
                 raise EvalError("the result of format() is too long")
     return "".join(parts)
@@ -118,7 +119,9 @@ def _nested(value: Value) -> str:
     if kind is bytes:
         return "b" + _quoted(_written("s", value))
     if kind is float:
-        return f"{value:.6f}" if math.isfinite(value) else _quoted(double_text(value))
+        if math.isfinite(value):
+            return f"{value:.6f}"
+        return _quoted(double_text(value))
     if kind is TimestampValue:
         return f"timestamp({_quoted(timestamp_text(value))})"
     if kind is Duration:
@@ -150,13 +153,10 @@ def _map_text(value: dict[Any, Any]) -> str:
                 f"no formatting function for map key of type {type_name(key)}"
             )
         pairs.append((_nested(key), _nested(find(value, key))))
-    return (
-        "{"
-        + ", ".join(
-            f"{key}:{item}" for key, item in sorted(pairs, key=lambda pair: pair[0])
-        )
-        + "}"
-    )
+    # Go's maps have no order: upstream sorts the entries by the texts of their keys.
+    pairs.sort(key=lambda pair: pair[0])
+    entries = ", ".join(f"{key}:{item}" for key, item in pairs)
+    return f"{{{entries}}}"
 
 
 _PLAIN: Final[dict[type, Callable[[Any], str]]] = {
@@ -177,12 +177,18 @@ def _double(letter: str, value: Value) -> float:
 
 
 def _not_finite(value: float) -> str:
-    return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
+    if math.isnan(value):
+        return "NaN"
+    if value > 0:
+        return "∞"
+    return "-∞"
 
 
 def _fixed(value: Value, precision: int) -> str:
     number = _double("f", value)
-    return f"{number:,.{precision}f}" if math.isfinite(number) else _not_finite(number)
+    if math.isfinite(number):
+        return f"{number:,.{precision}f}"
+    return _not_finite(number)
 
 
 def _scientific(value: Value, precision: int) -> str:
@@ -191,6 +197,7 @@ def _scientific(value: Value, precision: int) -> str:
         return _not_finite(number)
     mantissa, _, exponent = f"{number:.{precision}e}".partition("e")
     power = f"{int(exponent):03}" if int(exponent) < 0 else f"{int(exponent):02}"
+    # As people write powers of ten, with narrow spaces that do not break.
     return f"{mantissa}\u202f\u00d7\u202f10{power.translate(_SUPERSCRIPT)}"
 
 
@@ -200,7 +207,9 @@ def _integer(letter: str) -> Callable[[Value, int], str]:
 
 def _hex(value: Value, _: int) -> str:
     data = value.encode() if type(value) is str else value
-    return data.hex() if type(data) is bytes else f"{int(value):x}"
+    if type(data) is bytes:
+        return data.hex()
+    return f"{int(value):x}"
 
 
 _WRITERS: Final[dict[str, Callable[[Value, int], str]]] = {
@@ -234,7 +243,7 @@ CLAUSES: Final[Mapping[str, tuple[str, Set[type]]]] = {
 
 
 # ----------------------------------------------------------------------------
-# Regular expressions, by RE2. No other module knows the library.
+# Regular expressions.
 
 _MAX_REMEMBERED: Final = 500
 """Answers about longer texts are not remembered."""
@@ -249,11 +258,9 @@ def _compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        message = (
-            error.args[0].decode("utf-8", "replace")
-            if isinstance(error.args[0], bytes)
-            else error
-        )
+        message = error.args[0]
+        if isinstance(message, bytes):
+            message = message.decode("utf-8", "replace")
         raise EvalError(f"error parsing regexp: {message}") from error
 
 
@@ -280,21 +287,23 @@ _remembered = lru_cache(maxsize=16384)(_search)
 
 
 def _find(text: str, pattern: str) -> str:
-    found = _compiled(pattern).search(text)
-    return "" if found is None else str(found.group())
+    match = _compiled(pattern).search(text)
+    if match is None:
+        return ""
+    return str(match.group())
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> tuple[str, ...]:
     """As Go, an empty match right behind another match does not count."""
     parts: list[str] = []
     end = -1
-    for found in _compiled(pattern).finditer(text):
+    for match in _compiled(pattern).finditer(text):
         if 0 <= limit <= len(parts):
             break
-        if found.start() == found.end() == end:
+        if match.start() == match.end() == end:
             continue
-        parts.append(found.group())
-        end = found.end()
+        parts.append(match.group())
+        end = match.end()
     return tuple(parts)
 
 
@@ -303,12 +312,12 @@ def _searching(args: Sequence[Value]) -> int:
     text, pattern = args[:2]
     if type(text) is not str or type(pattern) is not str:
         return 0
+    parsing = len(pattern) // 10
     try:
-        return (len(text) + 1) * int(_compiled(pattern).programsize) // 200 + len(
-            pattern
-        ) // 10
+        states = int(_compiled(pattern).programsize)
     except EvalError:
-        return len(pattern) // 10
+        return parsing
+    return (len(text) + 1) * states // 200 + parsing
 
 
 def _searching_all(args: Sequence[Value]) -> int:
@@ -341,8 +350,9 @@ REGEX_NAMES: Final = frozenset({"matches", "find", "findAll"})
 
 
 # ----------------------------------------------------------------------------
-# The string functions: the standard ones and version 2 of the extension library.
+# String functions: the standard ones, and version 2 of the extension library.
 
+# What Go's ``unicode.IsSpace`` takes for space, which is not all that Python strips.
 _SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
@@ -365,30 +375,40 @@ def _char_at(text: str, index: int) -> str:
 def _index_of(text: str, part: str, offset: int = 0) -> int:
     if offset < 0:
         raise _out_of_range(offset)
-    return text.find(part, offset) if part else min(offset, len(text))
+    if part:
+        return text.find(part, offset)
+    return min(offset, len(text))
 
 
 def _last_index_of(text: str, part: str, offset: int | None = None) -> int:
     if not part:
-        return len(text) if offset is None else _index_of(text, part, offset)
+        if offset is None:
+            return len(text)
+        return _index_of(text, part, offset)
     if offset is None:
         return _last_found(text, part)
     if offset < 0:
         raise _out_of_range(offset)
-    return _last_found(text[: offset + len(part)], part) if offset < len(text) else -1
+    if offset < len(text):
+        return _last_found(text[: offset + len(part)], part)
+    return -1
 
 
 def _last_found(text: str, part: str) -> int:
     """As ``rfind``, which can take as long as the lengths' product: only searching forward is always quick."""
     if len(part) < _SHORT:
         return text.rfind(part)
-    found = text[::-1].find(part[::-1])
-    return found if found < 0 else len(text) - found - len(part)
+    distance = text[::-1].find(part[::-1])
+    if distance < 0:
+        return -1
+    return len(text) - distance - len(part)
 
 
 def _replace(text: str, old: str, new: str, count: int = -1) -> str:
-    found = text.count(old) if count < 0 else min(count, text.count(old))
-    if len(text) + found * len(new) > MAX_TEXT:
+    replacements = text.count(old)
+    if count >= 0:
+        replacements = min(count, replacements)
+    if len(text) + replacements * len(new) > MAX_TEXT:
         raise EvalError("the result of replace() is too long")
     return text.replace(old, new, max(count, -1))
 
@@ -398,6 +418,7 @@ def _split(text: str, separator: str, count: int = -1) -> tuple[str, ...]:
         return ()
     if separator:
         return tuple(text.split(separator, count - 1 if count > 0 else -1))
+    # Go splits at an empty separator into characters, which Python refuses.
     if count < 0 or count >= len(text):
         return tuple(text)
     return (*text[: count - 1], text[count - 1 :])

@@ -89,7 +89,9 @@ class DomainMemory:
     ) -> int | None:
         """How many of them fit in a domain; None if that is not known for these placements."""
         fitting, placed = self._fitting.get((equal, id(domains), domain), (0, -1))
-        return fitting if placed == self._number(domains, domain, placements) else None
+        if placed == self._number(domains, domain, placements):
+            return fitting
+        return None
 
     def enter(
         self,

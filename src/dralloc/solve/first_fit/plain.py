@@ -394,11 +394,9 @@ class PlainRun:
                 allowed = reaching if allowed is None else allowed & reaching
         if allowed is None:
             return self._problem.candidate_nodes(demand)
-        return (
-            sorted(allowed)
-            if demand.nodes is None
-            else [node for node in demand.nodes if node in allowed]
-        )
+        if demand.nodes is None:
+            return sorted(allowed)
+        return [node for node in demand.nodes if node in allowed]
 
     def _attempt(self, claims: Sequence[Claim], node: int) -> Found | None:
         return self._run(DepthFirstSearch(self._problem, self._ledger, claims, node))

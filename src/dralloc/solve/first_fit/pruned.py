@@ -588,11 +588,9 @@ class PrunedSearch(DepthFirstSearch):
                 )
                 for one in behind
             )
-        return (
-            None
-            if None in residual
-            else [request for request in residual if request is not None]
-        )
+        if None in residual:
+            return None
+        return [request for request in residual if request is not None]
 
     def _residual_request(
         self, claim: int, request: int, choices: Sequence[int], taken: int, start: int
@@ -612,7 +610,9 @@ class PrunedSearch(DepthFirstSearch):
             need = min(need, count)
             for device, charge in mine.items():
                 offers.setdefault(device, []).append(charge)
-        return ResidualRequest(claim, int(need), offers, possible) if possible else None
+        if possible:
+            return ResidualRequest(claim, int(need), offers, possible)
+        return None
 
     def _offers(
         self, claim: int, request: int, choice: int, start: int

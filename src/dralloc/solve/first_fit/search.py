@@ -174,7 +174,9 @@ class Propagator:
     @property
     def common(self) -> frozenset[Scalar] | None:
         """The values that they have in common, for `matchAttribute`; None as long as there are no devices."""
-        return self._added[-1] if self._is_match and self._added else None
+        if self._is_match and self._added:
+            return self._added[-1]
+        return None
 
     def add(self, values: frozenset[Scalar]) -> bool:
         """Add one device's values; False, and nothing added, if they break the constraint."""
@@ -365,11 +367,9 @@ class DepthFirstSearch:
                     yield device
 
     def _count(self, alternative: Alternative) -> int:
-        return (
-            len(self._all[alternative.index])
-            if alternative.count is None
-            else alternative.count
-        )
+        if alternative.count is None:
+            return len(self._all[alternative.index])
+        return alternative.count
 
     # The search itself.
 
@@ -382,7 +382,9 @@ class DepthFirstSearch:
         if request == len(requests):
             outcome = self._from_request(claim + 1, 0)
             # Too many devices there says nothing about this claim: it may find other devices for others' sake.
-            return _Outcome.FAILED if outcome is _Outcome.TOO_MANY else outcome
+            if outcome is _Outcome.TOO_MANY:
+                return _Outcome.FAILED
+            return outcome
         alternatives = requests[request].alternatives
         if not alternatives[0].name.sub:
             return self._more_devices(claim, request, 0, taken=0, start=0)
@@ -393,7 +395,9 @@ class DepthFirstSearch:
             if outcome is _Outcome.FOUND:
                 return outcome
             outcomes.add(outcome)
-        return _Outcome.TOO_MANY if outcomes == {_Outcome.TOO_MANY} else _Outcome.FAILED
+        if outcomes == {_Outcome.TOO_MANY}:
+            return _Outcome.TOO_MANY
+        return _Outcome.FAILED
 
     def _more_devices(
         self, claim: int, request: int, choice: int, *, taken: int, start: int

@@ -235,11 +235,9 @@ class ServingChoice:
     @property
     def least(self) -> int:
         """The fewest devices that it takes."""
-        return (
-            max(1, self.count - len(self.loose))
-            if self.spec.count is None
-            else self.count
-        )
+        if self.spec.count is None:
+            return max(1, self.count - len(self.loose))
+        return self.count
 
     @property
     def fixed(self) -> bool:
@@ -401,11 +399,9 @@ class _Surveyor:
                 candidate = Candidate(device, charge)
                 if self._is_usable(spec, candidate, attributes):
                     found.append(candidate)
-        return (
-            ServingChoice(*place, spec, spec.count, tuple(found))
-            if len(found) >= spec.count
-            else None
-        )
+        if len(found) >= spec.count:
+            return ServingChoice(*place, spec, spec.count, tuple(found))
+        return None
 
     def _every(
         self,
@@ -457,12 +453,11 @@ class _Surveyor:
             self.failures[str(selected)] = selected
             return None
         charge = eligibility.charge(spec.index, device) if selected else None
-        return (
-            charge
-            if charge is not None
-            and self.ledger.has_capacity(self.problem.devices[device], charge)
-            else None
-        )
+        if charge is not None and self.ledger.has_capacity(
+            self.problem.devices[device], charge
+        ):
+            return charge
+        return None
 
     def _is_free(self, spec: Alternative, device: int) -> bool:
         return spec.admin or self.ledger.is_free(self.problem.devices[device])

@@ -541,7 +541,9 @@ def _counted(
 
 
 def _ordered(each: _Carried) -> list[_Value]:
-    return sorted(each.values, key=repr) if each.values else [each.device]
+    if each.values:
+        return sorted(each.values, key=repr)
+    return [each.device]
 
 
 # ----------------------------------------------------------------------------

@@ -136,11 +136,9 @@ class Objective:
 
     def shown(self, cost: int, bound: int, most: int | None) -> Tier:
         """The tier as answers show it: its cost, or what is left of the most if more is better."""
-        return (
-            Tier(self.name, cost, bound, sense=-1)
-            if most is None
-            else Tier(self.name, most - cost, most - bound)
-        )
+        if most is None:
+            return Tier(self.name, cost, bound, sense=-1)
+        return Tier(self.name, most - cost, most - bound)
 
 
 def placed_weight(problem: Problem) -> tuple[Objective, ...]:
@@ -160,7 +158,9 @@ def placed_weight(problem: Problem) -> tuple[Objective, ...]:
 
 def after_weight(goal: Goal) -> tuple[Objective, ...]:
     """The tiers of every problem after those of weight and fairness."""
-    return (ALTERNATIVES, _GOALS[goal]) if goal in _GOALS else (ALTERNATIVES,)
+    if goal in _GOALS:
+        return (ALTERNATIVES, _GOALS[goal])
+    return (ALTERNATIVES,)
 
 
 def summed_weight(tiers: Sequence[Tier], objectives: Sequence[Objective]) -> Tier:
@@ -226,9 +226,9 @@ def _placed_anyway(
     """
     demands = subset.problem.demands
     counting = {demand for demand in subset.demands if demands[demand].weight > 0}
-    return (
-        counting if counting <= {placement.demand for placement in placements} else ()
-    )
+    if counting <= {placement.demand for placement in placements}:
+        return counting
+    return ()
 
 
 def _rank_terms(model: Model) -> list[Term]:
@@ -306,7 +306,9 @@ def _peak(_: DemandSubset, placements: Sequence[Placement]) -> int:
 def _least_peak(subset: DemandSubset, placements: Sequence[Placement]) -> int:
     lasting = _placed_anyway(subset, placements)
     nodes = {site.node for demand in lasting for site in subset.sites.get(demand, ())}
-    return -(-len(lasting) // len(nodes)) if nodes else _any(subset, placements)
+    if nodes:
+        return -(-len(lasting) // len(nodes))
+    return _any(subset, placements)
 
 
 def peak_terms(model: Model) -> list[Term]:

@@ -50,11 +50,9 @@ class WeightTier(NamedTuple):
 
     def of(self, weight: int) -> int:
         """What a weight counts here."""
-        return (
-            weight // self.unit
-            if self.least <= weight and (self.most is None or weight <= self.most)
-            else 0
-        )
+        if self.least <= weight and (self.most is None or weight <= self.most):
+            return weight // self.unit
+        return 0
 
 
 ALL_WEIGHTS: Final = WeightTier(0, None, 1)
@@ -78,11 +76,9 @@ def weight_tiers(weights: Iterable[int]) -> tuple[WeightTier, ...]:
             merged[-1] += block
         else:
             merged.append(block)
-    return (
-        tuple(WeightTier(block[-1], block[0], gcd(*block)) for block in merged)
-        if len(merged) > 1
-        else (whole,)
-    )
+    if len(merged) > 1:
+        return tuple(WeightTier(block[-1], block[0], gcd(*block)) for block in merged)
+    return (whole,)
 
 
 def _blocks(tally: Tally[int]) -> list[list[int]]:

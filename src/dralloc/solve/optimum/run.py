@@ -597,7 +597,9 @@ class _Solve:
             return "it was interrupted"
         if self.too_large:
             return "a model of every device would be too large"
-        return "the time was over" if self.stop.reached() else "the solver gave up"
+        if self.stop.reached():
+            return "the time was over"
+        return "the solver gave up"
 
     def _solution(self) -> Solution:
         tiers = tuple(map(self._with_reason, self._tiers()))

@@ -62,15 +62,15 @@ class Stop:
     def after(cls, seconds: float | None, cancelled: Cancelled | None = None) -> Stop:
         """After so many seconds; None for no limit."""
         end = inf if seconds is None else perf_counter() + seconds
-        return cls(end) if cancelled is None else cls(end, cancelled)
+        if cancelled is None:
+            return cls(end)
+        return cls(end, cancelled)
 
     def within(self, seconds: float) -> Stop:
         """The same, and after so many seconds."""
-        return (
-            replace(self, end=perf_counter() + seconds)
-            if seconds < self.seconds()
-            else self
-        )
+        if seconds < self.seconds():
+            return replace(self, end=perf_counter() + seconds)
+        return self
 
     def limited(self, effort: float) -> Stop:
         """The same, and after so much work of a solver."""
@@ -78,7 +78,9 @@ class Stop:
 
     def seconds(self) -> float:
         """What is left of the time: 0 if it is over, infinite if there is no end."""
-        return 0.0 if self.cancelled else max(0.0, self.end - perf_counter())
+        if self.cancelled:
+            return 0.0
+        return max(0.0, self.end - perf_counter())
 
     def reached(self) -> bool:
         """Whether to come to an end."""

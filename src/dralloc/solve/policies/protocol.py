@@ -242,7 +242,9 @@ def policy_name(policy: str | Policy) -> str:
     if isinstance(policy, str):
         return policy
     own = getattr(policy, "name", None) or getattr(policy, "__name__", None)
-    return own if isinstance(own, str) else type(policy).__name__
+    if isinstance(own, str):
+        return own
+    return type(policy).__name__
 
 
 # ----------------------------------------------------------------------------

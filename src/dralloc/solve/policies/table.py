@@ -348,7 +348,9 @@ def least_fragmentation(context: ScoringContext) -> Score:
             return None
         before = fragmentation.of(node)
         with context.trying(claims, node) as taken:
-            return None if taken is None else fragmentation.of(node, taken) - before
+            if taken is None:
+                return None
+            return fragmentation.of(node, taken) - before
 
     return added
 

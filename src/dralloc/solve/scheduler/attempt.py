@@ -102,7 +102,9 @@ class Memory:
     def failed(self, within: Places | None) -> Attempt | None:
         """The last failure, if it was among the same nodes, and nothing has changed since."""
         changes, among, attempt = self.failure
-        return attempt if changes == self._seen and among is within else None
+        if changes == self._seen and among is within:
+            return attempt
+        return None
 
     def forget(self, snapshot: Snapshot) -> None:
         """Forget what is known about the nodes that are not as they were the last time."""
@@ -473,11 +475,9 @@ def _traits(
 
     def code(node: NodeInfo) -> int:
         rejection = check(node)
-        return (
-            0
-            if rejection is None
-            else rejections.setdefault(rejection, 1 + len(rejections))
-        )
+        if rejection is None:
+            return 0
+        return rejections.setdefault(rejection, 1 + len(rejections))
 
     return RejectionColumn(
         cycle.snapshot.columns.trait(key, code)[places], list(rejections)

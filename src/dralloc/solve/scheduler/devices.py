@@ -190,7 +190,9 @@ class Devices(QuickRun):
             for name, amount in pod.kind.requests.items()
             if amount and is_extended(name)
         }
-        return [] if self._backed.isdisjoint(asked) else sorted(asked - self._backed)
+        if self._backed.isdisjoint(asked):
+            return []
+        return sorted(asked - self._backed)
 
     def claims_of(self, pod: PodInfo) -> list[ResourceClaim]:
         """The claims of a pod as they were before."""

@@ -138,7 +138,9 @@ def _not_selected(cycle: Cycle) -> Check | Rejection | None:
     def check(node: NodeInfo) -> Rejection | None:
         if added is not None and not selector_matches(added, node.node):
             return _NOT_ENFORCED
-        return None if kind.may_run_on(node.node) else _NOT_SELECTED
+        if kind.may_run_on(node.node):
+            return None
+        return _NOT_SELECTED
 
     return check
 
@@ -288,7 +290,9 @@ def _filter_by_affinity(cycle: Cycle) -> Check | None:
             return _NOT_NEAR
         if any(tally.on(node) for tally in away):
             return _NOT_AWAY
-        return _NOT_WANTED if any(tally.on(node) for tally in unwanted) else None
+        if any(tally.on(node) for tally in unwanted):
+            return _NOT_WANTED
+        return None
 
     return check
 
@@ -496,7 +500,9 @@ def _needed(cycle: Cycle, constraints: Iterable[TopologySpreadConstraint]) -> li
         bool(cycle.pod.kind.spec.topology_spread_constraints)
         or not cycle.profile.spread_by_system
     )
-    return [one.topology_key for one in constraints] if own else []
+    if own:
+        return [one.topology_key for one in constraints]
+    return []
 
 
 def _has(node: NodeInfo, keys: Iterable[str]) -> bool:

@@ -364,7 +364,9 @@ class Verdicts:
         if self.codes[node.place] == _UNKNOWN:
             self.enter(node.place, ask(node))
         code = int(self.codes[node.place])
-        return None if code == _PASSES else self.rejections[code - _PASSES - 1]
+        if code == _PASSES:
+            return None
+        return self.rejections[code - _PASSES - 1]
 
     def enter(self, place: int, rejection: Rejection | None) -> None:
         """Know what is against one node."""

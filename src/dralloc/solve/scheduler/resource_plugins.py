@@ -79,11 +79,9 @@ def _lacking(cycle: Cycle) -> Check:
             if not cycle.devices.serves(name, node)
         ]
         too_many = node.pod_room < 1
-        return (
-            insufficient(node, wanted, lacking, too_many=too_many)
-            if lacking or too_many
-            else None
-        )
+        if lacking or too_many:
+            return insufficient(node, wanted, lacking, too_many=too_many)
+        return None
 
     return check
 
@@ -226,13 +224,17 @@ def _weighted(rate: Callable[[int, int], int]) -> Callable[[Amounts], int]:
             (rate(requested, there), weight) for requested, there, weight in amounts
         ]
         total = sum(weight for _, weight in rated)
-        return sum(score * weight for score, weight in rated) // total if total else 0
+        if total:
+            return sum(score * weight for score, weight in rated) // total
+        return 0
 
     return mean
 
 
 def _least(requested: int, there: int) -> int:
-    return 0 if requested > there else (there - requested) * MAX_SCORE // there
+    if requested > there:
+        return 0
+    return (there - requested) * MAX_SCORE // there
 
 
 def _most(requested: int, there: int) -> int:
@@ -254,11 +256,11 @@ def _ratio(profile: Profile) -> Callable[[Amounts], int]:
             for requested, there, weight in amounts
         ]
         total = sum(weight for score, weight in rated if score > 0)
-        return (
-            rounded(sum(score * weight for score, weight in rated if score > 0) / total)
-            if total
-            else 0
-        )
+        if total:
+            return rounded(
+                sum(score * weight for score, weight in rated if score > 0) / total
+            )
+        return 0
 
     return mean
 
@@ -440,7 +442,9 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
         )
         here = wanted(node)
         if not here.claims:
-            return footprint_rejection(node, held) if reachable else _ELSEWHERE
+            if reachable:
+                return footprint_rejection(node, held)
+            return _ELSEWHERE
         try:
             taken = devices.find(here, node)
         except NodeError as error:
@@ -474,7 +478,9 @@ def _short_of(
         *sorted(name for name in wanted if name.startswith("hugepages-")),
     ]
     lacking = node.lacking({name: wanted[name] for name in looked_at if name in wanted})
-    return insufficient(node, wanted, lacking, too_many=False) if lacking else None
+    if lacking:
+        return insufficient(node, wanted, lacking, too_many=False)
+    return None
 
 
 def _score(cycle: Cycle) -> Scoring:

@@ -233,9 +233,9 @@ class SchedulingRun:
     def _schedule(self, key: ClaimKey) -> Sequence[ClaimKey]:
         """Try a pod, and the others of its group, or of its tree of groups; returns who was tried."""
         root = self._trees.roots.get(key)
-        return (
-            self._schedule_together(key) if root is None else self._schedule_tree(root)
-        )
+        if root is None:
+            return self._schedule_together(key)
+        return self._schedule_tree(root)
 
     def _schedule_tree(
         self, tree: GroupTree, within: Places | None = None
@@ -337,7 +337,9 @@ class SchedulingRun:
     def _chosen(self, attempt: Attempt) -> NodeInfo:
         """One of the best nodes: any of them, where it is left to chance in which order they were found."""
         at_once = self.scheduler.profile_of(attempt.pod).looks_at_once
-        return attempt.drawn(self._random) if at_once else attempt.chosen
+        if at_once:
+            return attempt.drawn(self._random)
+        return attempt.chosen
 
     @property
     def bindings(self) -> tuple[tuple[ClaimKey, str], ...]:

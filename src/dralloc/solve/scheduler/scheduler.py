@@ -533,7 +533,9 @@ class Scheduler:
                 np.intp,
             )
         start = self._next % len(places) if len(places) else 0
-        return np.concatenate((places[start:], places[:start])) if start else places
+        if start:
+            return np.concatenate((places[start:], places[:start]))
+        return places
 
     def _named(self, cycle: Cycle) -> Sequence[Set[str]]:
         """The names of the only nodes that can be for the pod, by plugin that knows such."""

@@ -534,9 +534,9 @@ class PodFootprints:
 
     def entered(self, pod: PodInfo, granted: Granted) -> PodInfo:
         """The pod with what its devices take of the node that it has."""
-        return (
-            replace(pod, of_devices=self.of(pod, granted)) if self._footprints else pod
-        )
+        if self._footprints:
+            return replace(pod, of_devices=self.of(pod, granted))
+        return pod
 
     def _of_granted(
         self, pod: PodInfo, granted: Granted

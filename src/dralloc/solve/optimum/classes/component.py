@@ -115,9 +115,9 @@ def at_home(
 
 def _home(demand: Demand) -> int | None:
     """The only node that the demand may go to; None if it may go to others, too."""
-    return (
-        demand.nodes[0] if demand.nodes is not None and len(demand.nodes) == 1 else None
-    )
+    if demand.nodes is not None and len(demand.nodes) == 1:
+        return demand.nodes[0]
+    return None
 
 
 def _bound(problem: Problem) -> Mapping[int, Demand]:
@@ -187,11 +187,9 @@ class _Tickets(Overlay):
         """As in `Eligibility`."""
         asked, ticket = self._asked(alternative)
         charge = self.base.charge(asked, device)
-        return (
-            replace(charge, capacity=(*charge.capacity, (ticket, 1)))
-            if charge and ticket
-            else charge
-        )
+        if charge and ticket:
+            return replace(charge, capacity=(*charge.capacity, (ticket, 1)))
+        return charge
 
     def request_key(self, alternative: int) -> Hashable:
         """As in `Eligibility`."""

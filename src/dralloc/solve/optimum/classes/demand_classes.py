@@ -365,13 +365,13 @@ class _UsabilityCheck:
             found = self._with_attributes(found, device)
         number = found[0]
         if number < 0 or not self.charges[number]:
-            return (
-                found
-                if number < 0
+            if (
+                number < 0
                 or not view.consumes
                 or self.ledger.has_counters(view, _NOTHING)
-                else _NONE
-            )
+            ):
+                return found
+            return _NONE
         return self._with_room(found, device)
 
     def _matching(self, device: int) -> _Numbered:
@@ -451,7 +451,9 @@ class _UsabilityCheck:
         kept = [
             each for each in _named(profile, charged) if self.ledger.fits(view, each[1])
         ]
-        return found if len(kept) == len(profile) else self._number(kept)
+        if len(kept) == len(profile):
+            return found
+        return self._number(kept)
 
 
 def _named(profile: Profile, charged: Sequence[int]) -> Profile:

@@ -100,11 +100,9 @@ def as_flow_source(
             sizes[number] = sum(
                 amount for _, amount in layout.groups[0].uses[item_groups[0].type]
             )
-    return (
-        FlowSource(layout.block[1], sizes, space.bin_class.bins)
-        if min(sizes.values(), default=0) > 0
-        else None
-    )
+    if min(sizes.values(), default=0) > 0:
+        return FlowSource(layout.block[1], sizes, space.bin_class.bins)
+    return None
 
 
 def flow_supplies(sources: Iterable[FlowSource]) -> list[FlowSupply]:

@@ -98,7 +98,9 @@ class _EqualDevices:
 
     def next_use(self, block: Block) -> Mapping[int, Amounts]:
         """By type, what one more use takes."""
-        return self.first if self.flag < 0 or block[self.flag] else self.uses
+        if self.flag < 0 or block[self.flag]:
+            return self.first
+        return self.uses
 
 
 @dataclass(frozen=True, slots=True)

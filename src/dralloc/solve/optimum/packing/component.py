@@ -297,7 +297,9 @@ class DivingHeuristic:
             reached_bound = cost <= self.target.bound + _TOLERANCE
             if reached_bound or priced_in_vain >= len(bins):
                 is_promising = cost <= self.target.best() - 1 + _TOLERANCE
-                return master.read(solution.values) if is_promising else None
+                if is_promising:
+                    return master.read(solution.values)
+                return None
             prices = [abs(solution.duals[row]) for row in master.rows_of_options]
             bin_types = list(islice(turns, bins_per_turn))
             best_columns = self.pricer.best(bin_types, prices, stop)

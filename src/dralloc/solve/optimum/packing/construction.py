@@ -129,7 +129,9 @@ class Automaton:
         if item_type not in unit_type.types:
             return _NO_STATE
         after = unit_type.step(state_of_unit, item_type)
-        return _NO_STATE if after is None else self._number(number, after)
+        if after is None:
+            return _NO_STATE
+        return self._number(number, after)
 
     def _number(self, unit_type: int, state: Hashable) -> int:
         """Return the row of a state; a new one gets the next, and its worth in each area."""

@@ -224,7 +224,9 @@ class _DemandReader:
 
     def nodes(self, demand: Demand) -> int:
         """The number of the nodes that it may go to."""
-        return 0 if demand.nodes is None else self.wanted.node_sets.number(demand.nodes)
+        if demand.nodes is None:
+            return 0
+        return self.wanted.node_sets.number(demand.nodes)
 
     def domains(self, demand: Demand) -> int:
         """The number of the domains among which its gang chooses one."""
@@ -321,7 +323,9 @@ def _merged(choices: Sequence[Choice]) -> Shape:
     """The same with all that leaves no choice as one."""
     fixed = summed(pair for choice in choices if len(choice) == 1 for pair in choice[0])
     others = [choice for choice in choices if len(choice) > 1]
-    return ((tuple(sorted(fixed.items())),), *others) if fixed else tuple(others)
+    if fixed:
+        return ((tuple(sorted(fixed.items())),), *others)
+    return tuple(others)
 
 
 # ----------------------------------------------------------------------------

@@ -44,7 +44,9 @@ class LexicographicLevel(NamedTuple):
 
     def of(self, weight: int) -> int:
         """What a weight counts here, in units."""
-        return weight // self.unit if self.least <= weight <= self.most else 0
+        if self.least <= weight <= self.most:
+            return weight // self.unit
+        return 0
 
 
 def levels_of(weights: Iterable[int]) -> list[LexicographicLevel]:
@@ -513,8 +515,6 @@ def _worth(values: Sequence[int], quorum: int) -> int:
 
 def _unit(divisor: int, largest: int) -> int:
     """What to divide amounts by, so that they become small enough."""
-    return (
-        max(1, divisor, largest // _LARGEST + 1)
-        if largest // max(1, divisor) >= _LARGEST
-        else max(1, divisor)
-    )
+    if largest // max(1, divisor) >= _LARGEST:
+        return max(1, divisor, largest // _LARGEST + 1)
+    return max(1, divisor)
