@@ -9,11 +9,12 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dralloc.objects.errors import AllocationError
+from dralloc.objects.names import RequestName
 from dralloc.problem.ledger import Ledger
-from dralloc.problem.problem import Eligibility, Problem
-from dralloc.problem.requests import Charge, Claim, Demand
+from dralloc.problem.problem import Eligibility, Problem, renumbered
+from dralloc.problem.requests import Charge, Claim, Constraint, Demand, Request
 from dralloc.problem.subproblem import places
-from dralloc.problem.supply import Device, PoolState, Scalar
+from dralloc.problem.supply import Device, Node, PoolState, Scalar
 
 __all__ = [
     "NodeClasses",
@@ -59,36 +60,38 @@ def claim_key(eligibility: Eligibility, claim: Claim) -> Hashable:
     kind and scope compare the same attributes of the same of them. Names do not matter, but for whether there is a
     choice at all, which upstream counts as a step. Defects are not in the key: their messages are each claim's own.
     """
-    request_key = eligibility.request_key
     requests = tuple(
-        [
-            tuple(
-                [
-                    (
-                        request_key(one.index),
-                        one.count,
-                        one.rank,
-                        one.admin,
-                        bool(one.name.sub),
-                    )
-                    for one in request.alternatives
-                ]
-            )
-            for request in claim.requests
-        ]
+        [_alternatives_key(eligibility, request) for request in claim.requests]
     )
     if not claim.constraints:
         return requests
-    names = [one.name for one in claim.alternatives()]
-    covered = [
-        (
-            each.kind,
-            each.scope,
-            tuple([each.covers(name) and each.compared(name) for name in names]),
-        )
-        for each in claim.constraints
-    ]
-    return requests, tuple(covered)
+    names = [alternative.name for alternative in claim.alternatives()]
+    return requests, tuple(
+        [_constraint_key(constraint, names) for constraint in claim.constraints]
+    )
+
+
+def _alternatives_key(eligibility: Eligibility, request: Request) -> Hashable:
+    """What tells a request's alternatives from those of others, whatever they are called."""
+    request_key = eligibility.request_key
+    return tuple(
+        [
+            (
+                request_key(alternative.index),
+                alternative.count,
+                alternative.rank,
+                alternative.admin,
+                bool(alternative.name.sub),
+            )
+            for alternative in request.alternatives
+        ]
+    )
+
+
+def _constraint_key(constraint: Constraint, names: Sequence[RequestName]) -> Hashable:
+    """What a constraint says of alternatives of these names: what it compares, or that it does not cover them."""
+    compared = [constraint.covers(name) and constraint.compared(name) for name in names]
+    return constraint.kind, constraint.scope, tuple(compared)
 
 
 def device_traits(
@@ -107,25 +110,19 @@ def device_traits(
         What a counter, a group or a counter set is called; by default, as in the problem.
     """
     consumes, shareable = device.consumes, device.shareable
-    return (
-        shareable,
-        tuple([(number("counter", counter), amount) for counter, amount in consumes]),
-        number("group", device.group) if consumes else None,
-        tuple(
-            [
-                (number("counter set", each), groups)
-                for each, groups in device.compatibility
-            ]
-        ),
-        tuple(
-            [
-                (each.name, each.total, each.consumable)
-                for each in device.capacity.values()
-            ]
-        )
-        if shareable
-        else (),
-    )
+    consumed = [(number("counter", counter), amount) for counter, amount in consumes]
+    # A device that consumes no counters is never closed by its group.
+    group = number("group", device.group) if consumes else None
+    compatibility = [
+        (number("counter set", counter_set), groups)
+        for counter_set, groups in device.compatibility
+    ]
+    # Nothing consumes the capacities of a device that one claim has for itself.
+    capacities = device.capacity.values() if shareable else ()
+    limits = [
+        (capacity.name, capacity.total, capacity.consumable) for capacity in capacities
+    ]
+    return shareable, tuple(consumed), group, tuple(compatibility), tuple(limits)
 
 
 def inventory_key(problem: Problem) -> Hashable:
@@ -204,24 +201,18 @@ def part_key(
             if sort == "counter set" and index in problem.groups_in_use
         ]
     )
-    places = {device: place for place, device in enumerate(devices)}
-    pools = tuple(
-        [
-            tuple(
-                [
-                    (
-                        pool.state,
-                        tuple(
-                            [places[each] for each in pool.devices if each in places]
-                        ),
-                    )
-                    for pool in one.pools
-                ]
-            )
-            for one in (problem.nodes[node] for node in nodes)
-        ]
-    )
+    place_of = places(devices)
+    pools = tuple([_pools_key(problem.nodes[node], place_of) for node in nodes])
     return offered, tuple(recurrence.names), used, free, excluded, pools
+
+
+def _pools_key(node: Node, place_of: Mapping[int, int]) -> Hashable:
+    """The pools of a node in search order, with the devices of the part by their place in it."""
+    pools = []
+    for pool in node.pools:
+        in_part = [place_of[device] for device in pool.devices if device in place_of]
+        pools.append((pool.state, tuple(in_part)))
+    return tuple(pools)
 
 
 # ----------------------------------------------------------------------------
@@ -267,15 +258,12 @@ def equivalent_nodes(problem: Problem, demands: Sequence[Demand]) -> NodeClasses
     for node in problem.all_nodes:
         allowed = survey.allowed(node)
         if any(allowed):
-            found = (
-                (device, survey.answers(device))
-                for device in problem.nodes[node].devices()
-            )
-            devices = [
-                (device, answers)
-                for device, answers in found
-                if answers.uses or answers.failing
-            ]
+            devices = []
+            for device in problem.nodes[node].devices():
+                answers = survey.answers(device)
+                # A device on which a selector fails can end the search with an error.
+                if answers.uses or answers.failing:
+                    devices.append((device, answers))
             if not survey.is_isolated(devices):
                 return None
             offer = survey.offer(node, devices)
@@ -303,7 +291,9 @@ class _Survey:
             None if demand.nodes is None else frozenset(demand.nodes)
             for demand in demands
         ]
-        self.alternatives = [one for demand in demands for one in demand.alternatives()]
+        self.alternatives = [
+            alternative for demand in demands for alternative in demand.alternatives()
+        ]
         self.asks_for_all = any(
             alternative.count is None for alternative in self.alternatives
         )
@@ -323,15 +313,15 @@ class _Survey:
 
     def is_isolated(self, devices: Sequence[tuple[int, _Answers]]) -> bool:
         """Whether no node before reaches the same devices, counters or sets, and no device has several versions."""
-        here: set[Hashable] = set()
+        resources: set[Hashable] = set()
         for number, answers in devices:
             device = self.problem.devices[number]
             if device.nodes is not None or device.slot in self.problem.several_versions:
                 return False
-            here.update(device.resources)
-            here.update([("counter", counter) for counter in answers.counters])
-        isolated = self.seen.isdisjoint(here)
-        self.seen |= here
+            resources.update(device.resources)
+            resources.update([("counter", counter) for counter in answers.counters])
+        isolated = self.seen.isdisjoint(resources)
+        self.seen |= resources
         return isolated
 
     def offer(
@@ -350,14 +340,11 @@ class _Survey:
         ]
         if not usable and not closed:
             return None
-        counters = dict.fromkeys(
-            counter
-            for device, answers in usable
-            for counter in (
-                *[each for each, _ in self.problem.devices[device].consumes],
-                *answers.counters,
-            )
-        )
+        counters: dict[int, None] = {}
+        for device, answers in usable:
+            consumes = self.problem.devices[device].consumes
+            counters.update(dict.fromkeys(counter for counter, _ in consumes))
+            counters.update(dict.fromkeys(answers.counters))
         numbers = [device for device, _ in usable]
         place_of = places(counters)
         return closed, part_key(
@@ -369,6 +356,7 @@ class _Survey:
         )
 
     def _is_usable(self, number: int, answers: _Answers) -> bool:
+        # ``All`` is an error where a device is in use, and admin access asks for devices in use, too.
         if self.considers_all or answers.failing:
             return True
         device = self.problem.devices[number]
@@ -410,7 +398,7 @@ class _Survey:
                     position,
                     admits,
                     charge.capacity,
-                    tuple((counters[each], amount) for each, amount in charge.counters),
+                    renumbered(charge.counters, counters),
                 )
                 for position, admits, charge in answers.uses
             )

@@ -171,14 +171,11 @@ def settled_rule(
                 domains, rule.carried | carrying, rule.counted | counted
             )
         case Affinity():
-            come = (
-                frozenset(one[node] for node in counting if node in one)
-                for one in rule.domains
-            )
-            counted_by_term = tuple(
-                before | more for before, more in zip(rule.counted, come, strict=True)
-            )
-            return Affinity(rule.domains, counted_by_term)
+            counted_by_term = []
+            for domains, counted in zip(rule.domains, rule.counted, strict=True):
+                reached = {domains[node] for node in counting if node in domains}
+                counted_by_term.append(counted | reached)
+            return Affinity(rule.domains, tuple(counted_by_term))
         case Spread(domains=domains):
             tally = Counter(rule.counted)
             tally.update(domains[node] for node in counting if node in domains)
@@ -210,6 +207,8 @@ class DomainLedger:
     def enter(self, roles: Iterable[Role], node: str, sign: int = 1) -> None:
         """Enter (1) or revoke (-1) that somebody with these roles is on a node."""
         for role in roles:
+            # Whoever comes can raise the fewest of a rule of spread: it is worked out
+            # anew when it is asked for.
             self._fewest.pop(role.rule, None)
             self._newcomers[role.rule] += 0 if role.runs else sign
             if (
@@ -270,29 +269,30 @@ class DomainLedger:
     def _is_near(self, rule: Affinity, role: Role, node: str) -> bool:
         if not all(node in domains for domains in rule.domains):
             return False
-        found = [
-            domains[node] in before or self._counting[rule, place][domains[node]] > 0
-            for place, (domains, before) in enumerate(
-                zip(rule.domains, rule.counted, strict=True)
-            )
-        ]
-        if all(found) or not role.counts:
-            return all(found)
-        # Somebody who is meant himself may begin.
-        return not (
-            any(rule.counted)
-            or any(+self._counting[rule, place] for place in range(len(rule.domains)))
-        )
+        terms = zip(rule.domains, rule.counted, strict=True)
+        for place, (domains, before) in enumerate(terms):
+            domain = domains[node]
+            if domain not in before and self._counting[rule, place][domain] <= 0:
+                break
+        else:
+            return True
+        # A pod that all terms mean may be the first one, as long as they mean nobody anywhere.
+        if not role.counts or any(rule.counted):
+            return False
+        tallies = (self._counting[rule, place] for place in range(len(rule.domains)))
+        # Unary plus drops what was entered and revoked.
+        return not any(+tally for tally in tallies)
 
     def _is_even(self, rule: Spread, role: Role, node: str) -> bool:
         if node not in rule.domains:
             return False
         if rule not in self._fewest:
             counts = self._counting[rule, 0]
-            everywhere = (
-                rule.counted.get(each, 0) + counts[each] for each in rule.every
+            totals = (
+                rule.counted.get(domain, 0) + counts[domain] for domain in rule.every
             )
-            self._fewest[rule] = 0 if rule.has_few_domains else min(everywhere)
+            # With fewer domains than ``minDomains``, the fewest are taken for none (KEP-3022).
+            self._fewest[rule] = 0 if rule.has_few_domains else min(totals)
         return (
             self.number(rule, node) + role.counts - self._fewest[rule] <= rule.max_skew
         )

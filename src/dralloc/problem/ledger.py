@@ -174,6 +174,8 @@ class Ledger:
         """Whether one more allocation fits, now or as soon as a share of another version has opened the device."""
         if self.fits(device, charge, admin=admin):
             return True
+        # Once a share of another version has opened the slot, this version's counters
+        # and groups are not looked at any more (upstream behaviour).
         opened = device.shareable and device.slot in self.problem.opened_freely
         return opened and self.is_free(device) and self.has_capacity(device, charge)
 
@@ -186,23 +188,23 @@ class Ledger:
                 yield Shortage(Scarcity.DEVICE)
             yield from self._shortages_of_counters(device, charge)
         for name, amount in charge.capacity:
-            left = self.capacity_left(device, name)
-            if amount > left:
-                yield Shortage(Scarcity.CAPACITY, name, amount, left)
+            available = self.capacity_left(device, name)
+            if amount > available:
+                yield Shortage(Scarcity.CAPACITY, name, amount, available)
 
     def _shortages_of_counters(
         self, device: Device, charge: Charge
     ) -> Iterator[Shortage]:
         opening = device.slot not in self.shares
-        wanted = counter_consumption(device, charge, opening=opening)
+        amounts = counter_consumption(device, charge, opening=opening)
         if opening and device.consumes and self._overdrawn.get(device.group):
-            wanted = (
-                dict.fromkeys(self.overdrawn(device.group), 0) | dict(wanted)
+            amounts = (
+                dict.fromkeys(self.overdrawn(device.group), 0) | dict(amounts)
             ).items()
-        for counter, amount in wanted:
-            left = self.free[counter]
-            if amount > left:
-                yield Shortage(Scarcity.COUNTER, counter, amount, left)
+        for counter, amount in amounts:
+            available = self.free[counter]
+            if amount > available:
+                yield Shortage(Scarcity.COUNTER, counter, amount, available)
         yield from (
             Shortage(Scarcity.GROUPS, number)
             for number in self._excluding(device)
@@ -308,6 +310,8 @@ class Ledger:
             self._consume(device.consumes, sign)
             self._join(device, sign)
             return
+        # Allocations made under one version of the slices stand when the driver
+        # publishes the next: both generations are charged (KEP-4815).
         for version in self.problem.versions[device.slot]:
             self._consume(self.problem.devices[version].consumes, sign)
             self._join(self.problem.devices[version], sign)
@@ -316,6 +320,8 @@ class Ledger:
         for counter, amount in amounts:
             before = self.free[counter]
             after = self.free[counter] = before - sign * amount
+            # Groups are closed by the number of their counters that are overdrawn, so
+            # that asking costs nothing.
             if (before < 0) != (after < 0):
                 self._overdrawn[self.problem.counters[counter].group] += sign
 
@@ -325,6 +331,7 @@ class Ledger:
             if sign > 0:
                 members.append(groups)
             else:
+                # One of several equal entries, whichever: they exclude the same.
                 members.remove(groups)
 
 
@@ -348,16 +355,16 @@ class ClaimLedger(Ledger):
 
     Parameters
     ----------
-    known
+    holdings
         What of the problem's usage is known by claim; the rest has no name and cannot be released.
     """
 
-    def __init__(self, problem: Problem, known: Iterable[Holding] = ()) -> None:
+    def __init__(self, problem: Problem, holdings: Iterable[Holding] = ()) -> None:
         super().__init__(problem)
         self.by_claim: dict[ClaimKey, list[Holding]] = defaultdict(list)
         self.by_slot: dict[int, list[Holding]] = defaultdict(list)
         self._consumers: dict[int, Mapping[ClaimKey, int]] | None = None
-        for holding in known:
+        for holding in holdings:
             self._note(holding)
 
     def copy(self) -> ClaimLedger:
@@ -396,9 +403,9 @@ class ClaimLedger(Ledger):
         self._consumers = None
         for claim in claims:
             for holding in self.by_claim.pop(claim, ()):
-                others = self.by_slot[holding.slot]
-                others.remove(holding)
-                if not holding.share and any(not other.share for other in others):
+                entries = self.by_slot[holding.slot]
+                entries.remove(holding)
+                if not holding.share and any(not entry.share for entry in entries):
                     # Two claims hold one dedicated device: it stays in use.
                     self.consume(self._device(holding.slot), holding.charge, -1)
                 else:
@@ -422,12 +429,16 @@ class ClaimLedger(Ledger):
             case Scarcity.CAPACITY, str(name):
                 return self.holders_of_capacity(device.slot, name)
             case Scarcity.GROUPS, int(number):
-                own, users = device.groups_on(number), self.users_of_set(number)
-                return dict.fromkeys(
-                    [claim for claim, theirs in users.items() if not own & theirs]
-                    or users,
-                    1,
-                )
+                wanted_groups = device.groups_on(number)
+                users = self.users_of_set(number)
+                excluding = [
+                    claim
+                    for claim, groups in users.items()
+                    if not wanted_groups & groups
+                ]
+                # Each of them can have a group in common with the device, but not all one and the
+                # same: then all together exclude it.
+                return dict.fromkeys(excluding or users, 1)
             case Scarcity.COUNTER, int(counter):
                 return self.holders_of_counter(counter)
             case _:
@@ -449,15 +460,16 @@ class ClaimLedger(Ledger):
     def holders_of_counter(self, counter: int) -> Mapping[ClaimKey, int]:
         """The claims that consume a counter, with the amounts; a shared device itself is charged to its first user."""
         if self._consumers is None:
+            by_counter = grouped(self._consumption())
             self._consumers = {
-                each: summed(amounts)
-                for each, amounts in grouped(self._consumption()).items()
+                number: summed(amounts) for number, amounts in by_counter.items()
             }
         return self._consumers.get(counter, {})
 
     def _consumption(self) -> Iterator[tuple[int, tuple[ClaimKey, int]]]:
         """By counter: who consumes how much of it."""
         for slot, holdings in self.by_slot.items():
+            # The first holder of a slot in use is charged what the device charges once.
             versions = [
                 self.problem.devices[version] for version in self.problem.versions[slot]
             ]
@@ -482,13 +494,15 @@ class ClaimLedger(Ledger):
 
     def users_of_set(self, number: int) -> Mapping[ClaimKey, frozenset[str]]:
         """The claims that hold devices on a counter set, with the compatibility groups of these."""
-        found: dict[ClaimKey, frozenset[str]] = {}
+        groups_by_claim: dict[ClaimKey, frozenset[str]] = {}
         for slot, holdings in self.by_slot.items():
             for version in self.problem.versions[slot]:
                 for counter_set, groups in self.problem.devices[version].compatibility:
                     for holding in holdings if counter_set == number else ():
-                        found[holding.claim] = found.get(holding.claim, groups) & groups
-        return found
+                        groups_by_claim[holding.claim] = (
+                            groups_by_claim.get(holding.claim, groups) & groups
+                        )
+        return groups_by_claim
 
 
 # ----------------------------------------------------------------------------
@@ -507,8 +521,8 @@ class Limit(NamedTuple):
     name: str = ""
 
     def __str__(self) -> str:
-        what = self.name or "of devices"
-        return f"{self.scarcity.value} {what} of {self.driver}"
+        name = self.name or "of devices"
+        return f"{self.scarcity.value} {name} of {self.driver}"
 
 
 def limits_of(problem: Problem) -> Iterator[Limit]:

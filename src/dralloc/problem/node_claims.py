@@ -7,15 +7,16 @@ node on which they are used, as counters (KEP-5517).
 from __future__ import annotations
 
 from collections import Counter as Tally
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import permutations
 from typing import Final
 
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey, CounterID, DeviceID, PoolID, RequestName
 from dralloc.objects.quantity import NANOS
-from dralloc.problem.grouping import grouped
 from dralloc.problem.problem import Overlay, Problem
 from dralloc.problem.requests import Alternative, Charge, Claim, Demand, Request
 from dralloc.problem.supply import (
@@ -55,6 +56,9 @@ _PREFIX: Final = "node "
 
 Amounts = Mapping[str, int]
 
+_Profile = tuple[tuple[str, int], ...]
+"""What a demand takes of its node, by name and in nanos."""
+
 
 def node_resource(resource: str) -> str:
     """What a resource of nodes is called among the capacities of a synthetic device."""
@@ -89,8 +93,8 @@ class NodeStock:
 def with_node_claims(
     devices_only: Problem,
     stocks: Sequence[NodeStock],
-    asked: Mapping[int, Amounts],
-    kept: frozenset[str] = frozenset(),
+    amounts_by_demand: Mapping[int, Amounts],
+    always: frozenset[str] = frozenset(),
     copies: int = 1,
 ) -> Problem:
     """The problem in which demands also take something of their nodes.
@@ -99,9 +103,9 @@ def with_node_claims(
     ----------
     stocks
         By node.
-    asked
+    amounts_by_demand
         What demands take, by index.
-    kept
+    always
         What others take something of, too, so that it is never left out.
     copies
         How many there may be of each demand at once.
@@ -111,96 +115,89 @@ def with_node_claims(
     What can never run short on a node is left out there: of which it has enough for all demands together, or of which
     every demand takes a smaller part than of something else. If nothing is left, the problem stays as it is.
     """
-    kinds: dict[tuple[tuple[str, int], ...], int] = {}
-    taken = {
-        demand: tuple(sorted(item for item in each.items() if item[1] > 0))
-        for demand, each in asked.items()
+    # Demands that take the same have one synthetic alternative: thousands of pods have few profiles.
+    profiles: dict[_Profile, int] = {}
+    profile_of: dict[int, int] = {}
+    for demand, amounts in amounts_by_demand.items():
+        profile = tuple(sorted(item for item in amounts.items() if item[1] > 0))
+        profile_of[demand] = profiles.setdefault(profile, len(profiles))
+    times = {
+        profile: copies * number
+        for profile, number in Tally(profile_of.values()).items()
     }
-    kind_of = {
-        demand: kinds.setdefault(each, len(kinds)) for demand, each in taken.items()
-    }
-    times = Tally(
-        {kind: copies * number for kind, number in Tally(kind_of.values()).items()}
-    )
-    scarcity = _Scarcity([dict(kind) for kind in kinds], times)
-    needed = (
-        {name: amount for name, amount in stock.total.items() if name in kept}
-        for stock in stocks
-    )
-    limits = [
-        {**scarcity.limits(stock), **also}
-        for stock, also in zip(stocks, needed, strict=True)
-    ]
+    scarcity = _Scarcity([dict(profile) for profile in profiles], times)
+    limits = []
+    for stock in stocks:
+        required = {
+            name: amount for name, amount in stock.total.items() if name in always
+        }
+        limits.append({**scarcity.limits(stock), **required})
     scarce = frozenset(name for limit in limits for name in limit)
-    wanted = [
-        tuple((name, amount) for name, amount in kind if name in scarce)
-        for kind in kinds
-    ]
-    if not any(wanted) and not kept:
+    charges = [_only(profile, scarce) for profile in profiles]
+    if not any(charges) and not always:
         return devices_only
-    node = RequestName("node")
-    offered = (
-        Request("node", (Alternative(_index(kind), node, 0, 1),))
-        for kind in range(len(wanted))
-    )
     requests = [
-        request if each else None for request, each in zip(offered, wanted, strict=True)
+        _request(profile) if amounts else None
+        for profile, amounts in enumerate(charges)
     ]
-    first, slot = (
-        len(devices_only.devices),
-        1 + max((one.slot for one in devices_only.devices), default=-1),
-    )
-    groups = [device.group for device in devices_only.devices] + [
-        one.group for one in devices_only.counters
-    ]
-    group = 1 + max(groups, default=-1)
-    names = [node.name for node in devices_only.nodes]
-    made = tuple(
-        _device(name, slot + place, group, limits[place])
-        for place, name in enumerate(names)
-    )
+    first_device = len(devices_only.devices)
+    devices = _node_devices(devices_only, limits)
     usage = devices_only.usage
-    # A node is in use before any pod is: it is never opened, whatever counts opened devices.
-    shares = {
-        device.slot: 1 + len(stock.used)
-        for device, stock in zip(made, stocks, strict=True)
-    }
-    consumed = {
-        device.slot: {name: stock.taken(name) for name in limit}
-        for device, stock, limit in zip(made, stocks, limits, strict=True)
-    }
+    shares = dict(usage.shares)
+    consumed = dict(usage.consumed)
+    for device, stock, limit in zip(devices, stocks, limits, strict=True):
+        # A node is in use before any pod is: it is never opened, whatever counts opened devices.
+        shares[device.slot] = 1 + len(stock.used)
+        consumed[device.slot] = {name: stock.taken(name) for name in limit}
+    nodes = []
+    for place, node in enumerate(devices_only.nodes):
+        pool = PoolAccess(
+            PoolID(NODE_DRIVER, node.name), PoolState.USABLE, (first_device + place,)
+        )
+        nodes.append(Node(node.name, (*node.pools, pool)))
     return replace(
         devices_only,
         demands=tuple(
-            _asking(demand, requests[kind_of[place]]) if place in kind_of else demand
+            _asking(demand, requests[profile_of[place]])
+            if place in profile_of
+            else demand
             for place, demand in enumerate(devices_only.demands)
         ),
-        nodes=tuple(
-            Node(
-                name,
-                (
-                    *node.pools,
-                    PoolAccess(
-                        PoolID(NODE_DRIVER, name), PoolState.USABLE, (first + place,)
-                    ),
-                ),
-            )
-            for place, (name, node) in enumerate(
-                zip(names, devices_only.nodes, strict=True)
-            )
-        ),
-        devices=(*devices_only.devices, *made),
-        usage=replace(
-            usage,
-            shares={**usage.shares, **shares},
-            consumed={**usage.consumed, **consumed},
-        ),
+        nodes=tuple(nodes),
+        devices=(*devices_only.devices, *devices),
+        usage=replace(usage, shares=shares, consumed=consumed),
         eligibility=_NodeClaims(
             devices_only.eligibility,
-            first,
-            tuple(wanted),
+            first_device,
+            tuple(charges),
             tuple(map(frozenset, limits)),
         ),
+    )
+
+
+def _only(profile: _Profile, names: frozenset[str]) -> _Profile:
+    """What a profile takes of resources of these names."""
+    return tuple((name, amount) for name, amount in profile if name in names)
+
+
+def _request(profile: int) -> Request:
+    """The request of a synthetic claim for what a profile takes."""
+    name = RequestName("node")
+    return Request("node", (Alternative(_index(profile), name, 0, 1),))
+
+
+def _node_devices(
+    devices_only: Problem, limits: Sequence[Amounts]
+) -> tuple[Device, ...]:
+    """A synthetic device for each node, with slots of their own and in a group of their own."""
+    slots = [device.slot for device in devices_only.devices]
+    groups = [device.group for device in devices_only.devices]
+    groups += [counter.group for counter in devices_only.counters]
+    first_slot = 1 + max(slots, default=-1)
+    group = 1 + max(groups, default=-1)
+    return tuple(
+        _device(node.name, first_slot + place, group, limits[place])
+        for place, node in enumerate(devices_only.nodes)
     )
 
 
@@ -217,9 +214,9 @@ def _asking(demand: Demand, request: Request | None) -> Demand:
     return replace(demand, claims=(claim, *demand.claims))
 
 
-def _index(kind: int) -> int:
-    """Indices of synthetic alternatives are below those of all others, and so are their own inverse."""
-    return -1 - kind
+def _index(profile: int) -> int:
+    """The index of the synthetic alternative of a profile: below those of all others. It is its own inverse."""
+    return -1 - profile
 
 
 def _device(node: str, slot: int, group: int, limits: Amounts) -> Device:
@@ -230,23 +227,28 @@ def _device(node: str, slot: int, group: int, limits: Amounts) -> Device:
 
 
 class _Scarcity:
-    """Tells which amounts can run short on a node."""
+    """Tells which amounts can run short on a node.
 
-    def __init__(self, kinds: Sequence[Amounts], times: Mapping[int, int]) -> None:
-        self._names = sorted({name for kind in kinds for name in kind})
-        self._everything = {
-            name: sum(
-                number * kinds[kind].get(name, 0) for kind, number in times.items()
-            )
-            for name in self._names
-        }
+    Parameters
+    ----------
+    profiles
+        What demands take of their node.
+    times
+        How many demands there are of each profile.
+    """
+
+    def __init__(self, profiles: Sequence[Amounts], times: Mapping[int, int]) -> None:
+        self._names = sorted({name for profile in profiles for name in profile})
+        self._all_demands: dict[str, int] = defaultdict(int)
+        for profile, number in times.items():
+            for name, amount in profiles[profile].items():
+                self._all_demands[name] += number * amount
         self._parts = {
-            (name, other): _largest_part(kinds, name, other)
-            for name in self._names
-            for other in self._names
-            if name != other
+            (name, limiting): _largest_part(profiles, name, limiting)
+            for name, limiting in permutations(self._names, 2)
         }
-        self._known: dict[tuple[tuple[str, int, int], ...], Amounts] = {}
+        # Nodes with the same stock have the same limits.
+        self._limits_by_stock: dict[tuple[tuple[str, int, int], ...], Amounts] = {}
 
     def limits(self, stock: NodeStock) -> Amounts:
         """Of what can run short, all that the node has."""
@@ -255,53 +257,60 @@ class _Scarcity:
             for name in self._names
             if name in stock.total
         )
-        if key not in self._known:
-            self._known[key] = self._limits(
-                {name: total - taken for name, total, taken in key}, stock.total
-            )
-        return self._known[key]
+        if key not in self._limits_by_stock:
+            free = {name: total - used for name, total, used in key}
+            scarce = self._scarce(free)
+            self._limits_by_stock[key] = {name: stock.total[name] for name in scarce}
+        return self._limits_by_stock[key]
 
-    def _limits(self, left: Amounts, total: Amounts) -> Amounts:
-        kept = {
-            name: amount
-            for name, amount in left.items()
-            if amount < self._everything[name]
-        }
-        for name in list(kept):
-            if any(
-                self._runs_out_before(other, name, kept)
-                for other in kept
-                if other != name
-            ):
-                del kept[name]
-        return {name: total[name] for name in kept}
+    def _scarce(self, free: Amounts) -> list[str]:
+        """The resources that can run short, given what is free of each."""
+        scarce = [
+            name for name, amount in free.items() if amount < self._all_demands[name]
+        ]
+        # One after the other: of two that run out together, one has to stay.
+        for name in list(scarce):
+            for limiting in scarce:
+                if limiting != name and self._runs_out_before(limiting, name, free):
+                    scarce.remove(name)
+                    break
+        return scarce
 
-    def _runs_out_before(self, other: str, name: str, left: Amounts) -> bool:
-        """Whether there is enough of something for all who find enough of the other."""
-        part = self._parts[name, other]
-        return part is not None and left[other] > 0 and part * left[other] <= left[name]
+    def _runs_out_before(self, limiting: str, name: str, free: Amounts) -> bool:
+        """Whether there is enough of a resource for all who find enough of the limiting one.
+
+        If nobody takes more than p of the one for each unit of the limiting one, all who share what is free of the
+        limiting one, f, take p f of the other at most.
+        """
+        part = self._parts[name, limiting]
+        return (
+            part is not None
+            and free[limiting] > 0
+            and part * free[limiting] <= free[name]
+        )
 
 
-def _largest_part(kinds: Sequence[Amounts], name: str, other: str) -> Fraction | None:
-    """What anybody takes of the one at most for each unit of the other; None if somebody takes nothing of the other."""
-    taking = [kind for kind in kinds if kind.get(name, 0)]
-    if not all(kind.get(other, 0) for kind in taking):
+def _largest_part(
+    profiles: Sequence[Amounts], name: str, limiting: str
+) -> Fraction | None:
+    """The most that a profile takes for each unit of the limiting resource; None if one takes nothing of that."""
+    taking = [profile for profile in profiles if profile.get(name, 0)]
+    if not all(profile.get(limiting, 0) for profile in taking):
         return None
-    return max(
-        (Fraction(kind[name], kind[other]) for kind in taking), default=Fraction(0)
-    )
+    parts = (Fraction(profile[name], profile[limiting]) for profile in taking)
+    return max(parts, default=Fraction(0))
 
 
 @dataclass(eq=False)
 class _NodeClaims(Overlay):
     """The answers about devices, and those about nodes: who asks for a node gets it, and nobody else.
 
-    ``first``: the index of the first synthetic device. ``wanted``: by kind of synthetic alternative, what it takes.
-    ``limited``: by synthetic device, what it has an end of.
+    ``first``: the index of the first synthetic device. ``charges``: by profile, what it takes. ``limited``: by
+    synthetic device, what it has an end of.
     """
 
     first: int
-    wanted: Sequence[tuple[tuple[str, int], ...]]
+    charges: Sequence[_Profile]
     limited: Sequence[frozenset[str]]
 
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
@@ -320,11 +329,7 @@ class _NodeClaims(Overlay):
         if device < self.first:
             return None
         limited = self.limited[device - self.first]
-        return Charge(
-            tuple(
-                each for each in self.wanted[_index(alternative)] if each[0] in limited
-            )
-        )
+        return Charge(_only(self.charges[_index(alternative)], limited))
 
     def request_key(self, alternative: int) -> Hashable:
         return (
@@ -393,19 +398,24 @@ def footprint_of(
     Mapping or None
         None if it follows a capacity and nothing is consumed of any: the scheduler's attempt ends with an error.
     """
-    found: dict[str, int] = {}
+    amounts: dict[str, int] = {}
     for part in parts:
         if part.capacity and not consumed:
             return None
+        # Without a capacity each allocation counts once: one, in nanos.
         times = consumed.get(part.capacity, 0) if part.capacity else NANOS
+        # What the scheduler counts in: thousandths of a CPU, whole units of everything
+        # else.
         unit = _THOUSANDTH if part.resource == "cpu" else NANOS
         amount = (
             -(-part.multiplier * times // NANOS)
             + part.per_pod
             + containers * part.per_container
         )
-        found[part.resource] = found.get(part.resource, 0) + -(-amount // unit) * unit
-    return found
+        amounts[part.resource] = (
+            amounts.get(part.resource, 0) + -(-amount // unit) * unit
+        )
+    return amounts
 
 
 def with_footprints(problem: Problem, pods: Mapping[int, PodUse]) -> Problem:
@@ -428,14 +438,15 @@ def with_footprints(problem: Problem, pods: Mapping[int, PodUse]) -> Problem:
     names = {
         part.resource for device in homes for part in problem.devices[device].footprint
     }
-    made = _Counters(problem, names)
+    node_counters = _Counters(problem, names)
     demands = list(problem.demands)
     users: dict[int, _User] = {}
     for number, use in pods.items():
         capped = {name: cap for name, cap in use.caps.items() if name in names}
+        # Its containers alone ask for more than the pod as a whole may have.
         if any(cap < 0 for cap in capped.values()):
             demands[number] = replace(demands[number], nodes=())
-        limits = made.of_pod(demands[number], capped)
+        limits = node_counters.of_pod(demands[number], capped)
         for claim in demands[number].claims:
             for alternative in claim.alternatives():
                 users.setdefault(
@@ -444,16 +455,16 @@ def with_footprints(problem: Problem, pods: Mapping[int, PodUse]) -> Problem:
     return replace(
         problem,
         demands=tuple(demands),
-        devices=tuple(made.devices),
-        counters=tuple(made.counters),
-        usage=replace(problem.usage, consumed=made.consumed),
+        devices=tuple(node_counters.devices),
+        counters=tuple(node_counters.counters),
+        usage=replace(problem.usage, consumed=node_counters.consumed),
         eligibility=_Footprints(
             problem.eligibility,
             problem.devices,
             users,
             homes,
-            made.of_nodes,
-            made.of_device,
+            node_counters.of_nodes,
+            node_counters.of_device,
         ),
     )
 
@@ -470,19 +481,13 @@ def _homes(problem: Problem) -> dict[int, int]:
     """The node of each device that takes something of it."""
     if not any(device.footprint for device in problem.devices):
         return {}
-    reached = (
-        (device, number)
-        for number, node in enumerate(problem.nodes)
-        for device in node.devices()
-    )
-    taking = (
-        each
-        for each in reached
-        if problem.devices[each[0]].footprint and problem.on_node(*each)
-    )
-    return {
-        device: nodes[0] for device, nodes in grouped(taking).items() if len(nodes) == 1
-    }
+    nodes_of: dict[int, list[int]] = defaultdict(list)
+    for number, node in enumerate(problem.nodes):
+        for device in node.devices():
+            if problem.devices[device].footprint and problem.on_node(device, number):
+                nodes_of[device].append(number)
+    # A device that several nodes reach takes nothing of any of them.
+    return {device: nodes[0] for device, nodes in nodes_of.items() if len(nodes) == 1}
 
 
 class _Counters:
@@ -524,15 +529,12 @@ class _Counters:
         """The total of a capacity, which the device loses, and what is free of it."""
         device = self.devices[index]
         used = dict(self.consumed.get(device.slot, {}))
-        total, taken = device.capacity[name].total, used.pop(name, 0)
+        capacities = dict(device.capacity)
+        total = capacities.pop(name).total
+        free = total - used.pop(name, 0)
         self.consumed[device.slot] = used
-        left = {
-            other: capacity
-            for other, capacity in device.capacity.items()
-            if other != name
-        }
-        self.devices[index] = replace(device, group=self._group, capacity=left)
-        return total, total - taken
+        self.devices[index] = replace(device, group=self._group, capacity=capacities)
+        return total, free
 
     def _add(
         self, pool: str, counter_set: str, name: str, total: int, free: int
@@ -601,13 +603,15 @@ class _Footprints(Overlay):
         )
         if amounts is None:
             return None
+        # A pod with requests of its own charges its counter, and not the node's: these
+        # have been taken off the node already.
         counters = {**self.of_nodes[self.homes[device]], **user.caps}
-        own = tuple(
+        footprint = tuple(
             (counters[name], amount)
             for name, amount in amounts.items()
             if amount and name in counters
         )
-        return replace(charge, counters=(*charge.counters, *own))
+        return replace(charge, counters=(*charge.counters, *footprint))
 
     def request_key(self, alternative: int) -> Hashable:
         key, user = self.base.request_key(alternative), self.users.get(alternative)
@@ -622,14 +626,14 @@ class _Footprints(Overlay):
 
 def _moved(charge: Charge, counters: Mapping[str, int]) -> Charge:
     """The charge of a synthetic device that has counters in the place of some capacities."""
-    return Charge(
-        tuple(each for each in charge.capacity if each[0] not in counters),
-        tuple(
-            (counters[name], amount)
-            for name, amount in charge.capacity
-            if name in counters
-        ),
-    )
+    capacity = []
+    counted = []
+    for name, amount in charge.capacity:
+        if name in counters:
+            counted.append((counters[name], amount))
+        else:
+            capacity.append((name, amount))
+    return Charge(tuple(capacity), tuple(counted))
 
 
 @dataclass(eq=False)
@@ -647,9 +651,9 @@ class _Unseen(Overlay):
             or self.devices[device].id.driver == NODE_DRIVER
         ):
             return charge
-        return replace(
-            charge,
-            counters=tuple(
-                each for each in charge.counters if each[0] not in self.of_nodes
-            ),
-        )
+        of_devices = [
+            (counter, amount)
+            for counter, amount in charge.counters
+            if counter not in self.of_nodes
+        ]
+        return replace(charge, counters=tuple(of_devices))

@@ -210,21 +210,16 @@ class Problem(Brief):
 
     def reaching(self, device: int) -> frozenset[int]:
         """Indices of the nodes that can use the device when it is allocated, whatever its home is."""
-        known = self._reaching
-        if device not in known:
-            nodes: Iterable[int] = ()
+        if device not in self._reaching:
+            nodes: list[int] = []
             if not self.devices[device].binds_to_node:
-                accesses = self._accesses[self.devices[device].id.pool_id]
-                nodes = (
-                    node
-                    for devices, seeing in accesses
-                    if device in devices
-                    for node in seeing
-                )
-            known[device] = frozenset(
+                for devices, seeing in self._accesses[self.devices[device].id.pool_id]:
+                    if device in devices:
+                        nodes += seeing
+            self._reaching[device] = frozenset(
                 node for node in nodes if self.on_node(device, node)
             )
-        return known[device]
+        return self._reaching[device]
 
     def seeing(self, pool: PoolID) -> Iterator[int]:
         """Indices of the nodes to which slices offer devices of the pool."""
@@ -233,27 +228,28 @@ class Problem(Brief):
 
     @cached_property
     def _reaching(self) -> dict[int, frozenset[int]]:
+        # Filled by `reaching`. It is no field: whether problems are equal does not depend on it.
         return {}
 
     @cached_property
     def _accesses(self) -> Mapping[PoolID, Sequence[tuple[tuple[int, ...], list[int]]]]:
         """For each pool the devices that it offers, with the nodes that it offers them to."""
-        found: dict[PoolID, dict[int, tuple[tuple[int, ...], list[int]]]] = defaultdict(
-            dict
-        )
+        offers: dict[PoolID, dict[int, tuple[tuple[int, ...], list[int]]]]
+        offers = defaultdict(dict)
         for number, node in enumerate(self.nodes):
             for pool in node.pools:
-                # Nodes that see the same have the same object.
-                found[pool.id].setdefault(id(pool.devices), (pool.devices, []))[
-                    1
-                ].append(number)
-        return defaultdict(
-            tuple, {pool: tuple(each.values()) for pool, each in found.items()}
-        )
+                # Nodes that see the same have the same object, so its identity tells as much as
+                # its devices, of which there can be thousands.
+                offer = offers[pool.id].setdefault(id(pool.devices), (pool.devices, []))
+                offer[1].append(number)
+        accesses = {pool: tuple(by_id.values()) for pool, by_id in offers.items()}
+        return defaultdict(tuple, accesses)
 
     @cached_property
     def several_versions(self) -> frozenset[int]:
         """The slots with more than one device behind them: those of pools that are being updated."""
+        # Nearly always so, and far cheaper to see than to group a million devices by
+        # slot.
         if len({device.slot for device in self.devices}) == len(self.devices):
             return frozenset()
         return frozenset(
@@ -266,19 +262,14 @@ class Problem(Brief):
 
         Shares of other versions ask for none once the slot is open (upstream behaviour).
         """
-        shareable = {
-            slot: [
-                self.devices[index]
-                for index in self.versions[slot]
-                if self.devices[index].shareable
-            ]
-            for slot in self.several_versions
-        }
-        return frozenset(
-            slot
-            for slot, devices in shareable.items()
-            if len({device.is_opened_freely for device in devices}) > 1
-        )
+        slots: set[int] = set()
+        for slot in self.several_versions:
+            versions = [self.devices[index] for index in self.versions[slot]]
+            shareable = [device for device in versions if device.shareable]
+            # Some versions are opened freely, and some are not.
+            if len({device.is_opened_freely for device in shareable}) > 1:
+                slots.add(slot)
+        return frozenset(slots)
 
     @cached_property
     def is_additive(self) -> bool:
@@ -288,20 +279,20 @@ class Problem(Brief):
     @cached_property
     def has_scopes(self) -> bool:
         """Whether any constraint spans several claims."""
-        return any(
-            one.scope
-            for demand in self.demands
-            for claim in demand.claims
-            for one in claim.constraints
-        )
+        for demand in self.demands:
+            for claim in demand.claims:
+                for constraint in claim.constraints:
+                    if constraint.scope:
+                        return True
+        return False
 
     @cached_property
     def footprint_counters(self) -> frozenset[int]:
         """The counters of what devices take of nodes (see `dralloc.problem.node_claims`)."""
         return frozenset(
             number
-            for number, one in enumerate(self.counters)
-            if one.id.driver == NODE_DRIVER
+            for number, counter in enumerate(self.counters)
+            if counter.id.driver == NODE_DRIVER
         )
 
     @cached_property
@@ -324,20 +315,22 @@ class Problem(Brief):
     def counters_by_name(self) -> Mapping[tuple[str, str], Sequence[int]]:
         """The counters of each driver and name, by index."""
         return grouped(
-            ((each.id.driver, each.id.counter), number)
-            for number, each in enumerate(self.counters)
+            ((counter.id.driver, counter.id.counter), number)
+            for number, counter in enumerate(self.counters)
         )
 
     @cached_property
     def groups_in_use(self) -> Mapping[int, Sequence[frozenset[str]]]:
         """By counter set, the compatibility groups of everything that is in use there (KEP-5963)."""
         usage = self.usage
-        found = {number: [groups] for number, groups in usage.compatibility.items()}
+        groups_by_set = {
+            number: [groups] for number, groups in usage.compatibility.items()
+        }
         for device in () if self.is_additive else self.devices:
             if device.slot in usage.held or device.slot in usage.shares:
                 for number, groups in device.compatibility:
-                    found.setdefault(number, []).append(groups)
-        return found
+                    groups_by_set.setdefault(number, []).append(groups)
+        return groups_by_set
 
     def usage_of(self, slots: Set[int]) -> Usage:
         """What is held of these slots, for a part of the problem with the devices behind them."""

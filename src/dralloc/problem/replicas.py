@@ -54,6 +54,7 @@ class _Copies:
 
     def add(self, part: Problem) -> None:
         """Add the node of a part under new names."""
+        # What the part numbers from 0 on comes after everything that is there already.
         copy, devices, counters = len(self.nodes), len(self.devices), len(self.counters)
         moved = {number: counters + number for number in range(len(part.counters))}
         offers = Renumbered(part.eligibility, range(len(part.devices)), moved)
@@ -71,15 +72,11 @@ class _Copies:
                 )
             )
         [node] = part.nodes
-        pools = (
-            PoolAccess(
-                PoolID(pool.id.driver, _again(pool.id.pool, copy)),
-                pool.state,
-                tuple(devices + device for device in pool.devices),
-                pool.reason,
-            )
-            for pool in node.pools
-        )
+        pools = []
+        for pool in node.pools:
+            pool_id = PoolID(pool.id.driver, _again(pool.id.pool, copy))
+            shifted = tuple(devices + device for device in pool.devices)
+            pools.append(PoolAccess(pool_id, pool.state, shifted, pool.reason))
         self.nodes.append(Node(_again(node.name, copy), tuple(pools)))
 
     def _device(self, device: Device, copy: int, counters: int) -> Device:
@@ -91,8 +88,8 @@ class _Copies:
             ),
         )
 
-    def _number(self, what: str, copy: int, number: int) -> int:
-        return self.numbers.setdefault((what, copy, number), len(self.numbers))
+    def _number(self, sort: str, copy: int, number: int) -> int:
+        return self.numbers.setdefault((sort, copy, number), len(self.numbers))
 
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
         offers, index = self.origins[device]
@@ -107,6 +104,7 @@ class _Copies:
         return offers.charge(alternative, index)
 
     def request_key(self, alternative: int) -> Hashable:
+        # All parts are cut out of one problem, so any of them answers for alternatives.
         return self.origins[0][0].request_key(alternative)
 
     def device_key(self, device: int) -> Hashable:

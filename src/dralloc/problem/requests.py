@@ -170,8 +170,8 @@ class Claim:
     def is_defective(self) -> bool:
         """Whether it can never be allocated, because of itself or of one of its alternatives."""
         for request in self.requests:
-            for one in request.alternatives:
-                if one.defect:
+            for alternative in request.alternatives:
+                if alternative.defect:
                     return True
         return bool(self.defect)
 
@@ -263,17 +263,20 @@ class Demand:
 
         Admin access takes none (KEP-5018).
         """
-        requests = (request for claim in self.claims for request in claim.requests)
-        return sum(
-            min(0 if each.admin else each.count or 1 for each in request.alternatives)
-            for request in requests
-        )
+        device_count = 0
+        for claim in self.claims:
+            for request in claim.requests:
+                device_count += min(map(_fewest_devices, request.alternatives))
+        return device_count
 
     @property
     def group_scopes(self) -> frozenset[Scope]:
         """The scopes of its constraints that can span claims of other demands."""
-        every = (one.scope for claim in self.claims for one in claim.constraints)
-        return frozenset(scope for scope in every if scope and scope.group)
+        constraints = (
+            constraint for claim in self.claims for constraint in claim.constraints
+        )
+        scopes = (constraint.scope for constraint in constraints)
+        return frozenset(scope for scope in scopes if scope and scope.group)
 
     def by_itself(self, **changes: Any) -> Demand:
         """The demand without its gang and the groups above it."""
@@ -295,6 +298,14 @@ class Demand:
         return any(claim.is_defective for claim in self.claims)
 
 
+def _fewest_devices(alternative: Alternative) -> int:
+    """The devices that an alternative takes at least."""
+    if alternative.admin:
+        return 0
+    # Allocation mode ``All`` has no count. It is refused where there is no device, so it takes one at least.
+    return alternative.count or 1
+
+
 def quorum_of(members: Sequence[Demand]) -> int:
     """How many demands of a gang must be placed for any to be, given all of them; a demand without gang is one."""
     first = members[0]
@@ -303,12 +314,18 @@ def quorum_of(members: Sequence[Demand]) -> int:
 
 def are_admitted(members: Sequence[Demand], placed: Collection[ClaimKey]) -> bool:
     """Whether enough of all demands of a gang, or of a tree of gangs (KEP-6012), are placed for any of them to be."""
+    # By group of groups, whether each of its children is admitted; under None, the roots.
     children: dict[ParentGroup | None, dict[str, bool]] = defaultdict(dict)
-    for gang, own in grouped((one.gang, one) for one in members).items():
-        children[own[0].parent][gang] = sum(one.key in placed for one in own) >= max(
-            1, quorum_of(own)
-        )
-    groups = {group for one in members if one.parent for group in one.parent.upwards()}
+    gangs = grouped((demand.gang, demand) for demand in members)
+    for gang, demands in gangs.items():
+        placed_count = sum(demand.key in placed for demand in demands)
+        admitted_gang = placed_count >= max(1, quorum_of(demands))
+        children[demands[0].parent][gang] = admitted_gang
+    groups: set[ParentGroup] = set()
+    for demand in members:
+        if demand.parent:
+            groups.update(demand.parent.upwards())
+    # The deepest groups first: whether a group is admitted depends on its children.
     for group in sorted(groups, key=lambda group: -len(list(group.upwards()))):
         admitted = {name for name, enough in children[group].items() if enough}
         enough = bool(admitted) and len(admitted - group.settled) >= group.quorum

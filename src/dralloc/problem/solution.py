@@ -115,11 +115,13 @@ def with_node_grants(
 ) -> Iterator[Placement]:
     """The placements with synthetic claims, for the problem with them: the inverse of `devices_only`."""
     for placement in placements:
-        given = iter(placement.grants)
+        device_grants = iter(placement.grants)
+        # Of a node there is one synthetic device, in its last pool, and its claim has
+        # one request with one alternative.
         grants = (
             (Grant(0, 0, problem.nodes[placement.node].pools[-1].devices[0]),)
             if claim.is_synthetic
-            else next(given)
+            else next(device_grants)
             for claim in problem.demands[placement.demand].claims
         )
         yield replace(placement, grants=tuple(grants))
@@ -138,6 +140,7 @@ class Status(StrEnum):
 
 def relative_gap(value: int, bound: int) -> float:
     """The distance of a value to its bound, relative to the value; 0 if they meet, 1 if nothing was reached."""
+    # Integers can be too large for a float; their quotient is not.
     distance = abs(bound - value)
     return distance / abs(value) if distance and value else float(bool(distance))
 
@@ -233,6 +236,8 @@ def amount_used(
     resource: str, device: Device, charge: Charge, counters: tuple[Counter, ...]
 ) -> int:
     """What one allocation of a device uses, in nanos."""
+    # What a shareable device charges once is for all who share it, so it is on no
+    # allocation's account.
     fixed = () if device.shareable else device.consumes
     drawn = [
         amount
@@ -243,8 +248,8 @@ def amount_used(
         return sum(drawn)
     if device.shareable:
         return sum(amount for name, amount in charge.capacity if name == resource)
-    known = device.capacity.get(resource)
-    return known.total if known is not None else 0
+    capacity = device.capacity.get(resource)
+    return capacity.total if capacity is not None else 0
 
 
 def spent(

@@ -60,7 +60,7 @@ class Subproblem:
 
 
 def cut(  # noqa: PLR0913 - what is kept, by sort
-    whole: Problem,
+    source: Problem,
     nodes: Sequence[int],
     *,
     devices: Sequence[int] | None = None,
@@ -89,33 +89,33 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
     """
     if devices is None:
         offered = dict.fromkeys(
-            device for node in nodes for device in whole.nodes[node].devices()
+            device for node in nodes for device in source.nodes[node].devices()
         )
-        devices = with_versions(whole, offered)
+        devices = with_versions(source, offered)
     if counters is None:
-        groups = dict.fromkeys(whole.devices[device].group for device in devices)
+        groups = dict.fromkeys(source.devices[device].group for device in devices)
         of_devices = [
-            counter for group in groups for counter in whole.counters_of.get(group, ())
+            counter for group in groups for counter in source.counters_of.get(group, ())
         ]
-        counters = sorted((*of_devices, *whole.pod_counters))
-    kept = tuple(counters)
-    node_at, device_at, counter_at = map(places, (nodes, devices, kept))
+        counters = sorted((*of_devices, *source.pod_counters))
+    counters = tuple(counters)
+    node_at, device_at, counter_at = map(places, (nodes, devices, counters))
     problem = replace(
-        whole,
+        source,
         demands=tuple(demands),
-        nodes=tuple(_node(whole.nodes[node], device_at) for node in nodes),
+        nodes=tuple(_node(source.nodes[node], device_at) for node in nodes),
         devices=tuple(
-            _device(whole.devices[device], node_at, counter_at) for device in devices
+            _device(source.devices[device], node_at, counter_at) for device in devices
         ),
         counters=tuple(
-            _counter(whole.counters[counter], counter, ledger) for counter in kept
+            _counter(source.counters[counter], counter, ledger) for counter in counters
         ),
-        usage=(ledger or whole).usage_of(
-            {whole.devices[device].slot for device in devices}
+        usage=(ledger or source).usage_of(
+            {source.devices[device].slot for device in devices}
         ),
-        eligibility=eligibility or Renumbered(whole.eligibility, devices, counter_at),
+        eligibility=eligibility or Renumbered(source.eligibility, devices, counter_at),
     )
-    return Subproblem(problem, nodes, devices, kept)
+    return Subproblem(problem, nodes, devices, counters)
 
 
 def places(numbers: Iterable[int]) -> dict[int, int]:
@@ -123,15 +123,17 @@ def places(numbers: Iterable[int]) -> dict[int, int]:
     return {number: place for place, number in enumerate(numbers)}
 
 
-def with_versions(whole: Problem, devices: Iterable[int]) -> tuple[int, ...]:
+def with_versions(problem: Problem, devices: Iterable[int]) -> tuple[int, ...]:
     """The devices, then what else generations of their pools publish of them."""
-    known = dict.fromkeys(devices)
-    if whole.several_versions:
-        slots = dict.fromkeys(whole.devices[device].slot for device in known)
-        known.update(
-            dict.fromkeys(version for slot in slots for version in whole.versions[slot])
+    versions = dict.fromkeys(devices)
+    if problem.several_versions:
+        slots = dict.fromkeys(problem.devices[device].slot for device in versions)
+        versions.update(
+            dict.fromkeys(
+                version for slot in slots for version in problem.versions[slot]
+            )
         )
-    return tuple(known)
+    return tuple(versions)
 
 
 def separated(
@@ -154,14 +156,14 @@ def separated(
 
 
 def cut_alone(
-    whole: Problem, demands: Iterable[Demand], node: int
+    problem: Problem, demands: Iterable[Demand], node: int
 ) -> tuple[Problem, list[Demand]]:
-    """One node cut out alone, and the demands as they are there: without rules about nodes, or with nowhere to go."""
-    here = [
-        replace(one, nodes=None if one.nodes is None or node in one.nodes else ())
-        for one in demands
-    ]
-    return cut(whole, [node]).problem, here
+    """Cut one node out alone; the demands there are without rules about nodes, or have nowhere to go."""
+    local_demands = []
+    for demand in demands:
+        is_allowed = demand.nodes is None or node in demand.nodes
+        local_demands.append(replace(demand, nodes=None if is_allowed else ()))
+    return cut(problem, [node]).problem, local_demands
 
 
 def _counter(counter: Counter, number: int, ledger: Ledger | None) -> Counter:
@@ -186,13 +188,10 @@ def _device(
 
 
 def _node(node: Node, device_at: Mapping[int, int]) -> Node:
-    pools = (
-        replace(
-            pool,
-            devices=tuple([device_at[one] for one in pool.devices if one in device_at]),
-        )
-        for pool in node.pools
-    )
+    pools = []
+    for pool in node.pools:
+        devices = [device_at[device] for device in pool.devices if device in device_at]
+        pools.append(replace(pool, devices=tuple(devices)))
     return Node(node.name, tuple(pools))
 
 
@@ -222,26 +221,24 @@ def open_claims(
         For scopes of groups, the demands that are placed, by key.
     """
     # A defect stays whatever others got: it may be the pod's alone, beside a claim that it shares.
-    found = [
+    unserved = [
         claim for claim in demand.claims if claim.key not in granted or claim.defect
     ]
     if not problem.has_scopes:
-        return found
+        return unserved
     scopes: dict[Scope, Scope] = {}
-    for constraint in (one for claim in demand.claims for one in claim.constraints):
+    for constraint in _constraints(demand):
         scope = constraint.scope
         if scope and scope not in scopes:
-            mates = (demand, *(placed.get(scope, {}).values() if scope.group else ()))
-            got = _granted(
-                problem,
-                scope,
-                {claim.key: claim for mate in mates for claim in mate.claims},
-                granted,
-            )
-            held = held_values(constraint.kind, (*scope.held, *got))
+            members = [demand]
+            if scope.group:
+                members += placed.get(scope, {}).values()
+            claims = {claim.key: claim for member in members for claim in member.claims}
+            granted_values = _granted(problem, scope, claims, granted)
+            held = held_values(constraint.kind, (*scope.held, *granted_values))
             if held is None:
-                what = f"{constraint.kind.value} {constraint.attribute} over several claims"
-                defect = f"{demand.key}: {what}: devices that are allocated already violate it"
+                rule = f"{constraint.kind.value} {constraint.attribute} over several claims"
+                defect = f"{demand.key}: {rule}: devices that are allocated already violate it"
                 return [
                     replace(
                         demand.claims[0], requests=(), constraints=(), defect=defect
@@ -249,13 +246,20 @@ def open_claims(
                 ]
             scopes[scope] = scope._replace(held=held)
 
-    def moved(one: Constraint) -> Constraint:
-        return replace(one, scope=scopes[one.scope]) if one.scope else one
+    def narrowed(constraint: Constraint) -> Constraint:
+        if constraint.scope is None:
+            return constraint
+        return replace(constraint, scope=scopes[constraint.scope])
 
     return [
-        replace(claim, constraints=tuple(map(moved, claim.constraints)))
-        for claim in found
+        replace(claim, constraints=tuple(map(narrowed, claim.constraints)))
+        for claim in unserved
     ]
+
+
+def _constraints(demand: Demand) -> Iterator[Constraint]:
+    for claim in demand.claims:
+        yield from claim.constraints
 
 
 def held_values(
@@ -268,25 +272,26 @@ def held_values(
     devices
         The values of each; None if it lacks the attribute.
     """
-    every = list(devices)
-    known = [values for values in every if values is not None]
-    if len(known) < len(every):
-        return None
+    value_sets: list[_Values] = []
+    for values in devices:
+        if values is None:
+            return None
+        value_sets.append(values)
     match kind:
         case ConstraintKind.MATCH:
-            if not known:
+            if not value_sets:
                 return ()
-            common = frozenset[Scalar].intersection(*known)
+            common = frozenset[Scalar].intersection(*value_sets)
             # One device alone agrees with itself, also without comparable value.
-            return (common,) if common or len(known) == 1 else None
+            return (common,) if common or len(value_sets) == 1 else None
         case ConstraintKind.DISTINCT:
             # At most one device may be without comparable value; it counts as a value of its own.
-            value_count = sum(max(1, len(values)) for values in known)
-            distinct_count = len(frozenset[Scalar]().union(*known))
-            distinct_count += frozenset() in known
+            value_count = sum(max(1, len(values)) for values in value_sets)
+            distinct_count = len(frozenset[Scalar]().union(*value_sets))
+            distinct_count += frozenset() in value_sets
             if value_count > distinct_count:
                 return None
-            return tuple(sorted(known, key=sorted))
+            return tuple(sorted(value_sets, key=sorted))
         case _:
             assert_never(kind)
 

@@ -37,6 +37,8 @@ def record(cls: type[T]) -> type[T]:
 
     As such, it has a hash. Named tuples are made as fast, but reading their fields takes twice as long.
     """
+    # Really frozen dataclasses set each field through object.__setattr__, which costs
+    # most of the time that it takes to make them.
     return dataclass(slots=True, unsafe_hash=True)(cls)
 
 
@@ -166,6 +168,7 @@ class Device:
 
         Beside these there are counters that are charged by request (see `dralloc.problem.Charge`).
         """
+        # Lists, not generators: this is asked for every device of a cluster.
         counters = [("counter", counter) for counter, _ in self.consumes]
         return [
             *counters,
@@ -199,8 +202,8 @@ class Device:
             ),
             compatibility=tuple(
                 [
-                    (number("counter set", each), groups)
-                    for each, groups in self.compatibility
+                    (number("counter set", counter_set), groups)
+                    for counter_set, groups in self.compatibility
                 ]
             ),
             **changes,
@@ -212,6 +215,8 @@ class Device:
 
     def groups_on(self, counter_set: int) -> frozenset[str]:
         """Its compatibility groups on a counter set that it draws on."""
+        # Few devices are on more than two counter sets, so a mapping of its own would
+        # not pay.
         return dict(self.compatibility)[counter_set]
 
 
