@@ -71,19 +71,20 @@ class Selector(NamedTuple):
     def matches(self, labels: Labels) -> bool:
         """Whether it selects something with these labels."""
         return self.requirements is not None and all(
-            holds(one.operator, one.values, labels.get(one.key))
-            for one in self.requirements
+            holds(requirement.operator, requirement.values, labels.get(requirement.key))
+            for requirement in self.requirements
         )
 
 
 def selector_of(
-    given: LabelSelector | None, more: Iterable[LabelSelectorRequirement] = ()
+    selector: LabelSelector | None,
+    requirements: Iterable[LabelSelectorRequirement] = (),
 ) -> Selector:
     """A selector of the API; without one nothing is selected."""
-    if given is None:
+    if selector is None:
         return Selector(None)
-    labels = of_same_label(sorted(given.match_labels), given.match_labels, "In")
-    return Selector((*more, *labels, *given.match_expressions))
+    labels = of_same_label(sorted(selector.match_labels), selector.match_labels, "In")
+    return Selector((*requirements, *labels, *selector.match_expressions))
 
 
 def of_same_label(
@@ -97,10 +98,11 @@ def of_same_label(
     )
 
 
-def spread_selector(given: TopologySpreadConstraint, labels: Labels) -> Selector:
+def spread_selector(constraint: TopologySpreadConstraint, labels: Labels) -> Selector:
     """The pods that a constraint of a pod with these labels counts; an empty selector counts nobody."""
     return selector_of(
-        given.label_selector, of_same_label(given.match_label_keys, labels, "In")
+        constraint.label_selector,
+        of_same_label(constraint.match_label_keys, labels, "In"),
     )
 
 
@@ -122,19 +124,20 @@ class Term(NamedTuple):
 
 
 def term_of(
-    given: PodAffinityTerm, namespace: str, labels: Labels, weight: int = 0
+    term: PodAffinityTerm, namespace: str, labels: Labels, weight: int = 0
 ) -> Term:
     """A term of a pod in a namespace, with these labels."""
-    own = not given.namespaces and given.namespace_selector is None
-    more = (
-        *of_same_label(given.match_label_keys, labels, "In"),
-        *of_same_label(given.mismatch_label_keys, labels, "NotIn"),
+    # Without either, the term is about the pod's own namespace.
+    own = not term.namespaces and term.namespace_selector is None
+    requirements = (
+        *of_same_label(term.match_label_keys, labels, "In"),
+        *of_same_label(term.mismatch_label_keys, labels, "NotIn"),
     )
     return Term(
-        namespaces=frozenset((namespace,) if own else given.namespaces),
-        namespace_selector=selector_of(given.namespace_selector),
-        selector=selector_of(given.label_selector, more),
-        topology_key=given.topology_key,
+        namespaces=frozenset((namespace,) if own else term.namespaces),
+        namespace_selector=selector_of(term.namespace_selector),
+        selector=selector_of(term.label_selector, requirements),
+        topology_key=term.topology_key,
         weight=weight,
     )
 
@@ -184,20 +187,20 @@ def requests_of(
     of_devices
         What its devices take of the node, in nanos (KEP-5517); requests of the pod as a whole replace that, too.
     """
-    found = _of_containers(spec, defaults or {})
-    of_pod = _of_whole_pod(spec, found) if whole_pod else {}
-    found.update(of_devices or {})
-    total = Counter({**found, **of_pod})
+    of_containers = _of_containers(spec, defaults or {})
+    of_pod = _of_whole_pod(spec, of_containers) if whole_pod else {}
+    of_containers.update(of_devices or {})
+    total = Counter({**of_containers, **of_pod})
     total.update(_nanos(spec.overhead))
     return _rounded(total)
 
 
 def caps_of(spec: PodSpec) -> dict[str, int]:
     """What requests of the pod as a whole leave beside its containers, in nanos."""
-    found = _of_containers(spec, {})
+    of_containers = _of_containers(spec, {})
     return {
-        name: amount - found.get(name, 0)
-        for name, amount in _of_whole_pod(spec, found).items()
+        name: amount - of_containers.get(name, 0)
+        for name, amount in _of_whole_pod(spec, of_containers).items()
     }
 
 
@@ -206,18 +209,15 @@ def taken_by_devices(status: PodStatus) -> dict[str, int]:
     total: Nanos = Counter()
     for claim in status.node_allocatable_resource_claim_statuses:
         total.update(_nanos(claim.resources))
-        total.update(
-            {one.name: one.quantity.nanos for one in claim.mapping if one.quantity}
-        )
-        for times, part in ((1, "per_pod"), (len(claim.containers), "per_container")):
-            amounts = {one.name: getattr(one, part) for one in claim.overhead}
-            total.update(
-                {
-                    name: times * amount.nanos
-                    for name, amount in amounts.items()
-                    if amount
-                }
-            )
+        for mapped in claim.mapping:
+            if mapped.quantity:
+                total[mapped.name] += mapped.quantity.nanos
+        for overhead in claim.overhead:
+            if overhead.per_pod:
+                total[overhead.name] += overhead.per_pod.nanos
+            if overhead.per_container:
+                containers = len(claim.containers)
+                total[overhead.name] += containers * overhead.per_container.nanos
     return total
 
 
@@ -232,17 +232,17 @@ def _of_containers(spec: PodSpec, defaults: Mapping[str, int]) -> Nanos:
     for container in spec.containers:
         running.update(_requested(container, defaults))
     sidecars: Nanos = Counter()
-    most: dict[str, int] = {}
+    peak: dict[str, int] = {}
     for container in spec.init_containers:
-        wanted = _requested(container, defaults)
+        requested = _requested(container, defaults)
         if container.sidecar:
-            running.update(wanted)
-            sidecars.update(wanted)
-            wanted = sidecars
+            running.update(requested)
+            sidecars.update(requested)
+            requested = sidecars
         else:
-            wanted.update(sidecars)
-        _raise(most, wanted)
-    _raise(running, most)
+            requested.update(sidecars)
+        _raise(peak, requested)
+    _raise(running, peak)
     return running
 
 
@@ -360,9 +360,13 @@ class PodKind:
 
     def occupied_with(self, of_devices: Mapping[str, int]) -> dict[str, int]:
         """The same with what its devices take of the node."""
-        known = {*self.requests, *of_devices} if self.spec.resources.requested else ()
+        requested = (
+            {*self.requests, *of_devices} if self.spec.resources.requested else ()
+        )
         defaults = {
-            name: least for name, least in DEFAULT_REQUESTS.items() if name not in known
+            name: least
+            for name, least in DEFAULT_REQUESTS.items()
+            if name not in requested
         }
         return requests_of(self.spec, defaults, of_devices=of_devices)
 
@@ -374,20 +378,20 @@ class PodKind:
     @cached_property
     def host_ports(self) -> tuple[HostPort, ...]:
         """Ports of the node that containers and sidecars want; with the node's network these are all of theirs."""
-        lasting = (
-            *(one for one in self.spec.init_containers if one.sidecar),
-            *self.spec.containers,
-        )
-        ports = (
-            (port.host_port or port.container_port * self.spec.host_network, port)
-            for one in lasting
-            for port in one.ports
-        )
-        return tuple(
-            HostPort(port.host_ip or _ANYWHERE, port.protocol or "TCP", number)
-            for number, port in ports
-            if number > 0
-        )
+        sidecars = [
+            container for container in self.spec.init_containers if container.sidecar
+        ]
+        host_ports = []
+        for container in (*sidecars, *self.spec.containers):
+            for port in container.ports:
+                number = port.host_port
+                if not number and self.spec.host_network:
+                    number = port.container_port
+                if number > 0:
+                    address = port.host_ip or _ANYWHERE
+                    protocol = port.protocol or "TCP"
+                    host_ports.append(HostPort(address, protocol, number))
+        return tuple(host_ports)
 
     @cached_property
     def required_affinity(self) -> tuple[Term, ...]:
@@ -418,9 +422,9 @@ class PodKind:
     def hard_spread(self) -> tuple[TopologySpreadConstraint, ...]:
         """The constraints of topology spread that must hold."""
         return tuple(
-            one
-            for one in self.spec.topology_spread_constraints
-            if one.when_unsatisfiable == "DoNotSchedule"
+            constraint
+            for constraint in self.spec.topology_spread_constraints
+            if constraint.when_unsatisfiable == "DoNotSchedule"
         )
 
     def may_run_on(self, node: Node) -> bool:
@@ -439,9 +443,12 @@ class PodKind:
             yield term_of(term, self.namespace, self.labels)
 
     def _preferred(self, sort: str, sign: int) -> Iterator[Term]:
-        for one in self._affinity(sort).preferred:
+        for preference in self._affinity(sort).preferred:
             yield term_of(
-                one.pod_affinity_term, self.namespace, self.labels, sign * one.weight
+                preference.pod_affinity_term,
+                self.namespace,
+                self.labels,
+                sign * preference.weight,
             )
 
     def _affinity(self, sort: str) -> PodAffinity:
@@ -496,12 +503,13 @@ class PodKinds:
             )
 
     def _kind(self, pod: Pod) -> PodKind:
-        owners = (
-            one
-            for one in pod.metadata.owner_references
-            if one.controller and one.kind in _SPREAD_KINDS
+        controllers = (
+            (owner.kind, owner.name)
+            for owner in pod.metadata.owner_references
+            if owner.controller and owner.kind in _SPREAD_KINDS
         )
-        controller = next(((one.kind, one.name) for one in owners), None)
+        controller = next(controllers, None)
+        # Pods that are made from one template share their specification as an object.
         if id(pod.spec) not in self._specs:
             text = pod.spec.model_dump_json(
                 exclude={"node_name", "resource_claims"}, exclude_defaults=True

@@ -81,9 +81,13 @@ def _users(
         pod = None if compiled.is_claim(demand) else pods.get(demand.key)
         for claim in demand.claims if pod is not None else ():
             user = compiled.cluster.group_claims.get((demand.key, claim.key), pod)
-            known = users.setdefault(claim.key, [])
-            if user is not None and user.metadata.uid and _reference(user) not in known:
-                known.append(_reference(user))
+            references = users.setdefault(claim.key, [])
+            if (
+                user is not None
+                and user.metadata.uid
+                and _reference(user) not in references
+            ):
+                references.append(_reference(user))
     return users
 
 
@@ -171,10 +175,12 @@ class _Writer:
                     source="FromClass", requests=scope, opaque=entry.opaque
                 )
         for config in self._spec().config:
+            # ``request`` means all of its subrequests, ``request/sub`` one of them.
             matched = [
-                one
-                for one in served
-                if {one.name.request, str(one.name)} & set(config.requests)
+                alternative
+                for alternative in served
+                if alternative.name.request in config.requests
+                or str(alternative.name) in config.requests
             ]
             if matched or not config.requests:
                 scope = () if len(matched) == len(served) else config.requests
@@ -216,9 +222,12 @@ def _node_selector(
             if where.node_selector is not None
             else ()
         ):
-            fields += (one for one in term.match_fields if one not in fields)
+            # All must hold, so each of them is written once. (A device's selector has one term.)
+            fields += (field for field in term.match_fields if field not in fields)
             expressions += (
-                one for one in term.match_expressions if one not in expressions
+                expression
+                for expression in term.match_expressions
+                if expression not in expressions
             )
     if not fields and not expressions:
         return None

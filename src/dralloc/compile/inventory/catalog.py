@@ -59,9 +59,14 @@ class CounterLayout:
 
     def __init__(self, sets: Sequence[CounterSet]) -> None:
         self.sets = sets
-        self.sets_of = [one.name for one in sets for _ in one.counters]
-        self.names = [name for one in sets for name in one.counters]
-        self.counters = [counter for one in sets for counter in one.counters.values()]
+        self.sets_of: list[str] = []
+        self.names: list[str] = []
+        self.counters: list[ApiCounter] = []
+        for counter_set in sets:
+            for name, counter in counter_set.counters.items():
+                self.sets_of.append(counter_set.name)
+                self.names.append(name)
+                self.counters.append(counter)
         self.totals = [counter.value.nanos for counter in self.counters]
         self.offsets: list[int] = []
         self.nanos: list[int] = []
@@ -76,22 +81,22 @@ class CounterLayout:
 
     def known(self, consumptions: Sequence[DeviceCounterConsumption]) -> _Known:
         """What a device with these consumptions takes."""
-        found = self._known.get(id(consumptions))
-        if found is None:
-            found = self._known[id(consumptions)] = self._read(consumptions)
-        return found
+        consumption = self._known.get(id(consumptions))
+        if consumption is None:
+            consumption = self._known[id(consumptions)] = self._read(consumptions)
+        return consumption
 
     def known_lists(
         self, consumers: Sequence[Sequence[DeviceCounterConsumption]]
     ) -> Sequence[_Known]:
         """What several devices take; the same list of them is read once."""
-        found = self._lists.get(id(consumers))
-        if found is None:
-            found = self._lists[id(consumers)] = (
+        entry = self._lists.get(id(consumers))
+        if entry is None:
+            entry = self._lists[id(consumers)] = (
                 consumers,
-                [self.known(each) for each in consumers],
+                [self.known(consumptions) for consumptions in consumers],
             )
-        return found[1]
+        return entry[1]
 
     def _read(self, consumptions: Sequence[DeviceCounterConsumption]) -> _Known:
         fixed: dict[int, int] = {}
@@ -106,12 +111,12 @@ class CounterLayout:
                 if consumed.value_from is not None:
                     by_request.append((offset, consumed.value_from.capacity_key))
         self.by_request |= bool(by_request)
-        kept = [amount for amount in fixed.items() if amount[1]] or list(fixed.items())[
-            :1
-        ]
+        amounts = [amount for amount in fixed.items() if amount[1]]
+        # Who consumes nothing of all its counters still consumes: an overdrawn counter closes it.
+        amounts = amounts or list(fixed.items())[:1]
         return _Known(
             consumptions,
-            _pick([self._place(amount) for amount in kept]),
+            _pick([self._place(amount) for amount in amounts]),
             tuple(by_request),
         )
 
@@ -126,8 +131,9 @@ class CounterLayout:
 
 def _pick(places: Sequence[int]) -> Pick:
     if len(places) > 1:
-        several: Pick = itemgetter(*places)
-        return several
+        pick: Pick = itemgetter(*places)
+        return pick
+    # For one place, `itemgetter` would return the amount instead of a tuple.
     return lambda amounts: tuple(amounts[place] for place in places)
 
 
@@ -149,18 +155,20 @@ class CounterGroup:
         index of each counter that it consumes by request, with the key of the request's capacity (KEP-5941).
         """
         layout, first = self.layout, self.first
-        known = layout.known_lists(consumers)
+        consumptions = layout.known_lists(consumers)
+        # The layout may have learnt of more amounts since this group last took some of them.
         new = slice(len(self._amounts), None)
         self._amounts.extend(
             zip(map(first.__add__, layout.offsets[new]), layout.nanos[new], strict=True)
         )
-        fixed = [one.fixed(self._amounts) for one in known]
+        fixed = [consumption.fixed(self._amounts) for consumption in consumptions]
         if not layout.by_request:
             return fixed, repeat(())
-        return fixed, [
-            tuple((first + offset, key) for offset, key in one.by_request)
-            for one in known
-        ]
+        by_request = []
+        for consumption in consumptions:
+            shifted = [(first + offset, key) for offset, key in consumption.by_request]
+            by_request.append(tuple(shifted))
+        return fixed, by_request
 
 
 _NOTHING: Mapping[str, frozenset[Scalar]] = {}
@@ -192,11 +200,11 @@ class Slots(Mapping[DeviceID, int]):
 
     def enter(self, pool: PoolID, names: Sequence[str]) -> Sequence[int]:
         """The slots of some devices of a pool, new ones for those that are not known."""
-        known = self._by_name.setdefault(pool, {})
-        news = dict.fromkeys(filterfalse(known.__contains__, names))
-        known.update(zip(news, count(self._count)))
+        slot_of = self._by_name.setdefault(pool, {})
+        news = dict.fromkeys(filterfalse(slot_of.__contains__, names))
+        slot_of.update(zip(news, count(self._count)))
         self._count += len(news)
-        return list(map(known.__getitem__, names))
+        return list(map(slot_of.__getitem__, names))
 
     def __getitem__(self, device: DeviceID) -> int:
         return self._by_name[device.pool_id][device.device]
@@ -257,9 +265,9 @@ class Catalog:
     def _enter(self, pool: PoolID, considered: Sequence[int]) -> Mapping[int, range]:
         group = len(self._groups)
         sets = tuple(
-            one
+            counter_set
             for index in considered
-            for one in self.slices[index].spec.shared_counters
+            for counter_set in self.slices[index].spec.shared_counters
         )
         # Equal counter sets are one object after loading: groups with the same ones have one layout.
         key = tuple(map(id, sets))
@@ -287,18 +295,15 @@ class Catalog:
         """The counter sets of a pool on which devices declare groups, numbered."""
         if not self.features.DeviceCompatibilityGroups:
             return {}
-        known = self._without_groups
-        news = {
-            id(each): each
-            for each in map(self.reader.of, considered)
-            if id(each) not in known
-        }
-        sets = grouped_sets(
-            (device for each in news.values() for device in each.consumers.values()),
-            self.grouped,
-        )
+        # By identity: slices that are made from one template have the same columns.
+        news = {}
+        for columns in map(self.reader.of, considered):
+            if id(columns) not in self._without_groups:
+                news[id(columns)] = columns
+        consumers = (columns.consumers.values() for columns in news.values())
+        sets = grouped_sets(chain.from_iterable(consumers), self.grouped)
         if not sets:
-            known.update(news)
+            self._without_groups.update(news)
         self.grouped += len(sets)
         return sets
 
@@ -311,6 +316,8 @@ class Catalog:
             self.features,
         )
         (driver, pool), devices = slice_.pool_id, slice_.spec.devices
+        # Column by column, as a call for each of a million devices would take most of
+        # the time.
         fixed, by_request = counters.taken(columns.consumed)
         self.devices += map(
             Device,

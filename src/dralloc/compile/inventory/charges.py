@@ -48,17 +48,19 @@ def charge_for(
     keys = {key for _, key in source.requested_counters}
     if not requested.keys() <= capacity.keys() | keys:
         return None
-    taken = _capacity_taken(requested, capacity)
-    if taken is None:
+    capacity_amounts = _capacity_taken(requested, capacity)
+    if capacity_amounts is None:
         return None
-    recorded = taken if shareable else {}
+    recorded = capacity_amounts if shareable else {}
     if keys:
         by_request = _recorded_by_request({**requested, **recorded}, source, counters)
         if by_request is None:
             return None
         recorded = {**by_request, **recorded}
     return Charge(
-        capacity=tuple((name, amount.nanos) for name, amount in taken.items())
+        capacity=tuple(
+            (name, amount.nanos) for name, amount in capacity_amounts.items()
+        )
         if shareable
         else (),
         counters=tuple(counters_charged(recorded, source, counters)),
@@ -70,7 +72,7 @@ def _capacity_taken(
     requested: Mapping[str, Quantity], capacity: Mapping[str, DeviceCapacity]
 ) -> dict[str, Quantity] | None:
     """The amount of each consumable capacity; None if one of them is short or its policy says no."""
-    taken = {}
+    amounts = {}
     for name, entry in capacity.items():
         if entry.consumable:
             amount = amount_taken(
@@ -81,8 +83,8 @@ def _capacity_taken(
         if amount is None or amount > entry.value:
             return None
         if entry.consumable:
-            taken[name] = amount
-    return taken
+            amounts[name] = amount
+    return amounts
 
 
 def _recorded_by_request(
@@ -140,6 +142,7 @@ def amount_taken(
         )
     elif policy is None:
         return requested
+    # The amount is rounded up to one that the policy allows. What no rounding can help is not allowed in the end.
     elif policy.valid_range is not None:
         amount = _rounded_into(policy.valid_range, requested)
     else:
@@ -164,6 +167,7 @@ def _rounded_into(valid: CapacityRequestPolicyRange, requested: Quantity) -> Qua
     if valid.step is None or _whole(valid.step) <= 0:
         return requested
     lowest, step = _whole(valid.min), _whole(valid.step)
+    # Up to the next step above the lowest amount.
     steps = -(-(_whole(requested) - lowest) // step)
     return Quantity((lowest + steps * step) * NANOS, Format.BINARY)
 

@@ -40,12 +40,12 @@ def find_drift(
     slices: Sequence[ResourceSlice], claims: Iterable[ResourceClaim], features: Features
 ) -> Iterator[Drift]:
     """Compare what the claims hold with what is published. Admin access holds nothing and is not looked at."""
-    every = (
+    held = [
         (claim, number, result)
         for claim in claims
         for number, result in enumerate(claim.results)
-    )
-    held = [each for each in every if not each[-1].admin_access]
+        if not result.admin_access
+    ]
     published = _Published.of(
         slices, {result.device_id for _, _, result in held}, features
     )
@@ -75,19 +75,22 @@ class _Published:
         held: Iterable[DeviceID],
         features: Features,
     ) -> _Published:
-        found = cls(by_request=features.SharedConsumableCapacity)
+        published = cls(by_request=features.SharedConsumableCapacity)
         names: dict[PoolID, set[str]] = defaultdict(set)
         for id_ in held:
             names[id_.pool_id].add(id_.device)
-        relevant = [one for one in slices if one.pool_id in names] if names else ()
-        for one in relevant:
-            generation = one.spec.pool.generation
-            found.newest[one.pool_id] = max(
-                generation, found.newest.get(one.pool_id, generation)
+        if not names:
+            return published
+        relevant = [slice_ for slice_ in slices if slice_.pool_id in names]
+        # The newest generation of each pool must be known before a device can be called earlier.
+        for slice_ in relevant:
+            generation = slice_.spec.pool.generation
+            published.newest[slice_.pool_id] = max(
+                generation, published.newest.get(slice_.pool_id, generation)
             )
-        for one in relevant:
-            found._enter(one, names[one.pool_id])
-        return found
+        for slice_ in relevant:
+            published._enter(slice_, names[slice_.pool_id])
+        return published
 
     def _enter(self, slice_: ResourceSlice, names: Set[str]) -> None:
         pool, generation = slice_.pool_id, slice_.spec.pool.generation
@@ -102,7 +105,7 @@ class _Published:
 
     def requested(self, id_: DeviceID) -> Mapping[str, list[Quantity]]:
         """The counters that the device consumes by request, by capacity key (KEP-5941)."""
-        found: dict[str, list[Quantity]] = defaultdict(list)
+        totals: dict[str, list[Quantity]] = defaultdict(list)
         for consumption in (
             self.devices[id_].consumes_counters if self.by_request else ()
         ):
@@ -111,8 +114,8 @@ class _Published:
             for name, consumed in consumption.counters.items():
                 total = counters.get(name)
                 if consumed.value_from is not None and total is not None:
-                    found[consumed.value_from.capacity_key].append(total.value)
-        return found
+                    totals[consumed.value_from.capacity_key].append(total.value)
+        return totals
 
 
 def _contradictions(
@@ -183,6 +186,8 @@ def _consumption(
         if capacity is None and name not in by_request:
             yield path, f"device {id_} has no such capacity any more"
         elif capacity is not None:
+            # Claims are looked at one after the other: whoever takes more than is left
+            # is the one to be told.
             consumed[id_, name] += amount.nanos
             if consumed[id_, name] > capacity.value.nanos:
                 together = (
@@ -202,9 +207,8 @@ def _consumption(
                     f"{amount} is more than the {total} of the counter that device {id_} consumes",
                 )
     shared = device.capacity.items() if result.share_id is not None else ()
-    for name in dict.fromkeys(
-        (*(name for name, entry in shared if entry.consumable), *by_request)
-    ):
+    consumable = [name for name, entry in shared if entry.consumable]
+    for name in dict.fromkeys((*consumable, *by_request)):
         if name not in result.consumed_capacity:
             yield (
                 "consumedCapacity",

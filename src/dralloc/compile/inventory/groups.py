@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
-from itertools import chain
 from typing import Final
 
 from dralloc.objects.api import Device, ResourceSlice
@@ -37,13 +36,18 @@ LEFT_ALONE: Final = "DRADeviceCompatibilityGroups is off: devices with compatibi
 
 def declares_groups(device: Device) -> bool:
     """Whether the device declares groups anywhere."""
-    return any(one.compatibility_groups for one in device.consumes_counters)
+    return any(
+        consumption.compatibility_groups for consumption in device.consumes_counters
+    )
 
 
 def grouped_sets(devices: Iterable[Device], first: int) -> Mapping[str, int]:
     """The counter sets on which some device declares groups, numbered from ``first``."""
-    every = chain.from_iterable(device.consumes_counters for device in devices)
-    names = dict.fromkeys(one.counter_set for one in every if one.compatibility_groups)
+    names: dict[str, None] = {}
+    for device in devices:
+        for consumption in device.consumes_counters:
+            if consumption.compatibility_groups:
+                names[consumption.counter_set] = None
     return {name: number for number, name in enumerate(names, first)}
 
 
@@ -52,14 +56,17 @@ def groups_of(
 ) -> tuple[tuple[int, frozenset[str]], ...]:
     """A device's groups on each of the numbered counter sets of which it consumes."""
     return tuple(
-        (sets[one.counter_set], frozenset(one.compatibility_groups or (NO_GROUPS,)))
-        for one in device.consumes_counters
-        if one.counter_set in sets
+        (
+            sets[consumption.counter_set],
+            frozenset(consumption.compatibility_groups or (NO_GROUPS,)),
+        )
+        for consumption in device.consumes_counters
+        if consumption.counter_set in sets
     )
 
 
 def set_name(
-    number: int, known: KnownDevice, device: Device, pool: Iterable[Device]
+    number: int, numbered: KnownDevice, device: Device, pool: Iterable[Device]
 ) -> str:
     """The name of a counter set that the problem numbers, for a device as the problem knows it and as it is published.
 
@@ -70,11 +77,12 @@ def set_name(
     """
     grouped = grouped_sets(pool, 0)
     names = (
-        one.counter_set
-        for one in device.consumes_counters
-        if one.counter_set in grouped
+        consumption.counter_set
+        for consumption in device.consumes_counters
+        if consumption.counter_set in grouped
     )
-    numbers = (each for each, _ in known.compatibility)
+    # Both list the counter sets with groups in the order in which the device consumes of them.
+    numbers = (counter_set for counter_set, _ in numbered.compatibility)
     return dict(zip(numbers, names, strict=True))[number]
 
 
@@ -82,19 +90,19 @@ def set_name(
 class Skipped:
     """What is left alone in a pool with the gate off.
 
-    ``any``: whether some device declares groups. ``taken``: the counter sets on which an allocated one does.
+    ``any``: whether some device declares groups. ``used_sets``: the counter sets on which an allocated one does.
     """
 
     any: bool
-    taken: frozenset[str]
+    used_sets: frozenset[str]
 
     @classmethod
     def of(cls, slices: Iterable[ResourceSlice], allocated: Set[DeviceID]) -> Skipped:
         """Collect them from the slices that a pool consists of."""
         grouped = [
-            (DeviceID(*one.pool_id, device.name), consumption.counter_set)
-            for one in slices
-            for device in one.spec.devices
+            (DeviceID(*slice_.pool_id, device.name), consumption.counter_set)
+            for slice_ in slices
+            for device in slice_.spec.devices
             for consumption in device.consumes_counters
             if consumption.compatibility_groups
         ]
@@ -108,6 +116,7 @@ class Skipped:
     def concern(self, device: Device) -> bool:
         """Whether the device must be left alone because of groups."""
         return self.any and any(
-            one.compatibility_groups or one.counter_set in self.taken
-            for one in device.consumes_counters
+            consumption.compatibility_groups
+            or consumption.counter_set in self.used_sets
+            for consumption in device.consumes_counters
         )

@@ -74,6 +74,7 @@ class Inventory(Brief):
                         recorded, self.sources[version], self.published
                     )
                 ]
+                # With the gate off, upstream takes a share for the device as a whole.
                 share = result.share_id is not None and self.features.ConsumableCapacity
                 capacity = tuple(
                     [(name, amount.nanos) for name, amount in recorded.items()]
@@ -94,10 +95,10 @@ class Inventory(Brief):
 
     @cached_property
     def _versions(self) -> Mapping[int, Sequence[int]]:
-        found: dict[int, list[int]] = defaultdict(list)
+        indices: dict[int, list[int]] = defaultdict(list)
         for index, device in enumerate(self.devices):
-            found[device.slot].append(index)
-        return found
+            indices[device.slot].append(index)
+        return indices
 
 
 def take_inventory(  # noqa: PLR0913 - one parameter for each kind of object, and two choices
@@ -134,9 +135,12 @@ def list_published(
 ) -> Inventory:
     """Everything in some slices of pools, given by index, whether a node can use it or not; nobody holds anything."""
     catalog = Catalog(slices, nodes, frozenset(), features)
-    for pool, own in pools.items():
+    for pool, indices in pools.items():
         catalog.offer(
-            pool, PoolView(PoolState.USABLE, offered=tuple(own), considered=tuple(own))
+            pool,
+            PoolView(
+                PoolState.USABLE, offered=tuple(indices), considered=tuple(indices)
+            ),
         )
     return _inventory((), catalog)
 
@@ -201,12 +205,12 @@ def _visit_nodes(
         for pool, entry in counters.items()
         if entry and entry[1].state is not PoolState.USABLE
     }
-    for node, own in zip(nodes, by_node, strict=True):
-        here = {
+    for node, reached in zip(nodes, by_node, strict=True):
+        seen = {
             pool: access(pool, (*everywhere.get(pool, ()), *relevant))
-            for pool, relevant in sorted(own.items())
+            for pool, relevant in sorted(reached.items())
         }
-        visible = [entry for entry in (unusable | here).values() if entry is not None]
+        visible = [entry for entry in (unusable | seen).values() if entry is not None]
         # Pools whose devices have binding conditions come last, because the others are simpler to use.
         visible.sort(key=lambda entry: (entry[0], entry[1].id))
         yield Node(node.metadata.name, tuple(pool for _, pool in visible))

@@ -181,17 +181,17 @@ class ColumnReader:
         )
 
 
-def _once(known: dict[int, R], one: T, read: Callable[[T], R]) -> R:
+def _once(results: dict[int, R], source: T, read: Callable[[T], R]) -> R:
     """What is read of an object, which is read once."""
-    if id(one) not in known:
-        known[id(one)] = read(one)
-    return known[id(one)]
+    if id(source) not in results:
+        results[id(source)] = read(source)
+    return results[id(source)]
 
 
 def _capacities(capacity: Mapping[str, DeviceCapacity]) -> Mapping[str, Capacity]:
     return {
-        name: Capacity(name, one.value.nanos, one.consumable)
-        for name, one in capacity.items()
+        name: Capacity(name, entry.value.nanos, entry.consumable)
+        for name, entry in capacity.items()
     }
 
 
@@ -199,7 +199,7 @@ def _footprints(
     resources: Mapping[str, NodeAllocatableResource],
 ) -> tuple[NodeFootprint, ...]:
     """What a device takes of each resource of the node where it is used (KEP-5517)."""
-    return tuple(_footprint(name, one) for name, one in resources.items())
+    return tuple(_footprint(name, resource) for name, resource in resources.items())
 
 
 def _footprint(name: str, resource: NodeAllocatableResource) -> NodeFootprint:
@@ -269,6 +269,8 @@ class PoolViews:
         PoolView or None
             None if a newer generation elsewhere makes obsolete what this node sees.
         """
+        # Upstream judges by what the node sees first, and looks at the rest of the pool
+        # only if slices are missing there.
         generation = max(self.slices[index].spec.pool.generation for index in relevant)
         newest = [
             index
@@ -370,6 +372,7 @@ class PoolViews:
 
 def _first_duplicate(names: Sequence[str]) -> str | None:
     seen: set[str] = set()
+    # The set is built much faster than it is filled name by name.
     for name in names if len(set(names)) < len(names) else ():
         if name in seen:
             return name

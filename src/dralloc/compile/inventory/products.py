@@ -32,23 +32,24 @@ def product_name(device: Device, driver: str, names: Sequence[str] = ()) -> str:
     """
     if names:
         return " / ".join(_values(device, driver, names))
-    first = (next(_values(device, driver, each), "") for each in (PRODUCTS, PARTS))
-    return " / ".join(filter(None, first))
+    product = next(_values(device, driver, PRODUCTS), "")
+    part = next(_values(device, driver, PARTS), "")
+    return " / ".join(filter(None, (product, part)))
 
 
 def product_names(
     sources: Iterable[PublishedDevice], names: Sequence[str] = ()
 ) -> list[str]:
     """Return the same for published devices. Equal attributes are one object after loading, and are read once."""
-    known: dict[tuple[str, int], str] = {}
-    found = []
+    names_by_attributes: dict[tuple[str, int], str] = {}
+    published_names = []
     for source in sources:
         driver = source.slice.spec.driver
         key = driver, id(source.device.attributes)
-        if key not in known:
-            known[key] = product_name(source.device, driver, names)
-        found.append(known[key])
-    return found
+        if key not in names_by_attributes:
+            names_by_attributes[key] = product_name(source.device, driver, names)
+        published_names.append(names_by_attributes[key])
+    return published_names
 
 
 def _values(device: Device, driver: str, names: Iterable[str]) -> Iterator[str]:

@@ -60,18 +60,20 @@ def left_of_counters(
     versions_of
         Tells the devices behind a slot.
     """
-    taken: Tally[int] = Tally()
+    charged: Tally[int] = Tally()
     opened: set[int] = set()
     for holding in holdings:
         for index, amount in holding.charge.counters:
-            taken[index] += amount
+            charged[index] += amount
         if holding.slot not in opened:
             opened.add(holding.slot)
             for version in versions_of(holding.slot):
                 for index, amount in devices[version].consumes:
-                    taken[index] += amount
-    left = list(counters)
-    for index, amount in taken.items():
-        one = left[index]
-        left[index] = Counter(one.id, one.total, one.total - amount, one.group)
-    return tuple(left)
+                    charged[index] += amount
+    remaining = list(counters)
+    for index, amount in charged.items():
+        counter = remaining[index]
+        remaining[index] = Counter(
+            counter.id, counter.total, counter.total - amount, counter.group
+        )
+    return tuple(remaining)

@@ -23,6 +23,7 @@ def comparable(value: AttributeValue, features: Features) -> frozenset[Scalar]:
         return frozenset()
     items = value if isinstance(value, tuple) else (value,)
     return frozenset(
+        # A subclass of str, such as a version, is compared by its text.
         (TYPE_NAMES[type(item)], str(item) if isinstance(item, str) else item)
         for item in items
     )
@@ -32,7 +33,9 @@ def compared_values(
     device: Device, driver: str, names: Iterable[str], features: Features
 ) -> Mapping[str, frozenset[Scalar]]:
     """The attributes of a device that constraints name, by the qualified name; those that it lacks are left out."""
-    found = ((name, device.attribute(name, driver)) for name in names)
+    attributes = ((name, device.attribute(name, driver)) for name in names)
     return {
-        name: comparable(value, features) for name, value in found if value is not None
+        name: comparable(value, features)
+        for name, value in attributes
+        if value is not None
     }

@@ -55,8 +55,8 @@ class DerivedAttributes:
     def __init__(self, expressions: Iterable[str], features: Features) -> None:
         self._features = features
         self._keys = {
-            each: DeviceKeys((each,), features, compile_derivation)
-            for each in expressions
+            expression: DeviceKeys((expression,), features, compile_derivation)
+            for expression in expressions
         }
         self._known: dict[tuple[str, Hashable], AttributeValue | _Failure] = {}
 
@@ -65,23 +65,22 @@ class DerivedAttributes:
 
     def failures(self, driver: str, device: Device) -> Mapping[str, str]:
         """How expressions fail on a device, by expression."""
-        values = {each: self._value(each, driver, device) for each in self._keys}
-        return {
-            each: in_words(value)
-            for each, value in values.items()
-            if isinstance(value, _Failure)
-        }
+        failures = {}
+        for expression in self._keys:
+            value = self._value(expression, driver, device)
+            if isinstance(value, _Failure):
+                failures[expression] = in_words(value)
+        return failures
 
     def of(self, driver: str, device: Device) -> Mapping[str, frozenset[Scalar]]:
         """What expressions give for a device, by name, as constraints compare it."""
-        values = {
-            derived_name(each): self._value(each, driver, device) for each in self._keys
-        }
-        return {
-            name: comparable(value, self._features)
-            for name, value in values.items()
-            if not isinstance(value, _Failure)
-        }
+        attributes = {}
+        for expression in self._keys:
+            value = self._value(expression, driver, device)
+            if not isinstance(value, _Failure):
+                name = derived_name(expression)
+                attributes[name] = comparable(value, self._features)
+        return attributes
 
     def _value(
         self, expression: str, driver: str, device: Device
@@ -93,6 +92,8 @@ class DerivedAttributes:
                     cel_device(driver, device)
                 )
             except (CelCompileError, CelRuntimeError) as error:
+                # The traceback would keep all that was on the stack alive, once for
+                # each kind of device.
                 self._known[key] = error.with_traceback(None)
         return self._known[key]
 

@@ -48,6 +48,7 @@ class DeviceKeys:
             try:
                 reads = self.compiling(expression).reads
             except CelCompileError:
+                # It gives the same for every device: an error.
                 continue
             self.everything |= reads.everything
             self._read |= reads.attributes
@@ -59,16 +60,16 @@ class DeviceKeys:
         still matters if it could fail to convert. Counters are not looked at: who asks about devices that charge them
         by request has to tell those apart.
         """
-        known = self._known.setdefault(driver, {})
+        reads = self._known.setdefault(driver, {})
         attributes = []
         for name, value in device.attributes.items():
-            read = known.get(name)
+            read = reads.get(name)
             if read is None:
-                read = known[name] = self._find_read(driver, name)
+                read = reads[name] = self._find_read(driver, name)
             if read or not (
                 (type(value) is str and value.isascii()) or _converts(value)
             ):
-                # One equals True, in lists as well.
+                # One equals True, in lists as well: the types tell them apart.
                 kind = (
                     tuple(map(type, value)) if isinstance(value, tuple) else type(value)
                 )

@@ -41,64 +41,63 @@ def compile_claim(
     """
     spec = claim.spec.devices
     constraints = tuple(
-        in_claim(one, spec, features) for one in (*_constraints(spec), *across)
+        in_claim(constraint, spec, features)
+        for constraint in (*_constraints(spec), *across)
     )
     compiler = _ClaimCompiler(claim.key, classes, table, features, constraints)
     requests = tuple(compiler.request(request) for request in spec.requests)
-    empty = next(
-        (
-            i
-            for i, one in enumerate(spec.constraints)
-            if one.match_attribute is one.distinct_attribute is None
-        ),
-        None,
-    )
     return Claim(
         key=claim.key,
         uid=claim.metadata.uid,
         requests=requests,
         constraints=constraints,
-        defect=""
-        if empty is None
-        else f"claim {claim.key}, constraint #{empty}: empty constraint (unsupported constraint type?)",
+        defect=_empty_constraint(claim),
     )
 
 
-def compile_equal_claim(claim: ResourceClaim, known: Claim, table: MatchTable) -> Claim:
-    """As `compile_claim`, for a claim that says the same as one that is known and without defect."""
+def _empty_constraint(claim: ResourceClaim) -> str:
+    """The defect of a claim with a constraint of no type that this version of the API knows."""
+    for number, constraint in enumerate(claim.spec.devices.constraints):
+        if constraint.match_attribute is constraint.distinct_attribute is None:
+            return (
+                f"claim {claim.key}, constraint #{number}: "
+                "empty constraint (unsupported constraint type?)"
+            )
+    return ""
+
+
+def compile_equal_claim(
+    claim: ResourceClaim, compiled: Claim, table: MatchTable
+) -> Claim:
+    """As `compile_claim`, for a claim that says the same as one that is compiled and without defect."""
     key = claim.key
-    requests = [
-        Request(
-            request.name,
-            tuple(
-                [
-                    Alternative(
-                        table.add_again(one.index, key),
-                        one.name,
-                        one.rank,
-                        one.count,
-                        one.admin,
-                    )
-                    for one in request.alternatives
-                ]
-            ),
-        )
-        for request in known.requests
-    ]
-    return Claim(key, claim.metadata.uid, tuple(requests), known.constraints)
+    requests = []
+    for request in compiled.requests:
+        alternatives = [
+            Alternative(
+                table.add_again(alternative.index, key),
+                alternative.name,
+                alternative.rank,
+                alternative.count,
+                alternative.admin,
+            )
+            for alternative in request.alternatives
+        ]
+        requests.append(Request(request.name, tuple(alternatives)))
+    return Claim(key, claim.metadata.uid, tuple(requests), compiled.constraints)
 
 
 def _constraints(spec: DeviceClaim) -> Iterator[Constraint]:
-    for each in spec.constraints:
+    for constraint in spec.constraints:
         kind = (
             ConstraintKind.DISTINCT
-            if each.match_attribute is None
+            if constraint.match_attribute is None
             else ConstraintKind.MATCH
         )
         yield Constraint(
             kind,
-            each.match_attribute or each.distinct_attribute or "",
-            frozenset(each.requests),
+            constraint.match_attribute or constraint.distinct_attribute or "",
+            frozenset(constraint.requests),
         )
 
 
@@ -106,17 +105,18 @@ def in_claim(
     constraint: Constraint, spec: DeviceClaim, features: Features
 ) -> Constraint:
     """A constraint with the attributes that requests of a claim derive under its name (KEP-6080)."""
-    derived = tuple(
-        (name, derived_name(one.expression))
-        for name, details in (
-            (RequestName.parse(text), details) for text, details in spec.alternatives
-        )
-        for one in details.derived_attributes
-        if features.DerivedAttributes
-        and one.name == constraint.attribute
-        and constraint.covers(name)
-    )
-    return replace(constraint, derived=derived)
+    if not features.DerivedAttributes:
+        return constraint
+    derived: list[tuple[RequestName, str]] = []
+    for text, details in spec.alternatives:
+        name = RequestName.parse(text)
+        if constraint.covers(name):
+            derived += (
+                (name, derived_name(attribute.expression))
+                for attribute in details.derived_attributes
+                if attribute.name == constraint.attribute
+            )
+    return replace(constraint, derived=tuple(derived))
 
 
 class _ClaimCompiler:
@@ -132,9 +132,9 @@ class _ClaimCompiler:
         self.classes = classes
         self.table = table
         self.features = features
-        self.compared = {
-            (name, derived) for each in constraints for name, derived in each.derived
-        }
+        self.compared: set[tuple[RequestName, str]] = set()
+        for constraint in constraints:
+            self.compared.update(constraint.derived)
 
     def request(self, request: DeviceRequest) -> Request:
         """A request with its alternatives."""
@@ -181,10 +181,11 @@ class _ClaimCompiler:
             ),
             tolerations=details.tolerations,
             amounts=tuple(amounts.items()),
+            # What no constraint compares is not evaluated, so it cannot fail.
             derived=tuple(
-                (one.name, one.expression)
-                for one in details.derived_attributes
-                if (name, derived_name(one.expression)) in self.compared
+                (attribute.name, attribute.expression)
+                for attribute in details.derived_attributes
+                if (name, derived_name(attribute.expression)) in self.compared
             ),
         )
         return Alternative(

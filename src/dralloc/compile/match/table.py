@@ -88,14 +88,15 @@ class TaintRules:
         selector = rule.spec.device_selector
         if selector is None:
             return False
-        wanted = zip(
-            (selector.driver, selector.pool, selector.device), id_, strict=True
-        )
-        if not all(want in (None, have) for want, have in wanted):
-            return False
+        names = selector.driver, selector.pool, selector.device
+        for selected, published in zip(names, id_, strict=True):
+            if selected is not None and selected != published:
+                return False
         expressions = self._expressions(selector.device_class_name, selector.selectors)
         if not expressions:
             return expressions is not None
+        # The device is made ready for CEL only if some expression is to be asked about
+        # it.
         return device is not None and _all_match(expressions, device())
 
     def _expressions(
@@ -108,7 +109,9 @@ class TaintRules:
             self.classes[class_name].spec.selectors if class_name is not None else ()
         )
         return [
-            one.cel.expression for one in (*of_class, *selectors) if one.cel is not None
+            selector.cel.expression
+            for selector in (*of_class, *selectors)
+            if selector.cel is not None
         ]
 
 
@@ -208,18 +211,18 @@ class MatchTable(Brief):
 
     def add_again(self, alternative: int, claim: ClaimKey) -> int:
         """Enter what another claim asks for in the words of a known alternative; returns its index."""
-        known = self.criteria[alternative]
+        criteria = self.criteria[alternative]
         self._selected.append(self._selected[alternative])
         self._charged.append(self._charged[alternative])
         self._kind_of.append(self._kind_of[alternative])
         self.criteria.append(
             Criteria(
                 claim,
-                known.device_class,
-                known.selectors,
-                known.tolerations,
-                known.amounts,
-                known.derived,
+                criteria.device_class,
+                criteria.selectors,
+                criteria.tolerations,
+                criteria.amounts,
+                criteria.derived,
             )
         )
         return len(self.criteria) - 1
@@ -230,11 +233,11 @@ class MatchTable(Brief):
 
     def device_key(self, device: int) -> Hashable:
         """A number for all that some class or request can tell about a device (see `DeviceKeys`)."""
-        known = self._key_of[device]
-        if known is None:
+        key = self._key_of[device]
+        if key is None:
             self._find_keys(device)
-            known = self._key_of[device]
-        return known
+            key = self._key_of[device]
+        return key
 
     def _find_keys(self, device: int) -> None:
         """Find the key of a device, and with it those of its slice where they are known from others of one template."""
@@ -312,12 +315,11 @@ class MatchTable(Brief):
     @cached_property
     def device_keys(self) -> DeviceKeys:
         """What the alternatives can tell apart."""
-        expressions = (
-            each
-            for one in self.criteria
-            for each in (*one.selectors, *_of_class(one.device_class))
-        )
-        return DeviceKeys(dict.fromkeys(expressions), self.features)
+        expressions: dict[str, None] = {}
+        for criteria in self.criteria:
+            expressions.update(dict.fromkeys(criteria.selectors))
+            expressions.update(dict.fromkeys(_of_class(criteria.device_class)))
+        return DeviceKeys(expressions, self.features)
 
     @cached_property
     def derived(self) -> DerivedAttributes:
@@ -334,18 +336,13 @@ class MatchTable(Brief):
         """The devices of the inventory, with what the alternatives derive from them."""
         if not self.derived:
             return self.inventory.devices
-        return tuple(
-            replace(
-                one,
-                attributes={
-                    **one.attributes,
-                    **self.derived.of(source.slice.spec.driver, source.device),
-                },
-            )
-            for one, source in zip(
-                self.inventory.devices, self.inventory.sources, strict=True
-            )
-        )
+        devices = []
+        sources = zip(self.inventory.devices, self.inventory.sources, strict=True)
+        for device, source in sources:
+            derived = self.derived.of(source.slice.spec.driver, source.device)
+            attributes = {**device.attributes, **derived}
+            devices.append(replace(device, attributes=attributes))
+        return tuple(devices)
 
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
         """Whether class and request selectors accept the device, or the fatal error that upstream raises.
@@ -438,12 +435,10 @@ class MatchTable(Brief):
         failures = self.derived.failures(
             self.inventory.sources[device].slice.spec.driver, published
         )
-        failing = (
-            DerivationFailure(name, failures[each])
-            for name, each in criteria.derived
-            if each in failures
-        )
-        return next(failing, True)
+        for name, expression in criteria.derived:
+            if expression in failures:
+                return DerivationFailure(name, failures[expression])
+        return True
 
     def _all_match(
         self, expressions: Sequence[str], device: int, *, of_class: bool
@@ -501,8 +496,10 @@ class MatchTable(Brief):
 
 def _of_class(device_class: DeviceClass | None) -> list[str]:
     """The selectors of a class, if there is one."""
-    return (
-        [one.cel.expression for one in device_class.spec.selectors if one.cel]
-        if device_class
-        else []
-    )
+    if device_class is None:
+        return []
+    return [
+        selector.cel.expression
+        for selector in device_class.spec.selectors
+        if selector.cel
+    ]
