@@ -137,8 +137,8 @@ def rows(rule: str, *paths: str, fates: Fates) -> Iterator[FieldRow]:
         Each is a kind and a path; ``{a,b}`` stands for both.
     """
     for path in paths:
-        for one in spelled_out(path):
-            kind, _, name = one.partition(" ")
+        for field in spelled_out(path):
+            kind, _, name = field.partition(" ")
             yield FieldRow(kind, name, rule, fates)
 
 
@@ -547,13 +547,13 @@ def row_of(kind: str, path: str) -> FieldRow | None:
     path
         As on the wire, without steps into lists and maps.
     """
-    own = _BY_FIELD.get((kind, path))
+    exact_row = _BY_FIELD.get((kind, path))
     steps = path.split(".")
     above = (
         _BY_FIELD.get((kind, ".".join(steps[:number])))
         for number in range(len(steps) - 1, 0, -1)
     )
-    return own or next(
+    return exact_row or next(
         (row for row in above if row is not None and row.covers_below), None
     )
 
@@ -596,8 +596,8 @@ class FieldUse:
             if len(self.modes) == len(Mode)
             else f" in mode {' and '.join(sorted(self.modes))}"
         )
-        more = f" (here and in {self.objects - 1} more)" if self.objects > 1 else ""
-        return f"is not modelled{where}: {self.row.rule}{more}"
+        further = f" (here and in {self.objects - 1} more)" if self.objects > 1 else ""
+        return f"is not modelled{where}: {self.row.rule}{further}"
 
 
 def used(
@@ -612,18 +612,25 @@ def used(
     running
         Pods that have a node.
     """
-    parts_of = {kind: _Parts(these) for kind, these in objects.items()}
+    parts_of = {
+        kind: _Parts(objects_of_kind) for kind, objects_of_kind in objects.items()
+    }
     parts_of_running = _Parts(running)
     for row in _IGNORED:
         parts = (
             parts_of_running if row.of_running else parts_of.get(row.kind, _Parts(()))
         )
+        # Nobody says anything in the field, or the field is left out: no object needs
+        # to be looked at.
         if not parts.at(row.steps):
             continue
-        these = parts.at(())
-        found = [(one, path) for one in these if (path := _place(one, row)) is not None]
-        if found:
-            yield FieldUse(row, *found[0], len(found))
+        users = []
+        for api_object in parts.at(()):
+            path = _place(api_object, row)
+            if path is not None:
+                users.append((api_object, path))
+        if users:
+            yield FieldUse(row, *users[0], len(users))
 
 
 class _Parts:
@@ -635,12 +642,13 @@ class _Parts:
     def at(self, steps: tuple[str, ...]) -> Sequence[Any]:
         """What the objects have in a field, each once; items of lists one by one."""
         if steps not in self._known:
-            found = [
-                part
-                for one in self.at(steps[:-1])
-                if (part := getattr(one, steps[-1], None)) is not None
-            ]
-            parts = list({id(common(part)): part for part in found}.values())
+            # By identity, as slices that are made from one template share their lists of devices.
+            distinct = {}
+            for owner in self.at(steps[:-1]):
+                part = getattr(owner, steps[-1], None)
+                if part is not None:
+                    distinct[id(common(part))] = part
+            parts = list(distinct.values())
             self._known[steps] = (
                 list(chain.from_iterable(parts))
                 if parts and isinstance(parts[0], tuple)
@@ -649,10 +657,10 @@ class _Parts:
         return self._known[steps]
 
 
-def _place(one: ApiObject, row: FieldRow) -> str | None:
+def _place(api_object: ApiObject, row: FieldRow) -> str | None:
     names = zip(row.path.split("."), row.steps, strict=True)
-    found = _values(one, tuple(names), "")
-    return next((path for path, value in found if row.says(one, value)), None)
+    values = _values(api_object, tuple(names), "")
+    return next((path for path, value in values if row.says(api_object, value)), None)
 
 
 def _values(
@@ -665,6 +673,8 @@ def _values(
     elif not steps:
         yield path, value
     elif value is not None:
-        (name, attribute), *rest = steps
+        (name, attribute), *further_steps = steps
         inner = getattr(value, attribute, None)
-        yield from _values(inner, tuple(rest), f"{path}.{name}" if path else name)
+        yield from _values(
+            inner, tuple(further_steps), f"{path}.{name}" if path else name
+        )

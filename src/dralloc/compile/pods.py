@@ -128,13 +128,13 @@ def term_of(
 ) -> Term:
     """A term of a pod in a namespace, with these labels."""
     # Without either, the term is about the pod's own namespace.
-    own = not term.namespaces and term.namespace_selector is None
+    in_own_namespace = not term.namespaces and term.namespace_selector is None
     requirements = (
         *of_same_label(term.match_label_keys, labels, "In"),
         *of_same_label(term.mismatch_label_keys, labels, "NotIn"),
     )
     return Term(
-        namespaces=frozenset((namespace,) if own else term.namespaces),
+        namespaces=frozenset((namespace,) if in_own_namespace else term.namespaces),
         namespace_selector=selector_of(term.namespace_selector),
         selector=selector_of(term.label_selector, requirements),
         topology_key=term.topology_key,
@@ -310,10 +310,10 @@ class HostPort(NamedTuple):
         """Whether it is wanted on every address."""
         return self.address == _ANYWHERE
 
-    def collides(self, other: HostPort) -> bool:
+    def collides(self, port: HostPort) -> bool:
         """Whether both cannot be had on one node: the same port on the same address, or on any."""
-        return self[1:] == other[1:] and (
-            self.address == other.address or self.is_anywhere or other.is_anywhere
+        return self[1:] == port[1:] and (
+            self.address == port.address or self.is_anywhere or port.is_anywhere
         )
 
 

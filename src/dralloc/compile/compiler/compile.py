@@ -78,25 +78,24 @@ def remarks(
     yield from _evictions(cluster, table)
     if not table.features.DeviceCompatibilityGroups:
         yield from islice(_left_alone(cluster), 1)
-    known = (
-        {one.key.namespace for one in (*cluster.claims, *cluster.pods)}
-        if caps
-        else set()
-    )
+    namespaces = set(cluster.namespaces)
+    if caps:
+        namespaces.update(claim.key.namespace for claim in cluster.claims)
+        namespaces.update(pod.key.namespace for pod in cluster.pods)
     for cap in caps:
         name = cap.namespace
-        if name not in known and name not in cluster.namespaces:
+        if name not in namespaces:
             rule = f'--cap {name}={cap.resource}:{cap.most}: there is no claim and no pod in namespace "{name}"'
             yield Finding("", "", "", rule)
 
 
 def _left_alone(cluster: Cluster) -> Iterator[Finding]:
     """Devices that nobody can get because a gate is off (KEP-5963)."""
-    for one in cluster.slices:
-        for number, device in enumerate(one.spec.devices):
+    for slice_ in cluster.slices:
+        for number, device in enumerate(slice_.spec.devices):
             if declares_groups(device):
                 yield cluster.remark(
-                    one, f"spec.devices[{number}].consumesCounters", LEFT_ALONE
+                    slice_, f"spec.devices[{number}].consumesCounters", LEFT_ALONE
                 )
 
 
@@ -106,15 +105,18 @@ def _evictions(cluster: Cluster, table: MatchTable) -> Iterator[Finding]:
     about: dict[tuple[Identity, str], ApiObject] = {}
     results = ((claim, result) for claim in cluster.claims for result in claim.results)
     for claim, result in results if table.features.DeviceTaints else ():
-        for one, path, taint in _taints(result, table):
+        for source, path, taint in _taints(result, table):
             if taint.effect == "NoExecute" and not all_tolerated(
                 (taint,), result.tolerations
             ):
-                about[identity(one), path] = one
-                evicted[identity(one), path].append(f"{claim.key} ({result.device_id})")
+                about[identity(source), path] = source
+                evicted[identity(source), path].append(
+                    f"{claim.key} ({result.device_id})"
+                )
     for key, claims in evicted.items():
-        more = f" and {len(claims) - _NAMED} more" if len(claims) > _NAMED else ""
-        rule = f"NoExecute: the pods of claims that do not tolerate it are evicted: {', '.join(claims[:_NAMED])}{more}"
+        further = f" and {len(claims) - _NAMED} more" if len(claims) > _NAMED else ""
+        names = ", ".join(claims[:_NAMED])
+        rule = f"NoExecute: the pods of claims that do not tolerate it are evicted: {names}{further}"
         yield cluster.remark(about[key], key[1], rule)
 
 
@@ -153,9 +155,9 @@ def find_unmodelled(cluster: Cluster, problem: Problem) -> Iterator[Unmodelled]:
     for finding in cluster.findings:
         if isinstance(finding, UnknownField):
             yield finding, frozenset(Mode)
-    asked = {demand.key for demand in problem.demands}
+    pending = {demand.key for demand in problem.demands}
     objects: dict[str, Sequence[ApiObject]] = {
-        "Pod": [pod for pod in cluster.pods if pod.key in asked],
+        "Pod": [pod for pod in cluster.pods if pod.key in pending],
         "PodGroup": tuple(cluster.pod_groups.values()),
         "CompositePodGroup": tuple(cluster.composite_pod_groups.values()),
         "Workload": tuple(cluster.workloads.values()),
@@ -177,22 +179,24 @@ def _of_footprints(cluster: Cluster, demands: Sequence[Demand]) -> Iterator[Unmo
             rule = "what its devices take of nodes counts for the first of the pods that use it"
             yield cluster.remark(claim, "", rule), _NOT_SCHEDULER
         if users[claim.key] and any(
-            one.exactly and one.exactly.admin_access
-            for one in claim.spec.devices.requests
+            request.exactly and request.exactly.admin_access
+            for request in claim.spec.devices.requests
         ):
             rule = "devices take nothing of nodes for admin access"
             yield cluster.remark(claim, "spec.devices.requests", rule), _NOT_SCHEDULER
-    for one in cluster.slices:
+    for slice_ in cluster.slices:
         taking = [
-            device for device in one.spec.devices if device.node_allocatable_resources
+            device
+            for device in slice_.spec.devices
+            if device.node_allocatable_resources
         ]
         if (
             taking
-            and not one.spec.node_name
+            and not slice_.spec.node_name
             and not all(device.node_name for device in taking)
         ):
             rule = "what devices take of nodes does not count where several nodes reach them"
-            yield cluster.remark(one, "spec.devices", rule), _NOT_SCHEDULER
+            yield cluster.remark(slice_, "spec.devices", rule), _NOT_SCHEDULER
 
 
 _IGNORED: Final = "first fit and the optimum ignore, as asked"
@@ -279,15 +283,15 @@ class CompiledCluster(Brief):
             for use in running
             if Mode.OPTIMAL in use.modes
         )
-        found = [*self.unmodelled({Mode.OPTIMAL}), *ignored]
+        findings = [*self.unmodelled({Mode.OPTIMAL}), *ignored]
         if bound := list(self.pods.bound(pods)):
-            more = f" (here and in {len(bound) - 1} more)" if len(bound) > 1 else ""
-            found.append(
-                self.cluster.remark(bound[0], "spec", f"{_ONLY_DEVICES}{more}")
+            further = f" (here and in {len(bound) - 1} more)" if len(bound) > 1 else ""
+            findings.append(
+                self.cluster.remark(bound[0], "spec", f"{_ONLY_DEVICES}{further}")
             )
-        if strict and found:
-            raise InputError(found)
-        return tuple(found)
+        if strict and findings:
+            raise InputError(findings)
+        return tuple(findings)
 
     def beside_pods_alone(
         self, pods: Collection[Pod], *, strict: bool
@@ -299,17 +303,17 @@ class CompiledCluster(Brief):
         InputError
             If there is anything, and nothing may be in doubt.
         """
-        found = list(self.unmodelled({Mode.OPTIMAL}))
+        findings = list(self.unmodelled({Mode.OPTIMAL}))
         if bound := self.pods.bound_to_others(pods):
-            more = f" (here and in {len(bound) - 1} more)" if len(bound) > 1 else ""
+            further = f" (here and in {len(bound) - 1} more)" if len(bound) > 1 else ""
             rules = ", ".join(sorted(set().union(*bound.values())))
             first = self.cluster.pods_by_key[next(iter(bound))]
-            found.append(
-                self.cluster.remark(first, "spec", f"{_ONLY_NODES}: {rules}{more}")
+            findings.append(
+                self.cluster.remark(first, "spec", f"{_ONLY_NODES}: {rules}{further}")
             )
-        if strict and found:
-            raise InputError(found)
-        return tuple(found)
+        if strict and findings:
+            raise InputError(findings)
+        return tuple(findings)
 
     @cached_property
     def holdings(self) -> tuple[Holding, ...]:
@@ -386,6 +390,7 @@ def compile_cluster(
         parsed_caps(choices.caps),
     )
     chosen = _choose(cluster.nodes, choices.nodes)
+    # Before all else: it makes claims, and what is compiled are claims.
     extended = with_extended_resources(cluster, chosen, features)
     cluster = extended.cluster
     drifts = tuple(find_drift(cluster.slices, cluster.claims, features))
@@ -396,13 +401,14 @@ def compile_cluster(
     }
     everywhere = parsed_across(choices.across)
     plugins = DevicePlugins(cluster, chosen, features)
-    spanned = any(one.over == "gang" for one in everywhere)
+    spanned = any(spanning.over == "gang" for spanning in everywhere)
     gangs = find_gangs(cluster, features, plugins, choices.gang, spanned=spanned)
     across = find_across(cluster, gangs, everywhere)
     compared = _attributes(cluster) | across.attributes
     inventory = take_inventory(
         cluster.slices, chosen, cluster.claims, compared, features, closed
     )
+    # Only now is it known what attributes the devices have that pods hold.
     across = across.beside(cluster, inventory)
     rules = cluster.taint_rules if features.DeviceTaintRules else ()
     table = MatchTable(inventory, features, TaintRules(rules, cluster.classes))
@@ -424,9 +430,9 @@ def compile_cluster(
         plugins,
         pods.ignored,
     )
-    wanted = demands.in_order()
+    pending = demands.in_order()
     problem = Problem(
-        demands=wanted,
+        demands=pending,
         nodes=inventory.nodes,
         devices=table.devices,
         counters=inventory.counters,
@@ -436,7 +442,7 @@ def compile_cluster(
         budgets=find_budgets(
             cluster,
             _of_budgets(cluster, choices, inventory),
-            wanted,
+            pending,
             caps,
             choices.fair,
         ),
@@ -445,8 +451,10 @@ def compile_cluster(
         problem,
         Priorities(choices.priorities),
         choices.objective,
-        annotated_values(cluster, wanted),
+        annotated_values(cluster, pending),
     )
+    # Weights are worked out from the problem, as what a demand takes of an amount
+    # depends on who matches.
     problem = worth.applied(problem)
     findings = (
         *extended.findings,

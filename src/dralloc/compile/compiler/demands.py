@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from itertools import chain
 from typing import Final
 
 from dralloc.compile.compiler.extended import DevicePlugins
@@ -18,7 +19,7 @@ from dralloc.compile.compiler.node_amounts import Footprints
 from dralloc.compile.inventory import Inventory
 from dralloc.compile.match import MatchTable
 from dralloc.compile.match.requests import compile_claim, compile_equal_claim, in_claim
-from dralloc.objects.api import ApiObject, NodeSelector, Pod, ResourceClaim
+from dralloc.objects.api import ApiObject, NodeSelector, Pod, ResourceClaim, Toleration
 from dralloc.objects.api import Node as ApiNode
 from dralloc.objects.api.disclosure import HOSTNAME_LABEL
 from dralloc.objects.api.owners import generated_name
@@ -75,51 +76,63 @@ class Where:
             index = self._by_name.get(pod.spec.node_name)
             return () if index is None else (index,)
         affinity = pod.spec.required_nodes
-        every = [*selectors, affinity] if affinity else selectors
-        wanted = pod.spec.node_selector
-        hardy = goes_to_cordoned(pod)
+        if affinity:
+            selectors = [*selectors, affinity]
+        labels = pod.spec.node_selector
+        to_cordoned = goes_to_cordoned(pod)
         tolerations = pod.spec.tolerations if self._tainted else ()
         key = (
-            tuple(wanted.items()),
-            repr(every) if every else "",
+            tuple(labels.items()),
+            repr(selectors) if selectors else "",
             elsewhere,
-            hardy,
+            to_cordoned,
             tolerations,
         )
         if key not in self._known:
-            homes = (
+            homes = [
                 index
-                for index in self._named(wanted, every)
-                if wanted.items()
-                <= (node := self._nodes[index]).metadata.labels.items()
-                and node.metadata.name not in elsewhere
-                and all(selector_matches(selector, node) for selector in every)
-                and (not self._tainted or all_tolerated(node.spec.taints, tolerations))
-            )
+                for index in self._named(labels, selectors)
+                if labels.items() <= self._nodes[index].metadata.labels.items()
+                and self._admits(self._nodes[index], selectors, elsewhere, tolerations)
+            ]
             self._known[key] = (
-                self._all_or(homes) if hardy else self._schedulable(homes)
+                self._all_or(homes) if to_cordoned else self._schedulable(homes)
             )
         return self._known[key]
+
+    def _admits(
+        self,
+        node: ApiNode,
+        selectors: Sequence[NodeSelector],
+        elsewhere: frozenset[str],
+        tolerations: Sequence[Toleration],
+    ) -> bool:
+        """Whether a node is for a pod as far as names, node selectors and taints are concerned."""
+        if node.metadata.name in elsewhere:
+            return False
+        if not all(selector_matches(selector, node) for selector in selectors):
+            return False
+        return not self._tainted or all_tolerated(node.spec.taints, tolerations)
 
     def _named(
         self, labels: Mapping[str, str], selectors: Iterable[NodeSelector]
     ) -> Sequence[int]:
         """The nodes that rules name, lest all be looked at for each pod of a DaemonSet; all if rules name none."""
-        each = (names for names in map(names_of, selectors) if names is not None)
-        found = [
-            {self._by_name[name] for name in names if name in self._by_name}
-            for names in each
-        ]
+        named: list[set[int]] = []
+        for names in map(names_of, selectors):
+            if names is not None:
+                known_names = (name for name in names if name in self._by_name)
+                named.append({self._by_name[name] for name in known_names})
         if HOSTNAME_LABEL in labels:
-            found.append(set(self._by_hostname.get(labels[HOSTNAME_LABEL], ())))
-        return sorted(set.intersection(*found)) if found else range(len(self._nodes))
+            named.append(set(self._by_hostname.get(labels[HOSTNAME_LABEL], ())))
+        return sorted(set.intersection(*named)) if named else range(len(self._nodes))
 
     @cached_property
     def _by_hostname(self) -> Mapping[str, Sequence[int]]:
-        found: dict[str, list[int]] = defaultdict(list)
+        by_hostname: dict[str, list[int]] = defaultdict(list)
         for index, node in enumerate(self._nodes):
-            found[node.metadata.labels.get(HOSTNAME_LABEL, "")].append(index)
-        return found
+            by_hostname[node.metadata.labels.get(HOSTNAME_LABEL, "")].append(index)
+        return by_hostname
 
     def everywhere(self) -> tuple[int, ...] | None:
         """The nodes for a pod without rules."""
@@ -133,8 +146,8 @@ class Where:
         )
 
     def _all_or(self, nodes: Iterable[int]) -> tuple[int, ...] | None:
-        kept = tuple(nodes)
-        return None if len(kept) == len(self._nodes) else kept
+        indices = tuple(nodes)
+        return None if len(indices) == len(self._nodes) else indices
 
 
 # ----------------------------------------------------------------------------
@@ -166,58 +179,44 @@ class ConstraintsAcross:
     @property
     def attributes(self) -> frozenset[str]:
         """The names of the attributes that they compare."""
-        return frozenset(
-            one.attribute
-            for constraints in self.of_pods.values()
-            for one in constraints
-        )
+        constraints = chain.from_iterable(self.of_pods.values())
+        return frozenset(constraint.attribute for constraint in constraints)
 
     def beside(self, cluster: Cluster, inventory: Inventory) -> ConstraintsAcross:
         """The same with what the pods' allocated claims hold."""
 
+        # The pods of a group share its constraints, so each is worked out once for all of them.
         @cache
         def beside(
             constraint: Constraint, scope: Scope, pod: ClaimKey | None
         ) -> tuple[Constraint, str]:
             pods = [pod] if pod else [member.key for member in self.groups[scope.group]]
             claims = dict.fromkeys(
-                key for each in pods for key in cluster.claims_of_pods[each]
+                key for member in pods for key in cluster.claims_of_pods[member]
             )
-            values = [
-                each
-                for key in claims
-                for each in _values(constraint, cluster.claim(key), inventory)
-            ]
+            values: list[frozenset[Scalar] | None] = []
+            for key in claims:
+                values += _values(constraint, cluster.claim(key), inventory)
             held = held_values(constraint.kind, values)
             if held is not None:
                 return replace(constraint, scope=scope._replace(held=held)), ""
-            of = "the pod" if pod else f"group {scope.group}"
-            what = f"{constraint.kind.value} {constraint.attribute} over the claims of {of}"
-            return constraint, f"{what}: devices that they hold violate it"
+            holder = "the pod" if pod else f"group {scope.group}"
+            rule = f"{constraint.kind.value} {constraint.attribute} over the claims of {holder}"
+            return constraint, f"{rule}: devices that they hold violate it"
 
-        scoped = {
-            pod: [(one, one.scope) for one in own if one.scope]
-            for pod, own in self.of_pods.items()
-        }
-        found = {
-            pod: [
-                beside(one, scope, None if scope.group else pod) for one, scope in own
-            ]
-            for pod, own in scoped.items()
-        }
-        return replace(
-            self,
-            of_pods={
-                pod: tuple(constraint for constraint, _ in each)
-                for pod, each in found.items()
-            },
-            defects={
-                pod: f"pod {pod}: {defect}"
-                for pod, each in found.items()
-                for _, defect in each
-                if defect
-            },
-        )
+        of_pods: dict[ClaimKey, tuple[Constraint, ...]] = {}
+        defects: dict[ClaimKey, str] = {}
+        for pod, constraints in self.of_pods.items():
+            narrowed = []
+            for constraint in constraints:
+                if scope := constraint.scope:
+                    holder = None if scope.group else pod
+                    beside_held, defect = beside(constraint, scope, holder)
+                    narrowed.append(beside_held)
+                    if defect:
+                        defects[pod] = f"pod {pod}: {defect}"
+            of_pods[pod] = tuple(narrowed)
+        return replace(self, of_pods=of_pods, defects=defects)
 
 
 def find_across(
@@ -230,29 +229,25 @@ def find_across(
     DrallocError
         An annotation has another form.
     """
-    chosen: dict[str, list[Across]] = {
-        over: [one for one in across if one.over == over] for over in ("pod", "gang")
-    }
-    of_groups = {
-        name: tuple(
-            _constraints((*_annotated(group.about, "gang"), *chosen["gang"]), name)
-        )
-        for name, group in gangs.groups.items()
-    }
-    found = {
-        pod.key: tuple(_constraints((*_annotated(pod, "pod"), *chosen["pod"]), ""))
-        for pod in cluster.pods
-    }
-    groups = {
-        name: gangs.groups[name].pods
-        for name, constraints in of_groups.items()
-        if constraints
-    }
-    for name, pods in groups.items():
-        for pod in pods:
-            found[pod.key] += of_groups[name]
+    over_gangs = [chosen for chosen in across if chosen.over == "gang"]
+    over_pods = [chosen for chosen in across if chosen.over == "pod"]
+    of_groups: dict[str, tuple[Constraint, ...]] = {}
+    for name, group in gangs.groups.items():
+        annotated_or_chosen = (*_annotated(group.about, "gang"), *over_gangs)
+        of_groups[name] = tuple(_constraints(annotated_or_chosen, name))
+    of_pods: dict[ClaimKey, tuple[Constraint, ...]] = {}
+    for pod in cluster.pods:
+        annotated_or_chosen = (*_annotated(pod, "pod"), *over_pods)
+        of_pods[pod.key] = tuple(_constraints(annotated_or_chosen, ""))
+    groups: dict[str, Sequence[Pod]] = {}
+    for name, constraints in of_groups.items():
+        if constraints:
+            groups[name] = gangs.groups[name].pods
+            for pod in groups[name]:
+                of_pods[pod.key] += constraints
     return ConstraintsAcross(
-        {pod: constraints for pod, constraints in found.items() if constraints}, groups
+        {pod: constraints for pod, constraints in of_pods.items() if constraints},
+        groups,
     )
 
 
@@ -269,11 +264,11 @@ def _annotated(about: ApiObject | None, over: str) -> tuple[Across, ...]:
 
 
 def _constraints(across: Iterable[Across], group: str) -> Iterator[Constraint]:
-    for number, one in enumerate(across):
+    for number, spanning in enumerate(across):
         yield Constraint(
-            ConstraintKind(one.kind),
-            one.attribute,
-            frozenset(one.requests),
+            ConstraintKind(spanning.kind),
+            spanning.attribute,
+            frozenset(spanning.requests),
             scope=Scope(number, group),
         )
 
@@ -340,15 +335,15 @@ class Demands:
 
     def in_order(self) -> tuple[Demand, ...]:
         """All demands, as the scheduler would take them."""
-        found = [*self._of_pods(), *self._of_lone_claims()]
+        entries = [*self._of_pods(), *self._of_lone_claims()]
         self.unasked.update(self.cluster.gone)
         for pod in self.cluster.suspended:
             asks = pod.spec.resource_claims or self.plugins.asked(pod)
             self.unasked[pod.key] = Unasked.SUSPENDED if asks else Unasked.NO_DEVICE
-        found.sort(
+        entries.sort(
             key=lambda entry: (-entry[1].priority, entry[0] is None, entry[0] or "")
         )
-        return self._with_few_consumers([demand for _, demand in found])
+        return self._with_few_consumers([demand for _, demand in entries])
 
     def _of_pods(self) -> Iterator[tuple[str | None, Demand]]:
         for pod in self.cluster.pods:
@@ -372,6 +367,8 @@ class Demands:
                         self._compiled[key, across] = self._compile(claim, across)
                     claims.append(self._compiled[key, across])
             if claims or not allocated:
+                # A pod whose claims are all allocated is not waiting for what is
+                # nowhere.
                 claims += self._of_no_node(pod)
             if claims and name in self.across.defects:
                 claims.append(
@@ -423,16 +420,15 @@ class Demands:
         key = pod.key
         obstacles = [(claim, self._obstacle(claim, pod)) for claim in allocated]
         blocked = [
-            Claim(one.key, "", (), defect=f"pod {key}: {reason}")
-            for one, reason in obstacles
+            Claim(claim.key, "", (), defect=f"pod {key}: {reason}")
+            for claim, reason in obstacles
             if reason
         ]
-        where = (
-            one.status.allocation.node_selector
-            for one in allocated
-            if one.status.allocation is not None
-        )
-        selectors = [one for one in where if one is not None]
+        selectors = []
+        for claim in allocated:
+            allocation = claim.status.allocation
+            if allocation is not None and allocation.node_selector is not None:
+                selectors.append(allocation.node_selector)
         gang = self.gangs.of(pod)
         elsewhere = self.elsewhere.get(key, _NOWHERE) | gang.elsewhere
         return Demand(
@@ -486,15 +482,15 @@ class Demands:
     ) -> Claim:
         # Claims of one template share their specification.
         name = id(claim.spec), across
-        known = self._known.get(name)
-        if known is None:
+        equal_claim = self._known.get(name)
+        if equal_claim is None:
             compiled = compile_claim(
                 claim, self.cluster.classes, self.table, self.table.features, across
             )
             if not compiled.is_defective:
                 self._known[name] = compiled
         else:
-            compiled = compile_equal_claim(claim, known, self.table)
+            compiled = compile_equal_claim(claim, equal_claim, self.table)
         defect = self.refused.get(claim.key, "")
         if claim.metadata.deletion_timestamp is not None:
             defect = f'claim {claim.key}: resourceclaim "{claim.name}" is being deleted'
@@ -502,32 +498,28 @@ class Demands:
 
     def _with_few_consumers(self, demands: Sequence[Demand]) -> tuple[Demand, ...]:
         """The demands, where a claim has more users than it may have only the first ones with nodes to go to."""
-        wanted = Counter([claim.key for demand in demands for claim in demand.claims])
-        if max(wanted.values(), default=0) <= MAX_CONSUMERS:
+        users_of = Counter([claim.key for demand in demands for claim in demand.claims])
+        if max(users_of.values(), default=0) <= MAX_CONSUMERS:
             return tuple(demands)
+        # By claim, its consumers with their place in the queue. Pods of one group can be one consumer.
         places: dict[ClaimKey, dict[tuple[str, str], int]] = defaultdict(dict)
-        kept: list[Demand] = []
+        limited: list[Demand] = []
         for demand in demands:
-            own = [
-                (places[claim.key], self.cluster.consumer(demand.key, claim.key))
-                for claim in demand.claims
-            ]
-            full = (
-                max(
-                    [users.setdefault(user, len(users)) for users, user in own],
-                    default=0,
-                )
-                >= MAX_CONSUMERS
-            )
-            kept.append(replace(demand, nodes=()) if full else demand)
+            last_place = 0
+            for claim in demand.claims:
+                users = places[claim.key]
+                user = self.cluster.consumer(demand.key, claim.key)
+                last_place = max(last_place, users.setdefault(user, len(users)))
+            is_full = last_place >= MAX_CONSUMERS
+            limited.append(replace(demand, nodes=()) if is_full else demand)
         for key, users in places.items():
-            claim, number = self.cluster.claim(key), len(users)
-            if number > MAX_CONSUMERS and claim is not None:
+            shared_claim, number = self.cluster.claim(key), len(users)
+            if number > MAX_CONSUMERS and shared_claim is not None:
                 rule = (
                     f"{number} pods want it, but only {MAX_CONSUMERS} can use it at a time: "
                     "the others are not placed"
                 )
                 self.findings.append(
-                    self.cluster.remark(claim, "status.reservedFor", rule)
+                    self.cluster.remark(shared_claim, "status.reservedFor", rule)
                 )
-        return tuple(kept)
+        return tuple(limited)

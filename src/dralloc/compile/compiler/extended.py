@@ -75,13 +75,13 @@ def with_extended_resources(
     """
     if not features.ExtendedResource:
         return Extended(cluster)
-    classes, given = (
+    classes, existing = (
         classes_by_resource(cluster.classes.values()),
         dict(extended_claims(cluster.claims)),
     )
     plugins = _plugins(nodes, classes)
-    used = {pod: claim for pod, claim in given.items() if claim.is_allocated}
-    made: dict[ClaimKey, ResourceClaim] = {}
+    used = {pod: claim for pod, claim in existing.items() if claim.is_allocated}
+    new_claims: dict[ClaimKey, ResourceClaim] = {}
     elsewhere: dict[ClaimKey, frozenset[str]] = {}
     met: set[str] = set()
     for pod in cluster.pods if classes else ():
@@ -94,27 +94,33 @@ def with_extended_resources(
             *(plugins.get(resource, ()) for resource in resources)
         )
         if resources and (not served or len(served) < len(nodes)):
-            made[pod.key] = _claim_for(
+            new_claims[pod.key] = _claim_for(
                 pod, {resource: classes[resource].name for resource in resources}
             )
             elsewhere[pod.key] = served
             met.update(resources)
-    if not given and not made:
+    if not existing and not new_claims:
         return Extended(cluster)
-    claims, anew = {**used, **made}, frozenset(claim.key for claim in made.values())
-    own = {
+    claims, anew = (
+        {**used, **new_claims},
+        frozenset(claim.key for claim in new_claims.values()),
+    )
+    claims_of_pods = {
         pod: tuple(dict.fromkeys((*keys, claims[pod].key))) if pod in claims else keys
         for pod, keys in cluster.claims_of_pods.items()
     }
-    stale = frozenset(claim.key for claim in given.values() if not claim.is_allocated)
+    # Upstream deletes such a claim and makes another one.
+    stale = frozenset(
+        claim.key for claim in existing.values() if not claim.is_allocated
+    )
     extended = replace(
         cluster,
         # What was made for an answer before has the same name.
         claims=(
             *(claim for claim in cluster.claims if claim.key not in anew),
-            *made.values(),
+            *new_claims.values(),
         ),
-        claims_of_pods=own,
+        claims_of_pods=claims_of_pods,
         made=cluster.made | anew,
         abandoned=cluster.abandoned | (stale - anew),
     )
@@ -127,42 +133,46 @@ def _plugins(
     nodes: Iterable[Node], classes: Mapping[str, DeviceClass]
 ) -> Mapping[str, frozenset[str]]:
     """The nodes that offer a resource by a device plugin, by resource, for those that classes back."""
-    found: dict[str, set[str]] = defaultdict(set)
+    nodes_of: dict[str, set[str]] = defaultdict(set)
     for node in nodes:
         for resource in node.status.allocatable.keys() & classes.keys():
             if node.status.allocatable[resource].nanos:
-                found[resource].add(node.name)
-    return {resource: frozenset(names) for resource, names in found.items()}
+                nodes_of[resource].add(node.name)
+    return {resource: frozenset(names) for resource, names in nodes_of.items()}
 
 
 def _remarks(
     cluster: Cluster,
     classes: Mapping[str, DeviceClass],
     plugins: Mapping[str, Set[str]],
-    asked: Set[str],
+    requested: Set[str],
 ) -> Iterator[Finding]:
-    for resource in sorted(asked & plugins.keys()):
-        own = classes[resource]
+    for resource in sorted(requested & plugins.keys()):
+        device_class = classes[resource]
         path = (
             "spec.extendedResourceName"
-            if own.spec.extended_resource_name == resource
+            if device_class.spec.extended_resource_name == resource
             else ""
         )
         where = f"a device plugin offers {resource} on {', '.join(sorted(plugins[resource]))}"
         yield cluster.remark(
-            own, path, f"{where}: pods that ask for it are placed on other nodes only"
+            device_class,
+            path,
+            f"{where}: pods that ask for it are placed on other nodes only",
         )
 
 
 def classes_by_resource(classes: Iterable[DeviceClass]) -> Mapping[str, DeviceClass]:
     """The class for each resource name: of several the newest, then the first by name (upstream's resolver)."""
-    found: dict[str, DeviceClass] = {}
-    by_name = sorted(classes, key=lambda one: one.name, reverse=True)
-    for one in sorted(by_name, key=lambda one: one.metadata.creation_timestamp or ""):
-        found[f"{_IMPLICIT}{one.name}"] = one
-        if one.spec.extended_resource_name is not None:
-            found[one.spec.extended_resource_name] = one
-    return found
+    class_of: dict[str, DeviceClass] = {}
+    by_name = sorted(classes, key=lambda device_class: device_class.name, reverse=True)
+    for device_class in sorted(
+        by_name, key=lambda device_class: device_class.metadata.creation_timestamp or ""
+    ):
+        class_of[f"{_IMPLICIT}{device_class.name}"] = device_class
+        if device_class.spec.extended_resource_name is not None:
+            class_of[device_class.spec.extended_resource_name] = device_class
+    return class_of
 
 
 def extended_claims(
@@ -202,25 +212,24 @@ def _requests_for(pod: Pod, resource: str, class_name: str) -> Iterator[DeviceRe
     one request covers what the most demanding of them needs beyond that.
     """
     containers = (*pod.spec.init_containers, *pod.spec.containers)
-    amounts = [_amount(pod, one, resource) for one in containers]
+    amounts = [_amount(pod, container, resource) for container in containers]
     short_lived = [
         index
-        for index, one in enumerate(pod.spec.init_containers)
-        if one.restart_policy != "Always"
+        for index, container in enumerate(pod.spec.init_containers)
+        if container.restart_policy != "Always"
     ]
     lasting = {
         index: amount
         for index, amount in enumerate(amounts)
         if amount and index not in short_lived
     }
-    extra = {
-        index: amounts[index]
-        - sum(amount for later, amount in lasting.items() if later >= index)
-        for index in short_lived
-    }
-    most = max(extra, key=lambda index: extra[index], default=None)
-    if most is not None and extra[most] > 0:
-        lasting[most] = extra[most]
+    extra = {}
+    for index in short_lived:
+        behind = sum(amount for later, amount in lasting.items() if later >= index)
+        extra[index] = amounts[index] - behind
+    neediest = max(extra, key=lambda index: extra[index], default=None)
+    if neediest is not None and extra[neediest] > 0:
+        lasting[neediest] = extra[neediest]
     for index, count in lasting.items():
         number = sorted(containers[index].resources.requested).index(resource)
         exactly = ExactDeviceRequest(device_class_name=class_name, count=count)
@@ -229,11 +238,9 @@ def _requests_for(pod: Pod, resource: str, class_name: str) -> Iterator[DeviceRe
 
 def _claim_for(pod: Pod, classes: Mapping[str, str]) -> ResourceClaim:
     """The claim of a pod: a request for each container and resource, as upstream names and shares them, by name."""
-    requests = (
-        one
-        for resource, name in classes.items()
-        for one in _requests_for(pod, resource, name)
-    )
+    requests: list[DeviceRequest] = []
+    for resource, name in classes.items():
+        requests += _requests_for(pod, resource, name)
     base = f"{pod.name}-extended-resources-"
     owner = OwnerReference(
         api_version="v1",
@@ -253,7 +260,7 @@ def _claim_for(pod: Pod, classes: Mapping[str, str]) -> ResourceClaim:
         ),
         spec=ResourceClaimSpec(
             devices=DeviceClaim(
-                requests=tuple(sorted(requests, key=lambda one: one.name))
+                requests=tuple(sorted(requests, key=lambda request: request.name))
             )
         ),
     )

@@ -62,12 +62,12 @@ class Topology:
         }
         inside = (
             name
-            for name, here in domains.items()
-            if not homes or (here and homes == {here})
+            for name, domain in domains.items()
+            if not homes or (domain and homes == {domain})
         )
-        return frozenset(self._nodes).difference(inside), None if homes else OneDomain(
-            domains
-        )
+        outside = frozenset(self._nodes).difference(inside)
+        # Where some run already, there is nothing to choose any more.
+        return outside, None if homes else OneDomain(domains)
 
 
 # ----------------------------------------------------------------------------
@@ -147,16 +147,16 @@ def pod_groups(
         if group is not None and (group.matters or spanned):
             groups.setdefault(group.name, group).pods.append(pod)
     for group in groups.values():
-        there = [
+        ready = [
             pod
             for pod in group.pods
             if pod.spec.node_name or not pod.spec.scheduling_gates
         ]
         served = sum(
             bool(pod.spec.node_name) or not _waits(pod, cluster, plugins)
-            for pod in there
+            for pod in ready
         )
-        yield replace(group, there=len(there), served=served)
+        yield replace(group, there=len(ready), served=served)
 
 
 def _waits(pod: Pod, cluster: Cluster, plugins: DevicePlugins) -> bool:
@@ -341,12 +341,12 @@ class GroupTrees:
         return frozenset().union(*(self._domain(key)[0] for key in above))
 
     def _made(self, key: ClaimKey) -> ParentGroup:
-        own = self._groups[key]
+        group = self._groups[key]
         above = self._ancestry.parent(key)
         settled = frozenset(name for name, done in self._children[key].items() if done)
         return ParentGroup(
-            name=f"{own.kind} {key}",
-            quorum=max(0, children_needed(own) - len(settled)),
+            name=f"{group.kind} {key}",
+            quorum=max(0, children_needed(group) - len(settled)),
             settled=settled,
             parent=self._group(above) if above else None,
             rule=self._domain(key)[1],
@@ -355,14 +355,15 @@ class GroupTrees:
     @cached_property
     def _children(self) -> Mapping[ClaimKey | None, Mapping[str, bool]]:
         """The children of each group by name, and whether each is settled."""
-        found: dict[ClaimKey | None, dict[str, bool]] = defaultdict(dict)
+        children: dict[ClaimKey | None, dict[str, bool]] = defaultdict(dict)
         for leaf in self._leaves:
-            found[leaf.parent][leaf.name] = not leaf.is_gang
+            children[leaf.parent][leaf.name] = not leaf.is_gang
+        # Each round settles one level more; the order in which groups are given says nothing about levels.
         for _ in range(_DEEPEST):
             for key, group in self._groups.items():
-                enough = sum(found[key].values()) >= children_needed(group)
-                found[self._ancestry.parent(key)][f"{group.kind} {key}"] = enough
-        return found
+                enough = sum(children[key].values()) >= children_needed(group)
+                children[self._ancestry.parent(key)][f"{group.kind} {key}"] = enough
+        return children
 
     def _domain(self, key: ClaimKey) -> tuple[frozenset[str], OneDomain | None]:
         constraints = (
@@ -422,16 +423,18 @@ class Gangs:
     def companions(self, pod: ClaimKey) -> frozenset[ClaimKey]:
         """The pods of a pod's group, and of all groups of its tree: those that run, and itself, too."""
         parent = self.of_pods.get(pod, _ALONE).parent
-        found: set[ClaimKey] = set()
+        companions: set[ClaimKey] = set()
         for group in self.groups.values():
             members = [member.key for member in group.pods]
-            other = self.of_pods[members[0]].parent
+            parent_of_group = self.of_pods[members[0]].parent
             is_same_tree = (
-                parent is not None and other is not None and other.root is parent.root
+                parent is not None
+                and parent_of_group is not None
+                and parent_of_group.root is parent.root
             )
             if is_same_tree or pod in members:
-                found.update(members)
-        return frozenset(found)
+                companions.update(members)
+        return frozenset(companions)
 
 
 def find_gangs(
@@ -474,11 +477,13 @@ def _gang(group: PodsOfGroup, topology: Topology, trees: GroupTrees) -> Gang:
         return Gang(elsewhere=elsewhere)
     # Also where enough pods are there that wait for no device, the others have to agree about a domain.
     parent = trees.parents.get(group.name)
-    above = [one.rule for one in parent.upwards()] if parent else []
+    rules = [rule]
+    if parent:
+        rules += (ancestor.rule for ancestor in parent.upwards())
     roles = tuple(
-        Role(one, carries=True, counts=True)
-        for one in (rule, *above)
-        if one is not None
+        Role(domain_rule, carries=True, counts=True)
+        for domain_rule in rules
+        if domain_rule is not None
     )
     return Gang(
         group.name,

@@ -59,10 +59,10 @@ class NodeResources(NodeAmounts):
         ignored: Collection[Ignored],
     ) -> None:
         self._ignored = ignored
-        self.kept = frozenset(
+        self.of_footprints = frozenset(
             name for name, _ in self._in_nanos(dict.fromkeys(of_devices, 0))
         )
-        self._names = self.kept.union(*map(self.asked, wanting))
+        self._names = self.of_footprints.union(*map(self.asked, wanting))
 
     def asked(self, kind: PodKind | PodInfo) -> dict[str, int]:
         """As in `NodeAmounts`."""
@@ -70,7 +70,7 @@ class NodeResources(NodeAmounts):
 
     def of_devices(self, amounts: Mapping[str, int]) -> dict[str, int]:
         """What devices take, which is in nanos already."""
-        return {name: amounts.get(resource_of(name), 0) for name in self.kept}
+        return {name: amounts.get(resource_of(name), 0) for name in self.of_footprints}
 
     def there(self, node: Node) -> dict[str, int]:
         """As in `NodeAmounts`."""
@@ -101,23 +101,22 @@ class HostPorts(NodeAmounts):
             for port in kind.host_ports:
                 self._addresses[port.protocol, port.port].add(port.address)
         names = (
-            _port(*one, address)
-            for one, addresses in self._addresses.items()
+            _port(protocol, number, address)
+            for (protocol, number), addresses in self._addresses.items()
             for address in addresses
         )
         self._there = dict.fromkeys(names, NANOS)
 
     def asked(self, kind: PodKind) -> dict[str, int]:
         """As in `NodeAmounts`."""
-        taken = (
-            (one, self._addresses[one[1:]] if one.is_anywhere else (one.address,))
-            for one in kind.host_ports
-        )
-        return {
-            _port(one.protocol, one.port, address): NANOS
-            for one, addresses in taken
-            for address in addresses
-        }
+        amounts = {}
+        for port in kind.host_ports:
+            addresses: Iterable[str] = (port.address,)
+            if port.is_anywhere:
+                addresses = self._addresses[port.protocol, port.port]
+            for address in addresses:
+                amounts[_port(port.protocol, port.port, address)] = NANOS
+        return amounts
 
     def there(self, node: Node) -> dict[str, int]:  # noqa: ARG002 - every node has every port
         """As in `NodeAmounts`."""
@@ -137,15 +136,15 @@ class HostExclusion(NodeAmounts):
 
     Parameters
     ----------
-    most
+    max_pods
         More pods than this are never on one node, those that run there included.
     """
 
-    def __init__(self, terms: Iterable[Term], most: int) -> None:
+    def __init__(self, terms: Iterable[Term], max_pods: int) -> None:
         self._names = {
             term: f"podAntiAffinity {number}" for number, term in enumerate(terms)
         }
-        self._all = most * NANOS
+        self._all = max_pods * NANOS
 
     def asked(self, kind: PodKind) -> dict[str, int]:
         """As in `NodeAmounts`."""
@@ -197,10 +196,8 @@ class Footprints:
     def use(self, pod: Pod) -> PodUse:
         """How a pod uses claims."""
         allocated = self.of_allocated(pod)
-        return PodUse(
-            self.containers(pod),
-            {name: left - allocated[name] for name, left in caps_of(pod.spec).items()},
-        )
+        caps = {name: cap - allocated[name] for name, cap in caps_of(pod.spec).items()}
+        return PodUse(self.containers(pod), caps)
 
     def held(self, pod: Pod) -> Mapping[str, int]:
         """What a pod takes of its node for its allocated claims, in nanos."""
@@ -213,7 +210,7 @@ class Footprints:
 
     def of_allocated(self, pod: Pod) -> Counter[str]:
         """What the allocated claims of a pod take, by resource and in nanos."""
-        found: Counter[str] = Counter()
+        amounts: Counter[str] = Counter()
         containers = self.containers(pod)
         for key in self._cluster.pod_claims(pod):
             claim = self._cluster.claim(key)
@@ -222,8 +219,8 @@ class Footprints:
                     name: amount.nanos
                     for name, amount in result.consumed_capacity.items()
                 }
-                found.update(footprint_of(parts, consumed, containers[key]) or {})
-        return found
+                amounts.update(footprint_of(parts, consumed, containers[key]) or {})
+        return amounts
 
     def is_mapped(self, claim: ResourceClaim) -> bool:
         """Whether an allocated claim has a device that stands for a part of its node, which one pod alone can use."""
@@ -243,21 +240,23 @@ class Footprints:
         keys = self._keys(pod)
         used = (
             claim.name
-            for one in (*pod.spec.init_containers, *pod.spec.containers)
-            for claim in one.resources.claims
+            for container in (*pod.spec.init_containers, *pod.spec.containers)
+            for claim in container.resources.claims
         )
         return Counter(keys[name] for name in used if name in keys)
 
     def _keys(self, pod: Pod) -> Mapping[str, ClaimKey]:
         """The claim of each entry of a pod: those of the cluster are in order, each once."""
         unneeded = {
-            one.name
-            for one in pod.status.resource_claim_statuses
-            if one.resource_claim_name is None
+            status.name
+            for status in pod.status.resource_claim_statuses
+            if status.resource_claim_name is None
         }
-        asked = {
+        references = {
             entry.name: (
                 entry.resource_claim_name or "",
+                # Claims of templates have the entry's name, so that no two entries mean
+                # one of them.
                 "" if entry.resource_claim_name else entry.name,
             )
             for entry in pod.spec.resource_claims
@@ -265,9 +264,13 @@ class Footprints:
         }
         keys = dict(
             zip(
-                dict.fromkeys(asked.values()),
+                dict.fromkeys(references.values()),
                 self._cluster.pod_claims(pod),
                 strict=False,
             )
         )
-        return {name: keys[one] for name, one in asked.items() if one in keys}
+        return {
+            name: keys[reference]
+            for name, reference in references.items()
+            if reference in keys
+        }

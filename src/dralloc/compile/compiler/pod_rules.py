@@ -92,17 +92,17 @@ def inter_pod_roles(
         Terms of anti-affinity that are seen to elsewhere.
     """
     rules = _Rules(wanting, running, nodes)
-    found: list[_Found] = []
+    rules_found: list[_Found] = []
     if Ignored.AFFINITY not in ignored:
-        found += chain(rules.anti_affinities(by_host), rules.affinities())
+        rules_found += chain(rules.anti_affinities(by_host), rules.affinities())
     if Ignored.SPREAD not in ignored:
-        found += rules.spreads()
+        rules_found += rules.spreads()
     roles: dict[PodKind, list[Role]] = defaultdict(list)
-    for rule, carrying, counting in found:
+    for rule, carrying, counting in rules_found:
         for kind in wanting:
             if kind in carrying or kind in counting:
                 roles[kind].append(Role(rule, kind in carrying, kind in counting))
-    return {kind: tuple(each) for kind, each in roles.items()}
+    return {kind: tuple(roles_of_kind) for kind, roles_of_kind in roles.items()}
 
 
 def bound_to_pods(
@@ -121,29 +121,34 @@ def bound_to_pods(
     for role in chain.from_iterable(roles.values()):
         by_rule[role.rule].append(role)
     settled = {
-        rule for rule, each in by_rule.items() if _is_settled(rule, each, alone=alone)
+        rule
+        for rule, its_roles in by_rule.items()
+        if _is_settled(rule, its_roles, alone=alone)
     }
+    # Nobody is entered in it: it tells what pods that have a node allow already.
     nobody = DomainLedger()
-    known: dict[Hashable, tuple[int, ...] | None] = {}
+    allowed_nodes: dict[Hashable, tuple[int, ...] | None] = {}
 
-    def bound(demand: Demand, its: tuple[Role, ...]) -> Demand:
+    def bound(demand: Demand, demand_roles: tuple[Role, ...]) -> Demand:
         # Anti-affinity to pods that have a node stays, whatever comes.
         lasting = tuple(
             role
-            for role in its
+            for role in demand_roles
             if role.rule in settled or isinstance(role.rule, AntiAffinity)
         )
         key = demand.nodes, lasting
-        if key not in known:
+        if key not in allowed_nodes:
             nodes = problem.candidate_nodes(demand)
-            left = tuple(
+            allowed = tuple(
                 node
                 for node in nodes
                 if nobody.allows(lasting, problem.nodes[node].name)
             )
-            known[key] = demand.nodes if len(left) == len(nodes) else left
-        open_roles = (role for role in its if role.rule not in settled)
-        return replace(demand, nodes=known[key], roles=(*demand.roles, *open_roles))
+            allowed_nodes[key] = demand.nodes if len(allowed) == len(nodes) else allowed
+        open_roles = (role for role in demand_roles if role.rule not in settled)
+        return replace(
+            demand, nodes=allowed_nodes[key], roles=(*demand.roles, *open_roles)
+        )
 
     return tuple(
         bound(demand, roles[number]) if roles.get(number) else demand
@@ -157,11 +162,19 @@ def _is_settled(rule: InterPodRule, roles: Sequence[Role], *, alone: bool) -> bo
         sum(role.carries for role in roles),
         sum(role.counts for role in roles),
     )
-    both = sum(role.carries and role.counts for role in roles)
-    if (alone and carrying == counting == both == 1) or not carrying or not counting:
+    carrying_and_counting = sum(role.carries and role.counts for role in roles)
+    if (
+        (alone and carrying == counting == carrying_and_counting == 1)
+        or not carrying
+        or not counting
+    ):
         return True
     # Who means only each other, and pods that have a node, stays with these.
-    return isinstance(rule, Affinity) and counting == both and any(rule.counted)
+    return (
+        isinstance(rule, Affinity)
+        and counting == carrying_and_counting
+        and any(rule.counted)
+    )
 
 
 class _Rules:
@@ -170,7 +183,7 @@ class _Rules:
     ) -> None:
         self._wanting = wanting
         self._running = running
-        self._every = dict.fromkeys((*wanting, *(kind for _, kind in running)))
+        self._all_kinds = dict.fromkeys((*wanting, *(kind for _, kind in running)))
         self._nodes = nodes
         self._domains = Topology(nodes).domains
 
@@ -184,19 +197,22 @@ class _Rules:
 
     def anti_affinities(self, by_host: Collection[Term]) -> Iterator[_Found]:
         for term in dict.fromkeys(
-            term for kind in self._every for term in kind.required_anti_affinity
+            term for kind in self._all_kinds for term in kind.required_anti_affinity
         ):
             if term not in by_host:
                 domains = self._domains(term.topology_key)
                 carrying = {
-                    kind for kind in self._every if term in kind.required_anti_affinity
+                    kind
+                    for kind in self._all_kinds
+                    if term in kind.required_anti_affinity
                 }
-                counting = {kind for kind in self._every if kind.is_meant_by(term)}
-                there = (
-                    frozenset(self._on(domains, kinds))
-                    for kinds in (carrying, counting)
+                counting = {kind for kind in self._all_kinds if kind.is_meant_by(term)}
+                rule = AntiAffinity(
+                    domains,
+                    carried=frozenset(self._on(domains, carrying)),
+                    counted=frozenset(self._on(domains, counting)),
                 )
-                yield AntiAffinity(domains, *there), carrying, counting
+                yield rule, carrying, counting
 
     def affinities(self) -> Iterator[_Found]:
         for terms in dict.fromkeys(
@@ -206,55 +222,62 @@ class _Rules:
                 kind for kind in self._wanting if kind.required_affinity == terms
             }
             counting = {
-                kind for kind in self._every if all(map(kind.is_meant_by, terms))
+                kind for kind in self._all_kinds if all(map(kind.is_meant_by, terms))
             }
             domains = tuple(self._domains(term.topology_key) for term in terms)
-            there = tuple(frozenset(self._on(each, counting)) for each in domains)
-            yield Affinity(domains, there), carrying, counting
+            counted = tuple(
+                frozenset(self._on(of_term, counting)) for of_term in domains
+            )
+            yield Affinity(domains, counted), carrying, counting
 
     def spreads(self) -> Iterator[_Found]:
-        known: dict[
+        # Constraints that say the same of the same nodes are one rule, whichever pods they are written in.
+        constraints: dict[
             Hashable, tuple[str, TopologySpreadConstraint, Selector, Mapping[str, str]]
         ] = {}
         carrying: dict[Hashable, set[PodKind]] = defaultdict(set)
         for kind in self._wanting:
-            for one in kind.hard_spread:
-                domains, selector = (
-                    self._eligible(kind, one, kind.hard_spread),
-                    spread_selector(one, kind.labels),
+            for constraint in kind.hard_spread:
+                domains = self._eligible(kind, constraint)
+                selector = spread_selector(constraint, kind.labels)
+                skew = (
+                    constraint.topology_key,
+                    constraint.max_skew,
+                    constraint.min_domains,
                 )
-                skew = one.topology_key, one.max_skew, one.min_domains
                 key: Hashable = (kind.namespace, selector, skew, frozenset(domains))
-                known.setdefault(key, (kind.namespace, one, selector, domains))
+                constraints.setdefault(
+                    key, (kind.namespace, constraint, selector, domains)
+                )
                 carrying[key].add(kind)
-        for key, (namespace, one, selector, domains) in known.items():
-            same = {
+        for key, (namespace, constraint, selector, domains) in constraints.items():
+            in_namespace = {
                 kind
-                for kind in self._every
+                for kind in self._all_kinds
                 if kind.namespace == namespace and not selector.is_empty
             }
-            counting = {kind for kind in same if selector.matches(kind.labels)}
-            there = Counter(self._on(domains, counting))
-            yield (
-                Spread(domains, there, one.max_skew, one.min_domains or 1),
-                carrying[key],
-                counting,
+            counting = {kind for kind in in_namespace if selector.matches(kind.labels)}
+            rule = Spread(
+                domains,
+                Counter(self._on(domains, counting)),
+                constraint.max_skew,
+                constraint.min_domains or 1,
             )
+            yield rule, carrying[key], counting
 
     def _eligible(
-        self,
-        kind: PodKind,
-        one: TopologySpreadConstraint,
-        every: Collection[TopologySpreadConstraint],
+        self, kind: PodKind, constraint: TopologySpreadConstraint
     ) -> Mapping[str, str]:
         """The domains of nodes on which pods count (``nodeAffinityPolicy``, ``nodeTaintsPolicy``)."""
+        # Upstream counts on nodes only that have the labels of all constraints of the pod.
+        labels = {spread.topology_key for spread in kind.hard_spread}
         return {
-            node.name: node.metadata.labels[one.topology_key]
+            node.name: node.metadata.labels[constraint.topology_key]
             for node in self._nodes
-            if all(other.topology_key in node.metadata.labels for other in every)
-            and (one.node_affinity_policy != "Honor" or kind.may_run_on(node))
+            if labels <= node.metadata.labels.keys()
+            and (constraint.node_affinity_policy != "Honor" or kind.may_run_on(node))
             and (
-                one.node_taints_policy != "Honor"
+                constraint.node_taints_policy != "Honor"
                 or all_tolerated(node.spec.taints, kind.spec.tolerations)
             )
         }
@@ -307,11 +330,11 @@ class PodRules:
     @cached_property
     def running(self) -> Mapping[str, Sequence[PodInfo]]:
         """The pods that have a node, by its name."""
-        found: dict[str, list[PodInfo]] = defaultdict(list)
+        running: dict[str, list[PodInfo]] = defaultdict(list)
         for pod in self._cluster.pods:
             if pod.spec.node_name:
-                found[pod.spec.node_name].append(self.infos[pod.key])
-        return found
+                running[pod.spec.node_name].append(self.infos[pod.key])
+        return running
 
     def bound(self, pods: Collection[Pod]) -> Iterator[Pod]:
         """Those of some pods that ask for more of nodes, or of other pods, than devices."""
@@ -337,12 +360,12 @@ class PodRules:
 
     def _said(self, kind: PodKind, *, listed: bool) -> set[Ignored]:
         """What binds such pods; their requests do if nodes list what they have."""
-        asked = (
+        resources = (
             name
             for name, amount in kind.requests.items()
             if amount and listed and name not in self._backed
         )
-        said = {Ignored.of_resource(name) for name in asked}
+        said = {Ignored.of_resource(name) for name in resources}
         said |= {Ignored.PORTS for _ in kind.host_ports}
         return said | self._said_of_others(kind)
 
@@ -370,12 +393,8 @@ class PodRules:
         if not (self.may_bind or footprints):
             return problem
         wanting = dict(self._wanting(problem.demands))
-        kinds = Counter(
-            {
-                kind: copies * times
-                for kind, times in Counter(one.kind for one in wanting.values()).items()
-            }
-        )
+        pod_counts = Counter(info.kind for info in wanting.values())
+        kinds = Counter({kind: copies * times for kind, times in pod_counts.items()})
         running = [
             (node, pod.kind) for node, pods in self.running.items() for pod in pods
         ]
@@ -392,47 +411,40 @@ class PodRules:
             bound = bound_to_pods(problem, of_demands, alone=copies == 1)
             problem = replace(problem, demands=bound)
         resources = NodeResources(kinds, footprints.resources, self.ignored)
-        sorts = (resources, *self._sorts(kinds, {kind for _, kind in running}, apart))
-        every = {*kinds, *(kind for _, kind in running)}
-        asked = {
-            kind: reduce(or_, (sort.asked(kind) for sort in sorts)) for kind in every
-        }
-        stocks = [
-            NodeStock(
-                reduce(or_, (sort.there(node) for sort in sorts)),
-                {
-                    pod.key: asked[pod.kind]
-                    | (resources.asked(pod) if pod.of_devices else {})
-                    for pod in self.running.get(node.name, ())
-                },
-            )
-            for node in self._nodes
-        ]
-        taken = {
-            number: self._beside_devices(info, asked[info.kind])
+        running_kinds = {kind for _, kind in running}
+        sorts = (resources, *self._sorts(kinds, running_kinds, apart))
+        amounts_of: dict[PodKind, dict[str, int]] = {}
+        for kind in {*kinds, *running_kinds}:
+            amounts_of[kind] = reduce(or_, (sort.asked(kind) for sort in sorts))
+        stocks = []
+        for node in self._nodes:
+            used = {}
+            for pod in self.running.get(node.name, ()):
+                of_devices = resources.asked(pod) if pod.of_devices else {}
+                used[pod.key] = amounts_of[pod.kind] | of_devices
+            total = reduce(or_, (sort.there(node) for sort in sorts))
+            stocks.append(NodeStock(total, used))
+        demanded = {
+            number: self._beside_devices(info, amounts_of[info.kind])
             for number, info in wanting.items()
         }
-        kept = (
-            frozenset(name for amounts in taken.values() for name in amounts)
-            if complete
-            else frozenset[str]()
-        )
+        always = frozenset(chain.from_iterable(demanded.values()) if complete else ())
         if not footprints:
-            return with_node_claims(problem, stocks, taken, kept, copies)
+            return with_node_claims(problem, stocks, demanded, always, copies)
         pods = self._cluster.pods_by_key
         for number, info in wanting.items():
             held = resources.of_devices(footprints.held(pods[info.key]))
-            taken[number] = {
-                **taken[number],
-                **{name: taken[number].get(name, 0) + held[name] for name in held},
-            }
-        whole = with_node_claims(problem, stocks, taken, resources.kept | kept, copies)
+            beside = demanded[number]
+            with_held = {name: beside.get(name, 0) + held[name] for name in held}
+            demanded[number] = {**beside, **with_held}
+        always |= resources.of_footprints
+        with_claims = with_node_claims(problem, stocks, demanded, always, copies)
         uses = {
             number: footprints.use(pods[demand.key])
-            for number, demand in enumerate(whole.demands)
+            for number, demand in enumerate(with_claims.demands)
             if demand.key in pods and not self._is_claim(demand)
         }
-        return with_footprints(whole, uses)
+        return with_footprints(with_claims, uses)
 
     def _wanting(self, demands: Sequence[Demand]) -> Iterator[tuple[int, PodInfo]]:
         """The pods to be placed that have no node yet, by the number of their demand."""
@@ -469,38 +481,35 @@ class PodRules:
             if HOSTNAME_LABEL in node.metadata.labels
         ]
         if len(set(names)) < len(names):
+            # Two nodes are one domain for these terms: they are rules between pods like any other.
             return ()
         having = [
             (term, kind) for kind in wanting for term in kind.required_anti_affinity
         ]
         strict = {term for term, kind in having if not kind.is_meant_by(term)}
-        every = (
-            term
-            for kind in (*wanting, *running)
-            for term in kind.required_anti_affinity
-        )
-        return dict.fromkeys(
-            term
-            for term in every
-            if term.topology_key == HOSTNAME_LABEL and term not in strict
-        )
+        terms: dict[Term, None] = {}
+        for kind in (*wanting, *running):
+            for term in kind.required_anti_affinity:
+                if term.topology_key == HOSTNAME_LABEL and term not in strict:
+                    terms[term] = None
+        return terms
 
     def _is_claim(self, demand: Demand) -> bool:
         return self._cluster.is_lone(demand.key, (claim.key for claim in demand.claims))
 
     def _beside_devices(
-        self, pod: PodInfo, asked: Mapping[str, int]
+        self, pod: PodInfo, amounts: Mapping[str, int]
     ) -> Mapping[str, int]:
         """What a pod takes of its node itself: extended resources may be claimed as devices (KEP-5004)."""
-        if self._backed.isdisjoint(map(resource_of, asked)):
-            return asked
+        if self._backed.isdisjoint(map(resource_of, amounts)):
+            return amounts
         claims = (
             self._cluster.claim(key) for key in self._cluster.claims_of_pods[pod.key]
         )
-        claimed = any(one and one.is_extended for one in claims)
+        claimed = any(claim and claim.is_extended for claim in claims)
         return {
             name: amount
-            for name, amount in asked.items()
+            for name, amount in amounts.items()
             if not (claimed and resource_of(name) in self._backed)
         }
 
@@ -520,5 +529,6 @@ def has_rules_between(pods: Iterable[Pod]) -> bool:
 def _has_rules(pod: Pod) -> bool:
     """Whether anything in a pod may bind it, or others, to nodes even if these list no resources."""
     spec = pod.spec
-    ports = any(one.ports for one in (*spec.init_containers, *spec.containers))
+    containers = (*spec.init_containers, *spec.containers)
+    ports = any(container.ports for container in containers)
     return bool(spec.affinity or spec.topology_spread_constraints or ports)

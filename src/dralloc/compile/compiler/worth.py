@@ -14,7 +14,6 @@ from collections import Counter, defaultdict
 from collections import Counter as Tally
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from math import gcd
 from typing import Final, NamedTuple
 
@@ -30,6 +29,7 @@ from dralloc.objects.names import ClaimKey
 from dralloc.objects.quantity import NANOS, Quantity
 from dralloc.objects.user_rules import Budget, Cap
 from dralloc.problem import MAX_RESULTS, Alternative, Charge, Demand, Problem
+from dralloc.problem.grouping import grouped
 from dralloc.problem.solution import Tier, amount_used
 
 __all__ = [
@@ -90,45 +90,47 @@ class Quotas:
                 self._make(claim)
 
     def _make(self, claim: ResourceClaim) -> None:
-        wanted, used = self._usage(claim), self._used[claim.key.namespace]
+        requested, used = self._usage(claim), self._used[claim.key.namespace]
         for quota in self._quotas[claim.key.namespace]:
             if short := [
-                name for name in _exceeded(quota, used + wanted) if wanted[name]
+                name for name in _exceeded(quota, used + requested) if requested[name]
             ]:
                 self.defects[claim.key] = (
-                    f"claim {claim.key}: exceeded quota: {quota.name}, requested: {_listed(short, wanted)}, "
+                    f"claim {claim.key}: exceeded quota: {quota.name}, requested: {_listed(short, requested)}, "
                     f"used: {_listed(short, used)}, limited: {_listed(short, quota.spec.hard)}"
                 )
                 self._refused[quota.key].append(claim.key)
                 return
-        used.update(wanted)
+        used.update(requested)
 
     def findings(self) -> Iterator[Finding]:
         """Quotas that given claims exceed already, and quotas that claims of pods cannot pass."""
         for namespace, quotas in self._quotas.items():
             for quota in quotas:
-                given = self._given.get(namespace, Counter())
-                for name in _exceeded(quota, given):
-                    rule = f"the given claims ask for {given[name]}, more than the {quota.spec.hard[name]} allowed"
+                used = self._given.get(namespace, Counter())
+                for name in _exceeded(quota, used):
+                    rule = f"the given claims ask for {used[name]}, more than the {quota.spec.hard[name]} allowed"
                     yield self._cluster.remark(quota, f"spec.hard[{name}]", rule)
                 if refused := self._refused.get(quota.key):
-                    more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
+                    further = (
+                        f" and {len(refused) - 1} more" if len(refused) > 1 else ""
+                    )
                     yield self._cluster.remark(
-                        quota, "spec.hard", f"{self.defects[refused[0]]}{more}"
+                        quota, "spec.hard", f"{self.defects[refused[0]]}{further}"
                     )
 
     def _usage(self, claim: ResourceClaim) -> Counter[str]:
         """What a claim counts for, by resource name."""
         usage = Counter({_COUNT: 1})
         for request in claim.spec.devices.requests:
-            most: Counter[str] = Counter()
-            for _, one in request.alternatives:
+            by_class: Counter[str] = Counter()
+            for _, details in request.alternatives:
                 # Modes that are not known count for nothing.
-                devices = {"ExactCount": one.count, "All": MAX_RESULTS}.get(
-                    one.allocation_mode, 0
-                )
-                most[one.device_class_name] = max(most[one.device_class_name], devices)
-            for name, devices in most.items():
+                counts = {"ExactCount": details.count, "All": MAX_RESULTS}
+                devices = counts.get(details.allocation_mode, 0)
+                name = details.device_class_name
+                by_class[name] = max(by_class[name], devices)
+            for name, devices in by_class.items():
                 usage.update(dict.fromkeys(self._resources(name), devices))
         return usage
 
@@ -150,8 +152,8 @@ def _exceeded(quota: ResourceQuota, usage: Mapping[str, int]) -> Iterator[str]:
     limits = quota.spec.hard.items()
     return (
         name
-        for name, most in limits
-        if (used := usage.get(name)) and used * NANOS > most.nanos
+        for name, limit in limits
+        if (used := usage.get(name)) and used * NANOS > limit.nanos
     )
 
 
@@ -179,25 +181,25 @@ def find_budgets(
     DrallocError
         A cap or fairness is about something of which no device has any, or a namespace is capped twice.
     """
-    wanted: dict[tuple[str, str], Cap | None] = {}
+    budgets: dict[tuple[str, str], Cap | None] = {}
     for cap in caps:
-        if (cap.namespace, cap.resource) in wanted:
+        if (cap.namespace, cap.resource) in budgets:
             raise DrallocError(f"--cap {cap.namespace}={cap.resource}: is given twice")
-        wanted[cap.namespace, cap.resource] = cap
+        budgets[cap.namespace, cap.resource] = cap
     waiting = {demand.key.namespace for demand in demands} if fair else set()
     for namespace in sorted(waiting):
-        wanted.setdefault((namespace, fair), None)
+        budgets.setdefault((namespace, fair), None)
     totals = {
         resource: list(_totals(inventory, resource))
         for resource in {*(cap.resource for cap in caps), fair} - {""}
     }
-    for resource, found in totals.items():
-        if not found:
+    for resource, amounts in totals.items():
+        if not amounts:
             option = "--fair" if resource == fair else "--cap"
             raise DrallocError(
                 f'{option}: no counter and no capacity of a device is named "{resource}"'
             )
-    used = _used(cluster, inventory, wanted)
+    used = _used(cluster, inventory, budgets)
     return tuple(
         Budget(
             namespace=namespace,
@@ -207,7 +209,7 @@ def find_budgets(
             most=None if cap is None else cap.most.nanos,
             fair=resource == fair and namespace in waiting,
         )
-        for (namespace, resource), cap in wanted.items()
+        for (namespace, resource), cap in budgets.items()
     )
 
 
@@ -228,16 +230,15 @@ def _totals(inventory: Inventory, resource: str) -> Iterator[int]:
 
 
 def _used(
-    cluster: Cluster, inventory: Inventory, wanted: Collection[tuple[str, str]]
+    cluster: Cluster, inventory: Inventory, budgets: Collection[tuple[str, str]]
 ) -> Mapping[tuple[str, str], int]:
     """By namespace and resource, what allocated claims use of published devices."""
     resources: dict[str, list[str]] = defaultdict(list)
-    for namespace, resource in wanted:
+    for namespace, resource in budgets:
         resources[namespace].append(resource)
     used: Tally[tuple[str, str]] = Tally()
-    for claim, result in held_results(
-        one for one in cluster.claims if one.key.namespace in resources
-    ):
+    claims = (claim for claim in cluster.claims if claim.key.namespace in resources)
+    for claim, result in held_results(claims):
         number = inventory.newest(result.device_id)
         if number is not None:
             recorded = result.consumed_capacity
@@ -274,15 +275,15 @@ def asked_amounts(problem: Problem, resource: str) -> tuple[int, ...]:
         problem.devices,
         problem.counters,
     )
-    # One of the devices that match alike and have the same of the resource.
-    kinds = {
-        (eligibility.device_key(each), _has(problem, each, resource)): each
-        for each in range(len(devices))
+    # One of the devices that match alike and have the same of the resource stands for all of them.
+    representatives = {
+        (eligibility.device_key(number), _has(problem, number, resource)): number
+        for number in range(len(devices))
     }
-    known: dict[Hashable, int] = {}
+    least_of_equal: dict[Hashable, int] = {}
 
     def used(alternative: int) -> Iterator[int]:
-        for number in kinds.values():
+        for number in representatives.values():
             if eligibility.selects(alternative, number) is True and eligibility.admits(
                 alternative, number
             ):
@@ -294,26 +295,26 @@ def asked_amounts(problem: Problem, resource: str) -> tuple[int, ...]:
         if alternative.admin:
             return 0
         key = eligibility.request_key(alternative.index)
-        if key not in known:
-            known[key] = min(used(alternative.index), default=0)
-        return known[key] * (alternative.count or 1)
+        if key not in least_of_equal:
+            least_of_equal[key] = min(used(alternative.index), default=0)
+        return least_of_equal[key] * (alternative.count or 1)
 
-    return tuple(
-        sum(
-            min(map(least, request.alternatives))
-            for claim in demand.claims
-            for request in claim.requests
-        )
-        for demand in problem.demands
-    )
+    def of_demand(demand: Demand) -> int:
+        total = 0
+        for claim in demand.claims:
+            for request in claim.requests:
+                total += min(map(least, request.alternatives))
+        return total
+
+    return tuple(map(of_demand, problem.demands))
 
 
 def _has(problem: Problem, number: int, resource: str) -> Hashable:
     device = problem.devices[number]
     drawn = sorted(
         amount
-        for each, amount in device.consumes
-        if problem.counters[each].id.counter == resource
+        for counter, amount in device.consumes
+        if problem.counters[counter].id.counter == resource
     )
     return tuple(drawn), device.shareable, device.capacity.get(resource)
 
@@ -346,14 +347,14 @@ class Worth:
         The digits, most important first; none if the weights are shown as they are.
     values
         By name of an objective, what placing each demand counts.
-    kept
+    kept_unit
         The unit of those that are kept whatever it costs; 0 if there are none.
     """
 
     weights: tuple[int, ...]
     levels: tuple[WeightLevel, ...] = ()
     values: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    kept: int = 0
+    kept_unit: int = 0
 
     def applied(self, problem: Problem) -> Problem:
         """The problem with these weights."""
@@ -361,8 +362,8 @@ class Worth:
         return replace(
             problem,
             demands=tuple(
-                one if one.weight == weight else replace(one, weight=weight)
-                for one, weight in pairs
+                demand if demand.weight == weight else replace(demand, weight=weight)
+                for demand, weight in pairs
             ),
         )
 
@@ -373,12 +374,12 @@ class Worth:
             weight * unit if number in demands else weight
             for number, weight in enumerate(self.weights)
         )
-        return replace(self, weights=tuple(weights), kept=unit)
+        return replace(self, weights=tuple(weights), kept_unit=unit)
 
     @property
     def weights_are_shown(self) -> bool:
         """Whether the sum of weights is what tiers are to say."""
-        return not (self.levels or self.kept)
+        return not (self.levels or self.kept_unit)
 
     def bound(self, tiers: Sequence[Tier]) -> int:
         """What no sum of weights can exceed, given the tiers of an answer."""
@@ -389,37 +390,38 @@ class Worth:
             else tiers[0].bound
         )
 
-    def tiers(self, found: Sequence[Tier]) -> tuple[Tier, ...]:
+    def tiers(self, tiers: Sequence[Tier]) -> tuple[Tier, ...]:
         """The tiers of an answer with the weight in its levels."""
-        if self.weights_are_shown or not found or found[0].name != WEIGHT:
-            return tuple(found)
-        return (*self._read(found[0]), *found[1:])
+        if self.weights_are_shown or not tiers or tiers[0].name != WEIGHT:
+            return tuple(tiers)
+        return (*self._read(tiers[0]), *tiers[1:])
 
     def _read(self, weight: Tier) -> Iterator[Tier]:
         """What is proven of the sum, level by level: no answer has more of one if it has as much of those before.
 
         Where a level before is not proven and there is more of this one than its bound would be, the sum says nothing.
         """
-        limits = {} if self.kept else dict(weight.limits)
-        kept, value = (
-            divmod(weight.value, self.kept) if self.kept else (0, weight.value)
-        )
-        most, bound = (
-            divmod(weight.bound, self.kept) if self.kept else (0, weight.bound)
-        )
-        proven = kept == most
-        for level in self.levels or (WeightLevel(WEIGHT, 1, self.kept - 1),):
-            mine, kept = divmod(kept, level.unit)
-            more, value = divmod(value, level.unit)
-            digit, bound = divmod(bound, level.unit)
-            limit = digit if proven or digit > more else level.total - mine
-            limit = min(limit, max(more, limits.get(level.unit, limit)))
-            proven = proven and limit == more
-            why = "" if limit == more else weight.why
+        limits = {} if self.kept_unit else dict(weight.limits)
+        # Who is kept is in the digit above all others; what is below it is what others are worth.
+        kept_weight, value = 0, weight.value
+        kept_bound, bound = 0, weight.bound
+        if self.kept_unit:
+            kept_weight, value = divmod(weight.value, self.kept_unit)
+            kept_bound, bound = divmod(weight.bound, self.kept_unit)
+        proven = kept_weight == kept_bound
+        for level in self.levels or (WeightLevel(WEIGHT, 1, self.kept_unit - 1),):
+            kept_digit, kept_weight = divmod(kept_weight, level.unit)
+            value_digit, value = divmod(value, level.unit)
+            bound_digit, bound = divmod(bound, level.unit)
+            not_kept = level.total - kept_digit
+            limit = bound_digit if proven or bound_digit > value_digit else not_kept
+            limit = min(limit, max(value_digit, limits.get(level.unit, limit)))
+            proven = proven and limit == value_digit
+            why = "" if limit == value_digit else weight.why
             yield Tier(
                 level.name,
-                (mine + more) * level.factor,
-                (mine + limit) * level.factor,
+                (kept_digit + value_digit) * level.factor,
+                (kept_digit + limit) * level.factor,
                 why=why,
             )
 
@@ -473,11 +475,11 @@ def annotated_values(cluster: Cluster, demands: Sequence[Demand]) -> dict[int, i
         A value is no integer from 0.
     """
     if not any(
-        VALUE_ANNOTATION in one.metadata.annotations
-        for one in (*cluster.pods, *cluster.claims)
+        VALUE_ANNOTATION in annotated_object.metadata.annotations
+        for annotated_object in (*cluster.pods, *cluster.claims)
     ):
         return {}
-    found = {}
+    values = {}
     for number, demand in enumerate(demands):
         lone = cluster.is_lone(demand.key, (claim.key for claim in demand.claims))
         about = (
@@ -489,8 +491,8 @@ def annotated_values(cluster: Cluster, demands: Sequence[Demand]) -> dict[int, i
                 raise DrallocError(
                     f'{about.title}: metadata.annotations["{VALUE_ANNOTATION}"]: "{text}" is no integer from 0'
                 )
-            found[number] = int(text)
-    return found
+            values[number] = int(text)
+    return values
 
 
 def _is_known(problem: Problem, resource: str) -> bool:
@@ -502,21 +504,20 @@ def _is_known(problem: Problem, resource: str) -> bool:
 def _strict(
     demands: Sequence[Demand], objective: str, values: Sequence[int]
 ) -> _Weights:
+    """From the lowest priority up: one of a priority weighs more than all that are below it together."""
     weights, levels, scale = [0] * len(demands), [], 1
-    order = sorted(range(len(demands)), key=lambda number: demands[number].priority)
-    groups = [
-        (key, list(each))
-        for key, each in groupby(order, key=lambda number: demands[number].priority)
-    ]
-    for priority, members in groups:
-        suffix = f"@{priority}" if len(groups) > 1 else ""
-        own = {number: values[number] for number in members}
-        digits, found = _digits(own, objective)
+    by_priority = grouped(
+        (demand.priority, number) for number, demand in enumerate(demands)
+    )
+    for priority in sorted(by_priority):
+        suffix = f"@{priority}" if len(by_priority) > 1 else ""
+        members = {number: values[number] for number in by_priority[priority]}
+        digits, digit_levels = _digits(members, objective)
         for number, digit in digits.items():
             weights[number] = digit * scale
         levels += [
-            each._replace(name=each.name + suffix, unit=each.unit * scale)
-            for each in reversed(found)
+            level._replace(name=level.name + suffix, unit=level.unit * scale)
+            for level in reversed(digit_levels)
         ]
         scale *= 1 + sum(digits.values())
     return tuple(weights), tuple(reversed(levels))
@@ -526,19 +527,15 @@ def _ranked(
     demands: Sequence[Demand], objective: str, values: Sequence[int]
 ) -> _Weights:
     """One more for each distinct priority below."""
-    ranks = {
-        priority: rank
-        for rank, priority in enumerate(
-            sorted({demand.priority for demand in demands}), 1
-        )
-    }
-    own = {
+    priorities = sorted({demand.priority for demand in demands})
+    ranks = {priority: rank for rank, priority in enumerate(priorities, 1)}
+    ranked = {
         number: ranks[demand.priority] * values[number]
         for number, demand in enumerate(demands)
     }
     if objective == ObjectiveWord.PODS:
-        return tuple(own.values()), ()
-    digits, levels = _digits(own, objective)
+        return tuple(ranked.values()), ()
+    digits, levels = _digits(ranked, objective)
     return tuple(digits.values()), (levels[0]._replace(name=WEIGHT), *levels[1:])
 
 
@@ -552,8 +549,9 @@ def _digits(
     factor = gcd(*values.values()) or 1
     total = sum(values.values()) // factor
     name = objective if objective in tuple(ObjectiveWord) else f"amount of {objective}"
+    # The lower digit counts demands, at most all of them: so one of the upper is worth one more than that.
     digits = {
-        each: value // factor * (number + 1) + 1 for each, value in values.items()
+        demand: value // factor * (number + 1) + 1 for demand, value in values.items()
     }
     return digits, [
         WeightLevel(name, number + 1, total, factor),
