@@ -34,7 +34,7 @@ from dralloc.ask.explain.snapshot import (
     placed_before,
     snapshot_of,
 )
-from dralloc.ask.explain.suggestions import find_suggestions
+from dralloc.ask.explain.suggestions import check_suggestions, find_suggestions
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.objects.answer import Fields, Key, Timings, Word
 from dralloc.objects.choices import (
@@ -626,6 +626,7 @@ class _Explainer:
             suggestions = find_suggestions(
                 oracle, members if conflict is None else conflict.members
             )
+            check_suggestions(oracle, suggestions)
         return replace(base, conflict=conflict, suggestions=suggestions)
 
     def _with_gang(self, base: Explanation, snapshot: DemandSnapshot) -> Explanation:

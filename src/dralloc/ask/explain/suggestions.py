@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Final
 
+from dralloc.ask.allocate import check_newcomers
 from dralloc.ask.context.offers import TableOffers, Variation
 from dralloc.ask.explain.oracle import (
     Certificate,
@@ -33,6 +34,7 @@ from dralloc.ask.explain.reasons import (
 from dralloc.ask.explain.release import releases
 from dralloc.ask.explain.snapshot import Caps, DemandSnapshot
 from dralloc.ask.scenario import Scenario
+from dralloc.check.objects import Binding
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.compile.match import Criteria
 from dralloc.compile.match.requests import compile_claim
@@ -45,7 +47,7 @@ from dralloc.objects.user_rules import BudgetKey
 from dralloc.problem import Alternative, Claim, Demand
 from dralloc.problem.solution import Solution
 
-__all__ = ["find_suggestions", "least_raises", "substitutes"]
+__all__ = ["check_suggestions", "find_suggestions", "least_raises", "substitutes"]
 
 # ----------------------------------------------------------------------------
 # Suggestions to add a node: which node types would hold the demand if there were one
@@ -516,3 +518,48 @@ def _relaxed(
                 cost,
                 change=member.without,
             )
+
+
+# ----------------------------------------------------------------------------
+# Suggestions held against the objects of the cluster. The oracle looks for a node in
+# the problem that the compiler has read; the checker of objects reads pods and nodes
+# by itself, so that what the compiler misreads is not suggested.
+
+
+def check_suggestions(
+    oracle: FeasibilityOracle, suggestions: Sequence[Suggestion]
+) -> None:
+    """Make sure that the pod that is explained may go where suggestions let it in.
+
+    Not looked at are pods of gangs, which do not come alone; new nodes, whose clusters are compiled anew; and changes
+    that lift rules of the objects.
+
+    Raises
+    ------
+    CheckError
+        It may not.
+    """
+    snapshot, compiled = oracle.snapshot, oracle.compiled
+    tried = [
+        suggestion
+        for suggestion in suggestions
+        if suggestion.cost is not Cost.NODE and not suggestion.change.rules
+    ]
+    if not tried or compiled.is_claim(snapshot.whole) or snapshot.whole.gang:
+        return
+    moment = _at_the_moment(compiled, snapshot)
+    for suggestion in tried:
+        certificate, released = (
+            oracle.admit(suggestion.change),
+            suggestion.change.released,
+        )
+        assert certificate is not None
+        users = {
+            pod
+            for pod, claims in moment.cluster.claims_of_pods.items()
+            if not released.isdisjoint(claims)
+        }
+        cluster = moment.release(released).without_pods(users).cluster
+        home = snapshot.problem.nodes[certificate.node].name
+        binding = Binding(snapshot.whole.key, home)
+        check_newcomers(compiled, compiled.choices, cluster, [binding])
