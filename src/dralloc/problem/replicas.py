@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import DeviceID, PoolID
-from dralloc.problem import Charge, Counter, Device, Node, PoolAccess, Problem, Usage
-from dralloc.problem.problem import Renumbered
+from dralloc.problem.problem import Problem, Renumbered
+from dralloc.problem.requests import Charge
+from dralloc.problem.supply import Counter, Device, Node, PoolAccess, Usage
 
 __all__ = ["replicate"]
 

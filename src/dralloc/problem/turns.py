@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from networkx.utils import UnionFind
 
 from dralloc.problem.grouping import grouped
 from dralloc.problem.inter_pod import Affinity, DomainLedger, InterPodRule, Role, Spread
-from dralloc.problem.requests import Demand
+
+if TYPE_CHECKING:
+    from dralloc.problem.requests import Demand
 
 __all__ = ["can_come_in_turn", "spreads_in_turn"]
 
-Arrival = tuple[Demand, str]
+Arrival = tuple["Demand", str]
 """A demand and the name of the node that it comes to."""
 
 

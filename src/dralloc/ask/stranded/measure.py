@@ -14,7 +14,7 @@ from typing import Final, Unpack
 
 from dralloc.ask.context.node_bars import NodeBars
 from dralloc.ask.scenario import Scenario
-from dralloc.ask.stranded.quantities import Key, Quantities
+from dralloc.ask.stranded.quantities import Quantities, QuantityKey
 from dralloc.ask.stranded.split import Found, Splitter
 from dralloc.ask.stranded.stranding import Row, Stranding, summed
 from dralloc.ask.whatif.mix_entries import CompiledMix, MixEntry, Source, compile_mix
@@ -164,7 +164,7 @@ def stranded(
 
 def _fragmented(
     quantities: Quantities, found: Mapping[int, Sequence[Found]], counts: Sequence[int]
-) -> Mapping[Key, int]:
+) -> Mapping[QuantityKey, int]:
     """The fragmented amount of each quantity in nanos, times the number of claims in the mix: an exact integer.
 
     Source: Q. Weng and others, "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
@@ -177,7 +177,7 @@ def _fragmented(
         key: (one.pool, one.unit, key[0] == "counter")
         for key, one in quantities.by_key.items()
     }
-    total: Tally[Key] = Tally()
+    total: Tally[QuantityKey] = Tally()
     for demand, findings in found.items():
         devices = {device for each in findings for device in each.serving}
         served = {units[key] for device in devices for key in quantities.keys(device)}

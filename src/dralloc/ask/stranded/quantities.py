@@ -23,13 +23,20 @@ from dralloc.objects.quantity import NANOS
 from dralloc.problem import Charge, Problem
 from dralloc.problem.ledger import ClaimLedger, Limit, Scarcity, limits_of
 
-__all__ = ["LIFTED_IN_ORDER", "Cause", "Key", "LiftedOffers", "Quantities", "lift_of"]
+__all__ = [
+    "LIFTED_IN_ORDER",
+    "Cause",
+    "LiftedOffers",
+    "Quantities",
+    "QuantityKey",
+    "lift_of",
+]
 
 # ----------------------------------------------------------------------------
 # What capacity is counted in: counters of pools, capacities of shareable devices, and
 # devices.
 
-Key = tuple[str, int, str]
+QuantityKey = tuple[str, int, str]
 """``counter`` with its index, ``capacity`` with the device's slot and the name, or ``device`` with its slot."""
 
 _NUMBERED: Final = re.compile(r"(.*?[^0-9])[0-9]+")
@@ -74,11 +81,11 @@ class Quantities:
         self._ledger = ledger
 
     @cached_property
-    def by_key(self) -> Mapping[Key, MeasuredQuantity]:
+    def by_key(self) -> Mapping[QuantityKey, MeasuredQuantity]:
         """All of them."""
         return dict((*self._counters(), *self._of_devices()))
 
-    def keys(self, device: int) -> Iterator[Key]:
+    def keys(self, device: int) -> Iterator[QuantityKey]:
         """What a device can take of."""
         known = self._problem.devices[device]
         for counter in (
@@ -95,7 +102,7 @@ class Quantities:
         elif self._is_plain(device):
             yield "device", known.slot, ""
 
-    def once(self, device: int) -> Iterator[tuple[Key, int]]:
+    def once(self, device: int) -> Iterator[tuple[QuantityKey, int]]:
         """What a device takes when it comes into use, whoever gets it."""
         known = self._problem.devices[device]
         if known.slot not in self._ledger.shares:
@@ -105,7 +112,9 @@ class Quantities:
         if self._is_plain(device):
             yield ("device", known.slot, ""), NANOS
 
-    def each_time(self, device: int, charge: Charge) -> Iterator[tuple[Key, int]]:
+    def each_time(
+        self, device: int, charge: Charge
+    ) -> Iterator[tuple[QuantityKey, int]]:
         """What an allocation takes beside that."""
         slot = self._problem.devices[device].slot
         yield from (
@@ -122,7 +131,7 @@ class Quantities:
     def _by_request(self, device: int) -> tuple[tuple[int, str], ...]:
         return self._sources[device].requested_counters
 
-    def _counters(self) -> Iterator[tuple[Key, MeasuredQuantity]]:
+    def _counters(self) -> Iterator[tuple[QuantityKey, MeasuredQuantity]]:
         for number, counter in enumerate(self._problem.counters):
             id_, family = counter.id, self._family(number)
             pool = PoolID(id_.driver, id_.pool)
@@ -170,7 +179,7 @@ class Quantities:
             )
         return found
 
-    def _of_devices(self) -> Iterator[tuple[Key, MeasuredQuantity]]:
+    def _of_devices(self) -> Iterator[tuple[QuantityKey, MeasuredQuantity]]:
         for slot, versions in self._problem.versions.items():
             device = self._problem.devices[versions[-1]]
             pool, name, held = (

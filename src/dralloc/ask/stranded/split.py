@@ -19,9 +19,9 @@ from dralloc.ask.context.node_bars import CORDONED, Exclusions, NodeBars
 from dralloc.ask.stranded.quantities import (
     LIFTED_IN_ORDER,
     Cause,
-    Key,
     LiftedOffers,
     Quantities,
+    QuantityKey,
     lift_of,
 )
 from dralloc.ask.whatif.partitions import read_single
@@ -315,7 +315,7 @@ class Splitter:
 
     def causes(
         self, found: Mapping[int, Sequence[Found]]
-    ) -> Mapping[Key, Mapping[Cause, int]]:
+    ) -> Mapping[QuantityKey, Mapping[Cause, int]]:
         """What is stranded of each quantity, in nanos, by cause.
 
         Parameters
@@ -329,7 +329,7 @@ class Splitter:
             for finding in each
             for one in finding.granted
         )
-        causes: dict[Key, dict[Cause, int]] = {key: {} for key in usable}
+        causes: dict[QuantityKey, dict[Cause, int]] = {key: {} for key in usable}
         lifted: frozenset[Cause] = frozenset()
         for cause in LIFTED_IN_ORDER:
             if not self._occurs[cause]:
@@ -392,15 +392,15 @@ class Splitter:
                 if node in nodes:
                     yield from granter.on(demand, node).granted
 
-    def _usable(self, grantings: Iterable[Granting]) -> dict[Key, int]:
+    def _usable(self, grantings: Iterable[Granting]) -> dict[QuantityKey, int]:
         """How much of each quantity can be taken by such grants."""
-        takes: dict[Key, _Takes] = defaultdict(_Takes)
+        takes: dict[QuantityKey, _Takes] = defaultdict(_Takes)
         for device, charge in set(grantings):
             slot, shareable = (
                 self._problem.devices[device].slot,
                 self._problem.devices[device].shareable,
             )
-            once = Tally[Key](dict(self.quantities.once(device)))
+            once = Tally[QuantityKey](dict(self.quantities.once(device)))
             for key, amount in self.quantities.each_time(device, charge):
                 if shareable:
                     takes[key].repeated.add(amount)
@@ -414,7 +414,7 @@ class Splitter:
             for key, one in self.quantities.by_key.items()
         }
 
-    def _short(self, usable: Mapping[Key, int]) -> frozenset[int]:
+    def _short(self, usable: Mapping[QuantityKey, int]) -> frozenset[int]:
         """The nodes with a wanted device that draws on a quantity of which some is still of no use."""
         short = {
             key for key, one in self.quantities.by_key.items() if usable[key] < one.free
@@ -424,7 +424,7 @@ class Splitter:
         )
 
     @cached_property
-    def _wanted_on(self) -> Mapping[int, frozenset[Key]]:
+    def _wanted_on(self) -> Mapping[int, frozenset[QuantityKey]]:
         """For each node the quantities of devices that some demand selects there for what it will hold."""
         selects = self._problem.eligibility.selects
         alternatives = [
@@ -447,7 +447,7 @@ class Splitter:
         }
 
     @cached_property
-    def _wanted(self) -> frozenset[Key]:
+    def _wanted(self) -> frozenset[QuantityKey]:
         return frozenset().union(*self._wanted_on.values())
 
 

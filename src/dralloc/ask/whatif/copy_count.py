@@ -14,13 +14,14 @@ from dralloc.ask.whatif.copies import (
 )
 from dralloc.ask.whatif.node_types import NotRepresentativeError
 from dralloc.check import check
+from dralloc.objects.choices import Options
 from dralloc.objects.errors import FatalError
 from dralloc.problem import Demand, Problem
 from dralloc.problem.equivalence import NodeClasses, equivalent_nodes
 from dralloc.problem.solution import Solution
 from dralloc.problem.subproblem import cut
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.optimum import Options, solve
+from dralloc.solve.optimum import solve
 
 __all__ = ["CopyCount", "count_copies"]
 

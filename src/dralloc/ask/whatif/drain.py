@@ -9,13 +9,13 @@ from typing import Unpack
 from dralloc.ask.explain.oracle import Conflict
 from dralloc.ask.whatif.defragment import Itinerary
 from dralloc.ask.whatif.document import DrainDocument
-from dralloc.ask.whatif.moves import rearrange
 from dralloc.ask.whatif.moves.cluster_migration import (
     ClaimGroup,
     ClaimUsers,
     ClusterMigration,
 )
 from dralloc.ask.whatif.moves.obstacle import Obstacle
+from dralloc.ask.whatif.moves.rearrange import rearrange
 from dralloc.objects.choices import Choices, NodelessWords
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError

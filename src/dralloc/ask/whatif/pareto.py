@@ -21,12 +21,12 @@ from dralloc.ask.whatif.models.selection import best_sum
 from dralloc.ask.whatif.node_types import NotRepresentativeError
 from dralloc.ask.whatif.partitions import read_single
 from dralloc.check import check
+from dralloc.objects.choices import Options
 from dralloc.objects.errors import FatalError
 from dralloc.problem import Charge, Demand, Node, Problem
 from dralloc.problem.equivalence import equivalent_nodes
 from dralloc.problem.subproblem import cut_alone, separated
 from dralloc.solve.first_fit import first_fit
-from dralloc.solve.optimum import Options
 
 __all__ = [
     "ParetoFront",

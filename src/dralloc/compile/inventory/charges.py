@@ -12,13 +12,13 @@ from dralloc.compile.inventory.catalog import PublishedDevice
 from dralloc.objects.api import (
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
-    Counter,
     DeviceCapacity,
 )
+from dralloc.objects.api import Counter as ApiCounter
 from dralloc.objects.quantity import NANOS, Format, Quantity
 from dralloc.problem import Charge
 
-Counters = Sequence[Counter] | Mapping[int, Counter]
+Counters = Sequence[ApiCounter] | Mapping[int, ApiCounter]
 
 __all__ = ["amount_taken", "charge_for", "counters_charged"]
 

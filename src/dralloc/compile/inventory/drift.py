@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from dralloc.objects.api import (
     CounterSet,
-    Device,
     DeviceRequestAllocationResult,
     ResourceClaim,
     ResourceSlice,
 )
+from dralloc.objects.api import Device as ApiDevice
 from dralloc.objects.api.slice_reader import named
 from dralloc.objects.features import Features
 from dralloc.objects.names import DeviceID, PoolID
@@ -61,8 +61,8 @@ class _Published:
     """What slices publish of the devices that are held, now and in earlier generations, and of their pools."""
 
     newest: dict[PoolID, int] = field(default_factory=dict)
-    devices: dict[DeviceID, Device] = field(default_factory=dict)
-    earlier: dict[DeviceID, list[tuple[int, Device]]] = field(
+    devices: dict[DeviceID, ApiDevice] = field(default_factory=dict)
+    earlier: dict[DeviceID, list[tuple[int, ApiDevice]]] = field(
         default_factory=lambda: defaultdict(list)
     )
     sets: dict[tuple[PoolID, str], CounterSet] = field(default_factory=dict)
@@ -155,7 +155,7 @@ def _contradictions(
 
 
 def _changes(
-    id_: DeviceID, device: Device, published: _Published
+    id_: DeviceID, device: ApiDevice, published: _Published
 ) -> Iterator[tuple[str, str]]:
     newest = published.newest[id_.pool_id]
     for generation, earlier in published.earlier.get(id_, ()):
@@ -173,7 +173,7 @@ def _changes(
 
 def _consumption(
     result: DeviceRequestAllocationResult,
-    device: Device,
+    device: ApiDevice,
     published: _Published,
     consumed: dict[tuple[DeviceID, str], int],
 ) -> Iterator[tuple[str, str]]:

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Final
 
-from dralloc.objects.api import Device, ResourceSlice
+from dralloc.objects.api import Device as ApiDevice
+from dralloc.objects.api import ResourceSlice
 from dralloc.objects.names import DeviceID
-from dralloc.problem import NO_GROUPS
-from dralloc.problem import Device as KnownDevice
+from dralloc.problem import NO_GROUPS, Device
 
 __all__ = [
     "LEFT_ALONE",
@@ -34,14 +34,14 @@ LEFT_ALONE: Final = "DRADeviceCompatibilityGroups is off: devices with compatibi
 """The remark about devices that nobody can get."""
 
 
-def declares_groups(device: Device) -> bool:
+def declares_groups(device: ApiDevice) -> bool:
     """Whether the device declares groups anywhere."""
     return any(
         consumption.compatibility_groups for consumption in device.consumes_counters
     )
 
 
-def grouped_sets(devices: Iterable[Device], first: int) -> Mapping[str, int]:
+def grouped_sets(devices: Iterable[ApiDevice], first: int) -> Mapping[str, int]:
     """The counter sets on which some device declares groups, numbered from ``first``."""
     names: dict[str, None] = {}
     for device in devices:
@@ -52,7 +52,7 @@ def grouped_sets(devices: Iterable[Device], first: int) -> Mapping[str, int]:
 
 
 def groups_of(
-    device: Device, sets: Mapping[str, int]
+    device: ApiDevice, sets: Mapping[str, int]
 ) -> tuple[tuple[int, frozenset[str]], ...]:
     """A device's groups on each of the numbered counter sets of which it consumes."""
     return tuple(
@@ -66,7 +66,7 @@ def groups_of(
 
 
 def set_name(
-    number: int, numbered: KnownDevice, device: Device, pool: Iterable[Device]
+    number: int, numbered: Device, device: ApiDevice, pool: Iterable[ApiDevice]
 ) -> str:
     """The name of a counter set that the problem numbers, for a device as the problem knows it and as it is published.
 
@@ -113,7 +113,7 @@ class Skipped:
             ),
         )
 
-    def concern(self, device: Device) -> bool:
+    def concern(self, device: ApiDevice) -> bool:
         """Whether the device must be left alone because of groups."""
         return self.any and any(
             consumption.compatibility_groups

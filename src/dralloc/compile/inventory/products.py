@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from dralloc.compile.inventory.catalog import PublishedDevice
-from dralloc.objects.api import AttributeValue, Device, Unset
+from dralloc.objects.api import AttributeValue, Unset
+from dralloc.objects.api import Device as ApiDevice
 
 __all__ = ["PARTS", "PRODUCTS", "product_name", "product_names"]
 
@@ -17,7 +18,7 @@ PARTS: Final = ("profile", "partitionProfile", "partitionType")
 """Attributes that say which part of a product a device is; the first that it has is added to the product."""
 
 
-def product_name(device: Device, driver: str, names: Sequence[str] = ()) -> str:
+def product_name(device: ApiDevice, driver: str, names: Sequence[str] = ()) -> str:
     """Return what a device is called.
 
     Parameters
@@ -52,7 +53,7 @@ def product_names(
     return published_names
 
 
-def _values(device: Device, driver: str, names: Iterable[str]) -> Iterator[str]:
+def _values(device: ApiDevice, driver: str, names: Iterable[str]) -> Iterator[str]:
     return (
         _text(value)
         for name in names

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from dralloc.objects.api import AttributeValue, Device, Unset
+from dralloc.objects.api import AttributeValue, Unset
+from dralloc.objects.api import Device as ApiDevice
 from dralloc.objects.api.slices import TYPE_NAMES
 from dralloc.objects.features import Features
 from dralloc.problem import Scalar
@@ -30,7 +31,7 @@ def comparable(value: AttributeValue, features: Features) -> frozenset[Scalar]:
 
 
 def compared_values(
-    device: Device, driver: str, names: Iterable[str], features: Features
+    device: ApiDevice, driver: str, names: Iterable[str], features: Features
 ) -> Mapping[str, frozenset[Scalar]]:
     """The attributes of a device that constraints name, by the qualified name; those that it lacks are left out."""
     attributes = ((name, device.attribute(name, driver)) for name in names)

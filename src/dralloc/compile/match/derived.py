@@ -13,8 +13,8 @@ from dralloc.compile.match.device_keys import DeviceKeys
 from dralloc.objects.api import Device
 from dralloc.objects.features import Features
 from dralloc.problem import Scalar
+from kubecel import AttributeValue as CelValue
 from kubecel import (
-    AttributeValue,
     CelCompileError,
     CelDevice,
     CelRuntimeError,
@@ -58,7 +58,7 @@ class DerivedAttributes:
             expression: DeviceKeys((expression,), features, compile_derivation)
             for expression in expressions
         }
-        self._known: dict[tuple[str, Hashable], AttributeValue | _Failure] = {}
+        self._known: dict[tuple[str, Hashable], CelValue | _Failure] = {}
 
     def __bool__(self) -> bool:
         return bool(self._keys)
@@ -84,7 +84,7 @@ class DerivedAttributes:
 
     def _value(
         self, expression: str, driver: str, device: Device
-    ) -> AttributeValue | _Failure:
+    ) -> CelValue | _Failure:
         key = expression, self._keys[expression].of(driver, device, ())
         if key not in self._known:
             try:
