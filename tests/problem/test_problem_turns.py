@@ -9,8 +9,15 @@ from hypothesis import strategies as st
 
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Demand
-from dralloc.problem.inter_pod import Affinity, AntiAffinity, InterPodRule, Role, Spread
-from dralloc.problem.turns import can_come_in_turn, spreads_in_turn
+from dralloc.problem.inter_pod import (
+    Affinity,
+    AntiAffinity,
+    InterPodRule,
+    Role,
+    Spread,
+    can_come_in_turn,
+    spreads_in_turn,
+)
 
 NODES = {"a1": "a", "b1": "b", "b2": "b", "b3": "b"}
 BY_ZONE = Spread(NODES, {}, 1)

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 import brute_force
 import strategies
 from crowd_strategies import crowds
-from dralloc.ask.whatif.copies import copies, takes_nothing
-from dralloc.ask.whatif.copy_count import CopyCount, count_copies
+from dralloc.ask.whatif.copies import CopyCount, copies, count_copies, takes_nothing
 from dralloc.compile.compiler import compile_cluster
 from dralloc.problem import Demand, Problem
 from dralloc.solve.first_fit import first_fit

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 import strategies
 from crowd_strategies import crowds
-from dralloc.ask.whatif.copies import JointPacking, find_front
-from dralloc.ask.whatif.copy_count import count_copies
-from dralloc.ask.whatif.pareto import divide, isolated_first_fit, minkowski_sum
+from dralloc.ask.whatif.copies import JointPacking, count_copies, find_front
+from dralloc.ask.whatif.headroom import divide, isolated_first_fit, minkowski_sum
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.cluster import Cluster
 from dralloc.problem import Demand, Problem

@@ -26,8 +26,7 @@ from dralloc.ask.whatif.models.selection import CoverColumn, cover
 from dralloc.ask.whatif.node_search import NodeSearch
 from dralloc.problem import Demand, Problem, Usage
 from dralloc.problem.equivalence import equivalent_nodes
-from dralloc.problem.replicas import replicate
-from dralloc.problem.subproblem import cut
+from dralloc.problem.subproblem import cut, replicate
 from dralloc.solve.optimum import Options, solve
 from dralloc.solve.optimum.stopping import Stop
 from examples import examples

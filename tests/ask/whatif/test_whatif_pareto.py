@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 import brute_force
 import strategies
 from crowd_strategies import crowds
-from dralloc.ask.whatif.copies import Vector, copies, find_front
-from dralloc.ask.whatif.copy_count import count_copies
-from dralloc.ask.whatif.pareto import pareto_front
+from dralloc.ask.whatif.copies import Vector, copies, count_copies, find_front
+from dralloc.ask.whatif.headroom import pareto_front
 from dralloc.problem import Demand, Problem
 from dralloc.solve.optimum import Options, solve
 from examples import examples

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from cluster_strategies import CLASSES, DRIVERS, pods, pools, taint_rules
 from dralloc.ask.whatif import MixEntry, headroom
-from dralloc.ask.whatif.copy_count import count_copies
-from dralloc.ask.whatif.headroom import POINTS
+from dralloc.ask.whatif.copies import count_copies
+from dralloc.ask.whatif.headroom import POINTS, pareto_front
 from dralloc.ask.whatif.mix_entries import Source, compile_mix
-from dralloc.ask.whatif.pareto import pareto_front
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.features import ALL_FEATURES

@@ -10,7 +10,7 @@ from typing import Final
 
 from dralloc.ask.context.offers import Offers, Variation
 from dralloc.compile.compiler import CompiledCluster
-from dralloc.compile.inventory.groups import set_name
+from dralloc.compile.inventory.catalog import set_name
 from dralloc.objects.api import CapacityRequestPolicy, DeviceTaint, DeviceToleration
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.quantity import Quantity

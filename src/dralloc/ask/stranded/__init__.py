@@ -7,8 +7,7 @@
 
 from __future__ import annotations
 
-from dralloc.ask.stranded.measure import stranded
+from dralloc.ask.stranded.measure import Row, Stranding, stranded
 from dralloc.ask.stranded.quantities import Cause
-from dralloc.ask.stranded.stranding import Row, Stranding
 
 __all__ = ["Cause", "Row", "Stranding", "stranded"]

@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import AliasPath, BeforeValidator, Field, ValidationInfo
 
 from dralloc.ask.explain.explanation import ConflictFields
-from dralloc.ask.whatif.copy_count import CopyCount
+from dralloc.ask.whatif.copies import CopyCount
 from dralloc.ask.whatif.evictions import EvictionUnit
 from dralloc.ask.whatif.moves.steps import Action
 from dralloc.ask.whatif.node_types import NodeType

@@ -1,32 +1,124 @@
-"""Where the claims of some nodes can go, or why they cannot."""
+"""Where the claims of some nodes can go, or why they cannot.
+
+First why not: a smallest set of claims that cannot go, and the rules in the way of a single one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Unpack
 
-from dralloc.ask.explain.oracle import Conflict
+from dralloc.ask.explain.oracle import (
+    Conflict,
+    FeasibilityOracle,
+    find_conflict,
+    members_of,
+)
+from dralloc.ask.explain.snapshot import find_demand, snapshot_of
 from dralloc.ask.whatif.defragment import Itinerary
 from dralloc.ask.whatif.document import DrainDocument
+from dralloc.ask.whatif.models.selection import with_time_left
 from dralloc.ask.whatif.moves.cluster_migration import (
     ClaimGroup,
     ClaimUsers,
     ClusterMigration,
 )
-from dralloc.ask.whatif.moves.obstacle import Obstacle
 from dralloc.ask.whatif.moves.rearrange import rearrange
-from dralloc.objects.choices import Choices, NodelessWords
+from dralloc.objects.choices import Choices, Mode, NodelessWords
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table
 from dralloc.show.question import Provisional
+from dralloc.solve.optimum import Options
 from dralloc.solve.optimum.stopping import Stop
 from dralloc.solve.work import phase
 
 __all__ = ["Drain", "drain"]
+
+# ----------------------------------------------------------------------------
+# Why not all groups can go: a smallest set of claims that cannot, and the rules in
+# the way of a single one.
+
+
+class _OpenError(Exception):
+    """The time was too short to tell whether some groups can go."""
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Looks for the reason why the groups of a movable cannot all go."""
+
+    movable: ClusterMigration
+    options: Options
+    stop: Stop
+
+    def find(self, *, proven: bool) -> tuple[tuple[ClaimKey, ...], Conflict | None]:
+        """The claims that cannot all go, though without one group of them the rest could; none if time is too short."""
+        if not proven:
+            return (), None
+        try:
+            groups = self._minimal(self.movable.groups)
+        except _OpenError:
+            return (), None
+        claims = tuple(
+            key for group in groups for key in group.claims if key in self.movable.must
+        )
+        return claims, self._rules(groups[0]) if len(groups) == 1 else None
+
+    def _minimal(self, groups: Sequence[ClaimGroup]) -> tuple[ClaimGroup, ...]:
+        """Groups that cannot all go: one after the other is left out, as long as the rest cannot.
+
+        Who goes can make room for others, so those who were needed are tried again until all of them are.
+        """
+        for group in groups:
+            if not self._can_go([group]):
+                return (group,)
+        kept, before = tuple(groups), tuple[ClaimGroup, ...]()
+        while kept != before:
+            before = kept
+            for group in before:
+                rest = tuple(one for one in kept if one is not group)
+                kept = kept if self._can_go(rest) else rest
+        return kept
+
+    def _can_go(self, groups: Sequence[ClaimGroup]) -> bool:
+        """Whether these groups can all go while the others stay."""
+        numbers = {
+            number
+            for number, group in enumerate(self.movable.groups)
+            if group in groups
+        }
+        worth = sum(
+            key in self.movable.must for group in groups for key in group.claims
+        )
+        if self.stop.reached():
+            raise _OpenError
+        limited = with_time_left(self.options, self.stop)
+        tier = rearrange(self.movable.migration.only(numbers), None, limited).tiers[0]
+        if tier.value < worth <= tier.bound:
+            raise _OpenError
+        return tier.value == worth
+
+    def _rules(self, group: ClaimGroup) -> Conflict | None:
+        """The rules in the way of a group of one pod, or of a claim that no pod uses."""
+        if len(group.pods) > 1:
+            return None
+        moving = tuple(key for key in group.claims if key in self.movable.must)
+        compiled = replace(
+            self.movable, groups=(ClaimGroup(moving, group.pods),)
+        ).compiled
+        number = find_demand(
+            compiled,
+            None if group.pods else group.claims[0],
+            group.pods[0].key if group.pods else None,
+        )
+        oracle = FeasibilityOracle(
+            snapshot_of(compiled, number, ()), compiled, Mode.OPTIMAL
+        )
+        return find_conflict(oracle, members_of(oracle))
 
 
 @dataclass(frozen=True, repr=False)

@@ -39,8 +39,8 @@ from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.report import Line, Part, Table
 from dralloc.problem import Demand, Problem
-from dralloc.problem.replicas import replicate
 from dralloc.problem.solution import Placement, Solution
+from dralloc.problem.subproblem import replicate
 from dralloc.show.question import Provisional
 from dralloc.solve.optimum import Options
 from dralloc.solve.optimum.stopping import Stop, heeding_interrupts

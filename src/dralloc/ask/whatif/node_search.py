@@ -24,9 +24,8 @@ from dralloc.check import check
 from dralloc.objects.choices import Options
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Demand, Problem
-from dralloc.problem.replicas import replicate
 from dralloc.problem.solution import Placement, Solution
-from dralloc.problem.subproblem import cut
+from dralloc.problem.subproblem import cut, replicate
 from dralloc.solve.first_fit.batch import QuickRun, place_all
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.candidates import NodeCapabilities

@@ -31,7 +31,7 @@ from dralloc.compile.inventory import (
     product_names,
     take_inventory,
 )
-from dralloc.compile.inventory.groups import LEFT_ALONE, declares_groups
+from dralloc.compile.inventory.catalog import LEFT_ALONE, declares_groups
 from dralloc.compile.match import MatchTable, TaintRules
 from dralloc.compile.modelled import used
 from dralloc.objects.api import (

@@ -18,7 +18,7 @@ from math import gcd
 from typing import Final, NamedTuple
 
 from dralloc.compile.inventory import Inventory, held_results
-from dralloc.compile.inventory.charges import counters_charged
+from dralloc.compile.inventory.inventory import counters_charged
 from dralloc.objects.api import ResourceClaim, ResourceQuota
 from dralloc.objects.api.disclosure import VALUE_ANNOTATION
 from dralloc.objects.choices import ObjectiveWord, Priorities

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dralloc.compile.inventory.catalog import PublishedDevice
-from dralloc.compile.inventory.drift import Drift, find_drift
+from dralloc.compile.inventory.catalog import (
+    PublishedDevice,
+    compared_values,
+    product_name,
+    product_names,
+)
 from dralloc.compile.inventory.inventory import (
     Inventory,
     list_published,
     take_inventory,
 )
 from dralloc.compile.inventory.pools import NodeIndex, find_reach
-from dralloc.compile.inventory.products import product_name, product_names
-from dralloc.compile.inventory.usage import held_results
-from dralloc.compile.inventory.values import compared_values
+from dralloc.compile.inventory.usage import Drift, find_drift, held_results
 
 __all__ = [
     "Drift",

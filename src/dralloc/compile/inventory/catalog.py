@@ -1,28 +1,185 @@
 """Devices and counters of the pools, numbered in the order in which they are first offered to a node.
 
-First which counters devices consume: a million devices have few ways to, so each is worked out once.
+First what devices say, made ready once for all that say the same: attribute values, compatibility groups, counters that
+they consume. Then the catalog, and what its devices are called by who buys them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, count, filterfalse, repeat
 from operator import itemgetter
+from typing import Final
 
-from dralloc.compile.inventory.groups import grouped_sets, groups_of
 from dralloc.compile.inventory.pools import ColumnReader, NodeIndex, PoolView
-from dralloc.compile.inventory.values import compared_values
+from dralloc.objects.api import (
+    AttributeValue,
+    CounterSet,
+    DeviceCounterConsumption,
+    ResourceSlice,
+    Unset,
+)
 from dralloc.objects.api import Counter as ApiCounter
-from dralloc.objects.api import CounterSet, DeviceCounterConsumption, ResourceSlice
 from dralloc.objects.api import Device as ApiDevice
+from dralloc.objects.api.slices import TYPE_NAMES
 from dralloc.objects.features import Features
 from dralloc.objects.names import CounterID, DeviceID, PoolID
-from dralloc.problem import Counter, Device, Scalar
+from dralloc.problem import NO_GROUPS, Counter, Device, Scalar
 from dralloc.problem.supply import record
 
-__all__ = ["Catalog", "PublishedDevice", "Slots"]
+__all__ = [
+    "LEFT_ALONE",
+    "Catalog",
+    "PublishedDevice",
+    "Skipped",
+    "Slots",
+    "comparable",
+    "compared_values",
+    "declares_groups",
+    "product_name",
+    "product_names",
+    "set_name",
+]
+
+# ----------------------------------------------------------------------------
+# Attribute values as constraints compare them.
+
+
+def comparable(value: AttributeValue, features: Features) -> frozenset[Scalar]:
+    """The scalars that an attribute stands for: one, or all of a list (KEP-5491).
+
+    Empty if the value cannot be compared: it has none, or is a list and the feature is off.
+    """
+    if isinstance(value, Unset) or (
+        isinstance(value, tuple) and not features.ListTypeAttributes
+    ):
+        return frozenset()
+    items = value if isinstance(value, tuple) else (value,)
+    return frozenset(
+        # A subclass of str, such as a version, is compared by its text.
+        (TYPE_NAMES[type(item)], str(item) if isinstance(item, str) else item)
+        for item in items
+    )
+
+
+def compared_values(
+    device: ApiDevice, driver: str, names: Iterable[str], features: Features
+) -> Mapping[str, frozenset[Scalar]]:
+    """The attributes of a device that constraints name, by the qualified name; those that it lacks are left out."""
+    attributes = ((name, device.attribute(name, driver)) for name in names)
+    return {
+        name: comparable(value, features)
+        for name, value in attributes
+        if value is not None
+    }
+
+
+# ----------------------------------------------------------------------------
+# Compatibility groups (KEP-5963): what may be in use together on one counter set.
+#
+# A device can declare groups for each counter set that it consumes counters of.
+# Whatever is in use on a counter set must have a group in common; devices that
+# declare none are compatible among themselves and with nobody else. Allocated devices
+# count with the groups that the slices say now.
+#
+# With the gate ``DRADeviceCompatibilityGroups`` off (it is alpha in Kubernetes 1.37),
+# upstream skips a device that declares groups, and one that consumes counters of a
+# set on which an allocated device declares groups, so that nothing incompatible is
+# ever in use together. Source of both: upstream's ``compatibility_groups.go``.
+
+LEFT_ALONE: Final = "DRADeviceCompatibilityGroups is off: devices with compatibility groups are not allocated"
+"""The remark about devices that nobody can get."""
+
+
+def declares_groups(device: ApiDevice) -> bool:
+    """Whether the device declares groups anywhere."""
+    return any(
+        consumption.compatibility_groups for consumption in device.consumes_counters
+    )
+
+
+def grouped_sets(devices: Iterable[ApiDevice], first: int) -> Mapping[str, int]:
+    """The counter sets on which some device declares groups, numbered from ``first``."""
+    names: dict[str, None] = {}
+    for device in devices:
+        for consumption in device.consumes_counters:
+            if consumption.compatibility_groups:
+                names[consumption.counter_set] = None
+    return {name: number for number, name in enumerate(names, first)}
+
+
+def groups_of(
+    device: ApiDevice, sets: Mapping[str, int]
+) -> tuple[tuple[int, frozenset[str]], ...]:
+    """A device's groups on each of the numbered counter sets of which it consumes."""
+    return tuple(
+        (
+            sets[consumption.counter_set],
+            frozenset(consumption.compatibility_groups or (NO_GROUPS,)),
+        )
+        for consumption in device.consumes_counters
+        if consumption.counter_set in sets
+    )
+
+
+def set_name(
+    number: int, numbered: Device, device: ApiDevice, pool: Iterable[ApiDevice]
+) -> str:
+    """The name of a counter set that the problem numbers, for a device as the problem knows it and as it is published.
+
+    Parameters
+    ----------
+    pool
+        The devices that share counter sets with it, as they are published.
+    """
+    grouped = grouped_sets(pool, 0)
+    names = (
+        consumption.counter_set
+        for consumption in device.consumes_counters
+        if consumption.counter_set in grouped
+    )
+    # Both list the counter sets with groups in the order in which the device consumes of them.
+    numbers = (counter_set for counter_set, _ in numbered.compatibility)
+    return dict(zip(numbers, names, strict=True))[number]
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """What is left alone in a pool with the gate off.
+
+    ``any``: whether some device declares groups. ``used_sets``: the counter sets on which an allocated one does.
+    """
+
+    any: bool
+    used_sets: frozenset[str]
+
+    @classmethod
+    def of(cls, slices: Iterable[ResourceSlice], allocated: Set[DeviceID]) -> Skipped:
+        """Collect them from the slices that a pool consists of."""
+        grouped = [
+            (DeviceID(*slice_.pool_id, device.name), consumption.counter_set)
+            for slice_ in slices
+            for device in slice_.spec.devices
+            for consumption in device.consumes_counters
+            if consumption.compatibility_groups
+        ]
+        return cls(
+            bool(grouped),
+            frozenset(
+                counter_set for device, counter_set in grouped if device in allocated
+            ),
+        )
+
+    def concern(self, device: ApiDevice) -> bool:
+        """Whether the device must be left alone because of groups."""
+        return self.any and any(
+            consumption.compatibility_groups
+            or consumption.counter_set in self.used_sets
+            for consumption in device.consumes_counters
+        )
+
 
 # ----------------------------------------------------------------------------
 # Which counters devices consume. A million devices have few ways to, so each is
@@ -348,3 +505,67 @@ class Catalog:
             devices,
             by_request if features.SharedConsumableCapacity else repeat(()),
         )
+
+
+# ----------------------------------------------------------------------------
+# What devices are called by who buys them: a product, and what part of it.
+
+PRODUCTS: Final = ("productName", "model", "product", "deviceName")
+"""Attributes that name a product, in the domain of the driver: the first that a device has counts."""
+
+PARTS: Final = ("profile", "partitionProfile", "partitionType")
+"""Attributes that say which part of a product a device is; the first that it has is added to the product."""
+
+
+def product_name(device: ApiDevice, driver: str, names: Sequence[str] = ()) -> str:
+    """Return what a device is called.
+
+    Parameters
+    ----------
+    names
+        The attributes that tell, all of which count; without any, the first of `PRODUCTS` and of `PARTS` does.
+
+    Returns
+    -------
+    str
+        Values with a slash between them; empty if the device has none of the attributes.
+    """
+    if names:
+        return " / ".join(_values(device, driver, names))
+    product = next(_values(device, driver, PRODUCTS), "")
+    part = next(_values(device, driver, PARTS), "")
+    return " / ".join(filter(None, (product, part)))
+
+
+def product_names(
+    sources: Iterable[PublishedDevice], names: Sequence[str] = ()
+) -> list[str]:
+    """Return the same for published devices. Equal attributes are one object after loading, and are read once."""
+    names_by_attributes: dict[tuple[str, int], str] = {}
+    published_names = []
+    for source in sources:
+        driver = source.slice.spec.driver
+        key = driver, id(source.device.attributes)
+        if key not in names_by_attributes:
+            names_by_attributes[key] = product_name(source.device, driver, names)
+        published_names.append(names_by_attributes[key])
+    return published_names
+
+
+def _values(device: ApiDevice, driver: str, names: Iterable[str]) -> Iterator[str]:
+    return (
+        _text(value)
+        for name in names
+        if (value := device.attribute(name, driver)) is not None
+    )
+
+
+def _text(value: AttributeValue) -> str:
+    match value:
+        case Unset():
+            return ""
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return ",".join(map(_text, value))
+    return str(value)

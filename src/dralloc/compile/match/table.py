@@ -12,9 +12,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from dralloc.compile.inventory import Inventory
-from dralloc.compile.inventory.charges import charge_for
-from dralloc.compile.match.derived import DerivedAttributes, cel_device, in_words
-from dralloc.compile.match.device_keys import DeviceKeys
+from dralloc.compile.inventory.inventory import charge_for
+from dralloc.compile.match.derived import (
+    DerivedAttributes,
+    DeviceKeys,
+    cel_device,
+    in_words,
+)
 from dralloc.objects.api import (
     Device,
     DeviceClass,

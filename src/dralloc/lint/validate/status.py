@@ -8,7 +8,7 @@ from ipaddress import ip_interface
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from dralloc.compile.inventory.drift import find_drift
+from dralloc.compile.inventory.usage import find_drift
 from dralloc.lint.validate.checks import (
     Judge,
     at_most,

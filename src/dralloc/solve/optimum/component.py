@@ -16,8 +16,8 @@ from ortools.sat.python import cp_model
 
 from dralloc.objects.choices import Options
 from dralloc.problem import Problem
+from dralloc.problem.inter_pod import can_come_in_turn, spreads_in_turn
 from dralloc.problem.solution import Placement
-from dralloc.problem.turns import can_come_in_turn, spreads_in_turn
 from dralloc.solve.optimum import constraints
 from dralloc.solve.optimum.candidates import CandidateSite, survey
 from dralloc.solve.optimum.constraints import all_but_full, attribute_constraints

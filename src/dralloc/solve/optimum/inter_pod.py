@@ -17,8 +17,8 @@ from dralloc.problem.inter_pod import (
     OneDomain,
     Role,
     Spread,
+    spreads_in_turn,
 )
-from dralloc.problem.turns import spreads_in_turn
 from dralloc.solve.optimum.model import Model, equal_demands
 from dralloc.solve.optimum.rows import Literal
 from dralloc.solve.optimum.stopping import Stop
@@ -50,8 +50,8 @@ def inter_pod_rules(model: Model) -> None:
 def spread_in_turn(model: Model) -> None:
     """Spread in the order of all other rules that are about some of the same demands.
 
-    One boolean for each pair of demands and each domain: many, and seldom needed (see `dralloc.problem.turns`). Equal
-    demands come in their order, as it makes no difference which of them is where.
+    One boolean for each pair of demands and each domain: many, and seldom needed (see `dralloc.problem.inter_pod`).
+    Equal demands come in their order, as it makes no difference which of them is where.
     """
     shared = spreads_in_turn(
         model.problem.demands[demand] for demand in model.variables.miss
