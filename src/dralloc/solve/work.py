@@ -1,7 +1,7 @@
 """Parts of a problem as work: how a part is cut out, where it is done, and how long that took.
 
-`Timings` collects seconds by phase, an excerpt is a part of a problem as a small problem of its own, and a backend is
-where calls are worked out: here, in other processes, or on a cluster of Dask or Ray.
+`phase` adds up seconds, an `Excerpt` is a part of a problem as a small problem of its own, and a backend is where tasks
+are run: here, in other processes, or on a cluster of Dask or Ray.
 """
 
 from __future__ import annotations
@@ -53,8 +53,7 @@ def phase(timings: dict[str, float], name: str) -> Iterator[None]:
 
 
 # ----------------------------------------------------------------------------
-# A part of a problem as a small problem of its own, with the way in and out for
-# answers.
+# Excerpts, with the way in and out for answers.
 
 
 @dataclass(frozen=True)
@@ -76,11 +75,9 @@ class Excerpt:
 
     def inward(self, placements: Iterable[Placement]) -> list[Placement]:
         """Placements of the whole problem, in the numbers of the small one."""
-        numbers = (
-            None if each is None else places(each)
-            for each in (self.nodes, self.devices)
-        )
-        return _renumbered(placements, self.place_of, *numbers)
+        nodes = None if self.nodes is None else places(self.nodes)
+        devices = None if self.devices is None else places(self.devices)
+        return _renumbered(placements, self.place_of, nodes, devices)
 
     @cached_property
     def place_of(self) -> Mapping[int, int]:
@@ -101,26 +98,22 @@ def _renumbered(
     nodes: _Numbers | None,
     devices: _Numbers | None,
 ) -> list[Placement]:
-    def moved(grants: Sequence[Grant]) -> tuple[Grant, ...]:
-        return tuple(
-            grants
-            if devices is None
-            else (each._replace(device=devices[each.device]) for each in grants)
-        )
+    def renumbered(grants: Sequence[Grant]) -> tuple[Grant, ...]:
+        if devices is None:
+            return tuple(grants)
+        return tuple(grant._replace(device=devices[grant.device]) for grant in grants)
 
-    return [
-        Placement(
-            demands[each.demand],
-            each.node if nodes is None else nodes[each.node],
-            tuple(map(moved, each.grants)),
-        )
-        for each in placements
-    ]
+    moved = []
+    for placement in placements:
+        demand = demands[placement.demand]
+        node = placement.node if nodes is None else nodes[placement.node]
+        grants = tuple(map(renumbered, placement.grants))
+        moved.append(Placement(demand, node, grants))
+    return moved
 
 
 # ----------------------------------------------------------------------------
-# Where work is done that falls apart: processes here, or a Dask or Ray cluster, all
-# through joblib.
+# Backends: processes here, or a Dask or Ray cluster, all through joblib.
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -195,6 +188,7 @@ def run_all(
         raise DrallocError(
             "several jobs need joblib: pip install 'dralloc[parallel]'"
         ) from None
+    # Batches of two tasks per job keep results coming without leaving anybody idle.
     step = max(2 * jobs, 1) if backend in _IN_BATCHES else len(tasks)
     returned = "list" if backend in _IN_BATCHES else "generator_unordered"
     try:
@@ -206,8 +200,9 @@ def run_all(
         ):
             for start in range(0, len(tasks), step):
                 batch = list(enumerate(tasks))[start : start + step]
-                yield from joblib.Parallel(return_as=returned, batch_size=1)(
-                    joblib.delayed(_run)(*each) for each in batch
+                parallel = joblib.Parallel(return_as=returned, batch_size=1)
+                yield from parallel(
+                    joblib.delayed(_run)(number, task) for number, task in batch
                 )
     except BrokenProcessPool:
         raise DrallocError(
@@ -255,12 +250,11 @@ def _dask(jobs: int) -> Iterator[None]:
     try:
         distributed.Client.current()
     except ValueError:
-        here = (
-            {}
-            if config.get("scheduler-address", None)
-            else {"n_workers": jobs, "threads_per_worker": 1}
-        )
-        with distributed.Client(**here, dashboard_address=None):
+        # Without a cluster that is configured, one of as many workers on this machine.
+        local_cluster = {"n_workers": jobs, "threads_per_worker": 1}
+        if config.get("scheduler-address", None):
+            local_cluster = {}
+        with distributed.Client(**local_cluster, dashboard_address=None):
             yield
     else:
         yield
@@ -275,20 +269,18 @@ def _ray(jobs: int) -> Iterator[None]:
         raise DrallocError(
             "backend ray needs Ray: pip install 'dralloc[ray]'"
         ) from None
-    mine = not ray.is_initialized()
-    if mine:
-        ray.init(
-            **(
-                {}
-                if "RAY_ADDRESS" in os.environ
-                else {"num_cpus": jobs, "include_dashboard": False}
-            )
-        )
+    # Whoever has started Ray before ends it, too.
+    starts_ray = not ray.is_initialized()
+    if starts_ray:
+        if "RAY_ADDRESS" in os.environ:
+            ray.init()
+        else:
+            ray.init(num_cpus=jobs, include_dashboard=False)
     register_ray()
     try:
         yield
     finally:
-        if mine:
+        if starts_ray:
             ray.shutdown()
 
 

@@ -40,11 +40,9 @@ from dralloc.solve.work import phase
 __all__ = ["QuickRun", "first_fit", "place_all"]
 
 # ----------------------------------------------------------------------------
-# How many equal demands fitted in a domain: as many do again, as long as nothing
-# there has changed.
-#
-# Where every device is offered to one node only, that is as long as no placement
-# there is new.
+# Domain memory: how many equal demands fitted in a domain. As many do again, as long as
+# nothing there has changed; where every device is offered to one node only, that is as
+# long as no placement there is new.
 
 EqualDemands = tuple[ClaimClass, tuple[int, ...] | None]
 """What they ask for, and where they may go."""
@@ -62,23 +60,21 @@ class DomainMemory:
 
     def equal(self, members: Sequence[Demand]) -> EqualDemands | None:
         """What the members of a gang are, if they are equal and have nothing to do with each other but for the rule."""
-        keys = [claim.key for demand in members for claim in demand.claims]
-        found = {
+        if not self._is_local:
+            return None
+        kinds = {
             (self._claim_classes.of(demand.claims), demand.nodes) for demand in members
         }
-        [(claim_class, nodes), *others] = found
-        alone = len(set(keys)) == len(keys) and all(
-            len(demand.roles) == 1 for demand in members
-        )
-        if (
-            others
-            or not alone
-            or claim_class is None
-            or not claim_class.simple
-            or not self._is_local
-        ):
+        if len(kinds) > 1:
             return None
-        return claim_class, nodes
+        [(claim_class, nodes)] = kinds
+        if claim_class is None or not claim_class.simple:
+            return None
+        if any(len(demand.roles) != 1 for demand in members):
+            return None
+        keys = [claim.key for demand in members for claim in demand.claims]
+        shares_claims = len(set(keys)) < len(keys)
+        return None if shares_claims else (claim_class, nodes)
 
     def fitting(
         self,
@@ -89,7 +85,7 @@ class DomainMemory:
     ) -> int | None:
         """How many of them fit in a domain; None if that is not known for these placements."""
         fitting, placed = self._fitting.get((equal, id(domains), domain), (0, -1))
-        if placed == self._number(domains, domain, placements):
+        if placed == self._placed_in(domains, domain, placements):
             return fitting
         return None
 
@@ -102,24 +98,18 @@ class DomainMemory:
         fitting: int,
     ) -> None:
         """Note how many fit."""
-        self._fitting[equal, id(domains), domain] = (
-            fitting,
-            self._number(domains, domain, placements),
-        )
+        placed = self._placed_in(domains, domain, placements)
+        self._fitting[equal, id(domains), domain] = fitting, placed
 
-    def _number(
+    def _placed_in(
         self, domains: Domains, domain: str, placements: Sequence[Placement]
     ) -> int:
-        """The placements in a domain."""
-        tally, nodes, seen = (
-            self._placed[id(domains)],
-            self._problem.nodes,
-            self._seen[id(domains)],
-        )
+        """Return how many placements there are in a domain; only new ones are counted."""
+        tally, nodes = self._placed[id(domains)], self._problem.nodes
+        seen = self._seen[id(domains)]
         if seen < len(placements):
-            tally.update(
-                domains.get(nodes[each.node].name) for each in placements[seen:]
-            )
+            names = (nodes[placement.node].name for placement in placements[seen:])
+            tally.update(map(domains.get, names))
             self._seen[id(domains)] = len(placements)
         return tally[domain]
 
@@ -131,11 +121,8 @@ class DomainMemory:
 
 
 # ----------------------------------------------------------------------------
-# The quick run: the answers of the plain one, without trying again what is known to
-# fail.
-#
-# There is a fast path for simple demands: one claim that asks once for some devices,
-# without constraints.
+# The quick run, with a fast path for simple demands: one claim that asks once for some
+# devices, without constraints.
 
 
 class QuickRun(PlainRun):
@@ -176,15 +163,18 @@ class QuickRun(PlainRun):
     def _place_in_best_domain(
         self, members: Sequence[int], rule: OneDomain | None, place: PlaceAll
     ) -> None:
-        # What devices take of nodes differs from device to device.
         demands = [self._problem.demands[number] for number in members]
-        simple = rule is not None and not self._footprints and demands[0].parent is None
-        alone = simple and all(
-            claim.key not in self._allocated
-            for demand in demands
-            for claim in demand.claims
-        )
-        self._equal = self._memory.equal(demands) if alone else None
+        keys = {claim.key for demand in demands for claim in demand.claims}
+        self._equal = None
+        # What devices take of nodes differs from device to device, also for equal
+        # demands; and who needs an allocated claim is bound to its nodes.
+        if (
+            rule is not None
+            and not self._footprints
+            and demands[0].parent is None
+            and self._allocated.keys().isdisjoint(keys)
+        ):
+            self._equal = self._memory.equal(demands)
         self._quorum = quorum_of(demands)
         super()._place_in_best_domain(members, rule, place)
 
@@ -196,15 +186,15 @@ class QuickRun(PlainRun):
         if equal is None or not self.errors.keys().isdisjoint(members):
             super()._try_domain(members, rule, domain, place)
             return
-        known = self._memory.fitting(equal, rule.domains, domain, placements)
-        if known is not None and known < self._quorum:
+        fitted = self._memory.fitting(equal, rule.domains, domain, placements)
+        if fitted is not None and fitted < self._quorum:
             return
         self._given_back = 0
         super()._try_domain(members, rule, domain, place)
+        # Given back in between: as many as that fit, and no more.
         if len(placements) == before and self.errors.keys().isdisjoint(members):
-            self._memory.enter(
-                equal, rule.domains, domain, placements, self._given_back
-            )
+            fitted = self._given_back
+            self._memory.enter(equal, rule.domains, domain, placements, fitted)
 
     def _give_back(self, before: int) -> None:
         self._given_back = len(self.placements) - before
@@ -218,21 +208,22 @@ class QuickRun(PlainRun):
         nodes = self._changed_by(placement)
         self._failures.reopen(nodes)
         self._memory = DomainMemory(self._problem, self._claim_classes)
-        for kind in [
-            kind for kind, known in self._candidates_of.items() if known.node in nodes
-        ]:
-            del self._candidates_of[kind]
+        self._candidates_of = {
+            kind: candidates
+            for kind, candidates in self._candidates_of.items()
+            if candidates.node not in nodes
+        }
 
     def _changed_by(self, placement: Placement) -> Sequence[int]:
         """The node of a placement, and all others that see its devices."""
-        devices = (
-            self._problem.devices[grant.device]
-            for grants in placement.grants
-            for grant in grants
-        )
-        pools = {device.id.pool_id for device in devices}
-        seeing = (node for pool in pools for node in self._problem.seeing(pool))
-        return sorted({placement.node, *seeing})
+        pools = set()
+        for grants in placement.grants:
+            for grant in grants:
+                pools.add(self._problem.devices[grant.device].id.pool_id)
+        nodes = {placement.node}
+        for pool in pools:
+            nodes.update(self._problem.seeing(pool))
+        return sorted(nodes)
 
     # One demand.
 
@@ -245,18 +236,17 @@ class QuickRun(PlainRun):
             super().place(number)
             return
         prospects, nodes = self._failures.of(claim_class), self._reachable(demand)
-        for node in self._failures.ahead(
-            prospects, claims, self._wanted(claims), nodes
-        ):
+        amounts = self._wanted(claims)
+        for node in self._failures.ahead(prospects, claims, amounts, nodes):
             if demand.roles and not self._is_allowed(demand, node):
                 continue
             try:
-                found = self._found_at(claims, prospects, node)
+                grants = self._found_at(claims, prospects, node)
             except FatalError as error:
                 self.errors[number] = error
                 return
-            if found is not None:
-                self._settle(number, node, claims, found)
+            if grants is not None:
+                self._settle(number, node, claims, grants)
                 return
         self._note_invalid(number, demand, nodes)
 
@@ -288,49 +278,47 @@ class QuickRun(PlainRun):
             return None
         candidates = self._candidates_at(claim_class, claims, node)
         try:
-            found = self._attempt_at(candidates, claims, claim_class)
+            searched = self._attempt_at(candidates, claims, claim_class)
         except NodeError:
-            found = None
-        fits = self._checked(claims, found) if self._has_footprints else found
+            searched = None
+        grants = searched
+        if self._has_footprints:
+            grants = self._checked(claims, searched)
+        if not has_amounts or grants is not None:
+            return grants
         # Where a node had too little for what devices take of it, other devices may take less.
-        if (
-            has_amounts
-            and fits is None
-            and (found is None or self._footprints.are_uniform(claims))
-        ):
+        if searched is None or self._footprints.are_uniform(claims):
             self._failures.enter(prospects, claims, candidates)
-        return fits
+        return None
 
     def _has_amounts(self, claims: Sequence[Claim], node: int) -> bool:
         """Whether the node has what the claims take of it beside devices."""
         if not (claims and claims[0].is_synthetic):
             return True
-        [alternative], devices = claims[0].alternatives(), self._index.of_node(node)
-        charges = [
-            (device, self._problem.eligibility.charge(alternative.index, device))
-            for device in devices
-        ]
-        return any(
-            charge and self._ledger.fits(self._problem.devices[device], charge)
-            for device, charge in charges
-        )
+        [alternative] = claims[0].alternatives()
+        for device in self._index.of_node(node):
+            charge = self._problem.eligibility.charge(alternative.index, device)
+            if charge and self._ledger.fits(self._problem.devices[device], charge):
+                return True
+        return False
 
     def _candidates_at(
         self, claim_class: ClaimClass, claims: Sequence[Claim], node: int
     ) -> NodeCandidates:
         """What the node offers; kept for the next demand of the class, as most often it goes to the same node."""
         kind = claim_class, len(claims)
-        known = self._candidates_of.get(kind)
-        if known is None or known.node != node:
-            known = self._candidates_of[kind] = self._index.on(claims, node)
-        return known
+        candidates = self._candidates_of.get(kind)
+        if candidates is None or candidates.node != node:
+            candidates = self._candidates_of[kind] = self._index.on(claims, node)
+        return candidates
 
     def _note_invalid(self, number: int, demand: Demand, nodes: Sequence[int]) -> None:
         """Note that a demand which fits nowhere might have, if it was not for an invalid pool of some node."""
-        for node in nodes if self._invalid else ():
-            if node in self._invalid and not (
-                demand.roles and not self._is_allowed(demand, node)
-            ):
+        if not self._invalid:
+            return
+        for node in nodes:
+            allowed = not demand.roles or self._is_allowed(demand, node)
+            if node in self._invalid and allowed:
                 self.errors[number] = NodeError(INVALID_POOLS)
 
     @cached_property
@@ -342,9 +330,9 @@ class QuickRun(PlainRun):
         )
 
     def _settle(
-        self, number: int, node: int, claims: Sequence[Claim], found: Found
+        self, number: int, node: int, claims: Sequence[Claim], grants: Found
     ) -> None:
-        super()._settle(number, node, claims, found)
+        super()._settle(number, node, claims, grants)
         if self._has_node_claims:
             self._amounts.refresh(node)
 
@@ -364,36 +352,31 @@ class QuickRun(PlainRun):
     ) -> Found | None:
         if not claim_class.simple:
             return self._search(candidates, claims)
-        found: list[tuple[Grant, ...]] = []
+        grants: list[tuple[Grant, ...]] = []
         steps = 1
         try:
-            for place, claim in enumerate(claims):
+            for claim_index, claim in enumerate(claims):
                 [alternative] = claim.requests[0].alternatives
-                devices = _take_first(
-                    self._problem,
-                    self._ledger,
-                    alternative,
-                    candidates.lists[place, 0, 0],
-                )
+                listed = candidates.lists[claim_index, 0, 0]
+                devices = _take_first(self._problem, self._ledger, alternative, listed)
                 if devices is None:
                     nothing_on(self._problem.nodes[candidates.node])
                     return None
-                found.append(tuple([Grant(0, 0, device) for device in devices]))
+                grants.append(tuple([Grant(0, 0, device) for device in devices]))
                 steps += 2 + len(devices)
         except _Undecided:
             return self._search(candidates, claims)
         # What the plain search counts: the demand, each claim's request, each device, and what comes after them.
         self.steps = steps + bool(alternative.name.sub)
-        return tuple(found)
+        return tuple(grants)
 
     def _search(
         self, candidates: NodeCandidates, claims: Sequence[Claim]
     ) -> Found | None:
-        return self._run(
-            PrunedSearch(
-                self._problem, self._ledger, claims, candidates, self._dead_ends
-            )
+        search = PrunedSearch(
+            self._problem, self._ledger, claims, candidates, self._dead_ends
         )
+        return self._run(search)
 
 
 class _Undecided(Exception):  # noqa: N818 - not an error
@@ -420,7 +403,7 @@ def _take_first(
     _Undecided
         The descent failed, and counters were in the way of devices behind others: other choices could succeed.
     """
-    taken: list[int] = []
+    devices_taken: list[int] = []
     first, blocked = listed.start, False
     for position in range(listed.start, len(listed.devices)):
         number = listed.devices[position]
@@ -435,15 +418,16 @@ def _take_first(
         if not ledger.has_capacity(device, charge):
             continue
         if not ledger.covers(device, alternative, charge):
-            blocked = blocked or bool(taken)
+            blocked = blocked or bool(devices_taken)
             continue
         ledger.take(number, alternative, 0, charge)
-        if not taken:
+        if not devices_taken:
             first = position
-        taken.append(number)
-        if len(taken) == alternative.count:
+        devices_taken.append(number)
+        if len(devices_taken) == alternative.count:
+            # What is before the first device was in use, or did not fit, for good.
             listed.start = first
-            return tuple(taken)
+            return tuple(devices_taken)
     ledger.revert()
     if blocked:
         raise _Undecided
@@ -451,8 +435,7 @@ def _take_first(
 
 
 # ----------------------------------------------------------------------------
-# First fit for many demands: in order, each on the first node that can hold all of
-# its claims.
+# First fit.
 
 
 @without_garbage_collection()
@@ -483,12 +466,11 @@ def place_all(
     run: PlainRun, problem: Problem, order: Iterable[int], timings: dict[str, float]
 ) -> Solution:
     """Place the demands in this order; gangs, and trees of gangs, stand where the first of their members does."""
-    together: dict[object, list[int]] = {}
+    members_of: dict[object, list[int]] = {}
     for number in order:
-        together.setdefault(problem.demands[number].placed_with or number, []).append(
-            number
-        )
-    for members in together.values():
+        gang = problem.demands[number].placed_with or number
+        members_of.setdefault(gang, []).append(number)
+    for members in members_of.values():
         run.place_together(members)
     placements = tuple(sorted(run.placements, key=lambda placement: placement.demand))
     return Solution(placements, errors=run.errors, timings=timings, steps=run.steps)

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# Demands that ask for the same, so that what was found for one holds for the next.
+# Claim classes: what was found for a demand holds for the next of its class.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,23 +43,23 @@ class ClaimClass:
     simple
         Whether it is one claim with one request, without constraints and without a choice of alternatives, beside what
         it may take of its node.
-    every
+    asks_all
         Whether something asks for all devices of the node.
-    every_constrained
-        See `constrains_all`.
-    most
+    constrains_all
+        See the function of that name.
+    most_devices
         The most devices that a claim can come to, not counting those that ``All`` stands for.
     """
 
     simple: bool
-    every: bool
-    every_constrained: bool
-    most: int
+    asks_all: bool
+    constrains_all: bool
+    most_devices: int
 
     @property
     def may_ask_too_much(self) -> bool:
         """Whether the search may end with an error before it looks at any device."""
-        return self.every or self.most > MAX_RESULTS
+        return self.asks_all or self.most_devices > MAX_RESULTS
 
 
 class ClaimClasses:
@@ -84,36 +84,44 @@ class ClaimClasses:
 
 
 def _describe(claims: Sequence[Claim]) -> ClaimClass:
-    alternatives = [one for claim in claims for one in claim.alternatives()]
-    devices = [claim for claim in claims if not claim.is_synthetic]
-    alone = len(devices) == 1 and len(claims) == len(alternatives)
+    alternatives: list[Alternative] = []
+    for claim in claims:
+        alternatives += claim.alternatives()
+    device_claims = [claim for claim in claims if not claim.is_synthetic]
+    one_request = len(device_claims) == 1 and len(claims) == len(alternatives)
+    most_devices = (sum(map(_most_devices, claim.requests)) for claim in claims)
     return ClaimClass(
-        simple=alone
-        and not devices[0].constraints
+        simple=one_request
+        and not device_claims[0].constraints
+        # A claim for the node comes first, so the last alternative is the request's.
         and 0 < (alternatives[-1].count or 0) <= MAX_RESULTS,
-        every=any(one.count is None for one in alternatives),
-        every_constrained=constrains_all(claims),
-        most=max((sum(map(_most, claim.requests)) for claim in claims), default=0),
+        asks_all=any(alternative.count is None for alternative in alternatives),
+        constrains_all=constrains_all(claims),
+        most_devices=max(most_devices, default=0),
     )
 
 
 def constrains_all(claims: Iterable[Claim]) -> bool:
     """Whether a constraint covers a request for all devices; a device that violates it is a fatal error."""
-    return any(
-        one.count is None and constraint.covers(one.name)
-        for claim in claims
-        for constraint in claim.constraints
-        for one in claim.alternatives()
-    )
+    for claim in claims:
+        names = [
+            alternative.name
+            for alternative in claim.alternatives()
+            if alternative.count is None
+        ]
+        for constraint in claim.constraints:
+            if any(map(constraint.covers, names)):
+                return True
+    return False
 
 
-def _most(request: Request) -> int:
-    return max((one.count or 0 for one in request.alternatives), default=0)
+def _most_devices(request: Request) -> int:
+    counts = (alternative.count or 0 for alternative in request.alternatives)
+    return max(counts, default=0)
 
 
 # ----------------------------------------------------------------------------
-# The devices of a node that may serve each alternative, found once for equal
-# alternatives and devices.
+# Candidates: the devices of a node that may serve each alternative.
 
 Place = tuple[int, int, int]
 """Indices of a claim of the demand, of its request, and of the alternative."""
@@ -199,12 +207,11 @@ class CandidateIndex:
         self._kinds: dict[Hashable, PoolKind] = {}
         self._pool_of_kind: list[NodePool] = []
         self._on = cache(lambda node: tuple(problem.nodes[node].devices()))
-        self.pools = cache(
-            lambda node: [
-                self._view(pool.devices) for pool in problem.nodes[node].pools
-            ]
-        )
+        self.pools = cache(self._pools_of)
         self._positions: dict[tuple[Hashable, int], _Positions] = {}
+
+    def _pools_of(self, node: int) -> list[NodePool]:
+        return [self._view(pool.devices) for pool in self._problem.nodes[node].pools]
 
     def on(self, claims: Sequence[Claim], node: int) -> NodeCandidates:
         """The candidates of the node for these claims; equal alternatives share a list."""
@@ -254,29 +261,29 @@ class CandidateIndex:
     def serves(self, alternative: Alternative, device: int) -> bool | None:
         """Whether the device may serve the alternative, whatever is in use; None if a selector fails on it."""
         eligibility = self._problem.eligibility
-        answers, key = (
-            self._answers[eligibility.request_key(alternative.index)],
-            eligibility.device_key(device),
-        )
+        answers = self._answers[eligibility.request_key(alternative.index)]
+        key = eligibility.device_key(device)
         if key not in answers:
             answers[key] = self._ask(alternative, device)
         return answers[key]
 
     def _list(self, alternative: Alternative, node: int) -> CandidateList:
-        found: list[int] = []
+        candidates: list[int] = []
         failing: list[int] = []
         for pool in self.pools(node):
             serving, failed = self._positions_in(pool, alternative)
             failing += [pool.devices[position] for position in failed]
-            here = [pool.devices[position] for position in serving]
+            devices = [pool.devices[position] for position in serving]
             if pool.partly:
-                here = [
+                # A selector fails before the search asks whether the device is for the
+                # node.
+                devices = [
                     device
-                    for device in here
+                    for device in devices
                     if device in failing or self._problem.on_node(device, node)
                 ]
-            found += here
-        return CandidateList(found, frozenset(failing))
+            candidates += devices
+        return CandidateList(candidates, frozenset(failing))
 
     @property
     def kinds(self) -> Sequence[NodePool]:
@@ -291,18 +298,18 @@ class CandidateIndex:
     def _positions_in(self, pool: NodePool, alternative: Alternative) -> _Positions:
         """The devices of a pool, by position, that may serve the alternative or fail, and those that fail."""
         key = self._problem.eligibility.request_key(alternative.index), pool.kind.number
-        known = self._positions.get(key)
-        if known is None:
+        if key not in self._positions:
             serving: list[int] = []
             failing: list[int] = []
             for positions in pool.kind.positions.values():
+                # The first stands for all devices with its key.
                 answer = self.serves(alternative, pool.devices[positions[0]])
                 if answer is not False:
                     serving += positions
                 if answer is None:
                     failing += positions
-            known = self._positions[key] = sorted(serving), sorted(failing)
-        return known
+            self._positions[key] = sorted(serving), sorted(failing)
+        return self._positions[key]
 
     def _view(self, devices: tuple[int, ...]) -> NodePool:
         keys = tuple(
@@ -313,10 +320,8 @@ class CandidateIndex:
             positions = grouped((key, position) for position, key in enumerate(keys))
             kind = self._kinds[keys] = PoolKind(len(self._kinds), positions)
         views = [self._problem.devices[device] for device in devices]
-        partly, shared = (
-            any(view.nodes is not None for view in views),
-            any(view.shareable for view in views),
-        )
+        partly = any(view.nodes is not None for view in views)
+        shared = any(view.shareable for view in views)
         pool = NodePool(devices, kind, partly, shared)
         if kind.number == len(self._pool_of_kind):
             self._pool_of_kind.append(pool)
@@ -341,7 +346,7 @@ def failure(problem: Problem, alternative: Alternative, device: int) -> Allocati
 
 def places(claims: Sequence[Claim]) -> Iterator[tuple[Place, Alternative]]:
     """Every alternative with its place, in order."""
-    for number, claim in enumerate(claims):
-        for position, request in enumerate(claim.requests):
+    for claim_index, claim in enumerate(claims):
+        for request_index, request in enumerate(claim.requests):
             for choice, alternative in enumerate(request.alternatives):
-                yield (number, position, choice), alternative
+                yield (claim_index, request_index, choice), alternative

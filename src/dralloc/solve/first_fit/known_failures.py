@@ -33,22 +33,21 @@ from dralloc.solve.first_fit.search import SearchLedger
 __all__ = ["NOTHING", "FreeAmounts", "KnownFailures", "Prospects", "WantedAmounts"]
 
 # ----------------------------------------------------------------------------
-# What nodes have left of CPU, memory and the like, looked at for all nodes at once.
-#
+# Free amounts: what nodes have left of CPU, memory and the like, for all nodes at once.
 # Numbers are compared as floats here. Rounding keeps the order of integers, so that
-# what looks too little is too little; what looks enough may still lack a little, and
-# is for the ledger to decide.
+# what looks too little is too little; what looks enough may still lack a little, and is
+# for the ledger to decide.
 
 Floats = NDArray[np.float64]
 
 
 class WantedAmounts:
-    """What a demand takes of its node beside devices, beside what nodes have left of that.
+    """What a demand takes of its node beside devices, and what nodes have free of that.
 
     Parameters
     ----------
     pairs
-        What nodes have left of each resource, and what the demand takes.
+        What nodes have free of each resource, and what the demand takes.
     """
 
     __slots__ = ("_pairs",)
@@ -58,15 +57,15 @@ class WantedAmounts:
 
     def may_suffice(self, node: int) -> bool:
         """Whether a node may have enough."""
-        for left, amount in self._pairs:  # noqa: SIM110 - asked for every node
-            if left[node] < amount:
+        for free, amount in self._pairs:  # noqa: SIM110 - asked for every node
+            if free[node] < amount:
                 return False
         return True
 
     def narrow(self, hopeful: NDArray[np.bool_], where: NDArray[np.intp]) -> None:
         """Strike out nodes that have too little; ``hopeful`` is about the nodes ``where``."""
-        for left, amount in self._pairs:
-            hopeful &= left[where] >= amount
+        for free, amount in self._pairs:
+            hopeful &= free[where] >= amount
 
 
 NOTHING: Final = WantedAmounts()
@@ -88,25 +87,20 @@ class FreeAmounts:
         self._problem = problem
         self._ledger = ledger
         self._wanted: dict[Hashable, WantedAmounts] = {}
-        self._devices = {
-            number: device
-            for number, node in enumerate(problem.nodes)
-            for pool in node.pools
-            if pool.is_of_node
-            for device in pool.devices
-        }
-        devices = problem.devices
-        self.names = sorted(
-            {
-                name
-                for device in self._devices.values()
-                for name in devices[device].capacity
-            }
-        )
+        self._devices: dict[int, int] = {}
+        names: set[str] = set()
+        for number, node in enumerate(problem.nodes):
+            for pool in node.pools:
+                if pool.is_of_node:
+                    # The only device of such a pool stands for the node.
+                    for device in pool.devices:
+                        self._devices[number] = device
+                        names.update(problem.devices[device].capacity)
+        self.names = sorted(names)
         self.table = np.full((len(self.names), len(problem.nodes)), inf)
         self._left = dict(zip(self.names, self.table, strict=True))
-        for node in self._devices:
-            self.refresh(node)
+        for number in self._devices:
+            self.refresh(number)
 
     def wanted(self, claim: Claim) -> WantedAmounts:
         """What a synthetic claim takes."""
@@ -140,16 +134,15 @@ class FreeAmounts:
     def _representatives(self) -> Sequence[int]:
         """One of the devices that stand for nodes for each key: the others are charged the same."""
         key = self._problem.eligibility.device_key
-        return list({key(device): device for device in self._devices.values()}.values())
+        by_key = {key(device): device for device in self._devices.values()}
+        return list(by_key.values())
 
 
 # ----------------------------------------------------------------------------
-# How many devices of each node requests can get at most, looked at for all nodes at
-# once.
-#
-# A bound begins with all devices that may serve the request, and falls to those that
-# were free when somebody counted. As devices only become scarcer, a count stays a
-# bound until something is released.
+# Free devices: how many of each node requests can get at most, for all nodes at once. A
+# bound begins with all devices that may serve the request, and falls to those that were
+# free when somebody counted. As devices only become scarcer, a count stays a bound
+# until something is released.
 
 
 class DeviceBound(NamedTuple):
@@ -159,15 +152,21 @@ class DeviceBound(NamedTuple):
     ----------
     offered
         How many devices may serve them, whatever is in use.
-    most
+    obtainable
         How many of them can still be had at most.
     failing
         Whether a selector fails on some device.
     """
 
     offered: NDArray[np.int64]
-    most: NDArray[np.int64]
+    obtainable: NDArray[np.int64]
     failing: NDArray[np.bool_]
+
+    def devices(self, *, in_use: bool) -> NDArray[np.int64]:
+        """By node, how many devices there are at most, with or without looking at what is in use."""
+        if in_use:
+            return self.obtainable
+        return self.offered
 
 
 class FreeDevices:
@@ -188,74 +187,60 @@ class FreeDevices:
         if key not in self._bounds:
             pools = self._pools
             # The last stands for the pools that a node has fewer than others.
-            counts = [
-                *(self._index.count(pool, alternative) for pool in self._index.kinds),
-                (0, 0),
-            ]
+            kinds = self._index.kinds
+            counts = [self._index.count(pool, alternative) for pool in kinds]
+            counts.append((0, 0))
             offered, failing = np.array(counts, np.int64).T
             of_nodes = offered[pools].sum(axis=1)
-            self._bounds[key] = DeviceBound(
-                of_nodes, of_nodes.copy(), failing[pools].any(axis=1)
-            )
+            fails_on = failing[pools].any(axis=1)
+            self._bounds[key] = DeviceBound(of_nodes, of_nodes.copy(), fails_on)
         return self._bounds[key]
 
     def forget(self, nodes: NDArray[np.intp]) -> None:
         """Something has been released on these nodes: nobody knows how many devices are free there."""
         for bound in self._bounds.values():
-            bound.most[nodes] = bound.offered[nodes]
+            bound.obtainable[nodes] = bound.offered[nodes]
 
     def count(self, alternative: Alternative, listed: CandidateList) -> int:
         """How many of the devices listed for an alternative can be had now, each by itself."""
-        devices, eligibility, ledger = (
-            self._problem.devices,
-            self._problem.eligibility,
-            self._ledger,
-        )
-        found = 0
+        devices, eligibility = self._problem.devices, self._problem.eligibility
+        admin = alternative.admin
+        count = 0
         for number in listed.devices[listed.start :]:
             charge = eligibility.charge(alternative.index, number)
-            if charge is not None and ledger.fits(
-                devices[number], charge, admin=alternative.admin
-            ):
-                found += 1
-        return found
+            if charge is None:
+                continue
+            count += self._ledger.fits(devices[number], charge, admin=admin)
+        return count
 
     @cached_property
     def dedicated(self) -> NDArray[np.bool_]:
         """By node, whether each of its devices is for one demand at a time."""
-        return np.array(
-            [
-                not any(pool.shared for pool in self._of_devices(node))
-                for node in self._problem.all_nodes
-            ]
-        )
+        return np.array([self._is_dedicated(node) for node in self._problem.all_nodes])
+
+    def _is_dedicated(self, node: int) -> bool:
+        return not any(pool.shared for pool in self._of_devices(node))
 
     def _of_devices(self, node: int) -> Iterator[NodePool]:
         """The pools of a node, but for what stands for the node itself."""
-        accesses = zip(
-            self._index.pools(node), self._problem.nodes[node].pools, strict=True
-        )
-        return (pool for pool, access in accesses if not access.is_of_node)
+        accesses = self._problem.nodes[node].pools
+        pairs = zip(self._index.pools(node), accesses, strict=True)
+        return (pool for pool, access in pairs if not access.is_of_node)
 
     @cached_property
     def _pools(self) -> NDArray[np.intp]:
         """By node the numbers of its kinds of pools, and -1 behind them."""
-        numbers = [
-            [pool.kind.number for pool in self._of_devices(node)]
-            for node in self._problem.all_nodes
-        ]
-        widest = max(map(len, numbers), default=0)
-        return np.array(
-            [[*row, *[-1] * (widest - len(row))] for row in numbers], np.intp
-        ).reshape(len(numbers), widest)
+        pools_of = [list(self._of_devices(node)) for node in self._problem.all_nodes]
+        widest = max(map(len, pools_of), default=0)
+        table = np.full((len(pools_of), widest), -1, np.intp)
+        for row, pools in zip(table, pools_of, strict=True):
+            row[: len(pools)] = [pool.kind.number for pool in pools]
+        return table
 
 
 # ----------------------------------------------------------------------------
-# What need not be tried again: nodes that cannot hold a demand, for what is known of
-# them.
-#
-# Within a batch devices, capacities and counters only become scarcer, so that what
-# did not fit on a node never will. Two things let go of something: the search taking
+# Known failures. Within a batch devices, capacities and counters only become scarcer,
+# so that what did not fit on a node never will. Two things let go of something: the search taking
 # back a choice, which leaves no trace, and a gang that is given up. What was learnt
 # since then is forgotten (`KnownFailures.take_back`).
 #
@@ -308,25 +293,20 @@ class Bounds:
         if self.failing[node]:
             return True
         for request in self.choices:
-            if not any(bound.most[node] >= count for bound, count in request):
+            if not any(bound.obtainable[node] >= count for bound, count in request):
                 return False
-        return not self.dedicated[node] or all(
-            bound.most[node] >= count for bound, count in self.sums
-        )
+        if not self.dedicated[node]:
+            return True
+        return all(bound.obtainable[node] >= count for bound, count in self.sums)
 
-    def serving(self, *, now: bool) -> Mask:
-        """The same of all nodes: now, or with nothing in use."""
+    def serving(self, *, in_use: bool) -> Mask:
+        """The same of all nodes: with what is in use, or as if nothing was."""
         served = np.ones(len(self.failing), np.bool_)
         for request in self.choices:
-            enough = [
-                (bound.most if now else bound.offered) >= count
-                for bound, count in request
-            ]
+            enough = [bound.devices(in_use=in_use) >= count for bound, count in request]
             served &= np.logical_or.reduce(enough)
         for bound, count in self.sums:
-            served &= (
-                (bound.most if now else bound.offered) >= count
-            ) | ~self.dedicated
+            served &= (bound.devices(in_use=in_use) >= count) | ~self.dedicated
         return served | self.failing
 
 
@@ -400,29 +380,29 @@ class KnownFailures:
         self,
         prospects: Prospects,
         claims: Sequence[Claim],
-        wanted: WantedAmounts,
+        amounts: WantedAmounts,
         nodes: Sequence[int],
     ) -> Iterator[int]:
         """The nodes of these that may hold a demand, in order. Going on after one of them says that it did not fit."""
         if prospects.claim_class.may_ask_too_much:
             # The error comes first, whatever the node lacks.
-            wanted = NOTHING
+            amounts = NOTHING
         hopeful, row = prospects.hopeful, self._row(nodes)
-        scan = prospects, wanted, id(row)
+        scan = prospects, amounts, id(row)
         first = self._passed[scan]
         # Nodes before are too little for good, as long as none was met that is not.
-        passing, nothing = True, wanted is NOTHING
+        passing, devices_alone = True, amounts is NOTHING
         behind = min(first + _STEPS, len(nodes))
         for position in range(first, behind):
             node = nodes[position]
-            if hopeful[node] and (nothing or wanted.may_suffice(node)):
+            if hopeful[node] and (devices_alone or amounts.may_suffice(node)):
                 yield node
                 passing = passing and not hopeful[node]
             if passing:
                 self._set(self._passed, scan, position + 1)
         if behind == len(nodes):
             return
-        for position in self._hopeful(prospects, claims, wanted, row[behind:]):
+        for position in self._hopeful(prospects, claims, amounts, row[behind:]):
             if passing:
                 self._set(self._passed, scan, behind + position)
             node = nodes[behind + position]
@@ -435,28 +415,27 @@ class KnownFailures:
         self,
         prospects: Prospects,
         claims: Sequence[Claim],
-        wanted: WantedAmounts,
+        amounts: WantedAmounts,
         row: Places,
     ) -> Sequence[int]:
         """Where in a row the nodes are that may hold a demand."""
         self._ask_bounds(prospects, claims)
         mask: Mask = prospects.hopeful[row]
-        wanted.narrow(mask, row)
+        amounts.narrow(mask, row)
         places: list[int] = mask.nonzero()[0].tolist()
         return places
 
     def _row(self, nodes: Sequence[int]) -> Places:
         """The nodes as an array, the same one for equal nodes."""
-        known = self._rows.get(id(nodes))
-        if known is None:
+        if id(nodes) not in self._rows:
             row = self._interned.setdefault(tuple(nodes), np.array(nodes, np.intp))
             if id(row) not in self._positions:
                 positions = np.full(len(self._problem.nodes), len(row), np.intp)
                 positions[row] = np.arange(len(row))
                 self._positions[id(row)] = positions
             # The nodes are kept, lest something else gets their id.
-            known = self._rows[id(nodes)] = nodes, row
-        return known[1]
+            self._rows[id(nodes)] = nodes, row
+        return self._rows[id(nodes)][1]
 
     def _ask_bounds(self, prospects: Prospects, claims: Sequence[Claim]) -> None:
         """Give up the nodes that have too few devices for some request, if that was not asked before."""
@@ -464,7 +443,7 @@ class KnownFailures:
             return
         bounds = prospects.bounds = self._bounds(claims)
         # What gangs have taken for the time being does not count, as they may give it back.
-        prospects.hopeful &= bounds.serving(now=self._journal is None)
+        prospects.hopeful &= bounds.serving(in_use=self._journal is None)
         for _, bound in bounds.counted.values():
             self._asking[id(bound)].append(prospects)
 
@@ -484,12 +463,10 @@ class KnownFailures:
             requests[claim, request].append((bound, alternative.count))
             counted.setdefault(id(bound), (place, alternative, bound))
             failing |= bound.failing
-            if (
-                len(on_devices[claim].requests[request].alternatives) == 1
-                and not alternative.admin
-            ):
-                _, together = sums.get(id(bound), (bound, 0))
-                sums[id(bound)] = bound, together + alternative.count
+            no_choice = len(on_devices[claim].requests[request].alternatives) == 1
+            if no_choice and not alternative.admin:
+                _, count_so_far = sums.get(id(bound), (bound, 0))
+                sums[id(bound)] = bound, count_so_far + alternative.count
         at_places = {
             place: (alternative, bound)
             for place, alternative, bound in counted.values()
@@ -513,20 +490,15 @@ class KnownFailures:
             return
         if bounds is not None and not bounds.failing[node]:
             before = _node_claims(claims)
-            for (claim, request, choice), (
-                alternative,
-                bound,
-            ) in bounds.counted.items():
-                if bound.most[node] and len(self._asking[id(bound)]) > 1:
-                    self._count(
-                        bound,
-                        alternative,
-                        candidates.lists[claim + before, request, choice],
-                        node,
-                    )
-        if prospects.hopeful[node] and self._is_for_good(
-            prospects.claim_class, candidates
-        ):
+            for (claim, request, choice), counted in bounds.counted.items():
+                alternative, bound = counted
+                # A count only helps if another class asks for the same devices, too.
+                if bound.obtainable[node] and len(self._asking[id(bound)]) > 1:
+                    listed = candidates.lists[claim + before, request, choice]
+                    self._count(bound, alternative, listed, node)
+        if not prospects.hopeful[node]:
+            return
+        if self._is_for_good(prospects.claim_class, candidates):
             self._set(prospects.hopeful, node, False)
 
     def give_up(self, prospects: Prospects, node: int) -> None:
@@ -542,16 +514,14 @@ class KnownFailures:
         node: int,
     ) -> None:
         """Count the devices that can still be had, and give up the node for others who need more."""
-        most = self._free.count(alternative, listed)
-        if most == bound.most[node]:
+        obtainable = self._free.count(alternative, listed)
+        if obtainable == bound.obtainable[node]:
             return
-        self._set(bound.most, node, most)
+        self._set(bound.obtainable, node, obtainable)
         for prospects in self._asking[id(bound)]:
-            if (
-                prospects.hopeful[node]
-                and prospects.bounds
-                and not prospects.bounds.may_serve(node)
-            ):
+            if not prospects.hopeful[node] or not prospects.bounds:
+                continue
+            if not prospects.bounds.may_serve(node):
                 self._set(prospects.hopeful, node, False)
 
     def _is_for_good(self, claim_class: ClaimClass, candidates: NodeCandidates) -> bool:
@@ -561,13 +531,15 @@ class KnownFailures:
         the search stops early, and could come across a failing selector or a violated ``All`` later.
         """
         node = candidates.node
-        if claim_class.every and self._index.has_shareable(node):
+        if claim_class.asks_all and self._index.has_shareable(node):
             return False
-        most = claim_class.most + (self._index.size(node) if claim_class.every else 0)
-        if most <= MAX_RESULTS:
+        most_results = claim_class.most_devices
+        if claim_class.asks_all:
+            most_results += self._index.size(node)
+        if most_results <= MAX_RESULTS:
             return True
         failing = any(listed.failing for listed in candidates.lists.values())
-        return not failing and not claim_class.every_constrained
+        return not failing and not claim_class.constrains_all
 
     # What is given back.
 
@@ -603,6 +575,7 @@ class KnownFailures:
             container[key] = value
 
     def _set(self, container: Any, key: Any, value: Any) -> None:
+        """Learn something, and note what it replaces if it may have to be forgotten."""
         if self._journal is not None:
             self._journal.append(
                 (len(self._placements), container, key, container[key])

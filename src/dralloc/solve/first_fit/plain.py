@@ -19,6 +19,7 @@ from dralloc.problem import (
     Claim,
     Demand,
     Device,
+    Node,
     ParentGroup,
     Problem,
     Scope,
@@ -34,14 +35,15 @@ from dralloc.solve.first_fit.search import DepthFirstSearch, SearchLedger
 __all__ = ["Found", "PlaceAll", "PlainRun"]
 
 # ----------------------------------------------------------------------------
-# What devices take of nodes (KEP-5517), which upstream looks at when its allocator
-# has found devices.
-#
-# If the node has too little of it, it is not for the demand, even if other devices
-# took less. Source: ``calculateAndCheckNodeAllocatableResources`` of
+# Footprints: what devices take of nodes (KEP-5517). If the node has too little of it,
+# it is not for the demand, even if other devices took less. Source:
+# ``calculateAndCheckNodeAllocatableResources`` of
 # ``framework/plugins/dynamicresources``.
 
-_UNKNOWN: Final = ((-1, 0),)
+Amounts = tuple[tuple[int, int], ...]
+"""Amounts by counter."""
+
+_UNKNOWN: Final[Amounts] = ((-1, 0),)
 """Stands for what cannot be told: a device follows a capacity, and nothing may be consumed of any."""
 
 
@@ -70,39 +72,44 @@ class NodeFootprints:
 
         So if the node had too little of it for some of them, it never has enough for others.
         """
-        return not self._of_nodes or all(
-            len(request.alternatives) == 1 and self._is_uniform(request.alternatives[0])
-            for claim in claims
-            for request in (() if claim.is_synthetic else claim.requests)
-        )
+        if not self._of_nodes:
+            return True
+        for claim in claims:
+            if claim.is_synthetic:
+                continue
+            for request in claim.requests:
+                if len(request.alternatives) != 1:
+                    return False
+                if not self._is_uniform(request.alternatives[0]):
+                    return False
+        return True
 
     def _is_uniform(self, alternative: Alternative) -> bool:
         key = self._problem.eligibility.request_key(alternative.index)
         if key not in self._uniform:
-            taken = (
-                {self._taken(alternative, one) for one in node.devices()}
-                for node in self._problem.nodes
-            )
             self._uniform[key] = alternative.count is not None and all(
-                len(amounts - {None}) <= 1 and _UNKNOWN not in amounts
-                for amounts in taken
+                self._is_uniform_on(node, alternative) for node in self._problem.nodes
             )
         return self._uniform[key]
 
-    def _taken(
-        self, alternative: Alternative, device: int
-    ) -> tuple[tuple[int, int], ...] | None:
+    def _is_uniform_on(self, node: Node, alternative: Alternative) -> bool:
+        footprints = {self._footprint(alternative, device) for device in node.devices()}
+        return len(footprints - {None}) <= 1 and _UNKNOWN not in footprints
+
+    def _footprint(self, alternative: Alternative, device: int) -> Amounts | None:
         """What a device takes; None if the alternative cannot have it."""
         eligibility = self._problem.eligibility
         if eligibility.selects(alternative.index, device) is not True:
             return None
         charge = eligibility.charge(alternative.index, device)
-        return _UNKNOWN if charge is None else self._own(charge)
+        if charge is None:
+            return _UNKNOWN
+        return self._of_node(charge)
 
-    def _own(self, charge: Charge) -> tuple[tuple[int, int], ...]:
-        return tuple([each for each in charge.counters if each[0] in self._of_nodes])
+    def _of_node(self, charge: Charge) -> Amounts:
+        return tuple([entry for entry in charge.counters if entry[0] in self._of_nodes])
 
-    def fit(self, claims: Sequence[Claim], found: Sequence[Sequence[Grant]]) -> bool:
+    def fit(self, claims: Sequence[Claim], grants: Sequence[Sequence[Grant]]) -> bool:
         """Whether nodes have what the devices take that claims get; the ledger knows of everything else.
 
         Raises
@@ -111,25 +118,25 @@ class NodeFootprints:
             A device follows a capacity, and nothing is consumed of any.
         """
         amounts: Counter[int] = Counter()
-        for _, charge in self._charges(claims, found):
+        for _, charge in self._charges(claims, grants):
             amounts.update(dict(charge.counters))
         return all(
             amount <= self._ledger.free[counter] for counter, amount in amounts.items()
         )
 
     def enter(
-        self, claims: Sequence[Claim], found: Sequence[Sequence[Grant]], sign: int
+        self, claims: Sequence[Claim], grants: Sequence[Sequence[Grant]], sign: int
     ) -> None:
         """Enter (1) or revoke (-1) what the devices of claims take."""
-        for device, charge in self._charges(claims, found):
+        for device, charge in self._charges(claims, grants):
             self._ledger.consume(device, charge, sign)
 
     def _charges(
-        self, claims: Sequence[Claim], found: Sequence[Sequence[Grant]]
+        self, claims: Sequence[Claim], grants: Sequence[Sequence[Grant]]
     ) -> Iterator[tuple[Device, Charge]]:
-        for claim, alternative, grant in (
-            served_by(claims, found) if self._of_nodes else ()
-        ):
+        if not self._of_nodes:
+            return
+        for claim, alternative, grant in served_by(claims, grants):
             if claim.is_synthetic:
                 continue
             device = self._problem.devices[grant.device]
@@ -139,10 +146,13 @@ class NodeFootprints:
                 raise FatalError(
                     f"claim {claim.key}, device {device.id.device}: {message}"
                 )
-            own = self._own(charge)
-            if own and not alternative.admin:
-                yield device, Charge(counters=own)
+            footprint = self._of_node(charge)
+            if footprint and not alternative.admin:
+                yield device, Charge(counters=footprint)
 
+
+# ----------------------------------------------------------------------------
+# The run.
 
 Found = tuple[tuple[Grant, ...], ...]
 """What each open claim of a demand gets."""
@@ -177,15 +187,12 @@ class PlainRun:
     def accept(self, placement: Placement) -> None:
         """Enter a placement that somebody else has found, and that keeps every rule."""
         claims = self._problem.demands[placement.demand].claims
-        for place, (claim, grants) in enumerate(
-            zip(claims, placement.grants, strict=True)
-        ):
+        eligibility = self._problem.eligibility
+        granted = zip(claims, placement.grants, strict=True)
+        for claim_index, (claim, grants) in enumerate(granted):
             for _, alternative, grant in served_by((claim,), (grants,)):
-                charge = (
-                    self._problem.eligibility.charge(alternative.index, grant.device)
-                    or Charge()
-                )
-                self._ledger.take(grant.device, alternative, place, charge)
+                charge = eligibility.charge(alternative.index, grant.device) or Charge()
+                self._ledger.take(grant.device, alternative, claim_index, charge)
         self._settle(placement.demand, placement.node, claims, placement.grants)
 
     def place_together(self, members: Sequence[int]) -> None:
@@ -200,16 +207,13 @@ class PlainRun:
             self._place_group(members, parent.root)
 
     def _place_gang(self, members: Sequence[int]) -> None:
-        roles = self._demand(members[0]).roles
-        rule = next(
-            (
-                role.rule
-                for role in roles
-                if isinstance(role.rule, OneDomain) and role.carries
-            ),
-            None,
-        )
-        self._place_in_best_domain(members, rule, self._place_quorum)
+        # A rule about domains is the gang's, so the first member has it if any has.
+        domain_rule: OneDomain | None = None
+        for role in self._demand(members[0]).roles:
+            if isinstance(role.rule, OneDomain) and role.carries:
+                domain_rule = role.rule
+                break
+        self._place_in_best_domain(members, domain_rule, self._place_quorum)
 
     def _place_group(self, members: Sequence[int], group: ParentGroup) -> None:
         """Place the children of a group one after the other, in its best domain; none of them if too few fit.
@@ -220,16 +224,17 @@ class PlainRun:
         def place_children(members: Sequence[int]) -> None:
             before = len(self.placements)
             admitted: set[str] = set()
-            for child, own in self._problem.children(group, members).items():
+            children = self._problem.children(group, members)
+            for child, child_members in children.items():
                 placed = len(self.placements)
                 if isinstance(child, ParentGroup):
-                    self._place_group(own, child)
+                    name = child.name
+                    self._place_group(child_members, child)
                 else:
-                    self._place_gang(own)
+                    name = child
+                    self._place_gang(child_members)
                 if len(self.placements) > placed:
-                    admitted.add(
-                        child.name if isinstance(child, ParentGroup) else child
-                    )
+                    admitted.add(name)
             if len(admitted - group.settled) < group.quorum:
                 self._give_back(before)
 
@@ -272,12 +277,11 @@ class PlainRun:
 
     def _in_domains(self, domains: Domains) -> Mapping[str, str]:
         """By domain one of its nodes, found once for all groups with the same topology."""
-        found = self._nodes_in.get(id(domains))
-        if found is None:
-            found = self._nodes_in[id(domains)] = {
-                domain: node for node, domain in domains.items()
-            }
-        return found
+        # The rule keeps the domains alive, so nothing else can get their id.
+        if id(domains) not in self._nodes_in:
+            node_of = {domain: node for node, domain in domains.items()}
+            self._nodes_in[id(domains)] = node_of
+        return self._nodes_in[id(domains)]
 
     def _inside(self, demand: Demand, rule: OneDomain, domain: str) -> Demand:
         """The demand where it may only go to one domain; nothing is left for the rule to say then."""
@@ -294,13 +298,13 @@ class PlainRun:
         return replace(demand, nodes=self._parts[key], roles=roles)
 
     def _place_quorum(self, members: Sequence[int]) -> None:
+        """Place the members in order; as soon as too many are missed, give the others back."""
         before = len(self.placements)
-        may_miss = len(members) - quorum_of(
-            [self._problem.demands[number] for number in members]
-        )
-        for place, number in enumerate(members, 1):
+        demands = [self._problem.demands[number] for number in members]
+        may_miss = len(members) - quorum_of(demands)
+        for tried, number in enumerate(members, 1):
             self.place(number)
-            missed = before + place - len(self.placements)
+            missed = before + tried - len(self.placements)
             if missed > may_miss or (missed and self._is_fatal(number)):
                 self._give_back(before)
                 return
@@ -337,6 +341,7 @@ class PlainRun:
             del self._placed[scope][demand.key]
         self._footprints.enter(demand.claims, placement.grants, -1)
         for claim, grants in zip(demand.claims, placement.grants, strict=True):
+            # A claim without grants here was allocated for an earlier demand.
             if grants or not claim.requests:
                 self._allocated.pop(claim.key, None)
         for _, alternative, grant in served_by(demand.claims, placement.grants):
@@ -348,26 +353,27 @@ class PlainRun:
         claims = self._open_claims(demand)
         for node in self._nodes(demand):
             try:
-                found = self._checked(claims, self._attempt(claims, node))
+                grants = self._checked(claims, self._attempt(claims, node))
             except FatalError as error:
                 self.errors[number] = error
                 return
             except NodeError as error:
                 self.errors[number] = error
                 continue
-            if found is not None:
-                self._settle(number, node, claims, found)
+            if grants is not None:
+                self._settle(number, node, claims, grants)
                 return
 
-    def _checked(self, claims: Sequence[Claim], found: Found | None) -> Found | None:
-        """What was found, if nodes have what the devices take of them."""
+    def _checked(self, claims: Sequence[Claim], grants: Found | None) -> Found | None:
+        """Return what a search has found, if nodes have what the devices take of them."""
         fits = False
         try:
-            fits = found is not None and self._footprints.fit(claims, found)
+            fits = grants is not None and self._footprints.fit(claims, grants)
         finally:
+            # Also after an error: what the search took must not stay.
             if not fits:
                 self._ledger.revert()
-        return found if fits else None
+        return grants if fits else None
 
     def _open_claims(self, demand: Demand) -> list[Claim]:
         """The claims that no earlier demand has allocated."""
@@ -408,27 +414,22 @@ class PlainRun:
             self.steps = search.steps
 
     def _settle(
-        self, number: int, node: int, claims: Sequence[Claim], found: Found
+        self, number: int, node: int, claims: Sequence[Claim], grants: Found
     ) -> None:
-        """Make what was found permanent."""
+        """Make permanent what the open claims of a demand get."""
         self._ledger.settle()
         if self._has_footprints:
-            self._footprints.enter(claims, found, 1)
+            self._footprints.enter(claims, grants, 1)
         self.errors.pop(number, None)
-        granted = {
-            claim.key: grants for claim, grants in zip(claims, found, strict=True)
-        }
-        for key, grants in granted.items():
-            self._allocated[key] = node, grants
+        granted: dict[ClaimKey, tuple[Grant, ...]] = {}
+        for claim, claim_grants in zip(claims, grants, strict=True):
+            granted[claim.key] = claim_grants
+            self._allocated[claim.key] = node, claim_grants
         demand = self._problem.demands[number]
         if demand.roles:
             self._domains.enter(demand.roles, self._problem.nodes[node].name)
-        for scope in demand.group_scopes if self._problem.has_scopes else ():
-            self._placed[scope][demand.key] = demand
-        self.placements.append(
-            Placement(
-                number,
-                node,
-                tuple([granted.get(claim.key, ()) for claim in demand.claims]),
-            )
-        )
+        if self._problem.has_scopes:
+            for scope in demand.group_scopes:
+                self._placed[scope][demand.key] = demand
+        all_grants = tuple([granted.get(claim.key, ()) for claim in demand.claims])
+        self.placements.append(Placement(number, node, all_grants))

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from math import inf
 from typing import Final, TypeVar, assert_never
 
@@ -37,8 +36,8 @@ from dralloc.solve.first_fit.search import (
 __all__ = ["DEAD_ENDS", "PrunedSearch"]
 
 # ----------------------------------------------------------------------------
-# What a search still has to find, without the order and the combinations: more than
-# it needs can be on offer.
+# Residual requests: what a search still has to find, without the order and the
+# combinations. More than it needs can be on offer.
 
 Costs = Mapping[int, int]
 """Amounts by counter."""
@@ -95,18 +94,21 @@ Residual = Sequence[ResidualRequest]
 """Everything that is still to be served."""
 
 
-def fitting(amounts: Iterable[int], left: int) -> int:
-    """How many of the smallest of some amounts fit into what is left."""
-    smallest = sorted(amounts)
-    return sum(
-        total <= left or not last
-        for last, total in zip(smallest, accumulate(smallest), strict=True)
-    )
+def fitting(amounts: Iterable[int], free: int) -> int:
+    """How many of the smallest of some amounts fit into what is free."""
+    count = total = 0
+    for amount in sorted(amounts):
+        total += amount
+        # What costs nothing fits even where more is in use than there is.
+        if total > free and amount:
+            break
+        count += 1
+    return count
 
 
 # ----------------------------------------------------------------------------
-# Necessary conditions about counters: what is on offer must not cost more than there
-# is (KEP-4815, KEP-5941).
+# Counter bounds: what is on offer must not cost more than there is (KEP-4815,
+# KEP-5941).
 
 Prices = Mapping[int, Costs]
 """What each device on offer costs at least."""
@@ -117,19 +119,18 @@ Name = tuple[str, str, str]
 
 def counters_suffice(problem: Problem, ledger: Ledger, residual: Residual) -> bool:
     """Whether the counters could cover the residual requests, each alone and all together."""
-    prices = [
-        {
-            device: _costs(problem, ledger, request, device, alone=len(residual) == 1)
-            for device in request.offers
-        }
-        for request in residual
-    ]
+    alone = len(residual) == 1
+    prices: list[Prices] = []
     names: dict[Name, set[int]] = defaultdict(set)
-    for each in prices:
-        for costs in each.values():
+    for request in residual:
+        of_request: dict[int, Costs] = {}
+        for device in request.offers:
+            costs = _costs(problem, ledger, request, device, alone=alone)
+            of_request[device] = costs
             for index in costs:
                 id_ = problem.counters[index].id
                 names[id_.driver, id_.pool, id_.counter].add(index)
+        prices.append(of_request)
     return all(
         _sums_suffice(ledger, residual, prices, counters)
         and _enough_fit(problem, ledger, residual, prices, counters)
@@ -146,8 +147,8 @@ def _costs(
     alone: bool,
 ) -> Costs:
     """What a device on offer costs. What opens a shareable device counts only where nobody else can have done so."""
-    known = problem.devices[device]
-    opening = not known.shareable or (alone and not ledger.is_open(known))
+    offered = problem.devices[device]
+    opening = not offered.shareable or (alone and not ledger.is_open(offered))
     return request.counters_of(problem, device, opening=opening)
 
 
@@ -157,23 +158,25 @@ def _sums_suffice(
     """Whether each of these counters, and all together, cover the cheapest devices that each request can have."""
     least: dict[int, int] = defaultdict(int)
     total = 0
-    for request, each in zip(residual, prices, strict=True):
+    for request, device_prices in zip(residual, prices, strict=True):
         by_counter: dict[int, list[int]] = defaultdict(list)
         sums = []
-        for costs in each.values():
-            mine = [(index, costs[index]) for index in costs if index in counters]
-            sums.append(sum(amount for _, amount in mine))
-            for index, amount in mine:
-                by_counter[index].append(amount)
+        for costs in device_prices.values():
+            device_sum = 0
+            for index, amount in costs.items():
+                if index in counters:
+                    device_sum += amount
+                    by_counter[index].append(amount)
+            sums.append(device_sum)
         total += sum(sorted(sums)[: request.need])
         for index, amounts in by_counter.items():
             # The other devices cost nothing of it.
-            paid = request.need - (len(each) - len(amounts))
+            paid = request.need - (len(device_prices) - len(amounts))
             least[index] += sum(sorted(amounts)[: max(paid, 0)])
-    left = {index: max(ledger.free[index], 0) for index in counters}
-    return total <= sum(left.values()) and all(
-        amount <= left[index] for index, amount in least.items()
-    )
+    free = {index: max(ledger.free[index], 0) for index in counters}
+    if total > sum(free.values()):
+        return False
+    return all(amount <= free[index] for index, amount in least.items())
 
 
 def _enough_fit(
@@ -184,25 +187,24 @@ def _enough_fit(
     counters: set[int],
 ) -> bool:
     """Whether as many devices as are needed fit into these counters, counting the first of each device."""
-    together: dict[int, Costs] = {}
-    for request, each in zip(residual, prices, strict=True):
-        if _fitting(ledger, each.values(), counters) < request.need:
+    cheapest: dict[int, Costs] = {}
+    for request, device_prices in zip(residual, prices, strict=True):
+        if _fitting(ledger, device_prices.values(), counters) < request.need:
             return False
-        for device, costs in each.items():
-            known = together.get(device)
-            together[device] = (
-                costs
-                if known is None
-                else {
-                    index: min(amount, known.get(index, 0))
+        for device, costs in device_prices.items():
+            if device in cheapest:
+                # Nobody knows which of the requests gets it: the least of both.
+                before = cheapest[device]
+                costs = {  # noqa: PLW2901
+                    index: min(amount, before.get(index, 0))
                     for index, amount in costs.items()
                 }
-            )
-    if any(problem.devices[device].shareable for device in together):
+            cheapest[device] = costs
+    # A shared device may serve several requests, so devices are not to be counted.
+    if any(problem.devices[device].shareable for device in cheapest):
         return True
-    return _fitting(ledger, together.values(), counters) >= sum(
-        request.need for request in residual
-    )
+    need = sum(request.need for request in residual)
+    return _fitting(ledger, cheapest.values(), counters) >= need
 
 
 def _fitting(ledger: Ledger, prices: Iterable[Costs], counters: set[int]) -> int:
@@ -218,11 +220,10 @@ def _fitting(ledger: Ledger, prices: Iterable[Costs], counters: set[int]) -> int
 
 
 # ----------------------------------------------------------------------------
-# Necessary conditions: if one of them fails, the rest of a search has no solution.
-#
-# Each looks at one thing only and takes the best case for all others. None of them
-# looks at order, so whatever fails here fails in every order, and leaving it out of
-# the search cannot change which solution is found first.
+# Necessary conditions: if one of them fails, the rest of a search has no solution. Each
+# looks at one thing only and takes the best case for all others. None of them looks at
+# order, so whatever fails here fails in every order, and leaving it out of the search
+# cannot change which solution is found first.
 
 T = TypeVar("T", bound=Hashable)
 
@@ -255,19 +256,17 @@ def infeasible(
         shares,
     ):
         return True
+    of_claims: dict[int, list[ResidualRequest]] = defaultdict(list)
+    for request in residual:
+        if request.need:
+            of_claims[request.claim].append(request)
     for claim in {request.claim for request in residual}:
-        mine = [
-            request for request in residual if request.claim == claim and request.need
-        ]
-        if not all(
-            _can_hold(problem, mine, shares, *state)
-            for state in constraints[claim].states
-        ):
-            return True
-    return not (
-        counters_suffice(problem, ledger, shared)
-        and _capacities_suffice(problem, ledger, shared)
-    )
+        for constraint, state in constraints[claim].states:
+            if not _can_hold(problem, of_claims[claim], shares, constraint, state):
+                return True
+    if not counters_suffice(problem, ledger, shared):
+        return True
+    return not _capacities_suffice(problem, ledger, shared)
 
 
 def _can_hold(
@@ -278,6 +277,7 @@ def _can_hold(
     state: Propagator,
 ) -> bool:
     covered = [request for request in residual if request.covered_by(constraint)]
+    # A device alone is equal to itself and differs from nobody.
     if state.taken + sum(request.need for request in covered) < 2:
         return True
     values = [_values(problem, constraint, request) for request in covered]
@@ -308,11 +308,12 @@ def _values(
     names = {
         constraint.compared(alternative.name) for alternative in request.alternatives
     }
-    known = ((device, problem.devices[device].attributes) for device in request.offers)
-    return {
-        device: frozenset().union(*(of.get(name) or (_NO_VALUE,) for name in names))
-        for device, of in known
-    }
+    values: dict[int, frozenset[Scalar]] = {}
+    for device in request.offers:
+        attributes = problem.devices[device].attributes
+        by_name = [attributes.get(name) or (_NO_VALUE,) for name in names]
+        values[device] = frozenset[Scalar]().union(*by_name)
+    return values
 
 
 def _can_share(
@@ -322,43 +323,34 @@ def _can_share(
     shares: dict[int, int],
 ) -> bool:
     """`matchAttribute`: the devices that have this value are enough."""
-    offers = [
-        [device for device, own in each.items() if value in own] for each in values
-    ]
-    if any(
-        len(offer) < request.need
-        for offer, request in zip(offers, residual, strict=True)
-    ):
-        return False
-    together = [
-        (request.need, offer)
-        for offer, request in zip(offers, residual, strict=True)
-        if not request.admin
-    ]
-    return _can_serve(
-        [need for need, _ in together], [offer for _, offer in together], shares
-    )
+    needs: list[int] = []
+    offers: list[list[int]] = []
+    for request, values_of in zip(residual, values, strict=True):
+        offer = [
+            device for device, own_values in values_of.items() if value in own_values
+        ]
+        if len(offer) < request.need:
+            return False
+        if not request.admin:
+            needs.append(request.need)
+            offers.append(offer)
+    return _can_serve(needs, offers, shares)
 
 
 def _capacities_suffice(problem: Problem, ledger: Ledger, residual: Residual) -> bool:
     """Where only shareable devices are on offer: their capacities of one name cover the least amounts."""
-    offered = {device for request in residual for device in request.offers}
-    if not offered or not all(problem.devices[device].shareable for device in offered):
+    numbers = {device for request in residual for device in request.offers}
+    offered = [problem.devices[number] for number in numbers]
+    if not offered or not all(device.shareable for device in offered):
         return True
-    names = set.intersection(
-        *(set(problem.devices[device].capacity) for device in offered)
-    )
-    return all(
-        sum(
-            request.need
-            * min(request.capacity_of(device, name) for device in request.offers)
-            for request in residual
-        )
-        <= sum(
-            ledger.capacity_left(problem.devices[device], name) for device in offered
-        )
-        for name in names
-    )
+    for name in set.intersection(*(set(device.capacity) for device in offered)):
+        need = 0
+        for request in residual:
+            amounts = (request.capacity_of(device, name) for device in request.offers)
+            need += request.need * min(amounts)
+        if need > sum(ledger.capacity_left(device, name) for device in offered):
+            return False
+    return True
 
 
 def _multiplicities(
@@ -370,67 +362,64 @@ def _multiplicities(
         for device in request.offers:
             if problem.devices[device].shareable:
                 users.setdefault(device, []).append(request)
-    for number, mine in users.items():
-        known = problem.devices[number]
-        for_each = (
-            fitting(
-                [request.capacity_of(number, name) for request in mine],
-                ledger.capacity_left(known, name),
-            )
-            for name in known.capacity
-        )
-        yield number, min(for_each, default=len(mine))
+    for number, requests in users.items():
+        shared = problem.devices[number]
+        multiplicity = len(requests)
+        for name in shared.capacity:
+            amounts = [request.capacity_of(number, name) for request in requests]
+            served = fitting(amounts, ledger.capacity_left(shared, name))
+            multiplicity = min(multiplicity, served)
+        yield number, multiplicity
 
 
 def _can_serve(
     needs: Sequence[int], offers: Sequence[Sequence[T]], multiplicity: Mapping[T, int]
 ) -> bool:
-    """Whether every party gets as many different things of its offer as it needs: a bipartite matching.
+    """Whether every party gets as many different items of its offer as it needs: a bipartite matching.
 
     Parameters
     ----------
     needs
-        How many things each party needs.
+        How many items each party needs.
     offers
-        The things that each party can use.
+        The items that each party can use.
     multiplicity
-        How many parties can have a thing together; one if it is not listed.
+        How many parties can have an item together; one if it is not listed.
     """
     users: dict[T, set[int]] = {}
 
-    def find(party: int, seen: set[T]) -> bool:
-        """Give the party one more thing, if need be by having others change theirs."""
-        for thing in offers[party]:
-            mine = users.setdefault(thing, set())
-            if party not in mine and len(mine) < multiplicity.get(thing, 1):
-                mine.add(party)
+    def augment(party: int, seen: set[T]) -> bool:
+        """Give the party one more item, if need be by having its users change theirs (an augmenting path)."""
+        for item in offers[party]:
+            users_now = users.setdefault(item, set())
+            if party not in users_now and len(users_now) < multiplicity.get(item, 1):
+                users_now.add(party)
                 return True
-        for thing in offers[party]:
-            mine = users[thing]
-            if thing in seen or party in mine:
+        for item in offers[party]:
+            users_now = users[item]
+            if item in seen or party in users_now:
                 continue
-            seen.add(thing)
-            for other in tuple(mine):
-                if find(other, seen):
-                    mine.discard(other)
-                    mine.add(party)
+            seen.add(item)
+            for user in tuple(users_now):
+                if augment(user, seen):
+                    users_now.discard(user)
+                    users_now.add(party)
                     return True
         return False
 
-    return all(
-        find(party, set()) for party, need in enumerate(needs) for _ in range(need)
-    )
+    for party, need in enumerate(needs):
+        for _ in range(need):
+            if not augment(party, set()):
+                return False
+    return True
 
 
 # ----------------------------------------------------------------------------
-# The search without what cannot help. It finds the same first solution as the plain
-# one, or none, or the same error.
+# The search. Why it answers as the plain one: a search that cannot end with an error
+# finds the first full solution in its order, if there is one. Leaving out parts that
+# hold no solution does not change which one that is. Two kinds of parts are left out:
 #
-# Why that is so: a search that cannot end with an error finds the first full solution
-# in its order, if there is one. Leaving out parts that hold no solution does not
-# change which one that is. Two kinds of parts are left out:
-#
-# - what some necessary condition excludes (`dralloc.solve.first_fit.pruned`);
+# - what some necessary condition excludes (`infeasible`);
 # - a device that equals one that was tried in the same place without success. Two devices are equal if they are on the
 #   same lists at the same charge, have the same values in all constraints of the demand, equal traits
 #   (`dralloc.problem.equivalence.device_traits`) and are in the same state. Exchanging them maps every solution onto a
@@ -489,18 +478,19 @@ class PrunedSearch(DepthFirstSearch):
                 continue
             if number in listed.failing:
                 raise failure(self._problem, alternative, number)
-            if self._dead_ends >= self._first and self._is_safe:
-                if self._is_infeasible(claim, request, choice, taken, position):
-                    return
-                equal = self._equality(number)
-                if equal in tried:
-                    continue
-                before = self._dead_ends
+            if self._dead_ends < self._first or not self._is_safe:
                 yield position, number
-                if self._dead_ends > before:
-                    tried.add(equal)
-            else:
-                yield position, number
+                continue
+            if self._is_infeasible(claim, request, choice, taken, position):
+                return
+            equal = self._equality(number)
+            if equal in tried:
+                continue
+            before = self._dead_ends
+            yield position, number
+            # Back here: the device led to nothing, if it could be taken at all.
+            if self._dead_ends > before:
+                tried.add(equal)
 
     def _give_back(self, claim: int) -> None:
         self._dead_ends += 1
@@ -512,11 +502,9 @@ class PrunedSearch(DepthFirstSearch):
         devices = self._problem.devices
         for (claim, request, choice), listed in self._node_candidates.lists.items():
             admin = self._claims[claim].requests[request].alternatives[choice].admin
-            if any(
-                admin or not self._ledger.is_in_use_before(devices[device])
-                for device in listed.failing
-            ):
-                return False
+            for device in listed.failing:
+                if admin or not self._ledger.is_in_use_before(devices[device]):
+                    return False
         return not constrains_all(self._claims)
 
     # Equal devices.
@@ -528,26 +516,23 @@ class PrunedSearch(DepthFirstSearch):
     @cached_property
     def _roles(self) -> Mapping[int, Hashable]:
         """What each device is to the demand."""
-        found: dict[int, list[Hashable]] = {}
+        eligibility = self._problem.eligibility
+        uses: dict[int, list[Hashable]] = defaultdict(list)
         for (claim, request, choice), listed in self._node_candidates.lists.items():
             index = self._claims[claim].requests[request].alternatives[choice].index
             for device in listed.devices:
-                charge = self._problem.eligibility.charge(index, device)
-                found.setdefault(device, []).append((claim, request, choice, charge))
+                charge = eligibility.charge(index, device)
+                uses[device].append((claim, request, choice, charge))
         for index, devices in self._all.items():
             for device in devices:
-                found.setdefault(device, []).append(
-                    (index, self._problem.eligibility.charge(index, device))
-                )
-        names = [
-            name
-            for claim in self._claims
-            for constraint in claim.constraints
-            for name in constraint.attributes
-        ]
+                uses[device].append((index, eligibility.charge(index, device)))
+        names: list[str] = []
+        for searched_claim in self._claims:
+            for constraint in searched_claim.constraints:
+                names += constraint.attributes
         return {
-            device: (tuple(charges), *self._traits(device, names))
-            for device, charges in found.items()
+            device: (tuple(of_device), *self._traits(device, names))
+            for device, of_device in uses.items()
         }
 
     def _traits(self, number: int, attributes: Sequence[str]) -> Iterator[Hashable]:
@@ -570,6 +555,7 @@ class PrunedSearch(DepthFirstSearch):
         ):
             self._wait, self._next_check = 1, 0
             return True
+        # The conditions say nothing here: ask them half as often from now on.
         self._wait = min(2 * self._wait, _LONGEST)
         self._next_check = self._dead_ends + self._wait
         return False
@@ -578,19 +564,22 @@ class PrunedSearch(DepthFirstSearch):
         self, claim: int, request: int, choice: int, taken: int, start: int
     ) -> list[ResidualRequest] | None:
         """What is left to be found; None if one of the requests cannot be served at all."""
-        residual = [self._residual_request(claim, request, [choice], taken, start)]
-        for number in range(claim, len(self._claims)):
-            requests = self._claims[number].requests
-            behind = range(request + 1 if number == claim else 0, len(requests))
-            residual += (
-                self._residual_request(
-                    number, one, range(len(requests[one].alternatives)), 0, 0
-                )
-                for one in behind
-            )
-        if None in residual:
+        current = self._residual_request(claim, request, [choice], taken, start)
+        if current is None:
             return None
-        return [request for request in residual if request is not None]
+        residual = [current]
+        for later_claim in range(claim, len(self._claims)):
+            requests = self._claims[later_claim].requests
+            first = request + 1 if later_claim == claim else 0
+            for later in range(first, len(requests)):
+                choices = range(len(requests[later].alternatives))
+                residual_request = self._residual_request(
+                    later_claim, later, choices, 0, 0
+                )
+                if residual_request is None:
+                    return None
+                residual.append(residual_request)
+        return residual
 
     def _residual_request(
         self, claim: int, request: int, choices: Sequence[int], taken: int, start: int
@@ -601,14 +590,14 @@ class PrunedSearch(DepthFirstSearch):
         for choice in choices:
             alternative = self._claims[claim].requests[request].alternatives[choice]
             count = self._count(alternative) - taken
-            mine = dict(self._offers(claim, request, choice, start))
-            if len(mine) < count or (
-                alternative.count is None and not self._all[alternative.index]
-            ):
+            charges = dict(self._offers(claim, request, choice, start))
+            # ``All`` needs at least one device, which a count of zero does not say.
+            all_of_none = alternative.count is None and not self._all[alternative.index]
+            if len(charges) < count or all_of_none:
                 continue
             possible.append(alternative)
             need = min(need, count)
-            for device, charge in mine.items():
+            for device, charge in charges.items():
                 offers.setdefault(device, []).append(charge)
         if possible:
             return ResidualRequest(claim, int(need), offers, possible)
@@ -619,12 +608,11 @@ class PrunedSearch(DepthFirstSearch):
     ) -> Iterator[tuple[int, Charge]]:
         """The devices from this position on that can be had by themselves, and what they would be charged."""
         alternative = self._claims[claim].requests[request].alternatives[choice]
-        everything = self._all.get(alternative.index)
-        devices = (
-            self._node_candidates.lists[claim, request, choice].devices
-            if everything is None
-            else everything
-        )
+        devices: Sequence[int]
+        if alternative.index in self._all:
+            devices = self._all[alternative.index]
+        else:
+            devices = self._node_candidates.lists[claim, request, choice].devices
         for position in range(start, len(devices)):
             number = devices[position]
             device = self._problem.devices[number]

@@ -42,11 +42,9 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# The ledger of a search: what the current demand takes is revoked in reverse order,
-# or settled.
-#
-# A device that a demand takes for itself is remembered with the claim that does,
-# because for admin access only what its own claim took is in use (KEP-5018), and
+# The ledger of a search: what the current demand takes is revoked in reverse order, or
+# settled. A device that a demand takes for itself is remembered with the claim that
+# does, because for admin access only what its own claim took is in use (KEP-5018), and
 # because it stands in the way of later requests of the same demand.
 
 
@@ -71,9 +69,12 @@ class SearchLedger(Ledger):
 
     def is_in_use_before(self, device: Device) -> bool:
         """Whether the device was taken before the current demand, for somebody without admin access."""
-        return not self.is_free(device) and not any(
-            one.slot == device.slot and not admin for one, _, admin, _ in self._entries
+        if self.is_free(device):
+            return False
+        taken_now = (
+            entered.slot for entered, _, admin, _ in self._entries if not admin
         )
+        return device.slot not in taken_now
 
     def state(self, device: Device) -> Hashable:
         """Everything about the device that depends on what was taken."""
@@ -98,6 +99,7 @@ class SearchLedger(Ledger):
         self._entries.append((device, claim, alternative.admin, charge))
         if not device.shareable:
             self._taking[device.slot].append(claim)
+        # Admin access consumes capacity while it lasts, and holds nothing else.
         if alternative.admin:
             self.consume(device, charge, 1)
             return
@@ -143,11 +145,9 @@ class SearchLedger(Ledger):
 
 # ----------------------------------------------------------------------------
 # Constraints as first fit meets them: device by device, each addition revocable
-# (KEP-4381 "Device constraints").
-#
-# Both kinds are monotonic: once a device is refused, taking more devices never
-# changes that. Claims that are searched for together have those constraints in common
-# that span several claims.
+# (KEP-4381 "Device constraints"). Both kinds are monotonic: once a device is refused,
+# taking more devices never changes that. Claims that are searched for together have
+# those constraints in common that span several claims.
 
 
 class Propagator:
@@ -183,10 +183,9 @@ class Propagator:
         added = self._added
         if added and self._is_match:
             values = added[-1] & values
-        if added and (
-            not values
-            or (not self._is_match and any(values & other for other in added))
-        ):
+        if added and not values:
+            return False
+        if not self._is_match and any(values & earlier for earlier in added):
             return False
         added.append(values)
         return True
@@ -224,6 +223,7 @@ class ClaimConstraints:
             if not constraint.covers(name):
                 continue
             values = device.attributes.get(constraint.compared(name))
+            # A device without the attribute satisfies no constraint about it.
             if values is None or not propagator.add(values):
                 for earlier in added:
                     earlier.remove()
@@ -244,6 +244,10 @@ class ClaimConstraints:
         self.remove(name)
         return True
 
+
+# ----------------------------------------------------------------------------
+# The search. Its order is upstream's: claims, requests, alternatives and devices as
+# listed; of one request's devices only combinations are tried, and no permutations.
 
 INVALID_POOLS: Final = "invalid resource pools were encountered"
 """What upstream says of nodes on which it found nothing, and which have such pools."""
@@ -330,21 +334,19 @@ class DepthFirstSearch:
     # Before the search: what can be said about a claim as a whole.
 
     def _prepare(self, claim: Claim) -> None:
-        least = 0
+        """Find the devices that ``All`` stands for, and refuse what no node can serve, in upstream's order."""
+        fewest = 0
         for request in claim.requests:
             for alternative in request.alternatives:
                 if alternative.defect:
                     raise FatalError(alternative.defect)
                 if alternative.count is None:
-                    self._all[alternative.index] = tuple(
-                        self._all_devices(claim, alternative)
-                    )
-            least += min(
-                self._count(alternative) for alternative in request.alternatives
-            )
-        if least > MAX_RESULTS:
+                    devices = tuple(self._all_devices(claim, alternative))
+                    self._all[alternative.index] = devices
+            fewest += min(map(self._count, request.alternatives))
+        if fewest > MAX_RESULTS:
             raise FatalError(
-                f"claim {claim.key}: number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}"
+                f"claim {claim.key}: number of requested devices {fewest} exceeds the claim limit of {MAX_RESULTS}"
             )
         if claim.defect:
             raise FatalError(claim.defect)
@@ -353,17 +355,16 @@ class DepthFirstSearch:
         """The devices that allocation mode ``All`` means: it must know them all, so every pool must be usable."""
         for pool in self._node.pools:
             if pool.state is not PoolState.USABLE:
-                state = (
-                    "being updated" if pool.state is PoolState.INCOMPLETE else "invalid"
-                )
+                incomplete = pool.state is PoolState.INCOMPLETE
+                state = "being updated" if incomplete else "invalid"
                 raise FatalError(
                     f"claim {claim.key}, request {_own_name(alternative)}: "
                     f"asks for all devices, but resource pool {pool.id} is currently {state}"
                 )
             for device in pool.devices:
-                if self._selectable(alternative, device) and self._chargeable(
-                    alternative, device
-                ):
+                if not self._selectable(alternative, device):
+                    continue
+                if self._chargeable(alternative, device):
                     yield device
 
     def _count(self, alternative: Alternative) -> int:
@@ -386,6 +387,7 @@ class DepthFirstSearch:
                 return _Outcome.FAILED
             return outcome
         alternatives = requests[request].alternatives
+        # Only a request with ``firstAvailable`` is one more invocation per alternative.
         if not alternatives[0].name.sub:
             return self._more_devices(claim, request, 0, taken=0, start=0)
         outcomes = set()
@@ -411,9 +413,8 @@ class DepthFirstSearch:
             return self._from_request(claim, request + 1)
         if len(self._grants[claim]) + count - taken > MAX_RESULTS:
             return _Outcome.TOO_MANY
-        for position, device in self._candidates(
-            claim, request, choice, taken=taken, start=start
-        ):
+        candidates = self._candidates(claim, request, choice, taken=taken, start=start)
+        for position, device in candidates:
             if not self._take(claim, request, choice, device):
                 continue
             self.steps += 1
@@ -440,13 +441,12 @@ class DepthFirstSearch:
         devices = self._devices if listed is None else listed.devices
         for position in range(start, len(devices)):
             device = devices[position]
-            if (
-                not self._ledger.in_use(
-                    self._problem.devices[device], alternative, claim
-                )
-                and self._selectable(alternative, device)
-                and self._chargeable(alternative, device)
-            ):
+            # Usage first: a selector is never evaluated for a device that is in use.
+            if self._ledger.in_use(self._problem.devices[device], alternative, claim):
+                continue
+            if not self._selectable(alternative, device):
+                continue
+            if self._chargeable(alternative, device):
                 yield position, device
 
     def _selectable(self, alternative: Alternative, device: int) -> bool:
@@ -457,29 +457,30 @@ class DepthFirstSearch:
 
     def _chargeable(self, alternative: Alternative, device: int) -> bool:
         charge = self._problem.eligibility.charge(alternative.index, device)
-        return charge is not None and self._ledger.has_capacity(
-            self._problem.devices[device], charge
-        )
+        if charge is None:
+            return False
+        return self._ledger.has_capacity(self._problem.devices[device], charge)
 
     def _take(self, claim: int, request: int, choice: int, number: int) -> bool:
         """Take a selectable device for a claim, if nothing forbids it."""
         alternative = self._claims[claim].requests[request].alternatives[choice]
         device = self._problem.devices[number]
         charge = self._problem.eligibility.charge(alternative.index, number)
-        if (
-            charge is None
-            or self._ledger.in_use(device, alternative, claim)
-            or not self._ledger.covers(device, alternative, charge)
-        ):
+        if charge is None or self._ledger.in_use(device, alternative, claim):
+            return False
+        if not self._ledger.covers(device, alternative, charge):
             return False
         if not self._problem.eligibility.admits(alternative.index, number):
             self._refused(device)
             return False
         if not self._constraints[claim].add(alternative.name, device):
+            # A behaviour of upstream that is kept: with ``All`` this is an error.
             if alternative.count is None:
+                where = (
+                    f"claim {self._claims[claim].key}, request {_own_name(alternative)}"
+                )
                 raise FatalError(
-                    f"claim {self._claims[claim].key}, request {_own_name(alternative)}: cannot add device {device.id} "
-                    "because a claim constraint would not be satisfied"
+                    f"{where}: cannot add device {device.id} because a claim constraint would not be satisfied"
                 )
             self._refused(device)
             return False
@@ -499,12 +500,9 @@ class DepthFirstSearch:
     def _give_back(self, claim: int) -> None:
         grant = self._grants[claim].pop()
         self._ledger.give_back()
-        self._constraints[claim].remove(
-            self._claims[claim]
-            .requests[grant.request]
-            .alternatives[grant.alternative]
-            .name
-        )
+        request = self._claims[claim].requests[grant.request]
+        name = request.alternatives[grant.alternative].name
+        self._constraints[claim].remove(name)
 
 
 def nothing_on(node: Node) -> None:

@@ -368,7 +368,7 @@ class WorkingAnswer(QuickRun):
         for node in nodes:
             self._hopeful[:, node] = self._hopeful_at_first[:, node]
             for bound in self._bounds:
-                bound.most[node] = bound.offered[node]
+                bound.obtainable[node] = bound.offered[node]
         self._candidates_of.clear()
 
     def _enter(self, placement: Placement) -> None:
