@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import inf
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -65,7 +66,7 @@ def test_answers_of_rounds_keep_the_rules(problem: Problem, seed: int) -> None:
 def test_whoever_leaves_can_come_back(problem: Problem) -> None:
     """What is forgotten about a node is enough: a node that had room for somebody has it when they have left."""
     start = within_caps(problem, first_fit(problem).placements)
-    answer = WorkingAnswer(problem, start)
+    answer = WorkingAnswer(problem, start, np.random.default_rng(0))
     for unit in set(answer.unit_of.values()):
         placements = answer.leave(unit)
         answer.forget([placement.node for placement in placements])

@@ -21,8 +21,10 @@ from dralloc.problem.grouping import grouped
 from dralloc.problem.inter_pod import InterPodRule, OneDomain
 from dralloc.problem.solution import Placement, served_by
 from dralloc.solve.first_fit.batch import QuickRun
+from dralloc.solve.first_fit.candidates import ClaimClass, NodeCandidates
 from dralloc.solve.first_fit.known_failures import Prospects
 from dralloc.solve.policies.table import PARTS, Sizes
+from dralloc.solve.recreate.device_order import DeviceOrder
 
 __all__ = ["ChangeSearch", "MovableUnit", "WorkingAnswer", "movable_units"]
 
@@ -132,6 +134,8 @@ class WorkingAnswer(QuickRun):
     ----------
     placements
         The answer to begin with. It keeps the rules of the problem.
+    random
+        Draws which domains, nodes and devices are tried first.
 
     Attributes
     ----------
@@ -141,8 +145,15 @@ class WorkingAnswer(QuickRun):
         By demand that may come and go, the unit with which it does. All others stay as they are.
     """
 
-    def __init__(self, problem: Problem, placements: Iterable[Placement]) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        placements: Iterable[Placement],
+        random: np.random.Generator,
+    ) -> None:
         super().__init__(problem)
+        self._random = random
+        self._order = DeviceOrder(self._problem, self._ledger, random)
         self.placed: dict[int, Placement] = {}
         self._claims: dict[int, Sequence[Claim]] = {}
         self._prospects: dict[int, Prospects] = {}
@@ -266,7 +277,7 @@ class WorkingAnswer(QuickRun):
         return demands[fits]
 
     def domains(
-        self, unit: MovableUnit, nodes: Sequence[int], random: np.random.Generator
+        self, unit: MovableUnit, nodes: Sequence[int]
     ) -> list[NDArray[np.bool_]]:
         """Return the nodes of some domains for a unit: those of these nodes, then any others."""
         if unit.rule is None:
@@ -274,12 +285,10 @@ class WorkingAnswer(QuickRun):
         by_domain = self._domain_nodes[unit.rule]
         near = [inside for inside in by_domain.values() if inside[list(nodes)].any()]
         far = [inside for inside in by_domain.values() if not inside[list(nodes)].any()]
-        order = random.permutation(len(far)).tolist()
+        order = self._random.permutation(len(far)).tolist()
         return [*near, *[far[index] for index in order]][:_DOMAINS_TRIED]
 
-    def _roomy_nodes(
-        self, number: int, inside: NDArray[np.bool_], random: np.random.Generator
-    ) -> list[int]:
+    def _roomy_nodes(self, number: int, inside: NDArray[np.bool_]) -> list[int]:
         """Return some nodes where a demand may fit, about those first that have least left of CPU and memory."""
         enough = (self._amounts.table >= self._asked[:, number, np.newaxis]).all(axis=0)
         enough &= (
@@ -287,7 +296,9 @@ class WorkingAnswer(QuickRun):
         )
         nodes = (enough & inside).nonzero()[0]
         free = (self._amounts.table[:, nodes] * self._scale).sum(axis=0)
-        order = np.argsort(free * random.uniform(0.8, 1.2, len(nodes)), kind="stable")
+        order = np.argsort(
+            free * self._random.uniform(0.8, 1.2, len(nodes)), kind="stable"
+        )
         chosen: list[int] = nodes[order[:_NODES_TRIED]].tolist()
         return chosen
 
@@ -297,7 +308,6 @@ class WorkingAnswer(QuickRun):
         self,
         unit: MovableUnit,
         nodes: Sequence[int],
-        random: np.random.Generator,
         *,
         elsewhere: bool,
     ) -> list[int]:
@@ -314,15 +324,13 @@ class WorkingAnswer(QuickRun):
             Who is placed: nobody, or at least as many as the unit's quorum.
         """
         may_miss = len(unit.members) - unit.quorum
-        for inside in self.domains(unit, nodes, random):
+        for inside in self.domains(unit, nodes):
             chosen = [node for node in nodes if inside[node]]
             entered: list[int] = []
             for tried, member in enumerate(unit.members, 1):
                 fits = self._place_on(member, chosen)
                 if not fits and elsewhere:
-                    fits = self._place_on(
-                        member, self._roomy_nodes(member, inside, random)
-                    )
+                    fits = self._place_on(member, self._roomy_nodes(member, inside))
                 if fits:
                     entered.append(member)
                 elif tried - len(entered) > may_miss:
@@ -348,6 +356,21 @@ class WorkingAnswer(QuickRun):
                 self._note(self.placements.pop())
                 return True
         return False
+
+    def _candidates_at(
+        self,
+        claim_class: ClaimClass,  # noqa: ARG002 - nothing is kept for a class
+        claims: Sequence[Claim],
+        node: int,
+    ) -> NodeCandidates:
+        """Return what the node offers, in an order that leaves most to others."""
+        candidates = self._index.on(claims, node)
+        # Equal alternatives share a list.
+        for listed in {
+            id(listed): listed for listed in candidates.lists.values()
+        }.values():
+            listed.devices = self._order.sorted(listed.devices)
+        return candidates
 
     def leave(self, unit: MovableUnit) -> list[Placement]:
         """Take a unit out of the answer, and return where its demands were."""
@@ -457,8 +480,8 @@ class ChangeSearch:
     def __init__(
         self, problem: Problem, placements: Iterable[Placement], seed: int
     ) -> None:
-        self.answer = WorkingAnswer(problem, placements)
         self._random = np.random.default_rng(seed)
+        self.answer = WorkingAnswer(problem, placements, self._random)
         self._weights = [demand.weight for demand in problem.demands]
         self._sizes = _sizes(problem, self.answer.unit_of)
         self._waits = np.zeros(len(problem.demands), np.bool_)
@@ -545,7 +568,7 @@ class ChangeSearch:
         entered: list[int] = []
         for unit in self._in_new_order(pool):
             elsewhere = unit in returning or not unit.is_single
-            members = self.answer.enter(unit, nodes, self._random, elsewhere=elsewhere)
+            members = self.answer.enter(unit, nodes, elsewhere=elsewhere)
             entered += members
             possible -= self._worth(unit.members) - self._worth(members)
             if possible < needed:
