@@ -25,7 +25,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dralloc.problem import Alternative, Charge, Claim, Device, PoolState, Problem
+from dralloc.problem import Alternative, Charge, Claim, Device, Node, PoolState, Problem
 from dralloc.problem.equivalence import device_traits
 from dralloc.solve.first_fit.candidates import (
     CandidateIndex,
@@ -47,8 +47,7 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# The components of a node, up to names: devices connected by common counters, or one
-# device by itself.
+# Components, up to names: devices connected by common counters, or one device by itself.
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +84,12 @@ class NodeComponents:
             self._sets.setdefault(counter.id[:3], len(self._sets))
             for counter in problem.counters
         ]
-        every = (
-            alternative
-            for demand in problem.demands
-            for alternative in demand.alternatives()
-        )
-        self._representatives = {
-            problem.eligibility.request_key(one.index): one.index for one in every
-        }
+        # One alternative for each key: the others are charged the same.
+        self._representatives: dict[Hashable, int] = {}
+        for demand in problem.demands:
+            for alternative in demand.alternatives():
+                key = problem.eligibility.request_key(alternative.index)
+                self._representatives[key] = alternative.index
         self._by_request: dict[Hashable, tuple[int, ...]] = {}
 
     def on(self, node: int) -> tuple[NodeComponent, ...]:
@@ -101,25 +98,23 @@ class NodeComponents:
         for device in self._problem.nodes[node].devices():
             if not self._problem.on_node(device, node):
                 continue
-            first, *others = dict.fromkeys(self._ties(device))
-            component = owners.setdefault(first, [])
-            for other in others:
-                _join(owners, other, component)
+            first_tie, *more_ties = dict.fromkeys(self._ties(device))
+            component = owners.setdefault(first_tie, [])
+            for tie in more_ties:
+                _join(owners, tie, component)
             component.append(device)
         listed = {id(members): sorted(members) for members in owners.values()}
         return tuple(self._component(members) for members in sorted(listed.values()))
 
     def _ties(self, device: int) -> Iterator[Hashable]:
         """What a device has in common with others: counter sets, or nothing but itself."""
-        by_request = (
-            ("counter", counter) for counter in self._charged_by_request(device)
-        )
+        charged = self._charged_by_request(device)
+        by_request = [("counter", counter) for counter in charged]
         for sort, number in (*by_request, *self._problem.devices[device].resources):
-            yield (
-                ("published set", self._set_of[number])
-                if sort == "counter"
-                else (sort, number)
-            )
+            if sort == "counter":
+                yield "published set", self._set_of[number]
+            else:
+                yield sort, number
 
     def _counters(self, device: int) -> list[int]:
         fixed = [counter for counter, _ in self._problem.devices[device].consumes]
@@ -129,46 +124,36 @@ class NodeComponents:
         """The counters that some request makes the device consume (KEP-5941)."""
         device_key = self._problem.eligibility.device_key(device)
         if device_key not in self._by_request:
-            charges = (
-                self._problem.eligibility.charge(one, device)
-                for one in self._representatives.values()
-            )
-            found = (
-                counter
-                for charge in charges
-                if charge is not None
-                for counter, _ in charge.counters
-            )
-            self._by_request[device_key] = tuple(dict.fromkeys(found))
+            counters: dict[int, None] = {}
+            for alternative in self._representatives.values():
+                charge = self._problem.eligibility.charge(alternative, device)
+                if charge is not None:
+                    counters.update((counter, None) for counter, _ in charge.counters)
+            self._by_request[device_key] = tuple(counters)
         return self._by_request[device_key]
 
     def _component(self, members: Sequence[int]) -> NodeComponent:
         devices = self._problem.devices
-        counters = tuple(
-            dict.fromkeys(
-                counter for device in members for counter in self._counters(device)
-            )
-        )
-        numbers = {
+        counters: dict[int, None] = {}
+        for device in members:
+            counters.update(dict.fromkeys(self._counters(device)))
+        # Counters by their order in the component, so that names do not matter.
+        local_numbers = {
             ("counter", counter): number for number, counter in enumerate(counters)
         }
 
-        def number(sort: str, index: int) -> int:
-            return numbers.setdefault((sort, index), len(numbers))
+        def local_number(sort: str, index: int) -> int:
+            return local_numbers.setdefault((sort, index), len(local_numbers))
 
         key = (
-            tuple([self._traits(device, number) for device in members]),
+            tuple([self._traits(device, local_number) for device in members]),
             tuple([self._problem.counters[counter].total for counter in counters]),
         )
         groups = dict.fromkeys(
             devices[device].group for device in members if devices[device].consumes
         )
-        return NodeComponent(
-            self._keys.setdefault(key, len(self._keys)),
-            tuple(members),
-            counters,
-            tuple(groups),
-        )
+        key_number = self._keys.setdefault(key, len(self._keys))
+        return NodeComponent(key_number, tuple(members), tuple(counters), tuple(groups))
 
     def _traits(self, index: int, number: Callable[[str, int], int]) -> Hashable:
         """All that matters about a device and does not change."""
@@ -188,21 +173,25 @@ def _join(
     absorbed = owners.get(tie, component)
     if absorbed is not component:
         component += absorbed
-        owners.update(
-            (each, component)
-            for each, members in list(owners.items())
-            if members is absorbed
-        )
+        for owned_tie, members in owners.items():
+            if members is absorbed:
+                owners[owned_tie] = component
     owners[tie] = component
 
 
 # ----------------------------------------------------------------------------
-# States of components and of nodes, as numbers, and which nodes are in which.
-#
-# What is in the same state behaves the same, wherever it is. A node's state says
-# nothing about the order of its components. That is enough for a scan of the
-# components in the order of their states (`ComponentStates.ordered`): on two nodes in
-# one state it meets the same things in one order.
+# States of components and of nodes, as numbers, and which nodes are in which. What is
+# in the same state behaves the same, wherever it is. A node's state says nothing about
+# the order of its components. That is enough for a scan of the components in the order
+# of their states (`ComponentStates.ordered`): on two nodes in one state it meets the
+# same things in one order.
+
+
+def _unusable_pools(node: Node) -> tuple[PoolState, ...]:
+    return tuple(
+        pool.state for pool in node.pools if pool.state is not PoolState.USABLE
+    )
+
 
 WHOLE: Final = 10**6
 """What is left of a component that is not in use. Shares are in such parts, rounded down."""
@@ -222,12 +211,7 @@ class ComponentStates:
         self._ledger = ledger
         take_apart = NodeComponents(problem).on
         self.components = [take_apart(node) for node in range(len(problem.nodes))]
-        self._pools = [
-            tuple(
-                pool.state for pool in node.pools if pool.state is not PoolState.USABLE
-            )
-            for node in problem.nodes
-        ]
+        self._pools = [_unusable_pools(node) for node in problem.nodes]
         self._numbers: dict[Hashable, int] = {}
         self._ordered: dict[int, list[tuple[int, NodeComponent]]] = {}
         self._keys: list[tuple[Any, ...]] = []
@@ -245,17 +229,20 @@ class ComponentStates:
 
     def ordered(self, node: int) -> Sequence[tuple[int, NodeComponent]]:
         """The components of a node with their states when `of_node` was asked last; those with the least left first."""
-        found = self._ordered.get(node)
-        if found is None:
-            found = self._ordered[node] = [
+        if node not in self._ordered:
+            self._ordered[node] = [
                 (self.of_component(component), component)
                 for component in self.components[node]
             ]
-            found.sort(key=lambda each: (self.left[each[0]], self._keys[each[0]]))
-        return found
+            self._ordered[node].sort(key=self._rank)
+        return self._ordered[node]
+
+    def _rank(self, entry: tuple[int, NodeComponent]) -> tuple[int, tuple[Any, ...]]:
+        state, _ = entry
+        return self.left[state], self._keys[state]
 
     def after(
-        self, node: int, taken: Collection[int]
+        self, node: int, devices: Collection[int]
     ) -> Sequence[tuple[int, NodeComponent]]:
         """The components of a node with their states, with some devices taken since it was ordered."""
         if self._problem.several_versions:
@@ -263,12 +250,12 @@ class ComponentStates:
                 (self.of_component(component), component)
                 for component in self.components[node]
             ]
-        return [
-            (self.of_component(component), component)
-            if any(device in taken for device in component.devices)
-            else (state, component)
-            for state, component in self.ordered(node)
-        ]
+        components: list[tuple[int, NodeComponent]] = []
+        for state, component in self.ordered(node):
+            if any(device in devices for device in component.devices):
+                state = self.of_component(component)  # noqa: PLW2901
+            components.append((state, component))
+        return components
 
     def of_component(self, component: NodeComponent) -> int:
         """The number of the state in which a component is now."""
@@ -295,29 +282,29 @@ class ComponentStates:
         """The part of a component that is left: of its counters, or of its device's capacities, on average."""
         if component.counters:
             counters = self._problem.counters
-            return _average(
-                [
-                    (self._ledger.free[index], counters[index].total)
-                    for index in component.counters
-                ]
-            )
+            parts = [
+                (self._ledger.free[index], counters[index].total)
+                for index in component.counters
+            ]
+            return _average(parts)
         device = self._problem.devices[component.devices[0]]
         if not self._ledger.is_free(device):
             return 0
         if not device.shareable:
             return WHOLE
-        consumable = [each for each in device.capacity.values() if each.consumable]
-        return _average(
-            [
-                (self._ledger.capacity_left(device, each.name), each.total)
-                for each in consumable
-            ]
-        )
+        parts = [
+            (self._ledger.capacity_left(device, capacity.name), capacity.total)
+            for capacity in device.capacity.values()
+            if capacity.consumable
+        ]
+        return _average(parts)
 
 
 def _average(parts: Sequence[tuple[int, int]]) -> int:
-    shares = [max(left, 0) * WHOLE // total for left, total in parts if total]
-    return sum(shares) // len(shares) if shares else WHOLE
+    shares = [max(free, 0) * WHOLE // total for free, total in parts if total]
+    if not shares:
+        return WHOLE
+    return sum(shares) // len(shares)
 
 
 class Census:
@@ -348,15 +335,14 @@ class Census:
     def changed(self, devices: list[int]) -> None:
         """Some devices were taken or given back: look again at every node that could tell."""
         problem = self._problem
-        several, slots = (
-            problem.several_versions,
-            {problem.devices[device].slot for device in devices},
-        )
-        versions = (
-            version for slot in slots & several for version in problem.versions[slot]
-        )
-        groups = {problem.devices[device].group for device in (*devices, *versions)}
-        for node in sorted({node for group in groups for node in self._seeing[group]}):
+        slots = {problem.devices[device].slot for device in devices}
+        affected = list(devices)
+        for slot in slots & problem.several_versions:
+            affected += problem.versions[slot]
+        nodes: set[int] = set()
+        for group in {problem.devices[device].group for device in affected}:
+            nodes.update(self._seeing[group])
+        for node in sorted(nodes):
             before = self._of[node]
             members = self._members[before]
             del members[bisect_left(members, node)]
@@ -370,7 +356,7 @@ class Census:
 
 
 # ----------------------------------------------------------------------------
-# What the components of a node could give to each alternative, looked at alone.
+# Offers: what the components of a node could give to each alternative, looked at alone.
 
 Integers = NDArray[np.int64]
 
@@ -394,19 +380,17 @@ class ComponentOffers:
 
     def column(self, alternative: Alternative) -> Hashable:
         """Equal for alternatives that are offered the same."""
-        return self._problem.eligibility.request_key(
-            alternative.index
-        ), alternative.admin
+        request_key = self._problem.eligibility.request_key(alternative.index)
+        return request_key, alternative.admin
 
     def count(
         self, alternative: Alternative, state: int, component: NodeComponent
     ) -> int:
         """How many devices of a component, which is in that state now, the alternative could have."""
         counts = self._counts[self.column(alternative)]
-        found = counts.get(state)
-        if found is None:
-            found = counts[state] = self._count(alternative, component)
-        return found
+        if state not in counts:
+            counts[state] = self._count(alternative, component)
+        return counts[state]
 
     def _count(self, alternative: Alternative, component: NodeComponent) -> int:
         return sum([self._is_free(alternative, device) for device in component.devices])
@@ -420,9 +404,10 @@ class ComponentOffers:
             len(component.devices) > 1 or component.counters or not device.shareable
         )
         if dedicated or not self._ledger.is_free(device):
-            return np.array(
-                [self._count(one, component) for one in alternatives], dtype=np.int64
-            )
+            counts = [
+                self._count(alternative, component) for alternative in alternatives
+            ]
+            return np.array(counts, dtype=np.int64)
         if component.key not in self._fits:
             self._fits[component.key] = self._fit(alternatives, component.devices[0])
         return self._fits[component.key](device)
@@ -431,10 +416,12 @@ class ComponentOffers:
         self, alternatives: Sequence[Alternative], number: int
     ) -> Callable[[Device], Integers]:
         """Tells of devices that equal this one, which is shared and consumes no counters, who could have them now."""
-        served = np.array([self._accepts(one, number) for one in alternatives])
+        served = np.array(
+            [self._accepts(alternative, number) for alternative in alternatives]
+        )
         charges = [
-            self._problem.eligibility.charge(one.index, number) or Charge()
-            for one in alternatives
+            self._problem.eligibility.charge(alternative.index, number) or Charge()
+            for alternative in alternatives
         ]
         fits: list[tuple[str, int, NDArray[np.int64]]] = []
         for name in self._problem.devices[number].capacity:
@@ -443,48 +430,44 @@ class ComponentOffers:
             # What does not fit 64 bits, numpy keeps as exact integers of Python.
             fits.append((name, step, np.array([amount // step for amount in amounts])))
 
-        def now(device: Device) -> Integers:
-            found = served
+        def counts_now(device: Device) -> Integers:
+            fitting = served
             for name, step, amounts in fits:
-                found = found & (
-                    amounts <= self._ledger.capacity_left(device, name) // step
-                )
-            return found.astype(np.int64)
+                free_steps = self._ledger.capacity_left(device, name) // step
+                fitting = fitting & (amounts <= free_steps)
+            return fitting.astype(np.int64)
 
-        return now
+        return counts_now
 
     def could_serve(self, claims: Sequence[Claim], node: int) -> bool:
         """Whether a node could serve each request by itself: if not, it cannot serve the claims."""
         components = self._states.ordered(node)
-        return all(
-            any(
-                sum(
-                    [
-                        self.count(one, state, component)
-                        for state, component in components
-                    ]
-                )
-                >= (one.count or 1)
-                for one in request.alternatives
-            )
-            for claim in claims
-            for request in claim.requests
-        )
+
+        def is_offered(alternative: Alternative) -> bool:
+            counts = [
+                self.count(alternative, state, component)
+                for state, component in components
+            ]
+            return sum(counts) >= (alternative.count or 1)
+
+        for claim in claims:
+            for request in claim.requests:
+                if not any(map(is_offered, request.alternatives)):
+                    return False
+        return True
 
     def candidates(self, claims: Sequence[Claim], node: int) -> NodeCandidates:
         """The node as the claims see it, without devices on which a selector fails: those with the least left first."""
-        devices = [
-            device
-            for _, component in self._states.ordered(node)
-            for device in component.devices
-        ]
+        devices: list[int] = []
+        for _, component in self._states.ordered(node):
+            devices += component.devices
         lists: dict[Place, CandidateList] = {}
         for place, alternative in places(claims):
             if alternative.count is not None:
-                lists[place] = CandidateList(
-                    [one for one in devices if self._accepts(alternative, one)],
-                    frozenset(),
-                )
+                accepted = [
+                    device for device in devices if self._accepts(alternative, device)
+                ]
+                lists[place] = CandidateList(accepted, frozenset())
         return NodeCandidates(node, lists)
 
     def _accepts(self, alternative: Alternative, device: int) -> bool:
@@ -493,29 +476,24 @@ class ComponentOffers:
     def _is_free(self, alternative: Alternative, number: int) -> bool:
         if not self._accepts(alternative, number):
             return False
-        device, charge = (
-            self._problem.devices[number],
-            self._problem.eligibility.charge(alternative.index, number),
-        )
-        return charge is not None and self._ledger.fits(
-            device, charge, admin=alternative.admin
-        )
+        charge = self._problem.eligibility.charge(alternative.index, number)
+        if charge is None:
+            return False
+        device = self._problem.devices[number]
+        return self._ledger.fits(device, charge, admin=alternative.admin)
 
 
 # ----------------------------------------------------------------------------
-# Expected fragmentation: how much of what is left the next demand is expected to be
-# unable to use.
-#
-# Weng et al. (ATC'23, section 3) measure it in GPUs: a task that does not fit on a
-# node can use nothing of what is left there, one that does fit can use the GPUs with
-# enough left for it; the rest is fragmented for the task, and the mean over the mix
-# of tasks is the expected fragmentation of the node. Here components take the place
-# of GPUs (see `dralloc.solve.policies.fragmentation`), each counts for the part of
-# it that is left, a component can be used if it has a device for some request of the
-# demand, and a demand is taken to fit if each of its requests does.
+# Expected fragmentation. Weng et al. (ATC'23, section 3) measure it in GPUs: a task
+# that does not fit on a node can use nothing of what is left there, one that does fit
+# can use the GPUs with enough left for it; the rest is fragmented for the task, and the
+# mean over the mix of tasks is the expected fragmentation of the node. Here components
+# take the place of GPUs, each counts for the part of it that is left, a component can
+# be used if it has a device for some request of the demand, and a demand is taken to
+# fit if each of its requests does.
 
-_MOST: Final = 256
-"""ClaimClasses of demands that are enough to know the mix; the most frequent ones."""
+_MOST_CLASSES: Final = 256
+"""Classes of demands that are enough to know the mix; the most frequent ones."""
 
 Mix = Sequence[tuple[Sequence[Claim], int]]
 """Claims, and how often demands ask for such."""
@@ -533,7 +511,7 @@ def typical(problem: Problem) -> Mix:
             examples.setdefault(claim_class, demand.claims)
     return [
         (examples[claim_class], count)
-        for claim_class, count in tally.most_common(_MOST)
+        for claim_class, count in tally.most_common(_MOST_CLASSES)
     ]
 
 
@@ -554,25 +532,24 @@ class ExpectedFragmentation:
             firsts.append((len(need), len(requests)))
             for request in (request for claim in claims for request in claim.requests):
                 requests.append(len(need))
-                for one in request.alternatives:
+                for alternative in request.alternatives:
                     column, _ = self._columns.setdefault(
-                        offers.column(one), (len(self._columns), one)
+                        offers.column(alternative), (len(self._columns), alternative)
                     )
                     column_of.append(column)
-                    need.append(one.count or 1)
-        self._column_of, self._need = (
-            np.array(column_of, dtype=np.intp),
-            np.array(need, dtype=np.int64),
-        )
+                    need.append(alternative.count or 1)
+        # The alternatives of all classes stand in one row; requests and classes are
+        # known by the position of their first one, as numpy's ``reduceat`` wants it.
+        self._column_of = np.array(column_of, dtype=np.intp)
+        self._need = np.array(need, dtype=np.int64)
         self._requests = np.array(requests, dtype=np.intp)
         self._first_of_class = np.array(firsts, dtype=np.intp).reshape(-1, 2)
-        self._popularity: Integers = np.array(
-            [count for _, count in mix], dtype=np.int64
-        )
+        popularity = [count for _, count in mix]
+        self._popularity: Integers = np.array(popularity, dtype=np.int64)
         self._offered: dict[int, tuple[Integers, Integers]] = {}
         self._known: dict[tuple[int, ...], int] = {}
 
-    def of(self, node: int, taken: Collection[int] = ()) -> int:
+    def of(self, node: int, devices: Collection[int] = ()) -> int:
         """The expected fragmentation of a node, after some devices were taken there.
 
         Returns
@@ -580,39 +557,35 @@ class ExpectedFragmentation:
         int
             The sum over all demands of the mix, in millionths of a component.
         """
-        components = self._states.after(node, taken)
+        components = self._states.after(node, devices)
         key = tuple(sorted([state for state, _ in components]))
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._measure(components)
-        return found
+        if key not in self._known:
+            self._known[key] = self._measure(components)
+        return self._known[key]
 
     def _measure(self, components: Sequence[tuple[int, NodeComponent]]) -> int:
-        left = sum([self._states.left[state] for state, _ in components])
+        """For each demand all that is left, less what the demand could use of it."""
+        free_parts = sum([self._states.left[state] for state, _ in components])
         if not components or not len(self._popularity):
             return 0
-        each = [self._component(state, component) for state, component in components]
-        counts = sum(counts for counts, _ in each)
-        usable = sum(usable for _, usable in each)
-        enough = np.logical_or.reduceat(
-            np.take(counts, self._column_of) >= self._need, self._requests
-        )
-        fits = np.logical_and.reduceat(enough, self._first_of_class[:, 1])
-        return int(self._popularity.sum()) * left - int(
-            self._popularity @ (usable * fits)
-        )
+        offers = [self._component(state, component) for state, component in components]
+        counts = sum(counts for counts, _ in offers)
+        usable = sum(usable for _, usable in offers)
+        alternative_fits = np.take(counts, self._column_of) >= self._need
+        request_fits = np.logical_or.reduceat(alternative_fits, self._requests)
+        class_fits = np.logical_and.reduceat(request_fits, self._first_of_class[:, 1])
+        used = int(self._popularity @ (usable * class_fits))
+        return int(self._popularity.sum()) * free_parts - used
 
     def _component(
         self, state: int, component: NodeComponent
     ) -> tuple[Integers, Integers]:
         """How many devices a component offers for each column, and what each class could use of it."""
-        found = self._offered.get(state)
-        if found is None:
-            counts = self._offers.counts(
-                [alternative for _, alternative in self._columns.values()], component
-            )
+        if state not in self._offered:
+            alternatives = [alternative for _, alternative in self._columns.values()]
+            counts = self._offers.counts(alternatives, component)
             usable = np.logical_or.reduceat(
                 counts[self._column_of] > 0, self._first_of_class[:, 0]
             )
-            found = self._offered[state] = counts, usable * self._states.left[state]
-        return found
+            self._offered[state] = counts, usable * self._states.left[state]
+        return self._offered[state]

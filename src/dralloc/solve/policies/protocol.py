@@ -16,7 +16,6 @@ from dralloc.objects.errors import DrallocError, FatalError, NodeError
 from dralloc.objects.names import ClaimKey, DeviceID
 from dralloc.objects.quantity import NANOS
 from dralloc.problem import Charge, Claim, Demand, Device, Problem
-from dralloc.problem.grouping import grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.node_claims import node_resource
 from dralloc.problem.solution import Placement
@@ -137,11 +136,11 @@ class OfferedNode:
 
     @cached_property
     def _devices(self) -> tuple[Device, ...]:
-        every = (
+        devices = (
             self._problem.devices[number]
             for number in self._problem.nodes[self.number].devices()
         )
-        return tuple(device for device in every if device.id.driver != NODE_DRIVER)
+        return tuple(device for device in devices if device.id.driver != NODE_DRIVER)
 
     def total_devices(self, driver: str = "") -> int:
         """How many devices the node has, of all drivers or of one."""
@@ -241,16 +240,16 @@ def policy_name(policy: str | Policy) -> str:
     """Return what a policy is called in answers: its ``name``, or that of the function or the class."""
     if isinstance(policy, str):
         return policy
-    own = getattr(policy, "name", None) or getattr(policy, "__name__", None)
-    if isinstance(own, str):
-        return own
+    own_name = getattr(policy, "name", None) or getattr(policy, "__name__", None)
+    if isinstance(own_name, str):
+        return own_name
     return type(policy).__name__
 
 
 # ----------------------------------------------------------------------------
 # A run that asks a policy of the user which node a demand gets.
 
-_Known = dict[tuple[ClaimClass, int], tuple[int, Found | None]]
+_KnownOffers = dict[tuple[ClaimClass, int], tuple[int, Found | None]]
 """What claims of a class get on a node, with the number of the change of the node after which that was found."""
 
 
@@ -265,31 +264,27 @@ class AskingRun(PlainRun):
         self._policy = policy
         self._index = CandidateIndex(self._problem)
         self._claim_classes = ClaimClasses(self._problem)
-        self._known: _Known = {}
+        self._known: _KnownOffers = {}
         self._changes: dict[int, int] = defaultdict(int)
-        self._sharing = grouped(
-            (group, number)
-            for number, node in enumerate(problem.nodes)
-            for group in {problem.devices[device].group for device in node.devices()}
-        )
+        self._sharing: dict[int, list[int]] = defaultdict(list)
+        for number, node in enumerate(problem.nodes):
+            for group in {problem.devices[device].group for device in node.devices()}:
+                self._sharing[group].append(number)
         self._pods: dict[int, list[ClaimKey]] = defaultdict(list)
 
     def place(self, number: int) -> None:
         """Place a demand on the node that the policy chooses, or note why it has none."""
         demand = self._demand(number)
         claims = self._open_claims(demand)
+        offers: list[OfferedNode] = []
         try:
-            found_on = {
-                node: self._offer(number, claims, node) for node in self._nodes(demand)
-            }
+            for node in self._nodes(demand):
+                grants = self._offer(number, claims, node)
+                if grants is not None:
+                    offers.append(self._offered(node, grants))
         except FatalError as error:
             self.errors[number] = error
             return
-        offers = [
-            self._offered(node, found)
-            for node, found in found_on.items()
-            if found is not None
-        ]
         if not offers:
             return
         chosen = self._choice(number, offers)
@@ -299,9 +294,10 @@ class AskingRun(PlainRun):
                 f"{name} takes no node, of {len(offers)} that could hold it"
             )
             return
-        found = self._checked(claims, self._attempt(claims, chosen))
-        assert found is not None, "what fitted before nothing changed fits again"
-        self._settle(number, chosen, claims, found)
+        # The search for the offer left nothing behind, so it is repeated.
+        granted = self._checked(claims, self._attempt(claims, chosen))
+        assert granted is not None, "what fitted before nothing changed fits again"
+        self._settle(number, chosen, claims, granted)
 
     def _choice(self, number: int, offers: Sequence[OfferedNode]) -> int | None:
         """The node that the policy chooses; None if it wants none of them."""
@@ -316,47 +312,44 @@ class AskingRun(PlainRun):
             )
         return chosen.number
 
-    def _offered(self, node: int, found: Found) -> OfferedNode:
-        devices = [
-            self._problem.devices[grant.device].id
-            for grants in found
-            for grant in grants
-        ]
-        real = tuple(device for device in devices if device.driver != NODE_DRIVER)
-        return OfferedNode(node, self._ledger, real, tuple(self._pods[node]))
+    def _offered(self, node: int, grants: Found) -> OfferedNode:
+        devices: list[DeviceID] = []
+        for claim_grants in grants:
+            for grant in claim_grants:
+                device = self._problem.devices[grant.device].id
+                # The device that stands for the node is none to users.
+                if device.driver != NODE_DRIVER:
+                    devices.append(device)
+        return OfferedNode(node, self._ledger, tuple(devices), tuple(self._pods[node]))
 
     def _offer(self, number: int, claims: Sequence[Claim], node: int) -> Found | None:
         """What the claims would get on a node; nothing is taken."""
         claim_class = None if self._has_footprints else self._claim_classes.of(claims)
         if claim_class is not None:
-            change, known = self._known.get((claim_class, node), (-1, None))
+            change, known_grants = self._known.get((claim_class, node), (-1, None))
             if change == self._changes[node]:
-                return known
+                return known_grants
         try:
-            found = self._checked(claims, self._attempt(claims, node))
+            grants = self._checked(claims, self._attempt(claims, node))
         except NodeError as error:
             self.errors[number] = error
             return None
         self._ledger.revert()
         if claim_class is not None:
-            self._known[claim_class, node] = self._changes[node], found
-        return found
+            self._known[claim_class, node] = self._changes[node], grants
+        return grants
 
     def _attempt(self, claims: Sequence[Claim], node: int) -> Found | None:
-        return self._run(
-            PrunedSearch(
-                self._problem,
-                self._ledger,
-                claims,
-                self._index.on(claims, node),
-                DEAD_ENDS,
-            )
+        candidates = self._index.on(claims, node)
+        search = PrunedSearch(
+            self._problem, self._ledger, claims, candidates, DEAD_ENDS
         )
+        return self._run(search)
 
     def _settle(
-        self, number: int, node: int, claims: Sequence[Claim], found: Found
+        self, number: int, node: int, claims: Sequence[Claim], grants: Found
     ) -> None:
-        super()._settle(number, node, claims, found)
+        super()._settle(number, node, claims, grants)
         self._pods[node].append(self._problem.demands[number].key)
         self._changed(self.placements[-1])
 
@@ -368,17 +361,15 @@ class AskingRun(PlainRun):
     def _changed(self, placement: Placement) -> None:
         """Note that every node that sees what the placement took has changed."""
         problem = self._problem
-        slots = {
-            problem.devices[grant.device].slot
-            for grants in placement.grants
-            for grant in grants
-        }
-        groups = {
-            problem.devices[version].group
-            for slot in slots
-            for version in problem.versions[slot]
-        }
-        for node in {placement.node}.union(*(self._sharing[group] for group in groups)):
+        slots: set[int] = set()
+        for grants in placement.grants:
+            slots.update(problem.devices[grant.device].slot for grant in grants)
+        nodes = {placement.node}
+        for slot in slots:
+            # Other generations of a pool show the same device.
+            for version in problem.versions[slot]:
+                nodes.update(self._sharing[problem.devices[version].group])
+        for node in nodes:
             self._changes[node] += 1
 
 

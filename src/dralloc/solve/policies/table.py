@@ -65,7 +65,7 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# How large a demand is beside what there is.
+# Sizes: how large a demand is beside what there is.
 
 PARTS: Final = 10**12
 """Sizes are in such parts of everything there is, rounded up."""
@@ -114,15 +114,14 @@ class Sizes:
         least: Tally[Hashable] = Tally()
         for claim in demand.claims:
             for request in claim.requests:
-                choices = [
-                    amounts
-                    for one in request.alternatives
-                    for amounts in self._choices(one)
-                ]
-                in_all = set(choices[0]).intersection(*choices) if choices else set()
-                least.update(
-                    {name: min(amounts[name] for amounts in choices) for name in in_all}
-                )
+                choices: list[Amounts] = []
+                for alternative in request.alternatives:
+                    choices += self._choices(alternative)
+                if not choices:
+                    continue
+                # What some choice does without is not taken for certain.
+                for name in set(choices[0]).intersection(*choices):
+                    least[name] += min(amounts[name] for amounts in choices)
         return least
 
     def _choices(self, alternative: Alternative) -> Sequence[Amounts]:
@@ -134,28 +133,22 @@ class Sizes:
         )
         if key not in self._choices_of:
             count = 0 if alternative.admin else alternative.count or 0
-            each = (self._sum(alternative, (device,)) for device in self._examples)
-            multiplied = (
-                {name: count * amount for name, amount in amounts.items()}
-                for amounts in each
-                if amounts
-            )
-            self._choices_of[key] = tuple(multiplied)
+            choices: list[Amounts] = []
+            for device in self._examples:
+                amounts = self._sum(alternative, (device,))
+                if amounts:
+                    choices.append(_times(count, amounts))
+            self._choices_of[key] = choices
         return self._choices_of[key]
 
     def _taken(self, claims: Sequence[Claim]) -> Amounts:
         """The least amounts that claims take."""
-        taken: Tally[Hashable] = Tally()
+        total: Tally[Hashable] = Tally()
         for claim in claims:
             for request in claim.requests:
-                taken.update(
-                    min(
-                        map(self._cost, request.alternatives),
-                        key=self._share,
-                        default={},
-                    )
-                )
-        return taken
+                costs = map(self._cost, request.alternatives)
+                total.update(min(costs, key=self._share, default={}))
+        return total
 
     def _cost(self, alternative: Alternative) -> Amounts:
         key = (
@@ -171,54 +164,50 @@ class Sizes:
         """What the alternative takes on the cheapest devices; nothing if there are none, or with admin access."""
         if alternative.admin:
             return {}
-        per_node = (node.devices() for node in self._problem.nodes)
-        choices = (
-            per_node
-            if alternative.count is None
-            else ((device,) for device in self._examples)
-        )
-        each = (self._sum(alternative, devices) for devices in choices)
-        cheapest = min(
-            (amounts for amounts in each if amounts), key=self._share, default={}
-        )
-        times = 1 if alternative.count is None else alternative.count
-        return {name: times * amount for name, amount in cheapest.items()}
+        choices: Iterable[Iterable[int]]
+        if alternative.count is None:
+            count = 1
+            choices = (node.devices() for node in self._problem.nodes)
+        else:
+            count = alternative.count
+            choices = ((device,) for device in self._examples)
+        costs = (self._sum(alternative, devices) for devices in choices)
+        cheapest = min(filter(None, costs), key=self._share, default={})
+        return _times(count, cheapest)
 
     def _sum(self, alternative: Alternative, devices: Iterable[int]) -> Amounts:
         """What the alternative takes on all of these devices that can serve it."""
         eligibility, index = self._problem.eligibility, alternative.index
-        taken: Tally[Hashable] = Tally()
+        total: Tally[Hashable] = Tally()
         for device in devices:
             charge = eligibility.charge(index, device)
-            if (
-                charge is not None
-                and eligibility.selects(index, device) is True
-                and eligibility.admits(index, device)
-            ):
-                taken.update(dict(_takes(self._problem, device, charge)))
-        return taken
+            if charge is None or eligibility.selects(index, device) is not True:
+                continue
+            if eligibility.admits(index, device):
+                total.update(dict(_takes(self._problem, device, charge)))
+        return total
 
     def _share(self, amounts: Amounts) -> int:
         """The largest part that the amounts are of all there is."""
-        return max(
-            (
-                -(-amount * PARTS // max(self.totals[name], 1))
-                for name, amount in amounts.items()
-            ),
-            default=0,
+        shares = (
+            -(-amount * PARTS // max(self.totals[name], 1))
+            for name, amount in amounts.items()
         )
+        return max(shares, default=0)
 
     @cached_property
     def _examples(self) -> Sequence[int]:
         """One of each class of devices."""
         device_key = self._problem.eligibility.device_key
-        found: dict[Hashable, int] = {}
+        examples: dict[Hashable, int] = {}
         for index in range(len(self._problem.devices)):
-            found.setdefault(
-                (device_key(index), tuple(_takes(self._problem, index, Charge()))),
-                index,
-            )
-        return tuple(found.values())
+            takes = tuple(_takes(self._problem, index, Charge()))
+            examples.setdefault((device_key(index), takes), index)
+        return tuple(examples.values())
+
+
+def _times(count: int, amounts: Amounts) -> Amounts:
+    return {name: count * amount for name, amount in amounts.items()}
 
 
 def _takes(
@@ -227,28 +216,26 @@ def _takes(
     """What an allocation takes, by resource; what opening a shareable device takes is not for one claim to pay."""
     device = problem.devices[index]
     driver = device.id.driver
+    consumes = [*charge.counters]
+    if not device.shareable:
+        consumes += device.consumes
     consumed: Tally[str] = Tally()
-    for counter, amount in (
-        *charge.counters,
-        *(() if device.shareable else device.consumes),
-    ):
+    for counter, amount in consumes:
         consumed[problem.counters[counter].id.counter] += amount
-    yield from (
-        (("counter", driver, name), amount) for name, amount in consumed.items()
-    )
-    yield from (
-        (("capacity", driver, name), amount) for name, amount in charge.capacity
-    )
+    for name, amount in consumed.items():
+        yield ("counter", driver, name), amount
+    for name, amount in charge.capacity:
+        yield ("capacity", driver, name), amount
     if not device.shareable and not device.consumes:
         yield ("device", driver), 1
 
 
 def amounts_of(problem: Problem, placement: Placement) -> Amounts:
     """What a placement takes of each resource."""
-    taken: Tally[Hashable] = Tally()
+    total: Tally[Hashable] = Tally()
     for _, device, charge in charged_grants(problem, (placement,)):
-        taken.update(dict(_takes(problem, device, charge)))
-    return taken
+        total.update(dict(_takes(problem, device, charge)))
+    return total
 
 
 def _totals(problem: Problem) -> Amounts:
@@ -258,8 +245,8 @@ def _totals(problem: Problem) -> Amounts:
         totals["counter", counter.id.driver, counter.id.counter] += counter.total
     for device in problem.devices:
         if device.shareable:
-            for each in device.capacity.values():
-                totals["capacity", device.id.driver, each.name] += each.total
+            for capacity in device.capacity.values():
+                totals["capacity", device.id.driver, capacity.name] += capacity.total
         elif not device.consumes:
             totals["device", device.id.driver] += 1
     return totals
@@ -273,16 +260,18 @@ def free_totals(problem: Problem, ledger: Ledger) -> Amounts:
     for device in problem.devices:
         driver = device.id.driver
         if device.shareable:
-            for name in device.capacity if ledger.is_free(device) else ():
-                left = ledger.capacity_left(device, name)
-                totals["capacity", driver, name] += max(0, left)
+            if not ledger.is_free(device):
+                continue
+            for name in device.capacity:
+                free_capacity = ledger.capacity_left(device, name)
+                totals["capacity", driver, name] += max(0, free_capacity)
         elif not device.consumes:
             totals["device", driver] += ledger.is_free(device)
     return totals
 
 
 # ----------------------------------------------------------------------------
-# Which node to take: the one with the lowest score, and the first of those in search
+# Scores: a demand goes to the node with the lowest, and to the first of those in search
 # order.
 
 Score = Callable[[Sequence[Claim], int], int | None]
@@ -304,13 +293,13 @@ class ScoringContext:
         self, claims: Sequence[Claim], node: int
     ) -> Iterator[frozenset[int] | None]:
         """Take what the claims need on a node, and give it back: the devices; None if they do not fit."""
-        found = self.attempt(claims, node)
-        if found is None:
+        grants = self.attempt(claims, node)
+        if grants is None:
             yield None
             return
         self.ledger.settle()
-        yield frozenset(grant.device for grants in found for grant in grants)
-        for _, alternative, grant in served_by(claims, found):
+        yield frozenset(_devices(grants))
+        for _, alternative, grant in served_by(claims, grants):
             self.ledger.release(grant.device, alternative)
 
 
@@ -325,12 +314,12 @@ def least_left(context: ScoringContext) -> Score:
     """
     states = context.states
 
-    def left(claims: Sequence[Claim], node: int) -> int | None:
+    def free_part(claims: Sequence[Claim], node: int) -> int | None:
         if not context.offers.could_serve(claims, node):
             return None
         return sum(states.left[state] for state, _ in states.ordered(node))
 
-    return left
+    return free_part
 
 
 def least_fragmentation(context: ScoringContext) -> Score:
@@ -347,21 +336,20 @@ def least_fragmentation(context: ScoringContext) -> Score:
         if not context.offers.could_serve(claims, node):
             return None
         before = fragmentation.of(node)
-        with context.trying(claims, node) as taken:
-            if taken is None:
+        with context.trying(claims, node) as devices:
+            if devices is None:
                 return None
-            return fragmentation.of(node, taken) - before
+            return fragmentation.of(node, devices) - before
 
     return added
 
 
 # ----------------------------------------------------------------------------
-# One pass over the demands, each to the node with the lowest score.
-#
-# A score belongs to a class of demands and a state of nodes, so it is worked out once
-# for all of them. What happens on a node changes the state of that node alone: for
-# the next demand only the states that have come up since the last one of its
-# claim_class are looked at.
+# The run: one pass over the demands, each to the node with the lowest score. A score
+# belongs to a class of demands and a state of nodes, so it is worked out once for all
+# of them. What happens on a node changes the state of that node alone: for the next
+# demand only the states that have come up since the last one of its class are looked
+# at.
 
 
 @dataclass(slots=True)
@@ -372,7 +360,7 @@ class ScoreQueue:
     ----------
     seen
         How many arrivals have been looked at.
-    known
+    rated
         States that are in the queue, or that do not fit.
     scores
         A heap of the scores that there are.
@@ -381,7 +369,7 @@ class ScoreQueue:
     """
 
     seen: int = 0
-    known: set[int] = field(default_factory=set)
+    rated: set[int] = field(default_factory=set)
     scores: list[int] = field(default_factory=list)
     states: dict[int, set[int]] = field(default_factory=dict)
 
@@ -395,14 +383,17 @@ class ScoreQueue:
         """The first node, and its state, of all with the best score; states without nodes are dropped."""
         while self.scores:
             states = self.states[self.scores[0]]
-            found = {
-                state: node for state in states if (node := first(state)) is not None
-            }
-            self.known -= states - found.keys()
-            if found:
-                self.states[self.scores[0]] = set(found)
-                state = min(found, key=lambda one: found[one])
-                return found[state], state
+            first_nodes: dict[int, int] = {}
+            for state in states:
+                node = first(state)
+                if node is not None:
+                    first_nodes[state] = node
+            # A state that no node is in may come up again, and is rated then.
+            self.rated -= states - first_nodes.keys()
+            if first_nodes:
+                self.states[self.scores[0]] = set(first_nodes)
+                best_state = min(first_nodes, key=first_nodes.__getitem__)
+                return first_nodes[best_state], best_state
             del self.states[heappop(self.scores)]
         return None
 
@@ -425,9 +416,8 @@ class ScoredRun(QuickRun):
         states = ComponentStates(problem, ledger)
         self._census = Census(problem, states)
         self._offers = ComponentOffers(problem, ledger, states, self._index)
-        self._score = self._scoring(
-            ScoringContext(problem, ledger, states, self._offers, self._try)
-        )
+        context = ScoringContext(problem, ledger, states, self._offers, self._try)
+        self._score = self._scoring(context)
         self._queues: dict[Hashable, ScoreQueue] = {}
 
     def place(self, number: int) -> None:
@@ -439,15 +429,12 @@ class ScoredRun(QuickRun):
             super().place(number)
             return
         nodes = self._nodes(demand)
-        anywhere = nodes is self._problem.all_nodes
-        own = (
-            ScoreQueue()
-            if len(claims) < len(demand.claims) or demand.roles
-            else self._queues.setdefault((claim_class, demand.nodes), ScoreQueue())
-        )
-        self._place_by(
-            own, number, claims, claim_class, None if anywhere else frozenset(nodes)
-        )
+        allowed = None if nodes is self._problem.all_nodes else frozenset(nodes)
+        queue = ScoreQueue()
+        # Who may go where others of the class may not needs a queue of its own.
+        if len(claims) == len(demand.claims) and not demand.roles:
+            queue = self._queues.setdefault((claim_class, demand.nodes), queue)
+        self._place_by(queue, number, claims, claim_class, allowed)
 
     def _place_by(
         self,
@@ -457,23 +444,24 @@ class ScoredRun(QuickRun):
         claim_class: ClaimClass,
         allowed: Container[int] | None,
     ) -> None:
+
+        def first_in(state: int) -> int | None:
+            return self._census.first(state, allowed)
+
         self._update(queue, claims, allowed)
         failing: list[tuple[int, int]] = []
-        while (
-            best := queue.best(lambda state: self._census.first(state, allowed))
-        ) is not None:
+        while (best := queue.best(first_in)) is not None:
             node, state = best
+            candidates = self._offers.candidates(claims, node)
             try:
-                found = self._attempt_at(
-                    self._offers.candidates(claims, node), claims, claim_class
-                )
+                grants = self._attempt_at(candidates, claims, claim_class)
             except AllocationError as error:
                 # The message is about these claims: the next ones get their own.
                 self.errors[number] = error
                 failing.append((state, queue.scores[0]))
-                found = None
-            if found is not None:
-                self._settle(number, node, claims, found)
+                grants = None
+            if grants is not None:
+                self._settle(number, node, claims, grants)
                 break
             queue.drop(state)
         for state, score in failing:
@@ -484,31 +472,31 @@ class ScoredRun(QuickRun):
     ) -> None:
         """Rate the states that have come up."""
         for state in self._census.arrivals[queue.seen :]:
-            if (
-                state not in queue.known
-                and (node := self._census.first(state, allowed)) is not None
-            ):
-                queue.known.add(state)
-                score = self._score(claims, node)
-                if score is not None:
-                    queue.enter(state, score)
+            if state in queue.rated:
+                continue
+            node = self._census.first(state, allowed)
+            if node is None:
+                continue
+            queue.rated.add(state)
+            score = self._score(claims, node)
+            if score is not None:
+                queue.enter(state, score)
         queue.seen = len(self._census.arrivals)
 
     def _try(self, claims: Sequence[Claim], node: int) -> Found | None:
         claim_class = self._claim_classes.of(claims)
         assert claim_class is not None
+        candidates = self._offers.candidates(claims, node)
         try:
-            return self._attempt_at(
-                self._offers.candidates(claims, node), claims, claim_class
-            )
+            return self._attempt_at(candidates, claims, claim_class)
         except AllocationError:
             return None
 
     def _settle(
-        self, number: int, node: int, claims: Sequence[Claim], found: Found
+        self, number: int, node: int, claims: Sequence[Claim], grants: Found
     ) -> None:
-        super()._settle(number, node, claims, found)
-        self._census.changed(_devices(found))
+        super()._settle(number, node, claims, grants)
+        self._census.changed(_devices(grants))
 
     def _release(self, placement: Placement) -> None:
         super()._release(placement)
@@ -516,11 +504,11 @@ class ScoredRun(QuickRun):
 
 
 def _devices(grants: Sequence[Sequence[Grant]]) -> list[int]:
-    return [grant.device for each in grants for grant in each]
+    return [grant.device for claim_grants in grants for grant in claim_grants]
 
 
 # ----------------------------------------------------------------------------
-# The policies by name, and in which order they take demands.
+# The table: the policies by name, and in which order they take demands.
 
 Order = Callable[[Problem], Sequence[int]]
 """Puts the demands of a problem, by index, in order."""
@@ -532,10 +520,7 @@ def as_given(problem: Problem) -> Sequence[int]:
 
 
 def largest_first(problem: Problem) -> Sequence[int]:
-    """By priority; of equal priority the largest first, of equal size those that may go to fewer nodes.
-
-    Sizes: `dralloc.solve.policies.table`.
-    """
+    """By priority; of equal priority the largest first, of equal size those that may go to fewer nodes."""
     sizes = Sizes(problem)
 
     def key(number: int) -> tuple[int, int, int]:
@@ -611,7 +596,7 @@ POLICIES: Final[Mapping[str, KnownPolicy]] = {
 }
 
 
-def way_of(given: str | Policy) -> Mode | str | Policy:
+def way_of(choice: str | Policy) -> Mode | str | Policy:
     """Return what answers: the mode or, if it is none of these, the policy that a word stands for, or that of the user.
 
     Raises
@@ -619,13 +604,13 @@ def way_of(given: str | Policy) -> Mode | str | Policy:
     ChoiceError
         The word stands for neither.
     """
-    if not isinstance(given, str):
-        return given
-    if given in tuple(Mode):
-        return Mode(given)
-    if given not in POLICIES:
-        raise ChoiceError("mode", given, dict.fromkeys((*Mode, *POLICIES)))
-    return given
+    if not isinstance(choice, str):
+        return choice
+    if choice in tuple(Mode):
+        return Mode(choice)
+    if choice not in POLICIES:
+        raise ChoiceError("mode", choice, dict.fromkeys((*Mode, *POLICIES)))
+    return choice
 
 
 def place(problem: Problem, policy: str | Policy) -> Solution:
@@ -645,16 +630,14 @@ def place(problem: Problem, policy: str | Policy) -> Solution:
     timings: dict[str, float] = {}
     if not isinstance(policy, str):
         with phase(timings, policy_name(policy)):
-            return place_all(
-                AskingRun(problem, policy), problem, order_of(problem, policy), timings
-            )
+            asking = AskingRun(problem, policy)
+            order = order_of(problem, policy)
+            return place_all(asking, problem, order, timings)
     chosen = POLICIES.get(policy)
     if chosen is None:
         raise ChoiceError("policy", policy, POLICIES)
     with phase(timings, policy):
-        run = (
-            QuickRun(problem)
-            if chosen.scoring is None
-            else ScoredRun(problem, chosen.scoring)
-        )
+        run = QuickRun(problem)
+        if chosen.scoring is not None:
+            run = ScoredRun(problem, chosen.scoring)
         return place_all(run, problem, chosen.order(problem), timings)
