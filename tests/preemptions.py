@@ -115,10 +115,12 @@ class _Unit(NamedTuple):
 def cheapest(crowd: Crowd, cost: str, gang: str = "") -> tuple[int, ...] | None:
     """What the cheapest victims cost, most important first: everybody who could be evicted is, or is not."""
     whole = crowd.cluster
+    companions = _companions(crowd, gang)
     units = [
         unit
         for unit in _units(whole)
         if unit.priority < _asked(whole, crowd.pod, gang)[1]
+        and companions.isdisjoint(pod.key for pod in unit.pods)
     ]
     subsets = chain.from_iterable(
         combinations(units, size) for size in range(len(units) + 1)
@@ -148,6 +150,17 @@ def _units(whole: Cluster) -> list[_Unit]:
         if together
         else alone
     )
+
+
+def _companions(crowd: Crowd, gang: str) -> set[ClaimKey]:
+    """The pods of the newcomer's gang, which nobody evicts for it."""
+    pods = crowd.cluster.pods
+    own = next(pod.metadata.labels.get(gang) for pod in pods if pod.key == crowd.pod)
+    return {
+        pod.key
+        for pod in pods
+        if own is not None and pod.metadata.labels.get(gang) == own
+    }
 
 
 def _asked(whole: Cluster, pod: ClaimKey, gang: str) -> tuple[set[ClaimKey], int]:

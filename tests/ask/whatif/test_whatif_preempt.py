@@ -77,15 +77,20 @@ def test_no_eviction_is_cheaper_where_pods_mind_each_other(
 @settings(QUICKLY, max_examples=examples(50))
 @given(house=houses())
 def test_upstream_admits_nobody_for_less(house: House) -> None:
-    """Where nobody goes as a whole; and upstream evicts pods of the preemptor's own team, too."""
-    own = {guest.team for guest in house.guests if guest.name == house.asked}
+    """Where upstream asks for the same: it looks at each pod by itself, also of the preemptor's own team, and at no
+    priority of a team nor where the others of it are.
+    """
+    [asked] = [guest for guest in house.guests if guest.name == house.asked]
     rivals = [
-        guest
+        replace(guest, priority=asked.priority)
+        if asked.team and guest.team == asked.team
+        else guest
         for guest in house.guests
-        if not guest.home or not guest.team or guest.team not in own
+        if not guest.home or not asked.team or guest.team != asked.team
     ]
     teams = {
-        name: replace(team, goes_as_whole=False) for name, team in house.teams.items()
+        name: replace(team, goes_as_whole=False, topology="", priority=None)
+        for name, team in house.teams.items()
     }
     found = preempt(
         replace(house, guests=tuple(rivals), teams=teams).cluster,
