@@ -40,7 +40,7 @@ from dralloc.solve.recreate import Starts
 from dralloc.solve.scheduler import Profile, Release, read_profiles, schedule
 from dralloc.solve.work import phase
 
-__all__ = ["allocate", "check_newcomers", "compare"]
+__all__ = ["allocate", "check_bindings", "check_newcomers", "compare"]
 
 # ----------------------------------------------------------------------------
 # Both parts of the checker for the answers to a cluster: what is promised by first
@@ -122,6 +122,22 @@ def check_scheduler(
 ) -> None:
     """Make sure of an answer of the scheduler, which has filters of its own. Errors as `check_batch`."""
     check(problem, solution)
+    check_bindings(compiled, profiles, solution.bindings)
+
+
+def check_bindings(
+    compiled: CompiledCluster,
+    profiles: Sequence[Profile],
+    bindings: Iterable[tuple[ClaimKey, str]],
+) -> None:
+    """Make sure that pods with nodes, in the order in which a scheduler bound them, keep the rules of the objects.
+
+    Raises
+    ------
+    CheckError
+        They do not.
+    """
+    problem = compiled.problem
     promise = Promise(
         nodes=[node.name for node in problem.nodes],
         features=problem.features,
@@ -129,7 +145,7 @@ def check_scheduler(
         filters={profile.name: _filters_of(profile) for profile in profiles},
     )
     check_objects(
-        compiled.cluster, [Binding(*binding) for binding in solution.bindings], promise
+        compiled.cluster, [Binding(*binding) for binding in bindings], promise
     )
 
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from dralloc.cli import app
 from dralloc.lint.conformance import read_lines, run_scheduler
+from dralloc.lint.conformance.scheduler import _Replay
 
 OWN = Path(__file__).resolve().parents[2] / "data" / "scheduler_runs"
 
@@ -90,6 +91,22 @@ def test_whatever_is_otherwise_is_found(
     run = copy.deepcopy(runs(OWN)["most-allocated.json.gz"])
     changed(run)
     assert where in run_scheduler(run).difference
+
+
+def test_recorded_bindings_are_held_against_the_objects(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody but the checker finds that the scheduler does not look at resources."""
+    run = copy.deepcopy(runs(OWN)["most-allocated.json.gz"])
+    bound = next(one for one in run["attempts"] if one["outcome"] == "bound")
+    run["attempts"], run["claims"] = [bound], {}
+    for document in run["objects"]:
+        if document["kind"] == "Node":
+            document["status"]["allocatable"] = {"cpu": "1m", "pods": "1"}
+    monkeypatch.setattr(_Replay, "_replay", lambda *_: bound)
+    monkeypatch.setattr(_Replay, "_device_difference", lambda _: "")
+    assert "bindings: " in run_scheduler(run).difference
+    assert "no room on node" in run_scheduler(run).difference
 
 
 def test_a_claim_that_is_being_allocated_turns_its_next_user_away() -> None:

@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import chain, groupby, islice, product
 from typing import Any, Final
 
+from dralloc.ask.allocate import check_bindings
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.write import allocations
 from dralloc.lint.conformance.cases import (
@@ -17,7 +18,7 @@ from dralloc.lint.conformance.cases import (
     name_shares,
 )
 from dralloc.objects.api import Node
-from dralloc.objects.errors import Finding, InputError
+from dralloc.objects.errors import CheckError, Finding, InputError
 from dralloc.objects.limits import LIMITS
 from dralloc.objects.load import load_documents
 from dralloc.objects.load.yaml_text import documents_of
@@ -284,7 +285,24 @@ def run_scheduler(run: Json) -> CaseOutcome:
         if not replays[-1].difference:
             break
     longest = max(replays, key=lambda replay: replay.agreed)
-    return CaseOutcome(run["name"], _PROFILE, longest.attempts, longest.difference)
+    difference = longest.difference or _broken_rules(run, compiled, profiles)
+    return CaseOutcome(run["name"], _PROFILE, longest.attempts, difference)
+
+
+def _broken_rules(
+    run: Json, compiled: CompiledCluster, profiles: Sequence[Profile]
+) -> str:
+    """What the checker of objects finds wrong with the recorded bindings; empty if nothing is."""
+    bindings = [
+        (ClaimKey.parse(recorded["pod"]), recorded["node"])
+        for recorded in run["attempts"]
+        if recorded["outcome"] == "bound"
+    ]
+    try:
+        check_bindings(compiled, profiles, bindings)
+    except CheckError as error:
+        return f"bindings: {error}"
+    return ""
 
 
 def _orders(nodes: Sequence[Node]) -> Iterator[Sequence[int]]:
