@@ -43,6 +43,6 @@ def check_objects(
     _refuse(objects.violations(cluster, bindings, promise))
 
 
-def _refuse(found: Sequence[str]) -> None:
-    if found:
-        raise CheckError("\n".join(found))
+def _refuse(violations_found: Sequence[str]) -> None:
+    if violations_found:
+        raise CheckError("\n".join(violations_found))

@@ -71,7 +71,7 @@ _INSTALL: Final = "--install-completion"
 _SHELLS: Final = ("bash", "zsh", "fish", "powershell", "pwsh")
 
 
-def completed_for_shell(command: Any, name: str, arguments: Sequence[str]) -> bool:
+def _completed_for_shell(command: Any, name: str, arguments: Sequence[str]) -> bool:
     """Show or install the completion for a shell that is named.
 
     Parameters
@@ -145,7 +145,7 @@ class Commands(CommandGroup):
     ) -> Any:
         """As usual: options before the command's name are read, and help is shown."""
         with _guarded(debug=False):
-            if completed_for_shell(self, str(info_name), args):
+            if _completed_for_shell(self, str(info_name), args):
                 raise typer.Exit
             return super().make_context(info_name, args, parent, **extra)
 

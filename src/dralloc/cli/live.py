@@ -162,7 +162,7 @@ class Live(ServerOptions):
         return FenceKind.NONE if objects.dry else self.fence
 
 
-def question_of(mode: Mode, choices: Choices) -> Question:
+def _question_of(mode: Mode, choices: Choices) -> Question:
     """How the cluster is planned for.
 
     Raises
@@ -364,7 +364,7 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
             server,
             file,
             live,
-            question_of(mode, choices),
+            _question_of(mode, choices),
             dry,
             again=resume or rollback,
         )
@@ -547,7 +547,7 @@ def batch_command(  # noqa: PLR0913 - one parameter per option
         queue = BatchQueue(
             objects=objects,
             cache=cache,
-            question=question_of(mode, choices),
+            question=_question_of(mode, choices),
             selection=live.selection(gated=True),
             fence=fence,
             lease=leader,

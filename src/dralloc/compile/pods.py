@@ -83,11 +83,11 @@ def selector_of(
     """A selector of the API; without one nothing is selected."""
     if selector is None:
         return Selector(None)
-    labels = of_same_label(sorted(selector.match_labels), selector.match_labels, "In")
+    labels = _of_same_label(sorted(selector.match_labels), selector.match_labels, "In")
     return Selector((*requirements, *labels, *selector.match_expressions))
 
 
-def of_same_label(
+def _of_same_label(
     keys: Iterable[str], labels: Labels, operator: str
 ) -> tuple[LabelSelectorRequirement, ...]:
     """Conditions that a label is (``In``), or is not (``NotIn``), what it is for these labels (``matchLabelKeys``)."""
@@ -102,7 +102,7 @@ def spread_selector(constraint: TopologySpreadConstraint, labels: Labels) -> Sel
     """The pods that a constraint of a pod with these labels counts; an empty selector counts nobody."""
     return selector_of(
         constraint.label_selector,
-        of_same_label(constraint.match_label_keys, labels, "In"),
+        _of_same_label(constraint.match_label_keys, labels, "In"),
     )
 
 
@@ -123,15 +123,15 @@ class Term(NamedTuple):
         ) and self.selector.matches(labels)
 
 
-def term_of(
+def _term_of(
     term: PodAffinityTerm, namespace: str, labels: Labels, weight: int = 0
 ) -> Term:
     """A term of a pod in a namespace, with these labels."""
     # Without either, the term is about the pod's own namespace.
     in_own_namespace = not term.namespaces and term.namespace_selector is None
     requirements = (
-        *of_same_label(term.match_label_keys, labels, "In"),
-        *of_same_label(term.mismatch_label_keys, labels, "NotIn"),
+        *_of_same_label(term.match_label_keys, labels, "In"),
+        *_of_same_label(term.mismatch_label_keys, labels, "NotIn"),
     )
     return Term(
         namespaces=frozenset((namespace,) if in_own_namespace else term.namespaces),
@@ -204,7 +204,7 @@ def caps_of(spec: PodSpec) -> dict[str, int]:
     }
 
 
-def taken_by_devices(status: PodStatus) -> dict[str, int]:
+def _taken_by_devices(status: PodStatus) -> dict[str, int]:
     """What the scheduler noted that the devices of a pod take of its node, in nanos (KEP-5517)."""
     total: Nanos = Counter()
     for claim in status.node_allocatable_resource_claim_statuses:
@@ -440,11 +440,11 @@ class PodKind:
 
     def _required(self, sort: str) -> Iterator[Term]:
         for term in self._affinity(sort).required:
-            yield term_of(term, self.namespace, self.labels)
+            yield _term_of(term, self.namespace, self.labels)
 
     def _preferred(self, sort: str, sign: int) -> Iterator[Term]:
         for preference in self._affinity(sort).preferred:
-            yield term_of(
+            yield _term_of(
                 preference.pod_affinity_term,
                 self.namespace,
                 self.labels,
@@ -499,7 +499,7 @@ class PodKinds:
             yield PodInfo(
                 pod.key,
                 self._kind(pod),
-                taken_by_devices(pod.status) if pod.spec.node_name else {},
+                _taken_by_devices(pod.status) if pod.spec.node_name else {},
             )
 
     def _kind(self, pod: Pod) -> PodKind:

@@ -128,15 +128,15 @@ def device_traits(
 def inventory_key(problem: Problem) -> Hashable:
     """A canonical key of all that a small problem has to offer, to demands with the same alternatives.
 
-    Problems with equal keys give equal answers to equal demands, index by index (see `part_key`).
+    Problems with equal keys give equal answers to equal demands, index by index (see `_part_key`).
     """
     devices, counters = range(len(problem.devices)), range(len(problem.counters))
-    return part_key(
+    return _part_key(
         problem, problem.all_nodes, devices, counters, problem.eligibility.device_key
     )
 
 
-def part_key(
+def _part_key(
     problem: Problem,
     nodes: Iterable[int],
     devices: Sequence[int],
@@ -347,7 +347,7 @@ class _Survey:
             counters.update(dict.fromkeys(answers.counters))
         numbers = [device for device, _ in usable]
         place_of = places(counters)
-        return closed, part_key(
+        return closed, _part_key(
             self.problem,
             [node],
             numbers,

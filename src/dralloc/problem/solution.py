@@ -138,7 +138,7 @@ class Status(StrEnum):
     OPTIMAL = "OPTIMAL"
 
 
-def relative_gap(value: int, bound: int) -> float:
+def _relative_gap(value: int, bound: int) -> float:
     """The distance of a value to its bound, relative to the value; 0 if they meet, 1 if nothing was reached."""
     # Integers can be too large for a float; their quotient is not.
     distance = abs(bound - value)
@@ -157,7 +157,7 @@ class Progress:
     @property
     def gap(self) -> float:
         """Distance of the best to its bound relative to the best."""
-        return relative_gap(self.best, self.bound)
+        return _relative_gap(self.best, self.bound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class Tier:
     @property
     def gap(self) -> float:
         """Distance to the bound relative to the value; 0 when the tier is proven."""
-        return relative_gap(self.value, self.bound)
+        return _relative_gap(self.value, self.bound)
 
     @property
     def proven(self) -> bool:

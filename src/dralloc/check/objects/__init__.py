@@ -20,11 +20,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from dralloc.check.objects import affinity, on_node
-from dralloc.check.objects import affinity as anti_affinity
-from dralloc.check.objects import affinity as arrivals
-from dralloc.check.objects import domains as groups
-from dralloc.check.objects import domains as spread
+from dralloc.check.objects import affinity, domains, on_node
 from dralloc.check.objects.whereabouts import Binding, Filters, Promise, Whereabouts
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.limits import without_garbage_collection
@@ -38,16 +34,16 @@ _ALWAYS: tuple[Rule, ...] = (
     on_node.claims_can_be_used,
     on_node.resources_suffice,
     on_node.ports_are_free,
-    anti_affinity.nobody_is_too_near,
-    groups.groups_are_kept,
+    affinity.nobody_is_too_near,
+    domains.groups_are_kept,
 )
 _OF_BATCHES: tuple[Rule, ...] = (
-    arrivals.affinity_holds_in_some_order,
-    spread.spread_is_even_in_some_order,
+    affinity.affinity_holds_in_some_order,
+    domains.spread_is_even_in_some_order,
 )
 _IN_ORDER: tuple[Rule, ...] = (
     affinity.affinity_holds_in_order,
-    spread.spread_is_even_in_order,
+    domains.spread_is_even_in_order,
 )
 
 

@@ -27,7 +27,11 @@ from dralloc.check.objects.whereabouts import (
 )
 from dralloc.objects.api import PodAffinity
 
-__all__ = []
+__all__ = [
+    "affinity_holds_in_order",
+    "affinity_holds_in_some_order",
+    "nobody_is_too_near",
+]
 
 INTER_POD_AFFINITY: Final = "InterPodAffinity"
 """The plugin whose filter it is."""
@@ -86,7 +90,8 @@ class AffinityRules:
             )
             if required and whereabouts.has_filter(pod, INTER_POD_AFFINITY):
                 terms = tuple(
-                    whereabouts.of_incoming(term_of(given, pod)) for given in required
+                    whereabouts.of_incoming(term_of(api_term, pod))
+                    for api_term in required
                 )
                 self.carried[pod] = self._rule(terms)
         self.meaning: dict[PodOnNode, list[AffinityRule]] = defaultdict(list)
@@ -117,11 +122,11 @@ def affinity_holds_in_order(whereabouts: Whereabouts) -> Iterator[str]:
     rules = AffinityRules(whereabouts)
     for pod in whereabouts.newcomers if rules.carried else ():
         if pod in rules.carried and not rules.carried[pod].lets_come(pod):
-            yield nobody_is_near(pod)
+            yield _nobody_is_near(pod)
         rules.enter(pod)
 
 
-def nobody_is_near(pod: PodOnNode) -> str:
+def _nobody_is_near(pod: PodOnNode) -> str:
     """What is wrong with a pod that cannot have come."""
     return f"{pod}: nobody whom its affinity means can have been near node {pod.node.name} before it"
 
@@ -143,15 +148,15 @@ def nobody_is_too_near(whereabouts: Whereabouts) -> Iterator[str]:
         meant_when_it_comes = whereabouts.meant_by(whereabouts.of_incoming(term))
         if not any(pod.is_newcomer for pod in (*having, *meant)):
             continue
-        by_domain = [
-            _by_domain(pods, term.topology_key)
-            for pods in (having, meant, meant_when_it_comes)
-        ]
-        for domain, here in by_domain[0].items():
+        having_in = _by_domain(having, term.topology_key)
+        meant_in = _by_domain(meant, term.topology_key)
+        meant_when_it_comes_in = _by_domain(meant_when_it_comes, term.topology_key)
+        for domain, having_there in having_in.items():
             together = _Together(
                 f"{term.topology_key}={domain}",
-                here,
-                *(each.get(domain, ()) for each in by_domain[1:]),
+                having_there,
+                meant_in.get(domain, ()),
+                meant_when_it_comes_in.get(domain, ()),
             )
             yield from together.violations(whereabouts)
 
@@ -161,12 +166,9 @@ def _anti_affinity(whereabouts: Whereabouts) -> Mapping[AffinityTerm, list[PodOn
     having: dict[AffinityTerm, list[PodOnNode]] = defaultdict(list)
     for pod in whereabouts.everybody:
         affinity = pod.pod.spec.affinity
-        for given in (
-            affinity.pod_anti_affinity.required
-            if affinity and affinity.pod_anti_affinity
-            else ()
-        ):
-            having[term_of(given, pod)].append(pod)
+        anti_affinity = affinity.pod_anti_affinity if affinity else None
+        for api_term in anti_affinity.required if anti_affinity else ():
+            having[term_of(api_term, pod)].append(pod)
     return having
 
 
@@ -200,21 +202,23 @@ class _Together(NamedTuple):
 
         In a free order, which makes no difference here, they come as they are listed.
         """
-        for pod, other in _after_the_first(
+        for pod, meant in _after_the_first(
             whereabouts, self.having, self.meant_when_it_comes
         ):
-            yield f"{pod}: its anti-affinity keeps it away from {other}, in {self.domain}"
-        for pod, other in _after_the_first(whereabouts, self.meant, self.having):
-            yield f"{pod}: anti-affinity of {other} keeps it out of {self.domain}"
+            yield f"{pod}: its anti-affinity keeps it away from {meant}, in {self.domain}"
+        for pod, having in _after_the_first(whereabouts, self.meant, self.having):
+            yield f"{pod}: anti-affinity of {having} keeps it out of {self.domain}"
 
 
 def _after_the_first(
-    whereabouts: Whereabouts, pods: Sequence[PodOnNode], others: Sequence[PodOnNode]
+    whereabouts: Whereabouts,
+    pods: Sequence[PodOnNode],
+    opponents: Sequence[PodOnNode],
 ) -> Iterator[tuple[PodOnNode, PodOnNode]]:
-    """Newcomers that passed the filter when one of the others was there already, each with the first of these."""
-    if not others:
+    """Newcomers that passed the filter when an opponent was there already, each with the first of the opponents."""
+    if not opponents:
         return
-    first = min(others, key=lambda other: other.position)
+    first = min(opponents, key=lambda opponent: opponent.position)
     for pod in pods:
         if first.position < pod.position and whereabouts.has_filter(
             pod, INTER_POD_AFFINITY
@@ -232,7 +236,7 @@ def affinity_holds_in_some_order(whereabouts: Whereabouts) -> Iterator[str]:
     rules = AffinityRules(whereabouts)
     for flocks in _apart(_flocks(rules)):
         for flock in _SomeOrder(flocks).stuck():
-            yield from map(nobody_is_near, flock.pods)
+            yield from map(_nobody_is_near, flock.pods)
 
 
 @dataclass(eq=False)
@@ -275,10 +279,10 @@ class _Flock:
 
 
 def _flocks(rules: AffinityRules) -> Sequence[_Flock]:
-    every = dict.fromkeys(
+    all_rules = dict.fromkeys(
         (*rules.carried.values(), *chain.from_iterable(rules.meaning.values()))
     )
-    keys = sorted({term.topology_key for rule in every for term in rule.terms})
+    keys = sorted({term.topology_key for rule in all_rules for term in rule.terms})
     flocks: dict[Hashable, _Flock] = {}
     for pod in dict.fromkeys((*rules.carried, *rules.meaning)):
         carried, meaning = rules.carried.get(pod), tuple(rules.meaning.get(pod, ()))
@@ -333,11 +337,11 @@ class _SomeOrder:
 
     def _stuck_if_all_begin(self) -> Sequence[_Flock]:
         """Who cannot have come even if everybody who may begin does, wherever others are."""
-        there = self._start()
+        occupied = self._start()
         for flock in self._flocks:
             if flock.may_begin:
-                _enter(flock, there)
-        return _left(self._flocks, there)
+                _enter(flock, occupied)
+        return _left(self._flocks, occupied)
 
     def _stuck_by_one_rule(self) -> Sequence[_Flock]:
         """Who cannot have come even if everybody with other terms, or none, is there already."""
@@ -347,14 +351,11 @@ class _SomeOrder:
                 by_rule[flock.carried].append(flock)
         for rule, carrying in by_rule.items():
             before = set(rule.there)
-            before.update(
-                *(
-                    flock.pairs(rule)
-                    for flock in self._meant[rule]
-                    if flock.carried is not rule
-                )
-            )
+            for flock in self._meant[rule]:
+                if flock.carried is not rule:
+                    before |= flock.pairs(rule)
             stuck = _left(carrying, {rule: set(before)})
+            # Of one rule one flock begins at most: whoever comes next finds its pod.
             beginners = [flock for flock in stuck if flock.may_begin]
             choices = [
                 _left(stuck, {rule: before | flock.pairs(rule)}) for flock in beginners
@@ -408,7 +409,7 @@ class _SomeOrder:
 
     def _stuck_after(self, beginners: Beginners) -> Sequence[_Flock]:
         """Who cannot have come if these began."""
-        there = self._start()
+        occupied = self._start()
         pending = dict(beginners)
         waiting = self._flocks
         while True:
@@ -418,14 +419,14 @@ class _SomeOrder:
                 if not _must_wait(flock, pending, beside=rule)
             ]
             for rule in beginning:
-                _enter(pending.pop(rule), there)
+                _enter(pending.pop(rule), occupied)
             coming = [
                 flock
                 for flock in waiting
-                if not _must_wait(flock, pending) and _is_near(flock, there)
+                if not _must_wait(flock, pending) and _is_near(flock, occupied)
             ]
             for flock in coming:
-                _enter(flock, there)
+                _enter(flock, occupied)
             if not beginning and not coming:
                 return waiting
             come = set(coming)
@@ -442,26 +443,26 @@ def _must_wait(
     )
 
 
-def _left(flocks: Sequence[_Flock], there: There) -> Sequence[_Flock]:
+def _left(flocks: Sequence[_Flock], occupied: There) -> Sequence[_Flock]:
     """Who of some flocks cannot come one after the other, if nobody is to begin any more."""
     waiting = flocks
     while True:
-        coming = {flock for flock in waiting if _is_near(flock, there)}
+        coming = {flock for flock in waiting if _is_near(flock, occupied)}
         if not coming:
             return waiting
         for flock in coming:
-            _enter(flock, there)
+            _enter(flock, occupied)
         waiting = [flock for flock in waiting if flock not in coming]
 
 
-def _is_near(flock: _Flock, there: There) -> bool:
+def _is_near(flock: _Flock, occupied: There) -> bool:
     rule = flock.carried
     return rule is None or (
-        rule.has_all_labels(flock.pods[0]) and flock.pairs(rule) <= there[rule]
+        rule.has_all_labels(flock.pods[0]) and flock.pairs(rule) <= occupied[rule]
     )
 
 
-def _enter(flock: _Flock, there: There) -> None:
+def _enter(flock: _Flock, occupied: There) -> None:
     for rule in flock.meaning:
-        if rule in there:
-            there[rule] |= flock.pairs(rule)
+        if rule in occupied:
+            occupied[rule] |= flock.pairs(rule)

@@ -22,7 +22,7 @@ from dralloc.check.objects.whereabouts import (
 from dralloc.objects.api import CompositePodGroup, Node, Pod, TopologySpreadConstraint
 from dralloc.objects.names import ClaimKey
 
-__all__ = []
+__all__ = ["groups_are_kept", "spread_is_even_in_order", "spread_is_even_in_some_order"]
 
 # ----------------------------------------------------------------------------
 # Topology spread that must hold (``DoNotSchedule``).
@@ -63,7 +63,7 @@ class _SpreadRule:
         The newcomers that have it, in order.
     """
 
-    given: TopologySpreadConstraint
+    constraint: TopologySpreadConstraint
     selector: Conditions
     is_default: bool
     domains: Mapping[str, str]
@@ -83,7 +83,7 @@ class _SpreadRule:
     @property
     def has_few_domains(self) -> bool:
         """Whether there are so few domains that the fewest pods in any are taken for none."""
-        return len(self.before) < (self.given.min_domains or 1)
+        return len(self.before) < (self.constraint.min_domains or 1)
 
     def home_of(self, pod: PodOnNode) -> str | None:
         """The domain in which a pod counts; None if it counts nowhere."""
@@ -96,12 +96,12 @@ class _SpreadRule:
     def too_many(self, domain: str | None, number: int, fewest: int) -> str:
         """What is wrong with so many pods in a domain; empty if nothing is."""
         if domain is None:
-            return f"node has no label {self.given.topology_key}, by which it is to be spread"
-        if number - fewest <= self.given.max_skew:
+            return f"node has no label {self.constraint.topology_key}, by which it is to be spread"
+        if number - fewest <= self.constraint.max_skew:
             return ""
-        name = f"{self.given.topology_key}={domain}"
-        few = f"{fewest} are in the domain with the fewest"
-        return f"topology spread: {number} in {name}, but {few}, and the skew is {self.given.max_skew}"
+        name = f"{self.constraint.topology_key}={domain}"
+        sparsest = f"{fewest} are in the domain with the fewest"
+        return f"topology spread: {number} in {name}, but {sparsest}, and the skew is {self.constraint.max_skew}"
 
 
 def _rules(whereabouts: Whereabouts) -> Sequence[_SpreadRule]:
@@ -113,29 +113,40 @@ def _rules(whereabouts: Whereabouts) -> Sequence[_SpreadRule]:
             "" if pod.pod.spec.topology_spread_constraints else _controller_of(pod)
         )
         hard = [
-            given
-            for given in _constraints(whereabouts, pod, controller)
-            if given.when_unsatisfiable == _HARD
+            constraint
+            for constraint in _constraints(whereabouts, pod, controller)
+            if constraint.when_unsatisfiable == _HARD
         ]
-        for given in hard if whereabouts.has_filter(pod, _FILTER) else ():
-            nodes = _eligibility(pod.pod, given, hard)
+        for constraint in hard if whereabouts.has_filter(pod, _FILTER) else ():
+            # Few constraints differ in the nodes that count, and none of them needs to ask all nodes again.
+            nodes = _eligibility(pod.pod, constraint, hard)
             if nodes not in eligible:
-                by_node = dict(_eligible(whereabouts, pod.pod, given, hard))
+                by_node = dict(_eligible(whereabouts, pod.pod, constraint, hard))
                 eligible[nodes] = by_node, frozenset(by_node)
             domains, names = eligible[nodes]
             selector = (
                 None
                 if controller
                 else conditions_of(
-                    given.label_selector, pod.labels, given.match_label_keys
+                    constraint.label_selector,
+                    pod.labels,
+                    constraint.match_label_keys,
                 )
             )
-            limits = given.topology_key, given.max_skew, given.min_domains
+            limits = (
+                constraint.topology_key,
+                constraint.max_skew,
+                constraint.min_domains,
+            )
             key = pod.namespace, controller, selector, limits, names
             if key not in rules:
                 counting = _counting(whereabouts, pod.namespace, controller, selector)
                 rules[key] = _SpreadRule(
-                    given, selector, bool(controller), domains, frozenset(counting)
+                    constraint,
+                    selector,
+                    bool(controller),
+                    domains,
+                    frozenset(counting),
                 )
             rules[key].carrying[pod] = None
     return list(rules.values())
@@ -145,13 +156,13 @@ def _constraints(
     whereabouts: Whereabouts, pod: PodOnNode, controller: str
 ) -> Sequence[TopologySpreadConstraint]:
     """The constraints of a pod; of one that says nothing, those of its scheduler for pods with a controller."""
-    own = pod.pod.spec.topology_spread_constraints
+    constraints = pod.pod.spec.topology_spread_constraints
     defaults = (
         whereabouts.promise.filters_of(pod.pod).default_constraints
         if controller
         else ()
     )
-    return own or defaults
+    return constraints or defaults
 
 
 def _controller_of(pod: PodOnNode) -> str:
@@ -179,10 +190,13 @@ def _counting(
 
 
 def _eligibility(
-    pod: Pod, given: TopologySpreadConstraint, hard: Sequence[TopologySpreadConstraint]
+    pod: Pod,
+    constraint: TopologySpreadConstraint,
+    hard: Sequence[TopologySpreadConstraint],
 ) -> Hashable:
     """What decides on which nodes pods count."""
-    keys = given.topology_key, frozenset(constraint.topology_key for constraint in hard)
+    all_keys = frozenset(spread.topology_key for spread in hard)
+    keys = constraint.topology_key, all_keys
     required = pod.spec.required_nodes
     selected = (
         tuple(sorted(pod.spec.node_selector.items())),
@@ -191,26 +205,26 @@ def _eligibility(
     tolerations = pod.spec.tolerations
     return (
         keys,
-        selected if given.node_affinity_policy == "Honor" else None,
-        tolerations if given.node_taints_policy == "Honor" else None,
+        selected if constraint.node_affinity_policy == "Honor" else None,
+        tolerations if constraint.node_taints_policy == "Honor" else None,
     )
 
 
 def _eligible(
     whereabouts: Whereabouts,
     pod: Pod,
-    given: TopologySpreadConstraint,
+    constraint: TopologySpreadConstraint,
     hard: Sequence[TopologySpreadConstraint],
 ) -> Iterator[tuple[str, str]]:
+    honors_affinity = constraint.node_affinity_policy == "Honor"
+    honors_taints = constraint.node_taints_policy == "Honor"
     for node in whereabouts.nodes.values():
         labels = node.metadata.labels
-        has_labels = all(constraint.topology_key in labels for constraint in hard)
-        is_selected = given.node_affinity_policy != "Honor" or _may_select(pod, node)
-        is_for_pod = given.node_taints_policy != "Honor" or is_tolerated(
-            node.spec.taints, pod
-        )
+        has_labels = all(spread.topology_key in labels for spread in hard)
+        is_selected = not honors_affinity or _may_select(pod, node)
+        is_for_pod = not honors_taints or is_tolerated(node.spec.taints, pod)
         if has_labels and is_selected and is_for_pod:
-            yield node.name, labels[given.topology_key]
+            yield node.name, labels[constraint.topology_key]
 
 
 def _may_select(pod: Pod, node: Node) -> bool:
@@ -230,7 +244,7 @@ def spread_is_even_in_some_order(whereabouts: Whereabouts) -> Iterator[str]:
         fewest = 0 if rule.has_few_domains else min(after.values(), default=0)
         by_domain: dict[str | None, list[PodOnNode]] = defaultdict(list)
         for pod in rule.carrying:
-            by_domain[domain_of(pod.node, rule.given.topology_key)].append(pod)
+            by_domain[domain_of(pod.node, rule.constraint.topology_key)].append(pod)
         for domain, pods in by_domain.items():
             counted = sum(rule.home_of(pod) is not None for pod in pods)
             # Who counts, but not on this node, counts when it comes itself.
@@ -254,7 +268,7 @@ def spread_is_even_in_order(whereabouts: Whereabouts) -> Iterator[str]:
     tallies = {rule: _Tally(rule.before) for rule in rules}
     for pod in whereabouts.newcomers if rules else ():
         for rule in carried.get(pod, ()):
-            domain = domain_of(pod.node, rule.given.topology_key)
+            domain = domain_of(pod.node, rule.constraint.topology_key)
             fewest = 0 if rule.has_few_domains else tallies[rule].fewest
             number = tallies[rule].counts[domain or ""] + rule.counts_itself(pod)
             wrong = rule.too_many(domain, number, fewest)
@@ -282,6 +296,7 @@ class _Tally:
         self._domains_with[count] -= 1
         self._domains_with[count + 1] += 1
         if not self._domains_with[self.fewest]:
+            # The last domain with the fewest has one more now, so that is the fewest.
             self.fewest += 1
 
 
@@ -314,7 +329,7 @@ class _Group:
         The group of groups that it belongs to.
     is_missing
         Whether nothing says what the group is.
-    running, placed, others
+    running, placed, left_out
         The pods that had a node, that get one, and that are left to others.
     waiting
         How many pods wait and get no node.
@@ -327,13 +342,13 @@ class _Group:
     is_missing: bool = False
     running: list[Pod] = field(default_factory=list)
     placed: list[Pod] = field(default_factory=list)
-    others: list[Pod] = field(default_factory=list)
+    left_out: list[Pod] = field(default_factory=list)
     waiting: int = 0
 
     @property
     def there(self) -> int:
         """How many of its pods have a node, or are taken to get one."""
-        return len(self.running) + len(self.placed) + len(self.others)
+        return len(self.running) + len(self.placed) + len(self.left_out)
 
     @property
     def is_admitted(self) -> bool:
@@ -369,7 +384,7 @@ class _Groups:
         elif pod.spec.scheduling_gates:
             return
         elif self._batch and not self._waits(pod):
-            group.others.append(pod)
+            group.left_out.append(pod)
         else:
             group.waiting += 1
 

@@ -96,11 +96,11 @@ def resources_suffice(whereabouts: Whereabouts) -> Iterator[str]:
         for pod in (*running.get(name, ()), *coming):
             for resource, amount in _requested(whereabouts, pod, on_devices).items():
                 requested[resource] += amount
-        there = amounts_of(whereabouts.nodes[name].status.allocatable)
+        allocatable = amounts_of(whereabouts.nodes[name].status.allocatable)
         short = {
             resource
             for resource, amount in requested.items()
-            if amount > there.get(resource, 0)
+            if amount > allocatable.get(resource, 0)
         }
         for resource in sorted(short):
             # What a pod does not request does not bind it, even where it is overcommitted.
@@ -108,7 +108,7 @@ def resources_suffice(whereabouts: Whereabouts) -> Iterator[str]:
                 pod for pod in coming if _binds(whereabouts, pod, resource, on_devices)
             ]
             if asking:
-                amounts = f"{requested[resource]} of {resource} are requested, {there.get(resource, 0)} are there"
+                amounts = f"{requested[resource]} of {resource} are requested, {allocatable.get(resource, 0)} are there"
                 yield f"{asking[-1]}: no room on node {name}: {amounts}"
 
 
@@ -156,11 +156,10 @@ class _Port(NamedTuple):
     protocol: str
     number: int
 
-    def collides(self, other: _Port) -> bool:
-        same = (self.protocol, self.number) == (other.protocol, other.number)
-        return same and (
-            self.address == other.address or _ANYWHERE in (self.address, other.address)
-        )
+    def collides(self, port: _Port) -> bool:
+        if (self.protocol, self.number) != (port.protocol, port.number):
+            return False
+        return self.address == port.address or _ANYWHERE in (self.address, port.address)
 
 
 def ports_are_free(whereabouts: Whereabouts) -> Iterator[str]:
@@ -169,18 +168,20 @@ def ports_are_free(whereabouts: Whereabouts) -> Iterator[str]:
         name: list(_with_ports(pods))
         for name, pods in _by_node(whereabouts.newcomers).items()
     }
-    wanted = {name for name, pods in newcomers.items() if pods}
-    if not wanted:
+    nodes = {name for name, pods in newcomers.items() if pods}
+    if not nodes:
         return
-    running = _by_node([pod for pod in whereabouts.running if pod.node.name in wanted])
+    running = _by_node([pod for pod in whereabouts.running if pod.node.name in nodes])
     for name, coming in newcomers.items():
-        there = [*_with_ports(running.get(name, ()))]
+        present = [*_with_ports(running.get(name, ()))]
         for pod, ports in coming:
-            for other, taken in there:
-                collisions = [port for port in ports if any(map(port.collides, taken))]
+            for holder, held_ports in present:
+                collisions = [
+                    port for port in ports if any(map(port.collides, held_ports))
+                ]
                 if collisions and whereabouts.has_filter(pod, "NodePorts"):
-                    yield f"{pod}: port {collisions[0].number} of node {name} is taken by {other}"
-            there.append((pod, ports))
+                    yield f"{pod}: port {collisions[0].number} of node {name} is taken by {holder}"
+            present.append((pod, ports))
 
 
 def _with_ports(

@@ -108,31 +108,37 @@ def all_hold(conditions: Conditions, labels: Labels) -> bool:
 
 def conditions_of(
     selector: LabelSelector | None,
-    own: Labels,
-    same: Iterable[str] = (),
-    different: Iterable[str] = (),
+    pod_labels: Labels,
+    same_keys: Iterable[str] = (),
+    different_keys: Iterable[str] = (),
 ) -> Conditions:
     """The conditions of a selector, of a pod with these labels.
 
     Parameters
     ----------
-    same, different
+    same_keys, different_keys
         ``matchLabelKeys`` and ``mismatchLabelKeys``: labels that must be, or must not be, what they are for the pod
         itself, if it has them.
     """
     if selector is None:
         return None
-    keys = [LabelCondition(key, "In", (own[key],)) for key in same if key in own]
+    keys = [
+        LabelCondition(key, "In", (pod_labels[key],))
+        for key in same_keys
+        if key in pod_labels
+    ]
     keys += [
-        LabelCondition(key, "NotIn", (own[key],)) for key in different if key in own
+        LabelCondition(key, "NotIn", (pod_labels[key],))
+        for key in different_keys
+        if key in pod_labels
     ]
     labels = [
         LabelCondition(key, "In", (value,))
         for key, value in sorted(selector.match_labels.items())
     ]
     expressions = [
-        LabelCondition(given.key, given.operator, given.values)
-        for given in selector.match_expressions
+        LabelCondition(requirement.key, requirement.operator, requirement.values)
+        for requirement in selector.match_expressions
     ]
     return (*keys, *labels, *expressions)
 
@@ -155,7 +161,8 @@ def node_is_selected(selector: NodeSelector, node: Node) -> bool:
 
 def _plain(conditions: Iterable[NodeSelectorRequirement]) -> tuple[LabelCondition, ...]:
     return tuple(
-        LabelCondition(given.key, given.operator, given.values) for given in conditions
+        LabelCondition(requirement.key, requirement.operator, requirement.values)
+        for requirement in conditions
     )
 
 
@@ -175,6 +182,7 @@ def may_be_on_cordoned(pod: Pod) -> bool:
 
 def _has_toleration(tolerations: Sequence[Toleration], taint: Taint) -> bool:
     for toleration in tolerations:
+        # An empty key or effect tolerates all of them.
         same_key = toleration.key in ("", taint.key)
         same_effect = toleration.effect in ("", taint.effect)
         if same_key and same_effect and _has_value(toleration, taint.value):
@@ -225,7 +233,7 @@ Quantities = Mapping[str, Quantity]
 Nanos = dict[str, int]
 
 
-def of_class(name: str) -> str:
+def _of_class(name: str) -> str:
     """The extended resource that every DeviceClass stands for by its name (KEP-5004)."""
     return f"{_OF_CLASS}{name}"
 
@@ -440,15 +448,15 @@ class AffinityTerm(NamedTuple):
     topology_key: str
 
 
-def term_of(given: PodAffinityTerm, pod: PodOnNode) -> AffinityTerm:
+def term_of(api_term: PodAffinityTerm, pod: PodOnNode) -> AffinityTerm:
     """The term of a pod: without namespaces and selector of namespaces it means pods of its own namespace."""
-    is_local = not given.namespaces and given.namespace_selector is None
-    keys = given.match_label_keys, given.mismatch_label_keys
+    is_local = not api_term.namespaces and api_term.namespace_selector is None
+    keys = api_term.match_label_keys, api_term.mismatch_label_keys
     return AffinityTerm(
-        namespaces=frozenset((pod.namespace,) if is_local else given.namespaces),
-        of_namespaces=conditions_of(given.namespace_selector, {}),
-        of_pods=conditions_of(given.label_selector, pod.labels, *keys),
-        topology_key=given.topology_key,
+        namespaces=frozenset((pod.namespace,) if is_local else api_term.namespaces),
+        of_namespaces=conditions_of(api_term.namespace_selector, {}),
+        of_pods=conditions_of(api_term.label_selector, pod.labels, *keys),
+        topology_key=api_term.topology_key,
     )
 
 
@@ -516,8 +524,11 @@ class Whereabouts:
         if not self.promise.features.ExtendedResource:
             return frozenset()
         classes = self.cluster.classes
-        names = {known.spec.extended_resource_name for known in classes.values()}
-        return frozenset(name for name in names.union(map(of_class, classes)) if name)
+        names = {
+            device_class.spec.extended_resource_name
+            for device_class in classes.values()
+        }
+        return frozenset(name for name in names.union(map(_of_class, classes)) if name)
 
     @cached_property
     def offered_resources(self) -> frozenset[str] | None:
@@ -571,12 +582,12 @@ class Whereabouts:
     @cached_property
     def _in_namespaces(self) -> Mapping[str, Labels]:
         """The namespaces of pods, with their labels; every namespace has its name as a label."""
-        known = self.cluster.namespaces
-        names = dict.fromkeys(pod.namespace for pod in self.everybody)
-        given = {
-            name: known[name].metadata.labels if name in known else {} for name in names
-        }
-        return {name: {_NAME_LABEL: name, **labels} for name, labels in given.items()}
+        labels_of = {}
+        for name in dict.fromkeys(pod.namespace for pod in self.everybody):
+            namespace = self.cluster.namespaces.get(name)
+            labels = namespace.metadata.labels if namespace else {}
+            labels_of[name] = {_NAME_LABEL: name, **labels}
+        return labels_of
 
     def _candidates(self, conditions: Conditions) -> Iterable[PodOnNode]:
         """Pods among which are all that conditions select: those with the rarest value that is asked for."""

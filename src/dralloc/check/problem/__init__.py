@@ -16,9 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from dralloc.check.problem import claims, inter_pod, placed
-from dralloc.check.problem import claims as shared
-from dralloc.check.problem import inter_pod as one_order
-from dralloc.check.problem import placed as objective
 from dralloc.check.problem.view import View
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.problem import Problem
@@ -43,20 +40,20 @@ RULES: tuple[Rule, ...] = (
     claims.all_means_all,
     claims.constraints_hold,
     claims.constraints_over_claims_hold,
-    shared.dedicated_devices_have_one_owner,
-    shared.capacities_suffice,
-    shared.counters_suffice,
-    shared.overdrawn_groups_are_closed,
-    shared.counter_sets_have_a_common_group,
+    claims.dedicated_devices_have_one_owner,
+    claims.capacities_suffice,
+    claims.counters_suffice,
+    claims.overdrawn_groups_are_closed,
+    claims.counter_sets_have_a_common_group,
     inter_pod.nobody_is_too_near,
     inter_pod.spread_is_even,
     inter_pod.groups_are_in_one_domain,
     inter_pod.affinity_has_an_order,
-    one_order.rules_have_one_order,
-    objective.caps_are_kept,
-    objective.fairness_is_true,
-    objective.values_are_true,
-    objective.bounds_and_status_agree,
+    inter_pod.rules_have_one_order,
+    placed.caps_are_kept,
+    placed.fairness_is_true,
+    placed.values_are_true,
+    placed.bounds_and_status_agree,
 )
 
 

@@ -12,7 +12,20 @@ from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey, DeviceID
 from dralloc.problem import MAX_RESULTS, Constraint, ConstraintKind, PoolState, Scalar
 
-__all__ = []
+__all__ = [
+    "all_means_all",
+    "capacities_suffice",
+    "constraints_hold",
+    "constraints_over_claims_hold",
+    "counter_sets_have_a_common_group",
+    "counters_suffice",
+    "dedicated_devices_have_one_owner",
+    "devices_fit_their_requests",
+    "every_request_served_once",
+    "no_device_twice",
+    "not_too_many_results",
+    "overdrawn_groups_are_closed",
+]
 
 
 def every_request_served_once(view: View) -> Iterator[str]:
@@ -94,15 +107,15 @@ def all_means_all(view: View) -> Iterator[str]:
     be incomplete or invalid.
     """
     for award in view.awards:
-        whole: dict[int, list[Use]] = {}
+        by_alternative: dict[int, list[Use]] = {}
         for use in award.uses:
             if use.alternative.count is None:
-                whole.setdefault(use.alternative.index, []).append(use)
-        for uses in whole.values():
-            yield from _whole(view, award, uses)
+                by_alternative.setdefault(use.alternative.index, []).append(use)
+        for uses in by_alternative.values():
+            yield from _not_all(view, award, uses)
 
 
-def _whole(view: View, award: Award, uses: list[Use]) -> Iterator[str]:
+def _not_all(view: View, award: Award, uses: list[Use]) -> Iterator[str]:
     node, alternative = view.problem.nodes[award.node], uses[0].alternative
     for state in (PoolState.INCOMPLETE, PoolState.INVALID):
         for pool in node.pools_in(state):
@@ -185,15 +198,18 @@ def _broken(
         (use, use.device.attributes.get(form.compared(use.alternative.name)))
         for use, form in covered
     ]
-    for use, own in values:
-        if own is None:
+    with_attribute = []
+    for use, attribute in values:
+        if attribute is None:
             yield f"{use}: {constraint.kind.value}: lacks the attribute {constraint.attribute}"
-    found = [own for _, own in values if own is not None]
+        else:
+            with_attribute.append((use, attribute))
     before = constraint.scope.held if constraint.scope else ()
-    if len(found) == len(values) and not _holds(constraint.kind, [*before, *found]):
+    compared = [*before, *(attribute for _, attribute in with_attribute)]
+    is_complete = len(with_attribute) == len(values)
+    if is_complete and not _holds(constraint.kind, compared):
         names = ", ".join(
-            f"{use.device.id} {_words(own)}"
-            for (use, _), own in zip(values, found, strict=True)
+            f"{use.device.id} {_words(attribute)}" for use, attribute in with_attribute
         )
         beside = (
             f" beside {', '.join(map(_words, before))} of allocated claims"
@@ -278,33 +294,31 @@ def _capacities(
     in force that its node sees (upstream behaviour). There is an order in which every grant fits if those on the
     versions with no more than a total stay within that total.
     """
-    for use in {use.device_index: use for use in uses if use.device.shareable}.values():
-        same = [one for one in uses if one.device_index == use.device_index]
-        for name in sorted(
-            {
-                name
-                for use in same
-                if use.charge is not None
-                for name, _ in use.charge.capacity
-            }
-        ):
-            known = use.device.capacity.get(name)
-            counted = (
-                [one for one in uses if _total(one, name) <= known.total]
-                if known
-                else same
-            )
-            taken = view.capacity_taken(slot, name, counted)
-            if known is None:
-                yield f"device {use.device.id}: charged {amount(taken)} of a capacity {name} that it lacks{within}"
-            elif taken > known.total:
-                total = amount(known.total)
-                yield f"device {use.device.id}: capacity {name}: {amount(taken)} taken of {total}{within}"
+    by_version: dict[int, list[Use]] = defaultdict(list)
+    for use in uses:
+        if use.device.shareable:
+            by_version[use.device_index].append(use)
+    for of_version in by_version.values():
+        names: set[str] = set()
+        for use in of_version:
+            if use.charge is not None:
+                names.update(name for name, _ in use.charge.capacity)
+        device = of_version[0].device
+        for name in sorted(names):
+            if name not in device.capacity:
+                nanos = view.capacity_taken(slot, name, of_version)
+                yield f"device {device.id}: charged {amount(nanos)} of a capacity {name} that it lacks{within}"
+                continue
+            total = device.capacity[name].total
+            counted = [use for use in uses if _total(use, name) <= total]
+            nanos = view.capacity_taken(slot, name, counted)
+            if nanos > total:
+                yield f"device {device.id}: capacity {name}: {amount(nanos)} taken of {amount(total)}{within}"
 
 
 def _total(use: Use, name: str) -> int:
-    known = use.device.capacity.get(name)
-    return known.total if known else 0
+    capacity = use.device.capacity.get(name)
+    return capacity.total if capacity else 0
 
 
 def counters_suffice(view: View) -> Iterator[str]:
@@ -338,13 +352,11 @@ def counters_suffice(view: View) -> Iterator[str]:
                 for counter, nanos in use.charge.counters:
                     charges[counter].append((nanos, use.device.id))
     for counter, charged in charges.items():
-        known, total = (
-            view.problem.counters[counter],
-            sum(nanos for nanos, _ in charged),
-        )
-        if total > known.free:
+        published = view.problem.counters[counter]
+        total = sum(nanos for nanos, _ in charged)
+        if total > published.free:
             devices = ", ".join(dict.fromkeys(str(name) for _, name in charged))
-            yield f"counter {known.id}: {amount(total)} charged, {amount(known.free)} free: by {devices}"
+            yield f"counter {published.id}: {amount(total)} charged, {amount(published.free)} free: by {devices}"
 
 
 def overdrawn_groups_are_closed(view: View) -> Iterator[str]:
@@ -382,9 +394,9 @@ def counter_sets_have_a_common_group(view: View) -> Iterator[str]:
 def _common_groups(view: View) -> Mapping[int, frozenset[str]]:
     """By counter set, the groups that allocated devices there have in common."""
     usage = view.problem.usage
-    found = dict(usage.compatibility)
+    common = dict(usage.compatibility)
     for device in () if view.problem.is_additive else view.problem.devices:
         if device.slot in usage.held or device.slot in usage.shares:
             for number, groups in device.compatibility:
-                found[number] = found.get(number, groups) & groups
-    return found
+                common[number] = common.get(number, groups) & groups
+    return common

@@ -6,7 +6,7 @@ First each rule alone, and affinity all together; then one order of pods for aff
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -21,7 +21,13 @@ from dralloc.problem.inter_pod import (
     Spread,
 )
 
-__all__ = []
+__all__ = [
+    "affinity_has_an_order",
+    "groups_are_in_one_domain",
+    "nobody_is_too_near",
+    "rules_have_one_order",
+    "spread_is_even",
+]
 
 R = TypeVar("R")
 
@@ -35,28 +41,25 @@ def nobody_is_too_near(view: View) -> Iterator[str]:
         for member in members:
             if member.node in rule.domains:
                 by_domain[rule.domains[member.node]].append(member)
-        for domain, here in by_domain.items():
-            counting = [one for one in here if one.role.counts]
-            for one in here:
+        for domain, neighbours in by_domain.items():
+            counting = [member for member in neighbours if member.role.counts]
+            for member in neighbours:
+                role = member.role
                 # Two that run may stay beside each other.
-                others = [
-                    other.demand
-                    for other in counting
-                    if other.demand != one.demand
-                    and not (one.role.runs and other.role.runs)
+                excluded = [
+                    neighbour.demand
+                    for neighbour in counting
+                    if neighbour.demand != member.demand
+                    and not (role.runs and neighbour.role.runs)
                 ]
-                key = view.problem.demands[one.demand].key
-                if one.role.carries and (
-                    others or (domain in rule.counted and not one.role.runs)
+                key = view.problem.demands[member.demand].key
+                if role.carries and (
+                    excluded or (domain in rule.counted and not role.runs)
                 ):
-                    names = (
-                        ", ".join(
-                            str(view.problem.demands[other].key) for other in others
-                        )
-                        or "pods on nodes"
-                    )
+                    keys = (view.problem.demands[demand].key for demand in excluded)
+                    names = ", ".join(map(str, keys)) or "pods on nodes"
                     yield f"demand {key}: its anti-affinity keeps {names} out of domain {domain}"
-                if one.role.counts and domain in rule.carried and not one.role.runs:
+                if role.counts and domain in rule.carried and not role.runs:
                     yield f"demand {key}: anti-affinity of pods on nodes keeps it out of domain {domain}"
 
 
@@ -66,31 +69,32 @@ def spread_is_even(view: View) -> Iterator[str]:
         if not isinstance(rule, Spread):
             continue
         outside = [
-            one.demand
-            for one in members
-            if one.role.carries and one.node not in rule.domains
+            member.demand
+            for member in members
+            if member.role.carries and member.node not in rule.domains
         ]
         for demand in outside:
             yield f"demand {view.problem.demands[demand].key}: is in no domain of its topology spread constraint"
         inside = [
-            (one, rule.domains[one.node]) for one in members if one.node in rule.domains
+            (member.role, rule.domains[member.node])
+            for member in members
+            if member.node in rule.domains
         ]
         before = Counter(dict(rule.counted))
-        counts = before + Counter(domain for one, domain in inside if one.role.counts)
+        counts = before + Counter(domain for role, domain in inside if role.counts)
         fewest = (
             0
             if rule.has_few_domains
             else min((counts[domain] for domain in rule.every), default=0)
         )
+        # Who counts without being bound by the rule can come last, where there are most.
         early = [
             domain
-            for one, domain in inside
-            if one.role.counts and (one.role.carries or one.role.runs)
+            for role, domain in inside
+            if role.counts and (role.carries or role.runs)
         ]
         before += Counter(early)
-        for domain in dict.fromkeys(
-            domain for one, domain in inside if one.role.carries
-        ):
+        for domain in dict.fromkeys(domain for role, domain in inside if role.carries):
             if before[domain] - fewest > rule.max_skew:
                 yield (
                     f"topology spread: {before[domain]} in domain {domain}, {fewest} in the one with the "
@@ -100,10 +104,10 @@ def spread_is_even(view: View) -> Iterator[str]:
 
 def groups_are_in_one_domain(view: View) -> Iterator[str]:
     """Who needs to be in one domain with others is in a domain, and they are, too."""
-    for rule, every in view.roles.items():
+    for rule, concerned in view.roles.items():
         if not isinstance(rule, OneDomain):
             continue
-        members = [member for member in every if member.role.carries]
+        members = [member for member in concerned if member.role.carries]
         homes = {rule.domains.get(member.node) for member in members}
         is_old = all(member.role.runs for member in members)
         if not is_old and (len(homes) > 1 or None in homes):
@@ -119,25 +123,26 @@ def affinity_has_an_order(view: View) -> Iterator[str]:
         for rule, members in view.roles.items()
         if isinstance(rule, Affinity)
     }
-    for together in joined(rules):
+    for together in _joined(rules):
         queue = _Queue({rule: rules[rule] for rule in together})
         for demand in queue.stuck(()):
             yield f"demand {view.problem.demands[demand].key}: nobody whom its affinity means can have come before it"
 
 
-def joined(rules: Mapping[R, Sequence[PlacedRole]]) -> list[list[R]]:
+def _joined(rules: Mapping[R, Sequence[PlacedRole]]) -> list[list[R]]:
     """Rules that have members in common, directly or not."""
     groups: list[tuple[set[int], list[R]]] = []
     for rule, members in rules.items():
-        mine = {one.demand for one in members}
-        met = [group for group in groups if not mine.isdisjoint(group[0])]
-        groups = [group for group in groups if mine.isdisjoint(group[0])]
-        groups.append(
-            (
-                mine.union(*(group[0] for group in met)),
-                [rule, *(one for group in met for one in group[1])],
-            )
-        )
+        demands = {member.demand for member in members}
+        together = [rule]
+        apart = []
+        for group in groups:
+            if group[0].isdisjoint(demands):
+                apart.append(group)
+            else:
+                demands |= group[0]
+                together += group[1]
+        groups = [*apart, (demands, together)]
     return [group for _, group in groups]
 
 
@@ -154,48 +159,47 @@ class _Queue:
     """Demands with roles in some rules of affinity, as they may have come."""
 
     def __init__(self, rules: Mapping[Affinity, Sequence[PlacedRole]]) -> None:
-        self._node = {
-            one.demand: one.node for members in rules.values() for one in members
-        }
-        self._running = {
-            one.demand for members in rules.values() for one in members if one.role.runs
-        }
-        self._counting = {rule: set(_seen(rule, each)) for rule, each in rules.items()}
-        self._carried: dict[int, list[Affinity]] = {demand: [] for demand in self._node}
+        self._node: dict[int, str] = {}
+        self._running: set[int] = set()
+        self._counting: dict[Affinity, set[int]] = {}
+        self._carried: dict[int, list[Affinity]] = defaultdict(list)
         for rule, members in rules.items():
-            for one in members:
-                if one.role.carries:
-                    self._carried[one.demand].append(rule)
+            self._counting[rule] = set(_seen(rule, members))
+            for member in members:
+                self._node[member.demand] = member.node
+                if member.role.runs:
+                    self._running.add(member.demand)
+                if member.role.carries:
+                    self._carried[member.demand].append(rule)
 
     def stuck(self, beginning: tuple[int, ...]) -> list[int]:
         """Who cannot have come, if these came first, and with whoever else may have begun; the fewest."""
-        left = self._after(beginning)
+        waiting = self._after(beginning)
         begun = {rule for demand in beginning for rule in self._carried[demand]}
-        best = left
+        best = waiting
         tried: set[object] = set()
-        for demand in left:
+        for demand in waiting:
             for rule in self._carried[demand]:
+                if rule in begun or self._somebody_was_there(rule):
+                    continue
                 candidates = [
-                    one
-                    for one in left
-                    if rule in self._carried[one] and one in self._counting[rule]
+                    candidate
+                    for candidate in waiting
+                    if rule in self._carried[candidate]
+                    and candidate in self._counting[rule]
                 ]
-                for one in (
-                    ()
-                    if rule in begun or self._somebody_was_there(rule)
-                    else candidates
-                ):
-                    place = (
-                        rule,
-                        tuple(domains.get(self._node[one]) for domains in rule.domains),
-                    )
+                for candidate in candidates:
+                    node = self._node[candidate]
+                    place = tuple(domains.get(node) for domains in rule.domains)
+                    # Who begins in the same domains makes the same difference.
                     if (
-                        None not in place[1]
-                        and place not in tried
-                        and self._may_begin((*beginning, one))
+                        None not in place
+                        and (rule, place) not in tried
+                        and self._may_begin((*beginning, candidate))
                     ):
-                        tried.add(place)
-                        best = min(best, self.stuck((*beginning, one)), key=len)
+                        tried.add((rule, place))
+                        stuck = self.stuck((*beginning, candidate))
+                        best = min(best, stuck, key=len)
                         if not best:
                             return best
         return best
@@ -206,49 +210,47 @@ class _Queue:
 
     def _may_begin(self, beginning: Sequence[int]) -> bool:
         """Whether there is an order in which each of them comes before everybody whom its rules mean."""
-        left = set(beginning)
-        while left:
-            free = [
-                one
-                for one in left
-                if not any(
-                    one in self._counting[rule]
-                    for other in left - {one}
-                    for rule in self._carried[other]
-                )
-            ]
+        waiting = set(beginning)
+        while waiting:
+            free = [demand for demand in waiting if not self._is_meant(demand, waiting)]
             if not free:
                 return False
-            left.difference_update(free)
+            waiting.difference_update(free)
         return True
+
+    def _is_meant(self, demand: int, waiting: Set[int]) -> bool:
+        """Whether a rule of another demand that waits means a demand, so that the other has to begin before it."""
+        for beginner in waiting - {demand}:
+            for rule in self._carried[beginner]:
+                if demand in self._counting[rule]:
+                    return True
+        return False
 
     def _after(self, beginning: Iterable[int]) -> list[int]:
         come = {*beginning, *self._running}
         waiting = [demand for demand in self._node if demand not in come]
         while True:
-            coming = [
-                one
-                for one in waiting
-                if all(self._is_met(rule, one, come) for rule in self._carried[one])
-            ]
+            # All that may come now come at once: whoever is there only helps the others.
+            coming = [demand for demand in waiting if self._may_come(demand, come)]
             if not coming:
                 return waiting
             come.update(coming)
-            waiting = [one for one in waiting if one not in come]
+            waiting = [demand for demand in waiting if demand not in come]
 
-    def _is_met(self, rule: Affinity, demand: int, come: set[int]) -> bool:
+    def _may_come(self, demand: int, come: Set[int]) -> bool:
+        return all(self._is_met(rule, demand, come) for rule in self._carried[demand])
+
+    def _is_met(self, rule: Affinity, demand: int, come: Set[int]) -> bool:
         node = self._node[demand]
-        return all(
-            node in domains
-            and (
-                domains[node] in before
-                or any(
-                    domains.get(self._node[other]) == domains[node]
-                    for other in self._counting[rule] & come
-                )
-            )
-            for domains, before in zip(rule.domains, rule.counted, strict=True)
-        )
+        nodes = [self._node[companion] for companion in self._counting[rule] & come]
+        for domains, before in zip(rule.domains, rule.counted, strict=True):
+            if node not in domains:
+                return False
+            domain = domains[node]
+            occupied = (domains.get(companion_node) for companion_node in nodes)
+            if domain not in before and domain not in occupied:
+                return False
+        return True
 
 
 # ----------------------------------------------------------------------------
@@ -272,7 +274,7 @@ def rules_have_one_order(view: View) -> Iterator[str]:
         for rule, members in view.roles.items()
         if isinstance(rule, _OrderRule)
     }
-    for together in joined(rules):
+    for together in _joined(rules):
         if len(together) > 1 and any(isinstance(rule, Spread) for rule in together):
             groups = _groups({rule: rules[rule] for rule in together})
             for demand in _Arrivals(groups).stuck():
@@ -307,11 +309,11 @@ def _groups(rules: Mapping[_OrderRule, Sequence[PlacedRole]]) -> list[_EqualPlac
         for member in members:
             roles[member.demand].append(member.role)
             node_of[member.demand] = member.node
-    found: dict[tuple[tuple[Role, ...], str], _EqualPlacements] = {}
+    groups: dict[tuple[tuple[Role, ...], str], _EqualPlacements] = {}
     for demand in sorted(roles):
         key = tuple(roles[demand]), node_of[demand]
-        found.setdefault(key, _EqualPlacements(*key)).demands.append(demand)
-    return list(found.values())
+        groups.setdefault(key, _EqualPlacements(*key)).demands.append(demand)
+    return list(groups.values())
 
 
 class _Arrivals:
@@ -342,7 +344,7 @@ class _Arrivals:
                     self._move(came.pop(), -1)
                 continue
             self._move(group, 1)
-            state = tuple(one.come for one in self._groups)
+            state = tuple(waiting.come for waiting in self._groups)
             if state in tried:
                 self._move(group, -1)
                 continue
@@ -407,14 +409,14 @@ class _Arrivals:
     def _is_near(self, rule: Affinity, role: Role, node: str) -> bool:
         if any(node not in domains for domains in rule.domains):
             return False
-        there = [
-            set(+self._counts[rule, place]) | known
-            for place, known in enumerate(rule.counted)
+        occupied = [
+            set(+self._counts[rule, place]) | counted
+            for place, counted in enumerate(rule.counted)
         ]
-        begins = role.counts and not any(there)
+        begins = role.counts and not any(occupied)
         return begins or all(
-            domains[node] in some
-            for domains, some in zip(rule.domains, there, strict=True)
+            domains[node] in of_term
+            for domains, of_term in zip(rule.domains, occupied, strict=True)
         )
 
     def _is_even(self, rule: Spread, role: Role, node: str) -> bool:

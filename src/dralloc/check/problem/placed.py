@@ -11,7 +11,20 @@ from dralloc.check.problem.view import Use, View, amount
 from dralloc.problem import Claim, ParentGroup, Problem
 from dralloc.problem.solution import Grant, Placement, Solution, Status
 
-__all__ = []
+__all__ = [
+    "bounds_and_status_agree",
+    "caps_are_kept",
+    "each_demand_once_in_order",
+    "fairness_is_true",
+    "gangs_have_their_quorum",
+    "groups_have_their_quorum",
+    "nothing_with_a_defect",
+    "on_candidate_nodes",
+    "shared_claims_are_allocated_once",
+    "shared_claims_can_be_used",
+    "unknown_references",
+    "values_are_true",
+]
 
 
 def unknown_references(problem: Problem, solution: Solution) -> Iterator[str]:
@@ -92,15 +105,14 @@ def groups_have_their_quorum(view: View) -> Iterator[str]:
     children: dict[ParentGroup, set[str]] = defaultdict(set)
     for demand in demands:
         if demand.parent is not None:
-            path = list(demand.parent.upwards())
-            for child, group in zip(
-                [demand.gang, *(one.name for one in path)], path, strict=False
-            ):
+            child = demand.gang
+            for group in demand.parent.upwards():
                 children[group].add(child)
+                child = group.name
     for group, admitted in children.items():
         if len(admitted - group.settled) < group.quorum:
-            some = f"{len(admitted - group.settled)} of its groups are admitted, {group.quorum} are needed"
-            yield f"group {group.name}: {some}"
+            shortfall = f"{len(admitted - group.settled)} of its groups are admitted, {group.quorum} are needed"
+            yield f"group {group.name}: {shortfall}"
 
 
 def shared_claims_are_allocated_once(view: View) -> Iterator[str]:
@@ -125,12 +137,13 @@ def shared_claims_can_be_used(view: View) -> Iterator[str]:
                     if not award.uses and not view.problem.usable_from(
                         use.device_index, home.node, award.node
                     ):
-                        here, there = (
-                            view.problem.nodes[node].name
-                            for node in (award.node, home.node)
-                        )
+                        granted_on = view.problem.nodes[home.node].name
+                        used_from = view.problem.nodes[award.node].name
                         demand = view.problem.demands[award.demand].key
-                        yield f"{use}: granted on node {there}, cannot be used from node {here} of demand {demand}"
+                        yield (
+                            f"{use}: granted on node {granted_on}, "
+                            f"cannot be used from node {used_from} of demand {demand}"
+                        )
 
 
 def nothing_with_a_defect(view: View) -> Iterator[str]:
@@ -155,9 +168,13 @@ SENSES: Final = {"weight": 1, "alternatives": -1}
 def caps_are_kept(view: View) -> Iterator[str]:
     """A namespace uses no more than its cap; one that has more already gets nothing."""
     for budget in view.problem.budgets:
-        taken = _taken(view, budget.resource)[budget.namespace]
-        if budget.most is not None and taken and budget.used + taken > budget.most:
-            sums = f"{amount(taken)} taken beside {amount(budget.used)}, at most {amount(budget.most)}"
+        amount_taken = _taken(view, budget.resource)[budget.namespace]
+        if (
+            budget.most is not None
+            and amount_taken
+            and budget.used + amount_taken > budget.most
+        ):
+            sums = f"{amount(amount_taken)} taken beside {amount(budget.used)}, at most {amount(budget.most)}"
             yield f"namespace {budget.namespace}: {budget.resource}: {sums}"
 
 
@@ -165,8 +182,8 @@ def fairness_is_true(view: View) -> Iterator[str]:
     """Tier ``fairness-i`` is what the i poorest namespaces use together."""
     sharing = [budget for budget in view.problem.budgets if budget.fair]
     if sharing:
-        taken = _taken(view, sharing[0].resource)
-        uses = sorted(budget.used + taken[budget.namespace] for budget in sharing)
+        amounts = _taken(view, sharing[0].resource)
+        uses = sorted(budget.used + amounts[budget.namespace] for budget in sharing)
         values = {
             f"fairness-{number}": sum(uses[:number])
             for number in range(1, len(uses) + 1)
@@ -208,12 +225,12 @@ def bounds_and_status_agree(view: View) -> Iterator[str]:
 
 def _taken(view: View, resource: str) -> Counter[str]:
     """What the grants use, by namespace."""
-    taken: Counter[str] = Counter()
+    amounts: Counter[str] = Counter()
     for award in view.awards:
         for use in award.uses:
             if not use.alternative.admin:
-                taken[award.claim.key.namespace] += _of(view, use, resource)
-    return taken
+                amounts[award.claim.key.namespace] += _of(view, use, resource)
+    return amounts
 
 
 def _of(view: View, use: Use, resource: str) -> int:

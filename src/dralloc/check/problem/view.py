@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 from dralloc.objects.names import ClaimKey
@@ -78,12 +79,7 @@ class View:
         listed: dict[ClaimKey, list[Award]] = defaultdict(list)
         for award in self._everything:
             listed[award.claim.key].append(award)
-        several = (awards for awards in listed.values() if len(awards) > 1)
-        return tuple(
-            tuple(awards)
-            for awards in several
-            if len({award.demand for award in awards}) > 1
-        )
+        return tuple(tuple(awards) for awards in listed.values() if _is_shared(awards))
 
     @cached_property
     def _everything(self) -> tuple[Award, ...]:
@@ -131,15 +127,15 @@ class View:
     @cached_property
     def roles(self) -> Mapping[InterPodRule, list[PlacedRole]]:
         """The placed demands with a role in each rule between pods."""
-        found: dict[InterPodRule, list[PlacedRole]] = defaultdict(list)
+        members: dict[InterPodRule, list[PlacedRole]] = defaultdict(list)
         for placement in self.solution.placements:
             for role in self.problem.demands[placement.demand].roles:
-                found[role.rule].append(
+                members[role.rule].append(
                     PlacedRole(
                         placement.demand, role, self.problem.nodes[placement.node].name
                     )
                 )
-        return found
+        return members
 
     def capacity_taken(self, slot: int, name: str, uses: Iterable[Use]) -> int:
         """Nanos of a shareable device's capacity that allocated claims and these grants of it take (KEP-5075)."""
@@ -156,11 +152,12 @@ class View:
     def opened(self) -> tuple[int, ...]:
         """Slots that come into use: granted without admin access, and not shared by allocated claims already."""
         shares = self.problem.usage.shares
-        return tuple(
-            slot
-            for slot, uses in self.by_slot.items()
-            if slot not in shares and any(not use.alternative.admin for use in uses)
-        )
+        slots = []
+        for slot, uses in self.by_slot.items():
+            holding = [use for use in uses if not use.alternative.admin]
+            if holding and slot not in shares:
+                slots.append(slot)
+        return tuple(slots)
 
     @cached_property
     def in_force(self) -> tuple[int, ...]:
@@ -171,7 +168,7 @@ class View:
         (upstream behaviour). So where some share is of a version without counters, the device is opened by that one;
         and nobody stands in another's way if such devices are opened last.
         """
-        found: list[int] = []
+        in_force: list[int] = []
         for slot in self.opened:
             versions = {
                 use.device_index: use.device
@@ -181,21 +178,25 @@ class View:
             free = [
                 index for index, device in versions.items() if device.is_opened_freely
             ]
-            found += free or versions
-        return tuple(found)
+            in_force += free or versions
+        return tuple(in_force)
 
     @cached_property
     def offered(self) -> Mapping[int, frozenset[int]]:
         """The devices in usable pools of each node with a placement."""
         nodes = {award.node: self.problem.nodes[award.node] for award in self.awards}
-        return {
-            index: frozenset(
-                device
-                for pool in node.pools_in(PoolState.USABLE)
-                for device in pool.devices
+        offered = {}
+        for index, node in nodes.items():
+            usable = node.pools_in(PoolState.USABLE)
+            offered[index] = frozenset(
+                chain.from_iterable(pool.devices for pool in usable)
             )
-            for index, node in nodes.items()
-        }
+        return offered
+
+
+def _is_shared(awards: Sequence[Award]) -> bool:
+    """Whether the awards of one claim are of several demands."""
+    return len({award.demand for award in awards}) > 1
 
 
 def amount(nanos: int) -> str:

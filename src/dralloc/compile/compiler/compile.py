@@ -70,7 +70,7 @@ __all__ = ["CompiledCluster", "compile_cluster"]
 _NAMED = 3
 
 
-def remarks(
+def _remarks(
     cluster: Cluster, table: MatchTable, drifts: Iterable[Drift], caps: Sequence[Cap]
 ) -> Iterator[Finding]:
     """What allocated claims and published devices contradict, and what is asked for in vain."""
@@ -144,7 +144,7 @@ Unmodelled = tuple[Finding, frozenset[Mode]]
 """Something that is left out, and the modes that leave it out."""
 
 
-def find_unmodelled(cluster: Cluster, problem: Problem) -> Iterator[Unmodelled]:
+def _find_unmodelled(cluster: Cluster, problem: Problem) -> Iterator[Unmodelled]:
     """Find the fields that nobody knows, and those that some mode ignores by the table in `dralloc.compile.modelled`.
 
     Parameters
@@ -458,7 +458,7 @@ def compile_cluster(
     problem = worth.applied(problem)
     findings = (
         *extended.findings,
-        *remarks(cluster, table, drifts, caps),
+        *_remarks(cluster, table, drifts, caps),
         *quotas.findings(),
         *gangs.findings,
         *demands.findings,
@@ -468,7 +468,7 @@ def compile_cluster(
             else ()
         ),
     )
-    left_out = tuple(find_unmodelled(cluster, problem))
+    left_out = tuple(_find_unmodelled(cluster, problem))
     compiled = CompiledCluster(
         problem,
         inventory,

@@ -132,7 +132,7 @@ class PodsOfGroup:
         return self.needed is not None and self.there < self.needed
 
 
-def pod_groups(
+def _pod_groups(
     cluster: Cluster,
     features: Features,
     plugins: DevicePlugins,
@@ -457,7 +457,7 @@ def find_gangs(
         Whether there are constraints over the claims of each group: then also those groups matter of which the pods
         are placed one by one.
     """
-    groups = list(pod_groups(cluster, features, plugins, label, spanned=spanned))
+    groups = list(_pod_groups(cluster, features, plugins, label, spanned=spanned))
     topology = Topology(cluster.nodes)
     trees = GroupTrees(
         cluster, topology, groups, near=features.TopologyAwareWorkloadScheduling

@@ -75,7 +75,7 @@ _Found = tuple[InterPodRule, Set[PodKind], Set[PodKind]]
 """A rule, who carries it, and who counts for it."""
 
 
-def inter_pod_roles(
+def _inter_pod_roles(
     wanting: Collection[PodKind],
     running: Running,
     nodes: Sequence[Node],
@@ -105,7 +105,7 @@ def inter_pod_roles(
     return {kind: tuple(roles_of_kind) for kind, roles_of_kind in roles.items()}
 
 
-def bound_to_pods(
+def _bound_to_pods(
     problem: Problem, roles: Mapping[int, tuple[Role, ...]], *, alone: bool = True
 ) -> tuple[Demand, ...]:
     """The demands with their roles (by index), as far as these depend on other demands, and with what nodes they leave.
@@ -403,12 +403,12 @@ class PodRules:
             if Ignored.AFFINITY in self.ignored
             else self._by_host(kinds, {kind for _, kind in running})
         )
-        roles = inter_pod_roles(kinds, running, self._nodes, self.ignored, apart)
+        roles = _inter_pod_roles(kinds, running, self._nodes, self.ignored, apart)
         if roles:
             of_demands = {
                 number: roles.get(info.kind, ()) for number, info in wanting.items()
             }
-            bound = bound_to_pods(problem, of_demands, alone=copies == 1)
+            bound = _bound_to_pods(problem, of_demands, alone=copies == 1)
             problem = replace(problem, demands=bound)
         resources = NodeResources(kinds, footprints.resources, self.ignored)
         running_kinds = {kind for _, kind in running}

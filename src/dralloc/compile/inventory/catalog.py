@@ -100,7 +100,7 @@ def declares_groups(device: ApiDevice) -> bool:
     )
 
 
-def grouped_sets(devices: Iterable[ApiDevice], first: int) -> Mapping[str, int]:
+def _grouped_sets(devices: Iterable[ApiDevice], first: int) -> Mapping[str, int]:
     """The counter sets on which some device declares groups, numbered from ``first``."""
     names: dict[str, None] = {}
     for device in devices:
@@ -110,7 +110,7 @@ def grouped_sets(devices: Iterable[ApiDevice], first: int) -> Mapping[str, int]:
     return {name: number for number, name in enumerate(names, first)}
 
 
-def groups_of(
+def _groups_of(
     device: ApiDevice, sets: Mapping[str, int]
 ) -> tuple[tuple[int, frozenset[str]], ...]:
     """A device's groups on each of the numbered counter sets of which it consumes."""
@@ -134,7 +134,7 @@ def set_name(
     pool
         The devices that share counter sets with it, as they are published.
     """
-    grouped = grouped_sets(pool, 0)
+    grouped = _grouped_sets(pool, 0)
     names = (
         consumption.counter_set
         for consumption in device.consumes_counters
@@ -458,7 +458,7 @@ class Catalog:
             if id(columns) not in self._without_groups:
                 news[id(columns)] = columns
         consumers = (columns.consumers.values() for columns in news.values())
-        sets = grouped_sets(chain.from_iterable(consumers), self.grouped)
+        sets = _grouped_sets(chain.from_iterable(consumers), self.grouped)
         if not sets:
             self._without_groups.update(news)
         self.grouped += len(sets)
@@ -494,7 +494,7 @@ class Catalog:
             if slice_.spec.per_device_node_selection
             else repeat(None),
             columns.binds_to_node,
-            [groups_of(device, grouped) for device in devices]
+            [_groups_of(device, grouped) for device in devices]
             if grouped
             else repeat(()),
             columns.footprint if features.NodeAllocatableResources else repeat(()),
