@@ -162,6 +162,8 @@ def _guarded(*, debug: bool) -> Iterator[None]:
             yield
         finally:
             if sys.stdout is not None:
+                # What cannot be written is to be noticed here, and not when Python
+                # ends.
                 sys.stdout.flush()
     except (typer.Exit, typer.Abort):
         raise
@@ -170,6 +172,7 @@ def _guarded(*, debug: bool) -> Iterator[None]:
             _say(traceback.format_exc(), "")
         code, message = _verdict(error)
         _say(message, "error: ")
+        # A pipe that nobody reads any more would raise once more when Python ends.
         for stream in (sys.stdout, sys.stderr):
             _give_up(stream)
         raise typer.Exit(code) from None
@@ -201,10 +204,10 @@ def _verdict(error: Exception) -> tuple[Exit, str]:
                 Exit.INPUT,
                 f"{error.filename or 'input or output'}: {error.strerror or error}",
             )
-    what = " ".join(f"{type(error).__name__}: {error}".split())
+    failure = " ".join(f"{type(error).__name__}: {error}".split())
     return (
         Exit.DEFECT,
-        f"internal error: {what}; please report it, with what dralloc --debug COMMAND prints",
+        f"internal error: {failure}; please report it, with what dralloc --debug COMMAND prints",
     )
 
 
@@ -262,39 +265,39 @@ class Session:
 
     def warn(self, warnings: Iterable[object]) -> None:
         """Say what is remarkable about the input."""
-        lines = [f"warning: {one}" for one in warnings]
+        lines = [f"warning: {warning}" for warning in warnings]
         if len(lines) > _SHOWN:
             lines[_SHOWN:] = [f"warning: and {len(lines) - _SHOWN} more like these"]
         for line in lines:
             self.tell(line, "yellow")
 
     @contextmanager
-    def busy(self, what: str) -> Iterator[None]:
+    def busy(self, activity: str) -> Iterator[None]:
         """Show that something is going on, on a terminal."""
         if self.quiet or not self.err.is_terminal:
             yield
             return
-        with self.err.status(Text(one_line(what))) as self._status:
+        with self.err.status(Text(one_line(activity))) as self._status:
             yield
         self._status = None
 
     @contextmanager
-    def counting(self, what: str) -> Iterator[Callable[[str, int, int], None]]:
+    def counting(self, activity: str) -> Iterator[Callable[[str, int, int], None]]:
         """Show a bar, on a terminal; what it gives is called with what is done, how much of it, and of how much."""
         with Bar(
             console=self.err,
             transient=True,
             disable=self.quiet or not self.err.is_terminal,
         ) as bar:
-            task = bar.add_task(what, total=None)
-            yield lambda what, done, total: bar.update(
-                task, description=what, completed=done, total=total or None
+            task = bar.add_task(activity, total=None)
+            yield lambda step, done, total: bar.update(
+                task, description=step, completed=done, total=total or None
             )
 
-    def update(self, what: str) -> None:
+    def update(self, activity: str) -> None:
         """Say what is going on now, while `busy`."""
         if self._status is not None:
-            self._status.update(Text(one_line(what)))
+            self._status.update(Text(one_line(activity)))
 
     def progress(self, progress: Progress) -> None:
         """Show how far the search for the optimum is."""
@@ -355,11 +358,11 @@ class Asking(Reader):
         live = (
             [self._snapshot()] if self.live or self.context or self.kubeconfig else []
         )
-        given: list[Path | ClusterSnapshot] = [*live, *paths]
-        if not given:
+        sources: list[Path | ClusterSnapshot] = [*live, *paths]
+        if not sources:
             raise DrallocError(_NOTHING)
         with self.busy("reading"):
-            read = dralloc.load(*given, strict=choices.strict, limits=self.limits)
+            read = dralloc.load(*sources, strict=choices.strict, limits=self.limits)
             cluster = read.including(choices.include)
         self.warn(cluster.findings)
         return cluster

@@ -47,20 +47,20 @@ def validate_command(  # noqa: PLR0913 - one parameter per option
     from dralloc.objects.load import read
 
     with session.busy("checking"):
-        found = validate_reading(
+        validation = validate_reading(
             read(*paths, limits=session.limits), choices.features, choices.kubernetes
         )
     shown = Validation(
-        violation for violation in found if violation.level.reaches(level)
+        violation for violation in validation if violation.level.reaches(level)
     )
     if sarif:
         session.print_json(as_sarif(shown, RULES))
     elif session.as_json:
         session.print_json(shown.to_dict())
     else:
-        session.show([*shown.tables(), Line(f"\n{found.headline}", "bold")])
+        session.show([*shown.tables(), Line(f"\n{validation.headline}", "bold")])
     failing = Level.WARNING if strict else Level.ERROR
-    if any(violation.level.reaches(failing) for violation in found):
+    if any(violation.level.reaches(failing) for violation in validation):
         raise typer.Exit(Exit.FAILED)
 
 
@@ -165,12 +165,12 @@ def _run(case: Json, mode: AllocatorName, *, pruning: bool) -> CaseOutcome:
             return run_cel(case) if kind is CaseKind.CEL else run_scheduler(case)
         read = read_allocation_case(case)
     except (AttributeError, KeyError, TypeError) as error:
-        what = (
+        problem = (
             f"lacks {error}"
             if isinstance(error, KeyError)
             else f"has not the form of such a case ({error})"
         )
-        raise DrallocError(f"case {case['name']} of kind {kind}: {what}") from error
+        raise DrallocError(f"case {case['name']} of kind {kind}: {problem}") from error
     return (
         run_optimal(read) if mode == "optimal" else run_first_fit(read, pruning=pruning)
     )
@@ -195,7 +195,7 @@ def _parts(outcomes: list[CaseOutcome]) -> list[Part]:
         Table(
             "First differences",
             ("case", "difference"),
-            [(one.name, one.difference) for one in failed[:_SHOWN]],
+            [(outcome.name, outcome.difference) for outcome in failed[:_SHOWN]],
         ),
     ]
     if len(failed) > _SHOWN:

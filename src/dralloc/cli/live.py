@@ -216,14 +216,14 @@ def snapshot_command(
     from dralloc.live.snapshot import take_snapshot
 
     with session.busy("connecting"), live.server() as server:
-        found = take_snapshot(
+        snapshot = take_snapshot(
             server,
             namespaces=namespace or (),
             progress=lambda kind, count: session.update(f"reading {kind}: {count:,}"),
         )
-    session.warn(found.warnings)
-    _write(session, found, output, redacted=redacted)
-    session.tell(_counts(found))
+    session.warn(snapshot.warnings)
+    _write(session, snapshot, output, redacted=redacted)
+    session.tell(_counts(snapshot))
 
 
 def redact_command(paths: Paths, session: Reader, output: Output = STDOUT) -> None:
@@ -233,18 +233,23 @@ def redact_command(paths: Paths, session: Reader, output: Output = STDOUT) -> No
 
     with session.busy("reading"):
         objects = load_objects(*paths, limits=session.limits)
-    known = [one for one in objects if model_of(one) is not None]
-    others = Counter(str(one.get("kind")) for one in objects if model_of(one) is None)
-    if others:
+    read_objects = []
+    skipped: Counter[str] = Counter()
+    for api_object in objects:
+        if model_of(api_object) is None:
+            skipped[str(api_object.get("kind"))] += 1
+        else:
+            read_objects.append(api_object)
+    if skipped:
         kinds = ", ".join(
-            f"{kind} ({number})" for kind, number in sorted(others.items())
+            f"{kind} ({number})" for kind, number in sorted(skipped.items())
         )
         session.warn(
             [
-                f"{others.total()} objects of kinds that dralloc does not read are left out: {kinds}"
+                f"{skipped.total()} objects of kinds that dralloc does not read are left out: {kinds}"
             ]
         )
-    _write(session, known, output, redacted=True)
+    _write(session, read_objects, output, redacted=True)
 
 
 def _write(
@@ -261,23 +266,23 @@ def _write(
         redaction = plan_redaction(objects) if redacted else None
         written = map(redaction.apply, objects) if redaction else iter(objects)
         if output == STDOUT:
-            whole = BytesIO()  # all of it or nothing, here too
-            write_objects(written, whole)
-            typer.get_binary_stream("stdout").write(whole.getbuffer())
+            buffer = BytesIO()  # all of it or nothing, here too
+            write_objects(written, buffer)
+            typer.get_binary_stream("stdout").write(buffer.getbuffer())
         else:
             save(written, output)
     if redaction:
         session.warn(redaction.warnings())
 
 
-def _counts(found: ClusterSnapshot) -> str:
+def _counts(snapshot: ClusterSnapshot) -> str:
     kinds = [
-        f"{kind} {kept:,}"
-        if kept == read
-        else f"{kind} {kept:,} of {read:,} (the others use no devices)"
-        for kind, (kept, read) in found.counts.items()
+        f"{kind} {saved:,}"
+        if saved == read
+        else f"{kind} {saved:,} of {read:,} (the others use no devices)"
+        for kind, (saved, read) in snapshot.counts.items()
     ]
-    return f"{len(found):,} objects: {', '.join(kinds)}"
+    return f"{len(snapshot):,} objects: {', '.join(kinds)}"
 
 
 # ----------------------------------------------------------------------------
@@ -357,8 +362,8 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
         session.warn(server.warnings)
         file = JournalFile(journal or default_path(server.wire.host))
         if status or lift:
-            found = _status(server, file, lift)
-            session.answer(found, failed=found.failed)
+            fence_status = _status(server, file, lift)
+            session.answer(fence_status, failed=fence_status.failed)
             return
         run = _run(
             server,
@@ -537,12 +542,8 @@ def batch_command(  # noqa: PLR0913 - one parameter per option
         if release_all:
             _release_all(objects, leader, live.gate, session)
             return
-        cache = WatchCache(
-            LiveObjects(
-                server.wire,
-                {one: versions[one] for one in LISTED_KINDS if one in versions},
-            )
-        )
+        listed = {kind: versions[kind] for kind in LISTED_KINDS if kind in versions}
+        cache = WatchCache(LiveObjects(server.wire, listed))
         figures = Figures()
         queue = BatchQueue(
             objects=objects,
@@ -595,5 +596,5 @@ def _release_all(
 
 
 def _log(session: Session, level: str, line: str) -> None:
-    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    session.tell(f"{now} {level} {line}")
+    time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    session.tell(f"{time} {level} {line}")

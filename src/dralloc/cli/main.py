@@ -85,8 +85,8 @@ def main(name: str = "dralloc") -> None:
     app(prog_name=name)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
         typer.echo(dralloc.__version__)
         raise typer.Exit
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from enum import StrEnum
 from functools import wraps
@@ -154,9 +154,9 @@ _SEVERAL: Final = {"node": "nodes", "cap": "caps"}
 
 
 def _option(
-    kind: Any, default: object, text: str, *names: str, **more: Any
+    kind: Any, default: object, text: str, *names: str, **details: Any
 ) -> Parameter:
-    annotation = Annotated[kind, typer.Option(*names, help=text, **more)]
+    annotation = Annotated[kind, typer.Option(*names, help=text, **details)]
     return Parameter(
         "option", Parameter.KEYWORD_ONLY, default=default, annotation=annotation
     )
@@ -166,8 +166,8 @@ def _flag(name: str, text: str) -> Parameter:
     return _option(bool, False, text, name)
 
 
-def _several(metavar: str, text: str, **more: Any) -> Parameter:
-    return _option(list[str] | None, None, text, metavar=metavar, **more)
+def _several(metavar: str, text: str, **details: Any) -> Parameter:
+    return _option(list[str] | None, None, text, metavar=metavar, **details)
 
 
 def _count(text: str) -> Parameter:
@@ -332,7 +332,7 @@ STUDY: Final[OptionSet] = {
 
 
 def _choices(
-    *, kubernetes: str | None, feature: list[str] | None, **given: Any
+    *, kubernetes: str | None, feature: list[str] | None, **choices: Any
 ) -> Choices:
     """All that was chosen.
 
@@ -350,7 +350,7 @@ def _choices(
     gates = Features.of_kubernetes(kubernetes) if kubernetes else ALL_FEATURES
     named = {
         _SEVERAL.get(name, name): value
-        for name, value in given.items()
+        for name, value in choices.items()
         if value is not None
     }
     return Choices(features=gates.switched(switches), kubernetes=kubernetes, **named)
@@ -362,8 +362,8 @@ def _set_behind(annotation: Any) -> tuple[Callable[..., Any], OptionSet] | None:
         kind: Any = annotation
         hints = get_type_hints(kind, include_extras=True)
         return kind, {
-            name: one.replace(annotation=hints[name])
-            for name, one in signature(kind).parameters.items()
+            name: parameter.replace(annotation=hints[name])
+            for name, parameter in signature(kind).parameters.items()
         }
     kind, *about = get_args(annotation) or (None,)
     return (_choices, about[0]) if kind is Choices else None
@@ -371,29 +371,28 @@ def _set_behind(annotation: Any) -> tuple[Callable[..., Any], OptionSet] | None:
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """A command that takes an option for each in the set of its `Choices`, and for each field of its dataclasses."""
-    own = signature(command, eval_str=True).parameters
-    sets = {
-        name: found
-        for name, one in own.items()
-        if (found := _set_behind(one.annotation))
-    }
-
-    def parameters() -> Iterator[Parameter]:
-        for name, one in own.items():
-            options = sets[name][1] if name in sets else {name: one}
-            for each, option in options.items():
-                yield option.replace(name=each, kind=Parameter.KEYWORD_ONLY)
-
-    every = list(parameters())
+    sets = {}
+    options: list[Parameter] = []
+    for name, parameter in signature(command, eval_str=True).parameters.items():
+        option_set = _set_behind(parameter.annotation)
+        if option_set is None:
+            options.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+            continue
+        sets[name] = option_set
+        options += (
+            option.replace(name=option_name, kind=Parameter.KEYWORD_ONLY)
+            for option_name, option in option_set[1].items()
+        )
 
     @wraps(command)
-    def run(**given: Any) -> None:
-        built = {
-            name: make(**{one: given.pop(one) for one in options})
-            for name, (make, options) in sets.items()
-        }
-        command(**given, **built)
+    def run(**values: Any) -> None:
+        built = {}
+        for name, (make, option_set) in sets.items():
+            of_set = {option: values.pop(option) for option in option_set}
+            built[name] = make(**of_set)
+        command(**values, **built)
 
-    setattr(run, "__signature__", Signature(every))  # noqa: B010
-    run.__annotations__ = {one.name: one.annotation for one in every}
+    # Typer reads a command's options from its signature and its annotations.
+    setattr(run, "__signature__", Signature(options))  # noqa: B010
+    run.__annotations__ = {option.name: option.annotation for option in options}
     return run

@@ -134,7 +134,7 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Say why a claim is pending, with what it conflicts, and which changes would admit it; or why everything is."""
     with session.asking(paths, choices, "explaining") as cluster:
-        found = dralloc.explain(
+        explanation = dralloc.explain(
             cluster,
             claim,
             pod,
@@ -143,7 +143,7 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
             suggest=not no_changes,
             choices=choices,
         )
-    session.answer(found)
+    session.answer(explanation)
 
 
 def stranded_command(
@@ -161,8 +161,8 @@ def stranded_command(
 ) -> None:
     """Say which free capacity a mix of claims cannot use, by pool and by kind of node, and what strands it."""
     with session.asking(paths, choices, "looking at what is free") as cluster:
-        found = dralloc.stranded(cluster, claim or (), choices=choices)
-    session.answer(found)
+        stranding = dralloc.stranded(cluster, claim or (), choices=choices)
+    session.answer(stranding)
 
 
 # ----------------------------------------------------------------------------
@@ -185,8 +185,8 @@ def capacity_command(
 ) -> None:
     """Say how many devices there are, in use, free and held back, by product and node, and how much of counters."""
     with session.asking(paths, choices, "counting devices") as cluster:
-        found = dralloc.capacity(cluster, by=by or (), choices=choices)
-    session.answer(found)
+        report = dralloc.capacity(cluster, by=by or (), choices=choices)
+    session.answer(report)
 
 
 # ----------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def report_command(  # noqa: PLR0913 - one parameter per option
             cluster, modes=modes, seeds=seeds, progress=progress, choices=choices
         )
     session.warn(result.findings)
-    remarks = [str(one) for one in (*cluster.findings, *result.findings)]
+    remarks = [str(finding) for finding in (*cluster.findings, *result.findings)]
     with session.busy("drawing"):
         source = title or " ".join(map(str, paths)) or "the live cluster"
         about = page.Circumstances(
@@ -259,10 +259,10 @@ def _page() -> ModuleType:
     return page
 
 
-def _chosen(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _chosen(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What was chosen, in words; without what was left at nothing."""
     for name in SCHEDULER:
-        value = given[name]
+        value = parameters[name]
         if value and name != "pruning":
             text = (
                 "yes"
@@ -313,8 +313,10 @@ def schema_command(
 def document_of(name: str) -> type[Document]:
     """The document that a command prints as JSON."""
     module, document = DOCUMENTS[name]
-    found: type[Document] = getattr(import_module(f"dralloc.{module}"), document)
-    return found
+    document_type: type[Document] = getattr(
+        import_module(f"dralloc.{module}"), document
+    )
+    return document_type
 
 
 # ----------------------------------------------------------------------------
@@ -350,14 +352,14 @@ class MixOptions:
         """What the options name."""
         from dralloc.ask.whatif import MixEntry, Source
 
-        given = (
+        named = (
             (Source.CLAIM, self.claim),
             (Source.TEMPLATE, self.template),
             (Source.POD, self.pod),
         )
         return [
             MixEntry.parse(text, source)
-            for source, texts in given
+            for source, texts in named
             for text in texts or ()
         ]
 
@@ -387,10 +389,10 @@ def headroom_command(
             "say what is wanted: --claim, --template or --pod NAMESPACE/NAME"
         )
     with session.asking(paths, choices, "looking for headroom") as cluster:
-        found = dralloc.headroom(
+        answer = dralloc.headroom(
             cluster, *entries, points=points or None, choices=choices
         )
-    session.answer(found)
+    session.answer(answer)
 
 
 def fewest_command(  # noqa: PLR0913 - one parameter per option
@@ -422,20 +424,20 @@ def fewest_command(  # noqa: PLR0913 - one parameter per option
         dict(map(parse_price, price or ())),
     )
     with session.asking(paths, choices, "looking for the fewest nodes") as cluster:
-        found = dralloc.fewest_nodes(
+        answer = dralloc.fewest_nodes(
             cluster, *entries, kinds=kinds, prices=prices, choices=choices
         )
-    session.answer(found)
+    session.answer(answer)
 
 
 def _kinds(texts: Sequence[str]) -> dict[str, str]:
-    found = {}
+    kinds = {}
     for text in texts:
-        name, _, what = text.partition("=")
-        if not name or not what:
+        name, _, node_or_label = text.partition("=")
+        if not name or not node_or_label:
             raise DrallocError(f"--kind {text}: expected NAME=NODE or NAME=LABEL=VALUE")
-        found[name] = what
-    return found
+        kinds[name] = node_or_label
+    return kinds
 
 
 def layout_command(
@@ -446,8 +448,8 @@ def layout_command(
 ) -> None:
     """Say which fixed partitions per GPU serve some claims best, or all that is pending, and what that loses."""
     with session.asking(paths, choices, "looking for layouts") as cluster:
-        found = dralloc.partition_layout(cluster, *mix.entries(), choices=choices)
-    session.answer(found)
+        answer = dralloc.partition_layout(cluster, *mix.entries(), choices=choices)
+    session.answer(answer)
 
 
 _MOVES: Final = {**_HEADROOM, "gang": ANSWER["gang"]}
@@ -466,8 +468,8 @@ def defragment_command(
 ) -> None:
     """Find the few moves of allocated claims that admit the most of what is pending, in order."""
     with session.asking(paths, choices, "looking for moves") as cluster:
-        found = dralloc.defragment(cluster, moves, choices=choices)
-    session.answer(found)
+        answer = dralloc.defragment(cluster, moves, choices=choices)
+    session.answer(answer)
 
 
 def drain_command(
@@ -491,8 +493,8 @@ def drain_command(
 ) -> None:
     """Say where the claims of some nodes can go, or why they cannot. Exit code 1 if not all of them can."""
     with session.asking(filename, choices, "draining") as cluster:
-        found = dralloc.drain(cluster, *nodes, choices=choices)
-    session.answer(found, failed=not found.possible)
+        answer = dralloc.drain(cluster, *nodes, choices=choices)
+    session.answer(answer, failed=not answer.possible)
 
 
 def preempt_command(  # noqa: PLR0913 - one parameter per option
@@ -518,8 +520,8 @@ def preempt_command(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Say which pods of lower priority to evict for a claim or pod. Exit code 1 if that does not help."""
     with session.asking(paths, choices, "looking for victims") as cluster:
-        found = dralloc.preempt(cluster, claim, pod, cost=cost, choices=choices)
-    session.answer(found, failed=not found.possible)
+        answer = dralloc.preempt(cluster, claim, pod, cost=cost, choices=choices)
+    session.answer(answer, failed=not answer.possible)
 
 
 PLANS: Final[dict[str, Callable[..., None]]] = {
