@@ -54,7 +54,7 @@ _Groups = dict[tuple[ParentGroup, int], ParentGroup]
 def scaled(
     problem: Problem, demand: float, seed: int, most: int = LIMITS.pods
 ) -> Problem:
-    """The problem with so many times as many demands.
+    """Return the problem with so many times as many demands.
 
     Below 1 some are left out, above 1 all are there and copies of some come after them: as many of each as of any
     other, up to one. Which ones is drawn by the seed; the order stays. A gang is left out or copied as a whole, so that
@@ -109,7 +109,7 @@ def _drawn(demands: Sequence[Demand], most: int, random: Random) -> Sequence[int
 
 
 def _copy(demand: Demand, turn: int, groups: _Groups) -> Demand:
-    """The demand itself at turn 0, afterwards one that asks for the same under other names."""
+    """Return the demand itself at turn 0, afterwards one that asks for the same under other names."""
     if not turn:
         return demand
     return replace(
@@ -124,7 +124,7 @@ def _copy(demand: Demand, turn: int, groups: _Groups) -> Demand:
 
 
 def _renamed_group(group: ParentGroup, turn: int, groups: _Groups) -> ParentGroup:
-    """One copy of the group for each turn."""
+    """Return one copy of the group for each turn."""
     if (group, turn) not in groups:
         groups[group, turn] = replace(
             group,
@@ -148,7 +148,7 @@ Source = str | Path | Sequence[str | Path] | Cluster | Callable[[int, float], Cl
 
 
 def scenario_of(source: Source, limits: Limits = LIMITS) -> Scenario:
-    """The scenario behind whatever was given."""
+    """Return the scenario behind whatever was given."""
     if isinstance(source, Cluster):
         return Given(source, limits)
     if callable(source):
@@ -177,7 +177,7 @@ class Files:
         return _digest_of(load_objects(*self.paths, limits=self.limits))
 
     def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
-        """What the files ask for, scaled."""
+        """Return what the files ask for, scaled."""
         return scaled(
             _compiled(self.paths, self.limits, choices), demand, seed, self.limits.pods
         )
@@ -221,7 +221,7 @@ class Given:
         )
 
     def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
-        """What the cluster asks for, scaled."""
+        """Return what the cluster asks for, scaled."""
         return scaled(
             compile_cluster(self.cluster, choices).problem,
             demand,
@@ -242,7 +242,7 @@ class Made:
         return identity_of(self.make)
 
     def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
-        """What is made for the seed and the demand."""
+        """Return what is made for the seed and the demand."""
         return compile_cluster(self.make(seed, demand), choices).problem
 
 
@@ -296,7 +296,7 @@ Row = dict[str, Any]
 
 
 def known_modes(modes: Sequence[str | Policy]) -> Mapping[str, str | Policy]:
-    """The modes by name, each once.
+    """Return the modes by name, each once.
 
     Raises
     ------
@@ -559,7 +559,7 @@ def study(  # noqa: PLR0913 - what a table has rows for, and how it is kept
 def _points(
     seeds: int | Iterable[int], demand: float | Iterable[float]
 ) -> list[tuple[int, float]]:
-    """Every seed with every demand."""
+    """Return every seed with every demand."""
     shares = [
         float(share)
         for share in (demand if isinstance(demand, Iterable) else (demand,))
@@ -616,7 +616,7 @@ def _keys(
     modes: Mapping[str, str | Policy],
     choices: Choices,
 ) -> Keys:
-    """A hash of all that a row depends on, for each seed, demand and mode."""
+    """Return a hash of all that a row depends on, for each seed, demand and mode."""
     matters = {
         name: value for name, value in asdict(choices).items() if name not in _NO_MATTER
     }

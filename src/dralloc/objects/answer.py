@@ -81,7 +81,7 @@ Timings = Annotated[dict[str, float], Field(description="Seconds by phase.")]
 
 
 def described(info: ValidationInfo) -> Any:
-    """The answer that a document describes, for validators of its fields."""
+    """Return the answer that a document describes, for validators of its fields."""
     return info.context
 
 
@@ -106,7 +106,7 @@ class Document(Fields):
 
     @classmethod
     def of(cls, answer: object) -> Self:
-        """The document that describes an answer."""
+        """Return the document that describes an answer."""
         return cls.model_validate(answer, context=answer)
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class Document(Fields):
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
-        """The JSON Schema (draft 2020-12) that every such document keeps."""
+        """Return the JSON Schema (draft 2020-12) that every such document keeps."""
         schema = cls.model_json_schema(mode="serialization")
         return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
@@ -137,10 +137,10 @@ class Answer(ABC):
 
     @abstractmethod
     def parts(self) -> list[Part]:
-        """The answer as tables and lines."""
+        """Return the answer as tables and lines."""
 
     def names(self) -> Iterable[str]:
-        """What it is about, by name: the first column of its first table, each name once."""
+        """Return what it is about, by name: the first column of its first table, each name once."""
         tables = (part for part in self.parts() if isinstance(part, Table))
         first = next((table for table in tables if table.rows), None)
         cells = (row[0] for row in first.rows) if first else ()
@@ -162,5 +162,5 @@ class Documented(Answer):
     document: ClassVar[type[Document]]
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain data, ready for JSON."""
+        """Return the answer as plain data, ready for JSON."""
         return self.document.of(self).to_dict()

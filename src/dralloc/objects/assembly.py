@@ -72,7 +72,7 @@ class Located(NamedTuple):
 
 
 def identity(one: ApiObject) -> Identity:
-    """What tells an object from every other one."""
+    """Return what tells an object from every other one."""
     group = one.api_version.partition("/")[0]
     foreign = isinstance(one, PodOwner) and "." in group
     return f"{one.kind}.{group}" if foreign else one.kind, one.key
@@ -107,7 +107,7 @@ class Objects:
         return iter(self._by_identity.values())
 
     def of(self, kind: type[T]) -> Iterator[T]:
-        """Those of one kind, in order."""
+        """Yield those of one kind, in order."""
         return iter(self._by_type.get(kind, ()))
 
     def _add(self, one: ApiObject, source: str) -> None:
@@ -146,7 +146,7 @@ class Objects:
 
 
 def _file(source: str) -> str:
-    """The file of a source, which also names the document if there are several."""
+    """Return the file of a source, which also names the document if there are several."""
     return re.sub(r": document \d+$", "", source)
 
 
@@ -158,7 +158,7 @@ SYNTHETIC_NODE: Final = "node"
 
 
 def assumed_nodes(slices: Sequence[ResourceSlice]) -> tuple[tuple[Node, ...], str]:
-    """The nodes to go by, and the remark to make about it."""
+    """Return the nodes to go by, and the remark to make about it."""
     named = _named_nodes(slices)
     if named:
         return named, f"no Node was given: assuming the {len(named)} that slices name"
@@ -176,7 +176,7 @@ def assumed_nodes(slices: Sequence[ResourceSlice]) -> tuple[tuple[Node, ...], st
 
 
 def _named_nodes(slices: Iterable[ResourceSlice]) -> tuple[Node, ...]:
-    """One node for each name in slices, in the order of appearance, with its name as hostname label.
+    """Return one node for each name in slices, in the order of appearance, with its name as hostname label.
 
     Names are node names of slices and of devices, and in node selectors the values of ``In`` for the field
     ``metadata.name`` or the hostname label.
@@ -212,7 +212,7 @@ def _selected(selector: NodeSelector | None) -> Iterator[str]:
 def missing_classes(
     objects: Iterable[ApiObject], known: Collection[str]
 ) -> Iterator[tuple[ApiObject, str, str]]:
-    """Each class that is missing once: the first object that names it, the path, and what is wrong."""
+    """Yield each class that is missing once: the first object that names it, the path, and what is wrong."""
     missing: dict[str, tuple[ApiObject, str]] = {}
     times: Counter[str] = Counter()
     for one in objects:
@@ -226,7 +226,7 @@ def missing_classes(
 
 
 def _classes_named_by(one: ApiObject) -> Iterator[tuple[str, str]]:
-    """The classes that something unallocated asks for, with the paths of their names."""
+    """Yield the classes that something unallocated asks for, with the paths of their names."""
     if isinstance(one, ResourceClaim) and one.status.allocation is None:
         spec, path = one.spec, "spec"
     elif isinstance(one, ResourceClaimTemplate):
@@ -346,7 +346,7 @@ class Population:
                     )
 
     def _expanded(self, owner: PodOwner) -> Iterable[Pod]:
-        """The pods that its controller makes; none, and a remark, if they are beyond what is left of the limit."""
+        """Return the pods that its controller makes; none, and a remark, if they exceed what is left of the limit."""
         pods = owner.pods_on(len(self.nodes))
         if pods > self.limit:
             rule = f"asks for {pods} pods when {self.limit} more may be made; --limit pods=AMOUNT allows more"
@@ -364,7 +364,7 @@ class Population:
             self.gone[pod.key] = why
 
     def _with_priority(self, pod: Pod) -> Pod:
-        """The pod with the priority that admission would give it."""
+        """Return the pod with the priority that admission would give it."""
         if pod.spec.priority is not None:
             return pod
         name = pod.spec.priority_class_name
@@ -425,7 +425,7 @@ def _owners(one: ApiObject) -> Iterator[_Owner]:
 
 
 def _renamed(pod: Pod, kind: str) -> Pod:
-    """The pod under a name that no pod of an owner of another kind has."""
+    """Return the pod under a name that no pod of an owner of another kind has."""
     name = generated_name(f"{pod.name}-", pod.key.namespace, kind)
     return changed(pod, metadata=changed(pod.metadata, name=name))
 
@@ -471,7 +471,7 @@ class Claiming:
         }
 
     def of(self, pod: Pod) -> Iterator[ClaimKey]:
-        """The keys of the claims of a pod, in the order of its specification; missing claims are named too."""
+        """Yield the keys of the claims of a pod, in the order of its specification; missing claims are named too."""
         group = self._groups.get(pod.pod_group) if pod.pod_group else None
         for number, entry in enumerate(pod.spec.resource_claims):
             owner = (
@@ -486,7 +486,7 @@ class Claiming:
                 yield key
 
     def remarks(self) -> Iterator[tuple[ApiObject, str, str]]:
-        """What is missing, once for all pods of a namespace that refer to it: the first of them, the path, the rule."""
+        """Yield what is missing, once for all pods of a namespace that refer to it: the first pod, path and rule."""
         for (_, rule), places in self._missing.items():
             (pod, path), others = places[0], len(places) - 1
             pods = f"it and {others} more pods" if others else "the pod"
@@ -495,7 +495,7 @@ class Claiming:
     def _claim_of(
         self, pod: Pod, owner: Pod | PodGroup, entry: PodResourceClaim, path: str
     ) -> ClaimKey | None:
-        """The claim of one entry of a pod: an entry that its PodGroup has too is the group's (KEP-5729)."""
+        """Return the claim of one entry of a pod: an entry that its PodGroup has too is the group's (KEP-5729)."""
         if entry.resource_claim_name is not None:
             key = ClaimKey(pod.key.namespace, entry.resource_claim_name)
             if key not in self.claims:

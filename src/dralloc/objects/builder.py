@@ -101,7 +101,7 @@ class ClusterBuilder:
         return self
 
     def _slice(self, node: str, devices: Mapping[str, int]) -> dict[str, Any]:
-        """What the driver publishes on a node."""
+        """Return what the driver publishes on a node."""
         published = [
             {
                 "name": f"{_label(product)}-{number}",
@@ -232,7 +232,7 @@ class ClusterBuilder:
 
 
 def _label(product: str) -> str:
-    """A product as a name of Kubernetes."""
+    """Return a product as a name of Kubernetes."""
     return re.sub(r"[^a-z0-9]+", "-", product.lower()).strip("-")
 
 

@@ -207,7 +207,7 @@ class Ignored(StrEnum):
 
     @classmethod
     def of_resource(cls, name: str) -> Ignored:
-        """What a resource of nodes belongs to."""
+        """Return what a resource of nodes belongs to."""
         if name.startswith("hugepages-"):
             return cls.HUGEPAGES
         return (
@@ -244,7 +244,7 @@ class Backend(StrEnum):
 
 
 def chosen(choices: type[E], what: str, word: str) -> E:
-    """The member that a word stands for.
+    """Return the member that a word stands for.
 
     Raises
     ------
@@ -258,7 +258,7 @@ def chosen(choices: type[E], what: str, word: str) -> E:
 
 
 def compared(given: str | Iterable[str]) -> frozenset[Mode]:
-    """The modes that words stand for (see `several`).
+    """Return the modes that words stand for (see `several`).
 
     Raises
     ------
@@ -277,7 +277,7 @@ def compared(given: str | Iterable[str]) -> frozenset[Mode]:
 
 
 def several(choices: type[E], what: str, given: str | Iterable[str]) -> frozenset[E]:
-    """The members that one or several words stand for; one of them may be several, with commas.
+    """Return the members that one or several words stand for; one of them may be several, with commas.
 
     Raises
     ------
@@ -524,7 +524,7 @@ class Choices(Options):
         *,
         unused: Iterable[str] = (),
     ) -> Choices:
-        """The choices with some of them made anew.
+        """Return the choices with some of them made anew.
 
         Parameters
         ----------

@@ -215,7 +215,7 @@ class Cluster(Answer):
         )
 
     def including(self, include: str | Iterable[str]) -> Cluster:
-        """The cluster as if these pods were to be scheduled: ``"gated"`` ones, and those of ``"suspended"`` owners.
+        """Return the cluster as if ``"gated"`` pods, or those of ``"suspended"`` owners, were to be scheduled.
 
         Raises
         ------
@@ -234,7 +234,7 @@ class Cluster(Answer):
         return replace(self, pods=pods, suspended=())._with_pods(suspended)
 
     def _with_pods(self, pods: Iterable[Pod]) -> Cluster:
-        """The cluster with more pods, and the claims that they need."""
+        """Return the cluster with more pods, and the claims that they need."""
         more = tuple(pods)
         claiming = Claiming(self.claims, self.templates, self.pod_groups)
         # Several entries of a pod may stand for one claim, which needs its devices once.
@@ -254,7 +254,7 @@ class Cluster(Answer):
         )
 
     def _owned_by_pods(self, pods: Collection[ClaimKey]) -> Iterator[ClaimKey]:
-        """The claims that were made for some of these pods."""
+        """Yield the claims that were made for some of these pods."""
         for claim in self.claims:
             owners = (
                 one for one in claim.metadata.owner_references if one.kind == Pod.kind
@@ -279,11 +279,11 @@ class Cluster(Answer):
         )
 
     def parts(self) -> list[Part]:
-        """What there is, as tables and lines."""
+        """Return what there is, as tables and lines."""
         return [Line(self.headline, "bold"), *self._tables()]
 
     def _tables(self) -> Iterator[Part]:
-        """What drivers publish, claims by namespace, and what is remarkable."""
+        """Yield what drivers publish, claims by namespace, and what is remarkable."""
         published: dict[str, list[ResourceSlice]] = {}
         for one in self.slices:
             published.setdefault(one.spec.driver, []).append(one)
@@ -310,24 +310,24 @@ class Cluster(Answer):
         yield from (Line(f"warning: {finding}", "yellow") for finding in self.findings)
 
     def pod_claims(self, pod: Pod) -> tuple[ClaimKey, ...]:
-        """The keys of the claims that a pod uses, in the order of its specification; missing claims are named too."""
+        """Return the keys of the claims that a pod uses, in the order of its specification; missing claims as well."""
         return self.claims_of_pods[pod.key]
 
     def consumer(self, pod: ClaimKey, claim: ClaimKey) -> tuple[str, str]:
-        """What a claim is reserved for when a pod uses it, as resource and name: the pod, or its group (KEP-5729)."""
+        """Return for what a claim is reserved when a pod uses it, as resource and name: pod or group (KEP-5729)."""
         group = self.group_claims.get((pod, claim))
         return ("pods", pod.name) if group is None else ("podgroups", group.name)
 
     def claim(self, key: ClaimKey) -> ResourceClaim | None:
-        """The claim with this key, if there is one."""
+        """Return the claim with this key, if there is one."""
         return self._claims_by_key.get(key)
 
     def is_lone(self, key: ClaimKey, claims: Iterable[ClaimKey]) -> bool:
-        """Whether what asks for these claims is a claim that no pod uses, and not a pod (which may have its name)."""
+        """Return whether these claims are asked for by a claim that no pod uses, not by a pod of the same name."""
         return key in self.lone_claims and [*claims] == [key]
 
     def remark(self, about: ApiObject, path: str, rule: str) -> Finding:
-        """A finding about an object, with the place where it was read."""
+        """Return a finding about an object, with the place where it was read."""
         return Finding(self.sources.get(identity(about), ""), about.title, path, rule)
 
     @cached_property
@@ -352,7 +352,9 @@ class Cluster(Answer):
 
 
 def cluster_of(given: object) -> Cluster:
-    """What a question is about. A path is not read here, as that has choices and notices of its own: `dralloc.load`.
+    """Return the cluster that a question is about; refuse all else.
+
+    A path is not read here, as that has choices and notices of its own: `dralloc.load`.
 
     Raises
     ------

@@ -77,7 +77,7 @@ class Level(StrEnum):
         return list(Level).index(self)
 
     def reaches(self, other: Level) -> bool:
-        """Whether this level is at least as bad as the other."""
+        """Return whether this level is at least as bad as the other."""
         return self.rank <= other.rank
 
 

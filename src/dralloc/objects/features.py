@@ -62,12 +62,12 @@ class Features:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """Every feature's name."""
+        """Return every feature's name."""
         return tuple(field.name for field in fields(cls))
 
     @classmethod
     def of_kubernetes(cls, version: str) -> Features:
-        """The gates that are on by default in a version of Kubernetes, ``1.34`` to ``1.37``.
+        """Return the gates that are on by default in a version of Kubernetes, ``1.34`` to ``1.37``.
 
         Source: ``pkg/features/kube_features.go`` of kubernetes/kubernetes. KEP-5941 is in none of these versions.
 
@@ -82,7 +82,7 @@ class Features:
         )
 
     def switched(self, switches: Mapping[str, bool]) -> Features:
-        """A copy with some features switched; a name may carry upstream's ``DRA`` prefix.
+        """Return a copy with some features switched; a name may carry upstream's ``DRA`` prefix.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class Features:
 
 
 def minor_version(version: str) -> int:
-    """The second number of a version of Kubernetes.
+    """Return the second number of a version of Kubernetes.
 
     Raises
     ------

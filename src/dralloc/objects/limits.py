@@ -45,7 +45,7 @@ class Limits:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Limits:
-        """The limits with some set anew by texts like ``unpacked=4Gi``.
+        """Return the limits with some set anew by texts like ``unpacked=4Gi``.
 
         Raises
         ------

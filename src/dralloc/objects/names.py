@@ -53,7 +53,7 @@ class ClaimKey(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> ClaimKey:
-        """The key that users write as ``namespace/name``, or as ``name`` in the default namespace."""
+        """Return the key that users write as ``namespace/name``, or as ``name`` in the default namespace."""
         namespace, slash, name = text.partition("/")
         return cls(namespace, name) if slash else cls("default", text)
 
@@ -69,7 +69,7 @@ class RequestName(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> RequestName:
-        """The name as allocations have it."""
+        """Return the name as allocations have it."""
         return cls(*text.split("/"))
 
     def __str__(self) -> str:

@@ -42,7 +42,7 @@ def _brief(value: object) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """The text, cut to a number of characters."""
+    """Return the text, cut to a number of characters."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 

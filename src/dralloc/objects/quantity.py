@@ -29,7 +29,7 @@ def parse_quantity(text: str) -> Quantity:
 
 
 def common_unit(quantities: Iterable[Quantity]) -> int:
-    """The largest number of nanos of which all quantities are whole multiples (1 when there are none but zeros).
+    """Return the largest number of nanos of which all quantities are whole multiples (1 when there are none but zeros).
 
     Dividing by it turns the quantities of one counter or capacity into the smallest exact integers.
     """

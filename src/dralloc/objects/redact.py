@@ -68,7 +68,7 @@ class Occurrences:
                 self._longest[runs[0]] = max(len(runs), self._longest.get(runs[0], 0))
 
     def find(self, text: str) -> Iterator[slice]:
-        """The places of names in a text."""
+        """Yield the places of names in a text."""
         runs = [run.span() for run in _RUN.finditer(text)]
         at = 0
         while at < len(runs):
@@ -82,7 +82,7 @@ class Occurrences:
                     break
 
     def replaced(self, text: str, new: Callable[[str], str]) -> str:
-        """The text with every name replaced."""
+        """Return the text with every name replaced."""
         found, end = [], 0
         for place in self.find(text):
             found += [text[end : place.start], new(text[place])]
@@ -91,7 +91,7 @@ class Occurrences:
 
 
 def parts_of(text: str) -> Iterator[str]:
-    """Everything in a text that could occur in it as a name."""
+    """Yield everything in a text that could occur in it as a name."""
     runs = [run.span() for run in _RUN.finditer(text)]
     for at, (start, _) in enumerate(runs):
         for _, end in runs[at:]:
@@ -116,7 +116,7 @@ _INSIDE: Final = re.compile(
 
 
 def with_literals(expression: str, replaced: Callable[[str], str | None]) -> str:
-    """The expression with another value for each string literal, unless that is None; and with comments emptied."""
+    """Return an expression with other values for its string literals, where that is not None; comments go."""
 
     def new(token: re.Match[str]) -> str:
         if token["comment"]:
@@ -133,13 +133,13 @@ def with_literals(expression: str, replaced: Callable[[str], str | None]) -> str
 
 
 def code_words(expression: str) -> frozenset[str]:
-    """The words outside of literals; none if a literal has no end, so that what is code is not known."""
+    """Return the words outside of literals; none if a literal has no end, so that what is code is not known."""
     code = _TOKEN.sub(" ", expression)
     return frozenset() if set("'\"") & set(code) else frozenset(_WORD.findall(code))
 
 
 def looks_inside(expression: str) -> bool:
-    """Whether it does more with text than to compare it as a whole."""
+    """Return whether it does more with text than to compare it as a whole."""
     return _INSIDE.search(_TOKEN.sub("''", expression)) is not None
 
 
@@ -179,11 +179,11 @@ class Identifiers:
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def uid(self, text: str) -> str:
-        """A replacement for a text that is an identifier as a whole."""
+        """Return a replacement for a text that is an identifier as a whole."""
         return str(UUID(int=self._number(text)))
 
     def replaced(self, text: str, between: Callable[[str], str] = str) -> str:
-        """The text with a replacement for every identifier in it, and with what `between` makes of the rest."""
+        """Return the text with a replacement for every identifier in it, and with what `between` makes of the rest."""
         # Eight bytes of a hardware address would also do as an IP address.
         if (
             _ADDRESS.fullmatch(text)
@@ -214,7 +214,7 @@ class Identifiers:
         )
 
     def _address(self, text: str) -> str | None:
-        """A replacement for an IP address, with its prefix length if it has one; None for other texts."""
+        """Return a replacement for an IP address, with its prefix length if it has one; None for other texts."""
         try:
             given = ip_interface(text)
         except ValueError:
@@ -371,7 +371,7 @@ class NamesFound:
         )
 
     def _word(self, place: Name) -> str:
-        """What replacements start with, so that none of them is, or is in, a text which stays."""
+        """Return what replacements start with, so that none of them is, or is in, a text which stays."""
         word = str(place.value)
         while re.search(rf"(?<![^\W_]){word}-\d", self._staying):
             word = f"other-{word}"
@@ -400,7 +400,7 @@ class Names:
     hidden: frozenset[str]
 
     def of(self, place: Name, name: str) -> str:
-        """The replacement of a name."""
+        """Return the replacement of a name."""
         if not name or name in KEPT.get(place, ()):
             return name
         return self.own.get(place, self.everywhere)[name]
@@ -432,7 +432,7 @@ class Leaks:
         self._clean: set[str] = set()
 
     def first(self, value: Mapping[str, Any]) -> str | None:
-        """What is left, and where; None if nothing is."""
+        """Return what is left, and where; None if nothing is."""
         for path, text in _texts(value):
             if text not in self._clean:
                 for name in self._left(text):
@@ -451,7 +451,7 @@ class Leaks:
 
 @cache
 def _vocabulary() -> frozenset[str]:
-    """What the API itself says in objects."""
+    """Return what the API itself says in objects."""
     words = set[str]().union(*KEPT.values())
     for model in MODELS:
         for path, schema in parts(wire_schema(model)):
@@ -464,7 +464,7 @@ def _vocabulary() -> frozenset[str]:
 def _texts(
     value: Any, path: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """All keys and texts, each with its place."""
+    """Yield all keys and texts, each with its place."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict):
@@ -486,7 +486,7 @@ _TELLING_LENGTH: Final = 4
 
 
 def _in_v1(one: Json, leaf: Leaf) -> Json:
-    """The object in v1, with its texts replaced.
+    """Return the object in v1, with its texts replaced.
 
     Slices keep the alpha spelling of KEP-5075, which says more than v1 can.
     """
@@ -548,7 +548,7 @@ class Redaction:
     """Attributes without domain of which some device has another text now."""
 
     def apply(self, one: Json) -> Json:
-        """The object in v1 with everything replaced. The given one is not changed.
+        """Return the object in v1 with everything replaced. The given one is not changed.
 
         Raises
         ------
@@ -611,7 +611,7 @@ class Redaction:
         return new
 
     def _text(self, text: str) -> str:
-        """The replacement of a name, or the text with the names and identifiers in it replaced."""
+        """Return the replacement of a name, or the text with the names and identifiers in it replaced."""
         if text in self.names.text:
             return self.names.text[text]
         if text in self.found.words:

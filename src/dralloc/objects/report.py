@@ -89,7 +89,7 @@ def show(
 
 
 def visible(text: str) -> str:
-    """The text with what a terminal would obey, or not show, as escapes: all but line breaks and what is printable."""
+    """Return the text with escapes for what a terminal would obey or not show: all but what prints and line breaks."""
     return "".join(
         one
         if one.isprintable() or one == "\n"
@@ -99,12 +99,12 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same without line breaks."""
+    """Return the same without line breaks."""
     return text if text.isprintable() else visible(text).replace("\n", "\\n")
 
 
 def _table_lines(table: Table, *, headers: bool) -> Iterator[Text]:
-    """A table as lines: columns are as wide as they need, as those of kubectl."""
+    """Yield a table as lines: columns are as wide as they need, as those of kubectl."""
     heads = [one_line(column.removeprefix(">")) for column in table.columns]
     rows = [[visible(cell).split("\n") for cell in row] for row in table.rows]
     shown = [[[head] for head in heads], *rows] if headers else rows
@@ -122,25 +122,25 @@ def _table_lines(table: Table, *, headers: bool) -> Iterator[Text]:
 
 
 def _padded(text: str, width: int, column: str) -> str:
-    """A cell as wide as its column, with its text at the side where the column has it."""
+    """Return a cell as wide as its column, with its text at the side where the column has it."""
     space = " " * (width - cell_len(text))
     return f"{space}{text}" if column.startswith(">") else f"{text}{space}"
 
 
 def as_text(parts: Iterable[Part]) -> str:
-    """The parts as plain text."""
+    """Return the parts as plain text."""
     out = StringIO()
     show(Console(file=out, no_color=True, highlight=False), parts)
     return out.getvalue().removesuffix("\n")
 
 
 def percent(share: float | None) -> str:
-    """A share as a percentage with one digit; an empty string for None."""
+    """Return a share as a percentage with one digit; an empty string for None."""
     return "" if share is None else f"{100 * share:.1f}%"
 
 
 def counted(number: int, one: str, several: str = "") -> str:
-    """A number of things: ``1 device``, ``2 devices``."""
+    """Return a number of things: ``1 device``, ``2 devices``."""
     return f"{number} {one if number == 1 else several or one + 's'}"
 
 
@@ -156,22 +156,22 @@ def duration(seconds: float) -> str:
 
 
 def amount(nanos: int) -> str:
-    """An amount in decimal or binary units, whichever is shorter."""
+    """Return an amount in decimal or binary units, whichever is shorter."""
     return min(str(Quantity(nanos)), str(Quantity(nanos, Format.BINARY)), key=len)
 
 
 def counts_amounts(tier: str) -> bool:
-    """Whether a tier of the objective sums up amounts, in nanos, as fairness does; the others just count."""
+    """Return whether a tier of the objective sums up amounts, in nanos, as fairness does; the others just count."""
     return tier.startswith(("fairness-", "amount of "))
 
 
 def tier_text(tier: str, value: int) -> str:
-    """A value or bound of a tier."""
+    """Return a value or bound of a tier."""
     return amount(value) if counts_amounts(tier) else str(value)
 
 
 def folded(rows: Sequence[tuple[str, ...]], columns: int) -> list[tuple[str, ...]]:
-    """The rows with their first columns left empty where they repeat the row before."""
+    """Return the rows with their first columns left empty where they repeat the row before."""
     result: list[tuple[str, ...]] = []
     for before, row in zip([(), *rows], rows, strict=False):
         same = 0

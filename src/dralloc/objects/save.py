@@ -26,7 +26,7 @@ except ImportError:  # PyYAML was built without libyaml
 
 
 def dump_yaml(documents: Iterable[Any]) -> str:
-    """One YAML document per object, fields in the order of the object."""
+    """Return one YAML document per object, fields in the order of the object."""
     return yaml.dump_all(
         documents,
         Dumper=_Dumper,

@@ -81,12 +81,12 @@ class Across:
 
 
 def parsed_across(across: Iterable[Across | str]) -> tuple[Across, ...]:
-    """The constraints; those that are text are parsed."""
+    """Return the constraints; those that are text are parsed."""
     return tuple(Across.parse(one) if isinstance(one, str) else one for one in across)
 
 
 def annotated(text: str, over: str) -> tuple[Across, ...]:
-    """The constraints of an annotation, which are separated by semicolons.
+    """Return the constraints of an annotation, which are separated by semicolons.
 
     Raises
     ------
@@ -148,7 +148,7 @@ class Cap:
 
 
 def parsed_caps(caps: Iterable[Cap | str]) -> tuple[Cap, ...]:
-    """The caps; those that are text are parsed."""
+    """Return the caps; those that are text are parsed."""
     return tuple(Cap.parse(one) if isinstance(one, str) else one for one in caps)
 
 

@@ -119,7 +119,7 @@ class Difference:
         return f"What {self.words(self.placed_by)} places and {self.words(self.not_by)} does not"
 
     def words(self, mode: Mode) -> str:
-        """One of its answers, kube-scheduler's with the seed."""
+        """Return one of its answers, kube-scheduler's with the seed."""
         return (
             f"{ANSWERS[mode]} (seed {self.seed})"
             if mode is Mode.SCHEDULER
@@ -232,11 +232,11 @@ class Comparison(Documented):
         return {**scheduler, "first fit": self.first_fit, "optimum": self.optimal}
 
     def names(self) -> Iterator[str]:
-        """What the optimum places and the baseline does not."""
+        """Yield what the optimum places and the baseline does not."""
         yield from map(str, self.gain.demands)
 
     def parts(self) -> list[Part]:
-        """The comparison as tables and lines."""
+        """Return the comparison as tables and lines."""
         plans = list(self.answers.values())
         titles = [f">{title}" for title in self.answers]
         found: list[Part] = [
@@ -268,7 +268,7 @@ class Comparison(Documented):
         return found
 
     def gains_and_losses(self) -> Iterator[Table]:
-        """A table of each difference, with devices where the optimum grants them."""
+        """Yield a table of each difference, with devices where the optimum grants them."""
         for difference in self.differences:
             if difference.placed_by is Mode.OPTIMAL:
                 yield Table(
@@ -297,7 +297,7 @@ class Comparison(Documented):
         )
 
     def exceeded(self) -> Iterator[str]:
-        """The caps that first fit and kube-scheduler, which do not look at them, exceed."""
+        """Yield the caps that first fit and kube-scheduler, which do not look at them, exceed."""
         others = [plan for plan in self.answers.values() if plan is not self.optimal]
         exceeding = [
             (ANSWERS[plan.rules], row)
@@ -329,7 +329,7 @@ class Comparison(Documented):
         }
 
     def _granted(self, keys: Sequence[ClaimKey]) -> list[tuple[str, str, str, str]]:
-        """What the optimum gives to demands."""
+        """Return what the optimum gives to demands."""
         best, wanted = self.optimal, set(keys)
         grants = (
             (best.demands[placement.demand].key, placement, grant)
@@ -349,7 +349,7 @@ class Comparison(Documented):
         ]
 
     def _losses(self) -> Iterator[tuple[str, str]]:
-        """The first of what no answer places, and why; the optimum's reason where it is another one."""
+        """Yield the first of what no answer places, and why; the optimum's reason where it is another one."""
         first, best = self.first_fit.reasons, self.optimal.reasons
         for key in self.neither[:_SHOWN]:
             beside = "" if first[key] == best[key] else f"; the optimum: {best[key]}"
@@ -359,7 +359,7 @@ class Comparison(Documented):
 
 
 def _only_in(plan: Plan, other: Plan) -> tuple[ClaimKey, ...]:
-    """What one plan places and another does not, in order."""
+    """Return what one plan places and another does not, in order."""
     missing = {one.key for one in plan.unplaced}
     return tuple(one.key for one in other.unplaced if one.key not in missing)
 
@@ -388,7 +388,7 @@ def _figures(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
 
 
 def _objectives(plans: Sequence[Plan]) -> Iterator[tuple[str, ...]]:
-    """What each answer reaches of every objective, by priority if there are several."""
+    """Yield what each answer reaches of every objective, by priority if there are several."""
     worth, demands = plans[0].compiled.worth, plans[0].demands
     if not worth.levels:
         yield "weight placed", *(str(plan.metrics.weight) for plan in plans)
@@ -420,7 +420,7 @@ def _text(objective: str, value: int) -> str:
 
 
 def _counted(objective: str, value: int) -> str:
-    """What one demand counts."""
+    """Return what one demand counts."""
     if objective == ObjectiveWord.VALUE:
         return f"value {value}"
     name = objective.removesuffix("s") if value == 1 else objective

@@ -161,7 +161,7 @@ def _summed(kind: str, amounts: _Amounts) -> Iterator[Utilisation]:
 
 
 def _devices(ledger: Ledger, products: Sequence[str]) -> _Amounts:
-    """The devices that no counter and no capacity tells about: of which an allocation takes the whole."""
+    """Yield the devices that no counter and no capacity tells about: of which an allocation takes the whole."""
     problem, before = ledger.problem, Ledger(ledger.problem)
     for versions in problem.versions.values():
         number = versions[-1]

@@ -476,7 +476,7 @@ class Plan(Documented):
         return self.compiled.problem.nodes[placement.node].name
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per granted device, unplaced claims with empty node and device. Needs pandas (extra ``notebook``)."""
+        """Return a row per granted device, unplaced claims without node and device; needs the extra ``notebook``."""
         from pandas import DataFrame  # noqa: PLC0415 - an optional dependency
 
         columns = [
@@ -503,7 +503,7 @@ class Plan(Documented):
                 yield str(one.key), str(key), None, None, None, None, None, None
 
     def grants(self) -> Iterator[tuple[Placement, Claim, Grant]]:
-        """Every granted device with its claim and placement, in order."""
+        """Yield every granted device with its claim and placement, in order."""
         for placement in self.solution.placements:
             claims = self.demands[placement.demand].claims
             for claim, grants in zip(claims, placement.grants, strict=True):
@@ -511,7 +511,7 @@ class Plan(Documented):
                     yield placement, claim, grant
 
     def parts(self) -> list[Part]:
-        """The answer as tables and lines."""
+        """Return the answer as tables and lines."""
         found: list[Part] = [Line(self.headline, "bold")]
         placements = [
             (
@@ -554,12 +554,12 @@ class Plan(Documented):
 
 
 def _without_node(device: DeviceID, node: str) -> str:
-    """A device of a placement; the pool goes without saying where it is called as the node."""
+    """Return a device of a placement; the pool goes without saying where it is called as the node."""
     return f"{device.driver}/{device.device}" if device.pool == node else str(device)
 
 
 def spending_parts(rows: Sequence[Spending]) -> Iterator[Part]:
-    """What namespaces use, and which caps that exceeds."""
+    """Yield what namespaces use, and which caps that exceeds."""
     columns = ("namespace", "what", ">before", ">used", ">cap", ">of")
     yield Table("Namespaces", columns, [_spending(row) for row in rows])
     for row in rows:

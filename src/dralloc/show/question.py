@@ -43,7 +43,7 @@ _NAMED: Final = 3
 
 
 def asked(compiled: CompiledCluster) -> str:
-    """How many pods and claims are to be placed: ``40 pods and 2 claims``."""
+    """Return how many pods and claims are to be placed: ``40 pods and 2 claims``."""
     return " and ".join(
         f"{number} {kind if number > 1 else kind[:-1]}"
         for kind, number in _counts(compiled).items()
@@ -51,12 +51,12 @@ def asked(compiled: CompiledCluster) -> str:
 
 
 def kinds_asked(compiled: CompiledCluster) -> str:
-    """What is to be placed: ``pods``, ``claims`` or both."""
+    """Return what is to be placed: ``pods``, ``claims`` or both."""
     return " and ".join(_counts(compiled)) or "pods"
 
 
 def empty_remark(compiled: CompiledCluster) -> Iterator[Finding]:
-    """Whether there is nothing to place, and what could be placed all the same."""
+    """Remark that there is nothing to place, if so, and what could be placed all the same."""
     if not compiled.problem.demands:
         waiting = Counter(
             why.include for why in compiled.unasked.values() if why.include
@@ -110,7 +110,7 @@ class NotAsked:
 
 
 def unasked(compiled: CompiledCluster) -> Iterator[NotAsked]:
-    """The pods that are not to be placed, by reason."""
+    """Yield the pods that are not to be placed, by reason."""
     found: dict[Unasked, list[ClaimKey]] = defaultdict(list)
     for key, why in compiled.unasked.items():
         found[why].append(key)
@@ -122,7 +122,7 @@ def unasked(compiled: CompiledCluster) -> Iterator[NotAsked]:
 
 
 def unasked_table(compiled: CompiledCluster) -> Table:
-    """The same as a table."""
+    """Return the same as a table."""
     return Table(
         "Not asked about",
         ("why", ">pods", "which"),
@@ -136,17 +136,17 @@ def unasked_table(compiled: CompiledCluster) -> Table:
 
 
 def reach(unmodelled: Iterable[Finding]) -> str:
-    """What is added to the words for a proof; empty if nothing is left out."""
+    """Return what is added to the words for a proof; empty if nothing is left out."""
     return " for the rules modelled" if any(True for _ in unmodelled) else ""
 
 
 def unread(unmodelled: Iterable[Finding]) -> Iterator[Finding]:
-    """What was not said already when the input was read."""
+    """Yield what was not said already when the input was read."""
     return (one for one in unmodelled if not isinstance(one, UnknownField))
 
 
 def unmodelled_table(findings: Iterable[Finding]) -> Table:
-    """What is not modelled, by object and field."""
+    """Return what is not modelled, by object and field."""
     rows = [
         (one.subject, one.path, one.rule.removeprefix("is not modelled: "))
         for one in findings
@@ -192,7 +192,7 @@ class Provisional(Documented):
 
     @abstractmethod
     def body(self) -> list[Part]:
-        """The answer as tables and lines, without what is left out."""
+        """Return the answer as tables and lines, without what is left out."""
 
     @property
     def headline(self) -> str:
@@ -200,7 +200,7 @@ class Provisional(Documented):
         return f"{self.conclusion}{',' * bool(self.unmodelled)}{reach(self.unmodelled)}"
 
     def parts(self) -> list[Part]:
-        """The answer as tables and lines."""
+        """Return the answer as tables and lines."""
         return [
             *self.body(),
             unmodelled_table(self.unmodelled),

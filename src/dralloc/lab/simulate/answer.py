@@ -53,7 +53,7 @@ class Quantiles:
 
     @classmethod
     def of(cls, times: Sequence[int]) -> Quantiles:
-        """The mean and the nearest-rank quantiles of some times in milliseconds."""
+        """Return the mean and the nearest-rank quantiles of some times in milliseconds."""
         if not times:
             return cls(None, None, None)
         ordered = sorted(times)
@@ -126,7 +126,7 @@ class RunFigures:
 
 
 def reached_value(incoming: Incoming, history: History, horizon: int) -> int:
-    """What all arrivals are worth, each for as long as it had a place until the horizon: devices times milliseconds."""
+    """Return the worth of all arrivals while they had a place until the horizon: devices times milliseconds."""
     values = values_of(incoming)
     return sum(
         values[number] * _overlap(stay, 0, horizon)
@@ -140,7 +140,7 @@ def figures_of(
     warm_up: int = 0,
     fragmentation: float | None = None,
 ) -> RunFigures:
-    """The figures of a run.
+    """Return the figures of a run.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ class _DeviceTime:
 
 
 def _loads(incoming: Incoming, history: History, warm_up: int) -> Iterator[Load]:
-    """What was offered and allocated between the warm-up and the last arrival."""
+    """Yield what was offered and allocated between the warm-up and the last arrival."""
     last = max((arrival.time for arrival in incoming.arrivals), default=0)
     span = last - warm_up
     if span <= 0:
@@ -248,7 +248,7 @@ def _loads(incoming: Incoming, history: History, warm_up: int) -> Iterator[Load]
 
 
 def _title(resource: Hashable) -> str:
-    """The driver, and the name of what it publishes."""
+    """Return the driver, and the name of what it publishes."""
     assert isinstance(resource, tuple)
     return "/".join(resource[1:])
 
@@ -274,7 +274,7 @@ class _AskedAmounts:
         return self._of[template]
 
     def held(self, stay: Stay) -> Amounts:
-        """What it took in fact."""
+        """Return what it took in fact."""
         return (
             {}
             if stay.placement is None
@@ -317,7 +317,7 @@ class MeanInterval:
 
     @classmethod
     def of(cls, name: str, values: Sequence[float]) -> MeanInterval:
-        """The interval of some values, one for each seed."""
+        """Return the interval of some values, one for each seed."""
         freedom = len(values) - 1
         if not freedom:
             return cls(name, float(values[0]), 0.0)
@@ -389,7 +389,7 @@ class SimulatedRun:
     regret: RunRegret | None = None
 
     def arrival_rows(self) -> Iterator[Row]:
-        """A row for each arrival that has come, times in seconds."""
+        """Yield a row for each arrival that has come, times in seconds."""
         for number, stay in sorted(self.history.stays.items()):
             arrival = self.arrivals[number]
             yield {
@@ -406,7 +406,7 @@ class SimulatedRun:
             }
 
     def instant_rows(self) -> Iterator[Row]:
-        """A row for each time at which something happened."""
+        """Yield a row for each time at which something happened."""
         for instant in self.history.instants:
             seconds = instant.time / MILLISECONDS
             yield {
@@ -417,7 +417,7 @@ class SimulatedRun:
             }
 
     def regret_rows(self) -> Iterator[Row]:
-        """A row for each decision that was held against the optimum, in devices."""
+        """Yield a row for each decision that was held against the optimum, in devices."""
         pairs = zip(
             self.history.decided,
             self.regret.decisions if self.regret else (),
@@ -434,7 +434,7 @@ class SimulatedRun:
             yield {"seed": self.seed, "time": seconds, **amounts}
 
     def figure_row(self) -> Row:
-        """All figures by name; times in seconds."""
+        """Return all figures by name; times in seconds."""
         found = self.figures
         states = {state.value: found.states[state] for state in ArrivalState}
         loads = {
@@ -497,7 +497,7 @@ class Simulated(Answer):
         return f"{self.policy}: {placed} of {counted(arrivals, 'arrival')} got a place{seeds}"
 
     def parts(self) -> list[Part]:
-        """What all runs came to, and how full the cluster was."""
+        """Return what all runs came to, and how full the cluster was."""
         figures = [run.figures for run in self.runs]
         rows = [
             (title, *(show(one) for one in figures)) for title, show in _FIGURES.items()
@@ -514,7 +514,7 @@ class Simulated(Answer):
         ]
 
     def _means(self) -> Iterator[Part]:
-        """The means over the seeds, if there are several."""
+        """Yield the means over the seeds, if there are several."""
         if len(self.runs) < 2:
             return
         rows = [
@@ -525,7 +525,7 @@ class Simulated(Answer):
         yield Table(f"Means over {len(self.runs)} seeds", columns, rows)
 
     def intervals(self) -> list[MeanInterval]:
-        """The mean of each figure over the seeds, with how far it may be off; of figures that every seed has."""
+        """Return the mean of each figure over the seeds, with how far it may be off; of figures that every seed has."""
         rows = [run.figure_row() for run in self.runs]
         found: list[MeanInterval] = []
         for name in rows[0] if rows else ():
@@ -553,7 +553,7 @@ class Simulated(Answer):
         )
 
     def _regrets(self) -> Iterator[Part]:
-        """How far each run is from what could have been."""
+        """Yield how far each run is from what could have been."""
         rows = [
             (
                 str(run.seed),
@@ -577,19 +577,19 @@ class Simulated(Answer):
         yield Table("Regret", columns, rows)
 
     def regrets(self) -> DataFrame:
-        """One row per seed and decision: what was placed, the best known answer, the bound, and the regret."""
+        """Return one row per seed and decision: what was placed, the best known answer, the bound, and the regret."""
         return _frame([row for run in self.runs for row in run.regret_rows()])
 
     def figures(self) -> DataFrame:
-        """One row per seed, with all figures; times in seconds."""
+        """Return one row per seed, with all figures; times in seconds."""
         return _frame([run.figure_row() for run in self.runs])
 
     def arrivals(self) -> DataFrame:
-        """One row per seed and arrival: when it came, started and ended, where, and what state it is in."""
+        """Return one row per seed and arrival: when it came, started and ended, where, and what state it is in."""
         return _frame([row for run in self.runs for row in run.arrival_rows()])
 
     def instants(self) -> DataFrame:
-        """One row per seed and time at which something happened: how many waited and ran afterwards."""
+        """Return one row per seed and time at which something happened: how many waited and ran afterwards."""
         return _frame([row for run in self.runs for row in run.instant_rows()])
 
 

@@ -155,7 +155,7 @@ def _arrival(where: str, row: Mapping[str, str | None]) -> Arrival:
 
 
 def _milliseconds(where: str, column: str, text: str) -> int:
-    """A number of seconds, rounded to milliseconds, half of one to the even one."""
+    """Return a number of seconds, rounded to milliseconds, half of one to the even one."""
     try:
         seconds = Decimal(text)
     except InvalidOperation:
@@ -188,7 +188,7 @@ def in_seconds(milliseconds: int | None) -> str:
 
 
 def trace_text(arrivals: Iterable[Arrival]) -> str:
-    """The arrivals as a file that `read_trace` reads."""
+    """Return the arrivals as a file that `read_trace` reads."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -298,7 +298,7 @@ class PoissonArrivals:
             raise DrallocError("arrivals: mix: names no template")
 
     def draw(self, seed: int) -> tuple[Arrival, ...]:
-        """The arrivals of a seed, in order."""
+        """Return the arrivals of a seed, in order."""
         random = Random(f"arrivals {seed}")
         templates = [ClaimKey.parse(name) for name in self.mix]
         shares = list(self.mix.values())
@@ -394,19 +394,19 @@ class Incoming:
         }
 
     def demand(self, arrival: int) -> Demand | None:
-        """What an arrival asks for of devices; None if that is nothing."""
+        """Return what an arrival asks for of devices; None if that is nothing."""
         number = self.demands[arrival]
         return None if number is None else self.problem.demands[number]
 
     def asked_devices(self, arrival: int) -> int:
-        """How many devices an arrival asks for at least."""
+        """Return how many devices an arrival asks for at least."""
         number = self.demands[arrival]
         return (
             0 if number is None else self.compiled.problem.demands[number].asked_devices
         )
 
     def priority(self, arrival: int) -> int:
-        """The priority of an arrival's pod."""
+        """Return the priority of an arrival's pod."""
         return self.compiled.cluster.pods_by_key[self.pods[arrival]].spec.priority or 0
 
 
@@ -441,7 +441,7 @@ def incoming(
 def _jobs(
     arrivals: Sequence[Arrival], pods: Sequence[Pod]
 ) -> Iterator[tuple[int, ...]]:
-    """Those who are placed together."""
+    """Yield those who are placed together."""
     together = grouped(
         (
             (pods[number].key.namespace, arrival.group) if arrival.group else number,
@@ -492,7 +492,7 @@ class _PodWriter:
     def groups(
         self, arrivals: Sequence[Arrival], pods: Sequence[ClaimKey]
     ) -> Iterator[PodGroup]:
-        """The groups of arrivals, of which all members are needed."""
+        """Yield the groups of arrivals, of which all members are needed."""
         members = grouped(
             (ClaimKey(pod.namespace, arrival.group), pod)
             for arrival, pod in zip(arrivals, pods, strict=True)
@@ -520,7 +520,7 @@ class _PodWriter:
         return key
 
     def _pattern(self, template: ClaimKey) -> tuple[Pod, Sequence[ResourceClaimSpec]]:
-        """A pod that waits, and what its claims ask for."""
+        """Return a pod that waits, and what its claims ask for."""
         pod = self._cluster.pods_by_key.get(template) or self._owned.get(template)
         if pod is None:
             return self._pod_for(template)
@@ -550,7 +550,7 @@ class _PodWriter:
         return {key: pods[0] for key, pods in grouped(owned).items()}
 
     def _pod_for(self, template: ClaimKey) -> tuple[Pod, Sequence[ResourceClaimSpec]]:
-        """A pod that has one claim and asks for nothing else."""
+        """Return a pod that has one claim and asks for nothing else."""
         claim = self._cluster.claim(template)
         spec = self._specs.get(template) or (claim.spec if claim else None)
         if spec is None:

@@ -85,7 +85,7 @@ class ClairvoyantBound:
 
 
 def values_of(incoming: Incoming) -> Sequence[int]:
-    """What each arrival is worth while it runs: how many devices it asks for at least."""
+    """Return what each arrival is worth while it runs: how many devices it asks for at least."""
     return [incoming.asked_devices(number) for number in range(len(incoming.arrivals))]
 
 
@@ -149,7 +149,7 @@ class _Relaxation:
         self.taken = _taken_parts(incoming, coming)
 
     def bound(self, reached: int) -> int:
-        """The best bound of some rounds."""
+        """Return the best bound of some rounds."""
         prices = np.zeros((self.taken.shape[1], len(self.epoch_lengths)), np.int64)
         best, patience = self._value(prices)[0], 1.0
         found = prices.astype(np.float64)
@@ -172,7 +172,7 @@ class _Relaxation:
         return best
 
     def _value(self, prices: Integers) -> tuple[int, Integers]:
-        """The bound for some prices, and for how long each arrival runs in each epoch."""
+        """Return the bound for some prices, and for how long each arrival runs in each epoch."""
         # Rounded down by more than floats can be wrong, so that no gain is too small.
         costs = np.floor(self.taken.astype(np.float64) @ prices * (1 - 1e-9))
         costs = np.minimum(costs, float(self.dearest))
@@ -196,7 +196,7 @@ class _Relaxation:
 
 
 def _taken_parts(incoming: Incoming, coming: Sequence[int]) -> Integers:
-    """What arrivals take at least of each resource, in parts of what is free of it in the beginning."""
+    """Return what arrivals take at least of each resource, in parts of what is free of it in the beginning."""
     problem = incoming.compiled.problem
     sizes = Sizes(problem)
     known: dict[Hashable, Amounts] = {}
@@ -296,7 +296,7 @@ class WatchedPlacer(Placer):
         self.regrets.append(self._judged(before, waiting, placed))
 
     def _problem_of(self, waiting: Sequence[int]) -> Problem:
-        """The problem of those who wait, where each is worth the devices that it asks for."""
+        """Return the problem of those who wait, where each is worth the devices that it asks for."""
         numbers = [
             number
             for arrival in waiting
@@ -416,7 +416,7 @@ class FragmentationMeter:
         return sum(shares) / len(shares) if shares else None
 
     def _share(self) -> float | None:
-        """The part of what is left that is fragmented; None if nothing is left."""
+        """Return the part of what is left that is fragmented; None if nothing is left."""
         fragmented = left = 0
         for node in self._nodes:
             self._states.of_node(node)

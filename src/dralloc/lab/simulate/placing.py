@@ -99,7 +99,7 @@ class WaitingQueue:
         return [rank.job for rank in sorted(self._ranks.values())]
 
     def hopeful(self) -> Iterator[int]:
-        """The jobs to be tried, in order. One that is still there when the next is asked for did not fit."""
+        """Yield the jobs to be tried, in order. One that is still there when the next is asked for did not fit."""
         heads = [(line[0], group) for group, line in self._open_lines()]
         heapify(heads)
         while heads:
@@ -120,7 +120,7 @@ class WaitingQueue:
                 yield group, line
 
     def _line(self, group: Hashable) -> list[Rank] | None:
-        """Those of equal jobs who still wait; None if nobody does."""
+        """Return those of equal jobs who still wait; None if nobody does."""
         line = self._lines[group]
         while line and self._ranks.get(line[0].job) != line[0]:
             heappop(line)
@@ -144,7 +144,7 @@ class Placer(ABC):
         self.incoming = waiting
 
     def equal_jobs(self, job: int) -> Hashable:
-        """What jobs have in common of which none fits if one of them does not; None if that says nothing of others."""
+        """Return a key for jobs of which none fits if one does not; None if a job's failure says nothing of others."""
         arrivals, pods = self.incoming.arrivals, self.incoming.pods
         if self._have_rules(job):
             return None
@@ -154,7 +154,7 @@ class Placer(ABC):
         )
 
     def _have_rules(self, job: int) -> bool:
-        """Whether rules between pods bind the arrivals of a job."""
+        """Return whether rules between pods bind the arrivals of a job."""
         demands = (self.incoming.demand(number) for number in self.incoming.jobs[job])
         return any(demand is not None and demand.roles for demand in demands)
 
@@ -172,7 +172,7 @@ class Placer(ABC):
         return self.incoming.problem
 
     def as_running(self, demand: Demand) -> Demand:
-        """What binds a demand that has a place: its group is there, and rules for others bind newcomers alone."""
+        """Return a demand as it is bound once it has a place: its group is there, and rules bind newcomers alone."""
         return demand.by_itself().running
 
     @property
@@ -190,18 +190,18 @@ class Placer(ABC):
         return self.placements
 
     def whole_ledger(self) -> Ledger:
-        """What is in use now, with what is taken of nodes beside devices."""
+        """Return what is in use now, with what is taken of nodes beside devices."""
         return self.ledger
 
     def waiting_problem(self, numbers: Sequence[int]) -> Problem:
-        """The problem of some demands that wait, with all that is in use now."""
+        """Return the problem of some demands that wait, with all that is in use now."""
         whole, now = self.incoming.problem, self.whole_ledger().applied()
         rules = self._rules_now()
         demands = tuple(_with_rules(whole.demands[number], rules) for number in numbers)
         return replace(whole, demands=demands, usage=now.usage, counters=now.counters)
 
     def _rules_now(self) -> dict[InterPodRule, InterPodRule]:
-        """What has become of the rules between pods of which some have places."""
+        """Return what has become of the rules between pods of which some have places."""
         whole = self.incoming.problem
         if not any(demand.roles for demand in whole.demands):
             return {}
@@ -213,11 +213,11 @@ class Placer(ABC):
 
     @abstractmethod
     def node_of(self, arrival: int) -> str:
-        """The node on which an arrival with a place is."""
+        """Return the node on which an arrival with a place is."""
 
     @abstractmethod
     def placement_of(self, arrival: int) -> Placement | None:
-        """What an arrival with a place has; None if that is no device."""
+        """Return what an arrival with a place has; None if that is no device."""
 
 
 class RunPlacer(Placer):
@@ -268,11 +268,11 @@ class RunPlacer(Placer):
         return self._run.ledger
 
     def node_of(self, arrival: int) -> str:
-        """The node of the placement."""
+        """Return the node of the placement."""
         return self.incoming.problem.nodes[self.placement_of(arrival).node].name
 
     def placement_of(self, arrival: int) -> Placement:
-        """The placement in the run."""
+        """Return the placement in the run."""
         number = self.incoming.demands[arrival]
         assert number is not None
         return self._run.placements[self._places[number]]
@@ -339,7 +339,7 @@ class SchedulerPlacer(Placer):
         return self._run.scheduler.ledger
 
     def whole_placements(self) -> Mapping[int, Placement]:
-        """Those of pods that ask for devices."""
+        """Return those of pods that ask for devices."""
         placements = self.placements
         whole = with_node_grants(self.incoming.problem, placements.values())
         return dict(zip(placements, whole, strict=True))
@@ -355,13 +355,13 @@ class SchedulerPlacer(Placer):
         return ledger
 
     def node_of(self, arrival: int) -> str:
-        """The node to which the pod was bound."""
+        """Return the node to which the pod was bound."""
         node = self._run.node_of(self.incoming.pods[arrival])
         assert node is not None
         return node
 
     def placement_of(self, arrival: int) -> Placement | None:
-        """What the pod has of devices."""
+        """Return what the pod has of devices."""
         return self._run.scheduler.placement_of(self.incoming.pods[arrival])
 
 
@@ -424,7 +424,7 @@ class OptimalPlacer(BatchPlacer):
         self._choices = choices
 
     def decide(self, queue: WaitingQueue) -> Iterator[int]:
-        """Where first fit places everybody with the best alternatives, nothing is better, and nothing is solved."""
+        """Place everybody by first fit if all get their best alternatives, as nothing is better; else solve."""
         jobs = queue.in_order()
         fitting = Goal(self._choices.goal) is Goal.NONE and self._all_fit(jobs)
         yield from jobs if fitting else super().decide(queue)

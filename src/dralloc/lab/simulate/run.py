@@ -273,7 +273,7 @@ def _refuse_without_devices(waiting: Incoming) -> None:
 
 
 def placer_of(waiting: Incoming, policy: str | Policy, choices: Choices) -> Placer:
-    """Who finds places by a policy.
+    """Return who finds places by a policy.
 
     Raises
     ------

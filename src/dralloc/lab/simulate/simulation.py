@@ -67,7 +67,7 @@ class Clock:
         heappush(self._heap, event)
 
     def instant(self) -> Iterator[tuple[EventKind, list[Event]]]:
-        """All that happens at the next time, by kind in order; what is scheduled for now meanwhile comes afterwards."""
+        """Yield all that happens at the next time, by kind; what is scheduled for now meanwhile comes afterwards."""
         self.now = self._heap[0].time
         due: list[Event] = []
         while self._heap and self._heap[0].time == self.now:
@@ -243,11 +243,11 @@ class Simulation:
         return self._until is not None and self._clock.next_time > self._until
 
     def _is_full(self) -> bool:
-        """Whether so many have come that they are placed at once."""
+        """Return whether so many have come that they are placed at once."""
         return self._decisions.batch is not None and self._new >= self._decisions.batch
 
     def _is_last(self) -> bool:
-        """Whether no more will come that a batch could wait for."""
+        """Return whether no more will come that a batch could wait for."""
         return self._decisions.every is None and not self._clock
 
     def _happen(self, kind: EventKind, subjects: Sequence[int]) -> None:

@@ -65,7 +65,7 @@ _POD = "pod"
 
 
 def read_lines(path: Path) -> Iterator[Json]:
-    """The objects of a file with one JSON object per line.
+    """Yield the objects of a file with one JSON object per line.
 
     Raises
     ------
@@ -139,6 +139,7 @@ def read_allocation_case(case: Json) -> AllocationCase:
 
 def _recorded_case(case: Json) -> AllocationCase:
     batch = case.get("pods")
+    # A case with claims and one node is a batch of one pod that has them all.
     pods = batch if batch is not None else [{"name": _POD, "claims": case["claims"]}]
     nodes = case["nodes"] if batch is not None else [case["node"]]
     documents = [
@@ -168,8 +169,8 @@ def _table_case(case: Json) -> AllocationCase:
     ]
     # Rows give the same name to several slices, which no cluster could hold; one by one they are fine.
     slices = [
-        load_documents([one], source=source).slices[0]
-        for one in _typed("ResourceSlice", case["slices"] or ())
+        load_documents([document], source=source).slices[0]
+        for document in _typed("ResourceSlice", case["slices"] or ())
     ]
     expected_error = case.get("expectError")
     return AllocationCase(
@@ -186,16 +187,16 @@ def _table_case(case: Json) -> AllocationCase:
 
 def _typed(kind: str, objects: Iterable[Json]) -> Iterator[Json]:
     version = "v1" if kind == "Node" else "resource.k8s.io/v1"
-    return ({"apiVersion": version, "kind": kind, **one} for one in objects)
+    return ({"apiVersion": version, "kind": kind, **fields} for fields in objects)
 
 
 def _pod(name: str, claims: Sequence[Json]) -> Iterator[Json]:
-    """A pod that uses the claims, and the claims."""
+    """Yield a pod that uses the claims, and the claims."""
     entries = [
-        {"name": f"c{i}", "resourceClaimName": one["metadata"]["name"]}
-        for i, one in enumerate(claims)
+        {"name": f"c{i}", "resourceClaimName": claim["metadata"]["name"]}
+        for i, claim in enumerate(claims)
     ]
-    namespaces = {one["metadata"].get("namespace", "") for one in claims} or {""}
+    namespaces = {claim["metadata"].get("namespace", "") for claim in claims} or {""}
     metadata = {"name": name, "namespace": namespaces.pop()}
     yield {
         "apiVersion": "v1",
@@ -207,7 +208,7 @@ def _pod(name: str, claims: Sequence[Json]) -> Iterator[Json]:
 
 
 def _renamed(claims: Sequence[Json]) -> Iterator[Json]:
-    """The claims, those that repeat a name with a number behind it."""
+    """Yield the claims; those that repeat a name get a number behind it."""
     seen: Counter[str] = Counter()
     for claim in claims:
         name = claim["metadata"]["name"]
@@ -217,15 +218,16 @@ def _renamed(claims: Sequence[Json]) -> Iterator[Json]:
 
 
 def _holders(case: Json) -> Iterator[Json]:
-    """Allocated claims that hold what a table row lists as allocated devices, shares and consumed capacity."""
+    """Yield allocated claims that hold what a table row lists as allocated devices, shares and consumed capacity."""
     consumed = {
-        _device(one): one["capacity"] for one in case["aggregatedCapacity"] or ()
+        _device(entry): entry["capacity"] for entry in case["aggregatedCapacity"] or ()
     }
-    held = [{**one, "request": "held"} for one in case["allocatedDevices"] or ()]
+    held = [{**entry, "request": "held"} for entry in case["allocatedDevices"] or ()]
     shares = [
-        {**one, "consumedCapacity": consumed.pop(_device(one), {})}
-        for one in case["allocatedSharedDevices"] or ()
+        {**entry, "consumedCapacity": consumed.pop(_device(entry), {})}
+        for entry in case["allocatedSharedDevices"] or ()
     ]
+    # Capacity that no listed share accounts for is held by a share of its own.
     for (driver, pool, device), amounts in consumed.items():
         shares.append(
             {
@@ -236,9 +238,8 @@ def _holders(case: Json) -> Iterator[Json]:
                 "consumedCapacity": amounts,
             }
         )
-    for number, result in enumerate(
-        (*held, *({**one, "request": "share"} for one in shares))
-    ):
+    shared = [{**entry, "request": "share"} for entry in shares]
+    for number, result in enumerate((*held, *shared)):
         allocation = {"devices": {"results": [result]}}
         yield {
             "metadata": {"name": f"holder-{number}", "namespace": "default"},
@@ -251,7 +252,7 @@ def _device(entry: Json) -> tuple[str, str, str]:
 
 
 # ----------------------------------------------------------------------------
-# Where two pieces of plain data differ first, and when the words of errors do not.
+# Where two pieces of plain data differ first, and which words of errors are compared.
 
 _SYNTAX_ERROR: Final = "Syntax error"
 _NODE_BEFORE: Final = re.compile(r"^node \S+: ")
@@ -259,7 +260,7 @@ _DEFAULT_NAMESPACE: Final = "claim default/"
 
 
 def first_difference(expected: Any, actual: Any, path: str = "") -> str:
-    """The path and the values of the first difference in the order of the expected data; empty if there is none."""
+    """Return path and values of the first difference, in the order of the expected data; empty if there is none."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key in dict.fromkeys((*expected, *actual)):
             where = f"{path}.{key}" if path else str(key)
@@ -267,13 +268,17 @@ def first_difference(expected: Any, actual: Any, path: str = "") -> str:
                 return f"{where}: expected {expected[key]!r}, got nothing"
             if key not in expected:
                 return f"{where}: expected nothing, got {actual[key]!r}"
-            if found := first_difference(expected[key], actual[key], where):
-                return found
+            if difference := first_difference(expected[key], actual[key], where):
+                return difference
         return ""
     if isinstance(expected, list) and isinstance(actual, list):
-        for number, (left, right) in enumerate(zip(expected, actual, strict=False)):
-            if found := first_difference(left, right, f"{path}[{number}]"):
-                return found
+        for number, (expected_item, actual_item) in enumerate(
+            zip(expected, actual, strict=False)
+        ):
+            if difference := first_difference(
+                expected_item, actual_item, f"{path}[{number}]"
+            ):
+                return difference
         if len(expected) != len(actual):
             return f"{path}: expected {len(expected)} entries, got {len(actual)}"
         return ""
@@ -283,17 +288,17 @@ def first_difference(expected: Any, actual: Any, path: str = "") -> str:
 
 
 def comparable(message: str) -> str:
-    """An error without what depends on the recorder or on the parser.
+    """Return an error without what depends on the recorder or on the parser.
 
     That is the node that recorded batches put before it, the default namespace, which upstream's own tables leave out,
     and the rest of a syntax error, where upstream lists the tokens of its parser generator.
     """
-    head, found, _ = (
+    head, syntax_error, _ = (
         _NODE_BEFORE.sub("", message)
         .replace(_DEFAULT_NAMESPACE, "claim ")
         .partition(_SYNTAX_ERROR)
     )
-    return head + found
+    return head + syntax_error
 
 
 # ----------------------------------------------------------------------------
@@ -318,7 +323,7 @@ class OutcomeDocument(Document):
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """How a case went: the answer in the form of the recorded one, and the first difference (empty: it passes)."""
+    """An answer in the form of the recorded one, and where they first differ; the case passes if they do not."""
 
     name: str
     profile: str
@@ -331,7 +336,7 @@ class CaseOutcome:
         return not self.difference
 
     def to_dict(self) -> dict[str, Any]:
-        """The outcome as plain data, ready for JSON."""
+        """Return the outcome as plain data, ready for JSON."""
         return OutcomeDocument.of(self).to_dict()
 
 
@@ -465,42 +470,48 @@ def _difference(case: AllocationCase, actual: Json) -> str:
         return first_difference(
             _comparable_answer(case.expected), _comparable_answer(actual)
         )
-    expected, got = (
-        {"pods": [*map(_comparable_answer, one["pods"])]}
-        for one in (case.expected, actual)
+    expected, answered = (
+        {"pods": [*map(_comparable_answer, batch["pods"])]}
+        for batch in (case.expected, actual)
     )
-    return first_difference(expected, got)
+    return first_difference(expected, answered)
 
 
 def _comparable_answer(answer: Json) -> dict[str, Any]:
-    """The answer without the effort, which only informs, and the words of its error as far as they can be the same."""
-    kept = {key: value for key, value in answer.items() if key != "allocateOne"}
-    return {**kept, "error": answer["error"] and comparable(answer["error"])}
+    """Return the answer without its number of steps, and with the words of its error that can be the same."""
+    without_steps = {
+        key: value for key, value in answer.items() if key != "allocateOne"
+    }
+    return {**without_steps, "error": answer["error"] and comparable(answer["error"])}
 
 
 def _table_difference(case: AllocationCase, actual: Json) -> str:
     """Compare with a row of upstream's tables, where order counts only if the row says so."""
-    if case.error_contains and case.error_contains not in (
-        actual["error"] or ""
-    ).replace("default/", ""):
+    # Upstream's tables have claims without a namespace.
+    error_text = (actual["error"] or "").replace("default/", "")
+    if case.error_contains and case.error_contains not in error_text:
         return (
             f"error: expected one with {case.error_contains!r}, got {actual['error']!r}"
         )
-    left, right = _comparable_answer(case.expected), _comparable_answer(actual)
-    # The tables have one fixed ID everywhere.
-    for answer in (left, right):
+    expected, answered = _comparable_answer(case.expected), _comparable_answer(actual)
+    # The tables have one fixed ID for all shares: only whether there is one is compared.
+    for answer in (expected, answered):
         answer["result"] = answer["result"] and [
-            _without_share_names(one) for one in answer["result"]
+            _without_share_names(allocation) for allocation in answer["result"]
         ]
-    if left["result"] is None or right["result"] is None or not all(case.exact or ()):
-        left, right = _unordered(left), _unordered(right)
-    return first_difference(left, right)
+    if (
+        expected["result"] is None
+        or answered["result"] is None
+        or not all(case.exact or ())
+    ):
+        expected, answered = _unordered(expected), _unordered(answered)
+    return first_difference(expected, answered)
 
 
 def _without_share_names(allocation: Json) -> dict[str, Any]:
     results = [
-        {**one, "shareID": "shareID" in one}
-        for one in allocation["devices"].get("results", ())
+        {**result, "shareID": "shareID" in result}
+        for result in allocation["devices"].get("results", ())
     ]
     return {**allocation, "devices": {**allocation["devices"], "results": results}}
 
@@ -522,7 +533,7 @@ RUNTIME_ERROR = "runtime-error"
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What an expression gives: true, false or the kind of error; an error's text; costs as far as there are any."""
+    """The value of an expression (true, false or the kind of error), the error's text, and costs where known."""
 
     value: bool | str
     message: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import chain, groupby, islice, product
 from typing import Any, Final
@@ -44,43 +44,57 @@ __all__ = ["run_scheduler"]
 _SCORED: Final = frozenset({"scores", "totals"})
 
 
-def answer_of(recorded: Json, found: Attempt) -> dict[str, Any]:
-    """An attempt in the form of a recorded one."""
-    names = [node.name for node in found.feasible]
-    scored = len(names) > 1
-    scores = {
-        name: {plugin: int(column[place]) for plugin, column in found.scores.items()}
-        for place, name in enumerate(names)
-    }
+def answer_of(recorded: Json, attempt: Attempt) -> dict[str, Any]:
+    """Put an attempt into the form of a recorded one."""
+    names = [node.name for node in attempt.feasible]
+    scores: dict[str, dict[str, int]] = {}
+    totals: dict[str, float] = {}
+    # kube-scheduler does not score a node that is the only feasible one.
+    if len(names) > 1:
+        scores = _scores_by_node(names, attempt.scores)
+        totals = dict(zip(names, attempt.totals.tolist(), strict=True))
     answer: dict[str, Any] = {
         "pod": recorded["pod"],
         "outcome": "bound" if names else "unschedulable",
-        "scores": scores if scored else {},
-        "totals": dict(zip(names, found.totals.tolist(), strict=True))
-        if scored
-        else {},
-        "best": [node.name for node in found.best],
-        "message": found.message,
+        "scores": scores,
+        "totals": totals,
+        "best": [node.name for node in attempt.best],
+        "message": attempt.message,
     }
     if names:
-        answer |= {"evaluated": found.evaluated, "feasible": len(names)}
+        answer |= {"evaluated": attempt.evaluated, "feasible": len(names)}
     return answer
 
 
-def taken(recorded: Json, found: Attempt) -> NodeInfo:
-    """The node of a pod that was feasible: as recorded, or the one that the order of the scores tells."""
+def _scores_by_node(
+    names: Iterable[str], scores: Mapping[str, Any]
+) -> dict[str, dict[str, int]]:
+    """Turn columns by plugin into rows by node."""
+    rows: dict[str, dict[str, int]] = {}
+    for position, name in enumerate(names):
+        rows[name] = {
+            plugin: int(column[position]) for plugin, column in scores.items()
+        }
+    return rows
+
+
+def node_of(recorded: Json, attempt: Attempt) -> NodeInfo:
+    """Return the node of a pod that was feasible: the recorded one, or that of the best score.
+
+    Equal scores are decided as recorded: the first of the nodes whose scores were written down.
+    """
     names = [recorded["node"]] if recorded["node"] else list(recorded["totals"])
-    nodes = [node for name in names for node in found.feasible if node.name == name]
-    place = {node: number for number, node in enumerate(found.feasible)}
-    order = [place[node] for node in nodes] or list(place.values())
-    scores = {plugin: column[order] for plugin, column in found.scores.items()}
+    nodes = [node for name in names for node in attempt.feasible if node.name == name]
+    positions = {node: position for position, node in enumerate(attempt.feasible)}
+    order = [positions[node] for node in nodes] or list(positions.values())
+    scores = {plugin: column[order] for plugin, column in attempt.scores.items()}
     return Attempt(
-        found.pod, [found.feasible[number] for number in order], scores=scores
+        attempt.pod, [attempt.feasible[position] for position in order], scores=scores
     ).chosen
 
 
 def difference_of(recorded: Json, answer: Json) -> str:
-    """In what an answer differs from what was recorded of an attempt; empty if it does not.
+    """Return in what an answer differs from what was recorded of an attempt; empty if it does not.
 
     Without an outcome, which came later or not at all, it is the nodes with their scores that are compared.
     """
@@ -135,7 +149,7 @@ class RecordedCycle:
     def replayed(
         self, in_flight: Callable[[Json], Set[ClaimKey]], scores: Sequence[Json]
     ) -> Iterator[Replayed]:
-        """Every attempt; the last one also tells in what the cycle as a whole differs.
+        """Yield every attempt; the last one also tells in what the cycle as a whole differs.
 
         Parameters
         ----------
@@ -143,25 +157,25 @@ class RecordedCycle:
             The recorded scores by domain and plugin, if there are any.
         """
         parts = self._parts()
-        found: dict[str, GroupTrial] = {}
+        domain_trials: dict[str, GroupTrial] = {}
         replayed: list[Replayed] = []
         for placement, trials in groupby(
-            self._trials, key=lambda one: str(one["placement"])
+            self._trials, key=lambda attempt: str(attempt["placement"])
         ):
             attempts, nodes = self._tried(
                 list(trials), parts.get(placement), in_flight, replayed
             )
-            found[placement] = GroupTrial(parts.get(placement), attempts, nodes)
+            domain_trials[placement] = GroupTrial(parts.get(placement), attempts, nodes)
         recorded, answer, difference = replayed.pop()
         yield from replayed
         yield (
             recorded,
             answer,
-            difference or self._difference(set(parts), found, scores),
+            difference or self._difference(set(parts), domain_trials, scores),
         )
 
     def bound(self) -> Iterator[tuple[ClaimKey, NodeInfo]]:
-        """The pods that were bound, with their nodes."""
+        """Yield the pods that were bound, with their nodes."""
         for recorded in self._trials:
             if recorded["outcome"] == "bound":
                 yield (
@@ -196,45 +210,53 @@ class RecordedCycle:
                 (recorded, answer, difference_of(_as_tried(recorded, answer), answer))
             )
             if attempts[-1].feasible:
-                nodes[key] = taken(recorded, attempts[-1])
+                nodes[key] = node_of(recorded, attempts[-1])
                 self._scheduler.bind(key, nodes[key])
+        # A trial leaves nothing behind: every domain is tried on the same cluster.
         for key, node in reversed(nodes.items()):
             self._scheduler.unbind(key, node)
         return attempts, nodes
 
     def _difference(
-        self, domains: Set[str], found: Mapping[str, GroupTrial], scores: Sequence[Json]
+        self,
+        domains: Set[str],
+        domain_trials: Mapping[str, GroupTrial],
+        scores: Sequence[Json],
     ) -> str:
-        """In what the cycle differs beside its attempts: the domains, their scores, and which of them may be taken."""
-        if domains != found.keys():
-            return f"placements: expected {sorted(found)}, got {sorted(domains)}"
+        """Return in what the cycle differs beside its attempts: its domains, their scores, and which is the best."""
+        if domains != domain_trials.keys():
+            return (
+                f"placements: expected {sorted(domain_trials)}, got {sorted(domains)}"
+            )
         running = sum(key in self._homes for key in self._group.pods)
-        names = {id(trial): name for name, trial in found.items()}
-        best = {
-            names[id(one)]
-            for one in best_trials(
-                self._scheduler, self._group, list(found.values()), running
-            )
+        names = {id(trial): name for name, trial in domain_trials.items()}
+        best = best_trials(
+            self._scheduler, self._group, list(domain_trials.values()), running
+        )
+        best_domains = {names[id(trial)] for trial in best}
+        recorded_domains = {
+            str(recorded["placement"])
+            for recorded in self._trials
+            if recorded["outcome"] == "bound"
         }
-        taken = {
-            str(one["placement"]) for one in self._trials if one["outcome"] == "bound"
-        }
-        if not taken <= best or bool(taken) != bool(best):
-            return f"placement: expected {sorted(taken)}, got one of {sorted(best)}"
-        for recorded in scores:
+        # Which of several best domains is taken is chance, but one is if there is any.
+        is_among_best = recorded_domains <= best_domains
+        if not is_among_best or bool(recorded_domains) != bool(best_domains):
+            return f"placement: expected {sorted(recorded_domains)}, got one of {sorted(best_domains)}"
+        for recorded_scores in scores:
             rated = placement_scores(
-                self._scheduler, [found[name] for name in recorded], running
+                self._scheduler,
+                [domain_trials[name] for name in recorded_scores],
+                running,
             )
-            got = {
-                name: {plugin: int(column[number]) for plugin, column in rated.items()}
-                for number, name in enumerate(recorded)
-            }
-            return first_difference(recorded, got)
+            return first_difference(
+                recorded_scores, _scores_by_node(recorded_scores, rated)
+            )
         return ""
 
 
 def _as_tried(recorded: Json, answer: Json) -> Json:
-    """The recorded attempt in so far as it says how the pod fared, and not its group."""
+    """Return the recorded attempt in so far as it says how the pod fared, and not its group."""
     if answer["outcome"] == "bound":
         return {**recorded, "outcome": "bound", "message": ""} | (
             {} if recorded["node"] else {"node": answer["best"][0]}
@@ -306,15 +328,14 @@ def _broken_rules(
 
 
 def _orders(nodes: Sequence[Node]) -> Iterator[Sequence[int]]:
-    """Orders of the nodes, such that for each image each of its sizes is once the first."""
+    """Yield orders of the nodes such that for each image each of its sizes is once the first."""
     firsts: dict[str, dict[int, int]] = {}
     for number, node in enumerate(nodes):
         for image in node.status.images:
             for name in image.names:
                 firsts.setdefault(name, {}).setdefault(image.size_bytes, number)
-    for chosen in product(
-        *(sizes.values() for sizes in firsts.values() if len(sizes) > 1)
-    ):
+    disputed = [sizes.values() for sizes in firsts.values() if len(sizes) > 1]
+    for chosen in product(*disputed):
         yield list(dict.fromkeys(chain(chosen, range(len(nodes)))))
 
 
@@ -341,7 +362,7 @@ class _Replay:
         self.difference = self.difference or self._device_difference()
 
     def _replay_all(self, attempts: Sequence[Json]) -> Iterator[dict[str, Any]]:
-        """Pods of groups come together, cycle by cycle."""
+        """Replay the attempts; pods of groups come together, cycle by cycle."""
         for cycle, together in groupby(
             attempts, key=lambda recorded: recorded.get("cycle")
         ):
@@ -351,27 +372,22 @@ class _Replay:
                 yield from self._replay_cycle(list(together))
 
     def _replay_cycle(self, trials: Sequence[Json]) -> Iterator[dict[str, Any]]:
-        """A cycle of a group: every pod in every part of the nodes, and then the answer as it is recorded."""
+        """Replay a cycle of a group: every pod in every part of the nodes, and then the answer as it is recorded."""
         cycle = RecordedCycle(self._scheduler, self._compiled, trials)
         scores = [
-            one["scores"]
-            for one in self._run.get("placements", ())
-            if one["cycle"] == trials[0]["cycle"]
+            placement["scores"]
+            for placement in self._run.get("placements", ())
+            if placement["cycle"] == trials[0]["cycle"]
         ]
         for recorded, answer, difference in cycle.replayed(self._in_flight, scores):
-            if not self.difference:
-                self.difference = (
-                    difference
-                    and f"attempts[{self.agreed}] of {recorded['pod']}: {difference}"
-                )
-                self.agreed += not difference
+            self._compare(recorded["pod"], difference)
             yield answer
         for key, node in cycle.bound():
             self._scheduler.bind(key, node)
             self._decided.update(self._compiled.cluster.claims_of_pods[key])
 
     def _in_flight(self, recorded: Json) -> Set[ClaimKey]:
-        """The claims of which the recorded message says that others are being given them."""
+        """Return the claims of which the recorded message says that others are being given them."""
         return {
             claim
             for claim in self._decided
@@ -379,7 +395,7 @@ class _Replay:
         }
 
     def _replay(self, recorded: Json) -> dict[str, Any]:
-        """An attempt, given those before as they are recorded.
+        """Replay an attempt, after those before as they are recorded.
 
         One without an outcome was given up while its pod was being bound. The pod keeps what it was to get at most
         until it is tried again; how long is not recorded, so it keeps it for as long as that agrees. In the last
@@ -387,27 +403,32 @@ class _Replay:
         """
         key = ClaimKey.parse(recorded["pod"])
         self._give_up(key)
-        found, answer, difference = self._tried(key, recorded)
-        for other in list(self._undecided) if difference else ():
-            self._give_up(other)
-            found, answer, difference = self._tried(key, recorded)
+        attempt, answer, difference = self._tried(key, recorded)
+        for undecided in list(self._undecided) if difference else ():
+            self._give_up(undecided)
+            attempt, answer, difference = self._tried(key, recorded)
             if not difference:
                 break
-        if not self.difference:
-            self.difference = (
-                difference and f"attempts[{self.agreed}] of {key}: {difference}"
-            )
-            self.agreed += not difference
+        self._compare(str(key), difference)
         node = self._scheduler.snapshot.by_name.get(recorded["node"])
-        if not recorded["outcome"] and found.feasible:
-            node = self._undecided[key] = taken(recorded, found)
-        if node is not None and node in found.feasible:
+        if not recorded["outcome"] and attempt.feasible:
+            node = self._undecided[key] = node_of(recorded, attempt)
+        if node is not None and node in attempt.feasible:
             self._scheduler.bind(key, node)
             self._decided.update(self._compiled.cluster.claims_of_pods[key])
         return answer
 
+    def _compare(self, pod: str, difference: str) -> None:
+        """Count an attempt that agrees, or note the first that does not; nothing counts after that."""
+        if self.difference:
+            return
+        if difference:
+            self.difference = f"attempts[{self.agreed}] of {pod}: {difference}"
+        else:
+            self.agreed += 1
+
     def _give_up(self, key: ClaimKey) -> None:
-        """A pod that was being bound gets nothing."""
+        """Take back what a pod was to get that was being bound, if it was."""
         node = self._undecided.pop(key, None)
         if node is not None:
             self._scheduler.unbind(key, node)
@@ -415,71 +436,71 @@ class _Replay:
     def _tried(
         self, key: ClaimKey, recorded: Json
     ) -> tuple[Attempt, dict[str, Any], str]:
-        """What becomes of a pod as things are, as an answer, and in what that differs from what was recorded."""
+        """Try a pod as things are: the attempt, the answer, and in what that differs from what was recorded."""
         is_cut = not recorded["outcome"] and recorded is self._run["attempts"][-1]
-        found = self._scheduler.attempt(key, in_flight=self._in_flight(recorded))
+        attempt = self._scheduler.attempt(key, in_flight=self._in_flight(recorded))
         scored = tuple(recorded["totals"])
         sampled = (
-            len(scored) == len(found.feasible) < len(self._scheduler.snapshot.nodes)
+            len(scored) == len(attempt.feasible) < len(self._scheduler.snapshot.nodes)
         )
-        if sampled and {node.name for node in found.feasible} != set(scored):
+        if sampled and {node.name for node in attempt.feasible} != set(scored):
             # Enough nodes are feasible, and which of them are looked at depends on the order of the nodes.
-            found = self._scheduler.attempt(key, scored)
+            attempt = self._scheduler.attempt(key, scored)
             recorded = {
                 name: value for name, value in recorded.items() if name != "evaluated"
             }
-        answer = answer_of(recorded, found)
-        return found, answer, "" if is_cut else difference_of(recorded, answer)
+        answer = answer_of(recorded, attempt)
+        return attempt, answer, "" if is_cut else difference_of(recorded, answer)
 
     def _device_difference(self) -> str:
         """Enter the devices of bound pods into the attempts, and compare them."""
         written = allocations(self._compiled, self._scheduler.solution)
         first = ""
         for attempt in self.attempts:
-            if attempt["outcome"] == "bound":
-                key = ClaimKey.parse(attempt["pod"])
-                keys = self._compiled.cluster.claims_of_pods[key]
-                mine = (one for one in keys if one in written)
-                found = {
-                    self._recorded_name(one, key): _as_served(written[one].wire_form())
-                    for one in mine
-                }
-                recorded = {
-                    name: _comparable(self._run["claims"].get(name, {}))
-                    for name in found
-                }
-                for one in (found, recorded):
-                    name_shares(list(one.values()))
-                attempt["results"] = {
-                    name: one["devices"].get("results", [])
-                    for name, one in found.items()
-                }
-                first = first or first_difference(recorded, found, f"claims of {key}")
+            if attempt["outcome"] != "bound":
+                continue
+            pod = ClaimKey.parse(attempt["pod"])
+            replayed = {
+                self._recorded_name(claim, pod): _as_served(written[claim].wire_form())
+                for claim in self._compiled.cluster.claims_of_pods[pod]
+                if claim in written
+            }
+            recorded = {
+                name: _comparable(self._run["claims"].get(name, {}))
+                for name in replayed
+            }
+            # Share IDs are random on both sides: they are named by order of appearance.
+            name_shares(list(replayed.values()))
+            name_shares(list(recorded.values()))
+            attempt["results"] = {
+                name: allocation["devices"].get("results", [])
+                for name, allocation in replayed.items()
+            }
+            first = first or first_difference(recorded, replayed, f"claims of {pod}")
         return first
 
     def _recorded_name(self, claim: ClaimKey, pod: ClaimKey) -> str:
-        """The recorded name of a claim: one for extended resources got a name that is as good as any other."""
+        """Return the name under which a claim is recorded.
+
+        kube-scheduler makes the claims for extended resources itself, under random names: such a claim is the
+        recorded one that nobody gave, in the pod's namespace, and that is reserved for the pod.
+        """
         claims: Mapping[str, Json] = self._run["claims"]
         if str(claim) in claims:
             return str(claim)
-        known = {str(one.key) for one in self._compiled.cluster.claims}
-        users = (
-            (name, status.get("reservedFor", ()))
-            for name, status in claims.items()
-            if name not in known
-        )
-        mine = (
-            name
-            for name, reserved in users
-            if any(user["name"] == pod.name for user in reserved)
-        )
-        return next(
-            (name for name in mine if name.startswith(f"{pod.namespace}/")), str(claim)
-        )
+        given_claims = {
+            str(given_claim.key) for given_claim in self._compiled.cluster.claims
+        }
+        for name, status in claims.items():
+            users = {user["name"] for user in status.get("reservedFor", ())}
+            is_in_namespace = name.startswith(f"{pod.namespace}/")
+            if name not in given_claims and is_in_namespace and pod.name in users:
+                return name
+        return str(claim)
 
 
 def _comparable(status: Json) -> dict[str, Any]:
-    """A recorded allocation without its time, and its configuration in the words of later releases.
+    """Return a recorded allocation without its time, with its configuration in the words of later releases.
 
     Up to 1.36, an entry of a class names every request that it is for, and an entry of a claim stands there once for
     each request that it names. Later releases name none where it is for all, and repeat nothing.
@@ -492,21 +513,21 @@ def _comparable(status: Json) -> dict[str, Any]:
     answer: dict[str, Any] = {"devices": {}, **allocation}
     if config := answer["devices"].get("config"):
         served = {result["request"] for result in answer["devices"]["results"]}
-        terse = (
-            {
-                key: entry[key]
-                for key in entry
-                if key != "requests" or not _covers(entry, served)
+        distinct: dict[str, Json] = {}
+        for entry in config:
+            is_for_all = _covers(entry, served)
+            terse = {
+                key: value
+                for key, value in entry.items()
+                if not (key == "requests" and is_for_all)
             }
-            for entry in config
-        )
-        distinct = {json.dumps(entry, sort_keys=True): entry for entry in terse}
+            distinct[json.dumps(terse, sort_keys=True)] = terse
         answer["devices"] = {**answer["devices"], "config": list(distinct.values())}
     return answer
 
 
 def _as_served(allocation: Json) -> dict[str, Any]:
-    """An allocation as the API server gives it back: it reads each amount, and writes it in its shortest form."""
+    """Return an allocation as the API server serves it: each amount is read, and written in its shortest form."""
     for result in allocation["devices"].get("results", ()):
         amounts = result.get("consumedCapacity", {})
         amounts.update(

@@ -64,26 +64,26 @@ Judge = Callable[[str], str]
 
 
 def size_of(text: str) -> int:
-    """How many bytes a text has on the wire."""
+    """Return how many bytes a text has on the wire."""
     return len(text.encode(errors="surrogatepass"))
 
 
 def _remembered(judge: Judge) -> Judge:
-    """The same names come up for every device."""
+    """Remember what is said of a name, as the same names come up for every device."""
     return lru_cache(maxsize=16384)(judge)
 
 
 def length(text: str, limit: float) -> str:
-    """At most so many bytes."""
+    """Return what is wrong with a text of more than so many bytes; empty if it has fewer."""
     size = size_of(text)
     return f"is {size} bytes long, at most {limit} are allowed" if size > limit else ""
 
 
-def _like(pattern: str, otherwise: str, most: float = inf) -> Judge:
+def _like(pattern: str, otherwise: str, maximum: float = inf) -> Judge:
     """Text that a regular expression describes, of at most so many bytes."""
-    whole = re.compile(pattern)
+    expression = re.compile(pattern)
     return _remembered(
-        lambda text: length(text, most) if whole.fullmatch(text) else otherwise
+        lambda text: length(text, maximum) if expression.fullmatch(text) else otherwise
     )
 
 
@@ -102,7 +102,7 @@ dns_subdomain: Final = _like(
 
 
 def generated_prefix(text: str) -> str:
-    """As `dns_subdomain` for what a name begins with: it may end in a dash, as something alphanumeric follows."""
+    """Judge what a name begins with, as `dns_subdomain`: it may end in a dash, as something alphanumeric follows."""
     # Upstream's maskTrailingDash puts a letter in the place of the dash and of what is before it.
     return dns_subdomain(
         f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text
@@ -135,7 +135,7 @@ node_resource_name: Final = _like(
 
 
 def driver_name(text: str) -> str:
-    """A subdomain of at most 63 bytes, upper case allowed."""
+    """Judge the name of a driver: a subdomain of at most 63 bytes, upper case allowed."""
     return length(text, 63) or dns_subdomain(text.lower())
 
 
@@ -165,14 +165,14 @@ def qualified_name(text: str) -> str:
 
 
 def fully_qualified_name(text: str) -> str:
-    """A qualified name with its domain."""
+    """Judge a qualified name that must have its domain."""
     return qualified_name(text) or (
         "" if "/" in text else "must be a domain and a name separated by a slash"
     )
 
 
 def before_137(judge: Judge) -> Judge:
-    """As API servers before Kubernetes 1.37 judge: they accept any name with more than one slash."""
+    """Judge as API servers before Kubernetes 1.37: they accept any name with more than one slash."""
     return lambda text: "" if text.count("/") > 1 else judge(text)
 
 
@@ -186,12 +186,12 @@ def label_name(text: str) -> str:
 
 
 def annotation_key(text: str) -> str:
-    """As `label_name`, where case does not matter."""
+    """Judge as `label_name`, where case does not matter."""
     return label_name(text.lower())
 
 
 def label_value(text: str) -> str:
-    """A word of at most 63 bytes, or nothing."""
+    """Judge the value of a label: a word of at most 63 bytes, or nothing."""
     return _word(text) if text else ""
 
 
@@ -234,7 +234,7 @@ def told(
     at: str = "",
     absent: bool = False,
 ) -> Check:
-    """Something does not hold of the fields.
+    """Check a condition of the fields.
 
     Parameters
     ----------
@@ -263,22 +263,26 @@ def form(fields: str, judge: Judge, *, empty: bool = False) -> Check:
 
 
 def keys(fields: str, judge: Judge) -> Check:
-    """All keys of a map have a form; the issue is with the map, as the API server has it."""
+    """Check the form of all keys of a map; the issue is with the map, as the API server has it."""
     return on(
         fields,
-        lambda entries, at: (one for key in entries for one in named(key, at, judge)),
+        lambda entries, at: (
+            issue for key in entries for issue in named(key, at, judge)
+        ),
     )
 
 
-def limit(most: int, fields: str, what: str) -> Check:
+def limit(maximum: int, fields: str, items_word: str) -> Check:
     """There are at most so many items."""
-    return on(fields, lambda items, at: at_most(most, items, at, what))
+    return on(fields, lambda items, at: at_most(maximum, items, at, items_word))
 
 
-def longest(most: int, fields: str) -> Check:
+def longest(maximum: int, fields: str) -> Check:
     """A text has at most so many bytes."""
     return told(
-        fields, lambda text: size_of(str(text)) > most, f"is longer than {most} bytes"
+        fields,
+        lambda text: size_of(str(text)) > maximum,
+        f"is longer than {maximum} bytes",
     )
 
 
@@ -287,23 +291,23 @@ def distinct(fields: str, by: str = "") -> Check:
     return on(
         fields,
         lambda items, at: unique(
-            (getattr(one, by) if by else one for one in items), at
+            (getattr(item, by) if by else item for item in items), at
         ),
     )
 
 
 def choice(fields: str, allowed: Sequence[str], *, empty: bool = False) -> Check:
     """A text is one of some, or empty if that is allowed."""
-    known = (*allowed, "") if empty else allowed
+    accepted = (*allowed, "") if empty else allowed
     return told(
         fields,
-        lambda text: text not in known,
+        lambda text: text not in accepted,
         f'"{{}}" is not one of {", ".join(allowed)}',
     )
 
 
 def required(fields: str) -> Check:
-    """Something is there, and not empty."""
+    """Check that a field is there, and not empty."""
     return told(fields, lambda value: not value, "is required", absent=True)
 
 
@@ -344,14 +348,16 @@ def named(text: Any, path: str, judge: Judge) -> Iterator[Issue]:
         yield Issue(path, JUDGED.format(shown, reason))
 
 
-def at_most(most: int, items: Sized, path: str, what: str) -> Iterator[Issue]:
-    """An issue if there are more items than allowed."""
-    if len(items) > most:
-        yield Issue(path, f"has {len(items)} {what}, at most {most} are allowed")
+def at_most(maximum: int, items: Sized, path: str, items_word: str) -> Iterator[Issue]:
+    """Yield an issue if there are more items than allowed."""
+    if len(items) > maximum:
+        yield Issue(
+            path, f"has {len(items)} {items_word}, at most {maximum} are allowed"
+        )
 
 
 def unique(keys: Iterable[Hashable], path: str, *, field: str = "") -> Iterator[Issue]:
-    """An issue for every item of the list at `path` whose key came before."""
+    """Yield an issue for every item of the list at `path` whose key came before."""
     seen: dict[Hashable, int] = {}
     for index, key in enumerate(keys):
         first = seen.setdefault(key, index)

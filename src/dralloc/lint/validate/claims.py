@@ -91,14 +91,14 @@ _COMPILE: Final = "resource.k8s.io validation, validateCELExpression; KEP-4381"
 def _ambiguous(context: ValidationContext) -> Iterator[Part[str]]:
     """Extended resources that stand for several classes."""
     by_name: dict[str, list[Any]] = defaultdict(list)
-    for one in context.cluster.classes.values():
-        if one.spec.extended_resource_name:
-            by_name[one.spec.extended_resource_name].append(one)
-    for resource, found in by_name.items():
-        if len(found) > 1:
-            names = ", ".join(one.name for one in found)
+    for device_class in context.cluster.classes.values():
+        if device_class.spec.extended_resource_name:
+            by_name[device_class.spec.extended_resource_name].append(device_class)
+    for resource, classes in by_name.items():
+        if len(classes) > 1:
+            names = ", ".join(device_class.name for device_class in classes)
             text = f'"{resource}" stands for several classes, one of which is used: {names}'
-            yield Part(found[-1], "spec.extendedResourceName", text)
+            yield Part(classes[-1], "spec.extendedResourceName", text)
 
 
 class Expression(NamedTuple):
@@ -109,14 +109,14 @@ class Expression(NamedTuple):
 
     @property
     def gates(self) -> FeatureGates:
-        """What it may use when it is created."""
+        """The functions of CEL that an expression may use when its object is created."""
         return FeatureGates(
             self.features.ConsumableCapacity, self.features.ListTypeAttributes
         )
 
 
 def expressions(places: Places) -> Parts:
-    """The expressions at some places, with what they may use."""
+    """Yield the expressions at some places, with what they may use."""
 
     def found(context: ValidationContext) -> Iterator[Part[Expression]]:
         for owner, path, text in places(context):
@@ -125,18 +125,20 @@ def expressions(places: Places) -> Parts:
     return found
 
 
-too_long: Final = told("", lambda one: length(one.text, MAX_EXPRESSION), "{1}")
+too_long: Final = told(
+    "", lambda expression: length(expression.text, MAX_EXPRESSION), "{1}"
+)
 """An expression is longer than the API allows."""
 
 
 def compiled(compile_: Callable[[str, FeatureGates], object]) -> Check:
     """An expression of allowed length compiles, by a function that raises CelCompileError."""
 
-    def check(one: Expression, at: str) -> Iterator[Issue]:
-        if any(too_long(one, at)):
+    def check(expression: Expression, at: str) -> Iterator[Issue]:
+        if any(too_long(expression, at)):
             return
         try:
-            compile_(one.text, one.gates)
+            compile_(expression.text, expression.gates)
         except CelCompileError as failure:
             yield Issue(at, str(failure))
 
@@ -146,18 +148,18 @@ def compiled(compile_: Callable[[str, FeatureGates], object]) -> Check:
 _COMPILES: Final = compiled(compile_selector)
 
 
-def _cost(one: Expression, at: str) -> Iterator[Issue]:
-    if any(too_long(one, at)) or any(_COMPILES(one, at)):
+def _cost(expression: Expression, at: str) -> Iterator[Issue]:
+    if any(too_long(expression, at)) or any(_COMPILES(expression, at)):
         return
-    cost = estimated_cost(one.text, one.gates)
+    cost = estimated_cost(expression.text, expression.gates)
     if cost > MAX_COST:
         yield Issue(
             at, f"is too complex: it may cost {cost}, at most {MAX_COST} are allowed"
         )
 
 
-def raw_object(fields: str, most: int) -> Check:
-    """Something is an object whose JSON is not too long."""
+def raw_object(fields: str, maximum: int) -> Check:
+    """Check that a value is an object whose JSON is not too long."""
 
     def of_field(value: Any, at: str) -> Iterator[Issue]:
         if not isinstance(value, dict):
@@ -166,8 +168,10 @@ def raw_object(fields: str, most: int) -> Check:
             size := size_of(
                 json.dumps(value, separators=(",", ":"), ensure_ascii=False)
             )
-        ) > most:
-            yield Issue(at, f"is {size} bytes long as JSON, at most {most} are allowed")
+        ) > maximum:
+            yield Issue(
+                at, f"is {size} bytes long as JSON, at most {maximum} are allowed"
+            )
 
     return on(fields, of_field)
 
@@ -257,7 +261,7 @@ MAX_DERIVED: Final = 32
 
 
 def request_names(spec: DeviceClaim) -> frozenset[str]:
-    """What can be referred to: ``request`` and ``request/subrequest``."""
+    """Return the names that constraints can refer to: ``request`` and ``request/subrequest``."""
     return frozenset(
         (
             *(request.name for request in spec.requests),
@@ -269,7 +273,7 @@ def request_names(spec: DeviceClaim) -> frozenset[str]:
 def alternatives(
     spec: DeviceClaim, at: str
 ) -> Iterator[list[tuple[str, str, Details]]]:
-    """For each request what can serve it, with its path and the name that allocations have for it."""
+    """Yield for each request its alternatives, each with its path and the name that allocations have for it."""
     for number, request in enumerate(spec.requests):
         fields = (
             ["exactly"]
@@ -278,31 +282,34 @@ def alternatives(
         )
         named = zip(fields, request.alternatives, strict=True)
         yield [
-            (f"{at}.requests[{number}].{field}", name, one)
-            for field, (name, one) in named
+            (f"{at}.requests[{number}].{field}", name, details)
+            for field, (name, details) in named
         ]
 
 
 def covers(requests: Collection[str], name: str) -> bool:
-    """Whether a constraint on some requests, on all if there are none, is about one that allocations call so."""
+    """Return whether a constraint that names some requests (all, if none) is about a request or subrequest."""
     return not requests or name in requests or name.partition("/")[0] in requests
 
 
 def refers(names: Iterable[tuple[str, str]], spec: DeviceClaim) -> Iterator[Issue]:
-    """Issues with names that are none of a request or subrequest of the claim; each is given behind its path."""
-    known = request_names(spec)
+    """Yield issues with names, each behind its path, that no request or subrequest of the claim has."""
+    requests_of_claim = request_names(spec)
+    listed = ", ".join(sorted(requests_of_claim)) or "none"
     for path, name in names:
-        if name not in known:
-            text = f"is no request of the claim, and no request and subrequest: {', '.join(sorted(known)) or 'none'}"
+        if name not in requests_of_claim:
+            text = (
+                f"is no request of the claim, and no request and subrequest: {listed}"
+            )
             yield Issue(path, f'"{name}" {text}')
 
 
 def in_lists(items: Iterable[Any], at: str) -> Iterator[tuple[str, str]]:
-    """The names in the lists of requests that constraints or configurations have, each behind its path."""
-    for index, one in enumerate(items):
+    """Yield the names in the lists of requests that constraints or configurations have, each behind its path."""
+    for index, entry in enumerate(items):
         yield from (
             (f"{at}[{index}].requests[{number}]", name)
-            for number, name in enumerate(one.requests)
+            for number, name in enumerate(entry.requests)
         )
 
 
@@ -326,9 +333,9 @@ def _constraint_kind(constraint: DeviceConstraint, at: str) -> Iterator[Issue]:
 def _compared(judge: Judge) -> Check:
     """The attribute that counts has a form."""
     match, distinct_ = form("matchAttribute", judge), form("distinctAttribute", judge)
-    return lambda one, at: (distinct_ if one.match_attribute is None else match)(
-        one, at
-    )
+    return lambda constraint, at: (
+        distinct_ if constraint.match_attribute is None else match
+    )(constraint, at)
 
 
 def _constraint_both(constraint: DeviceConstraint, at: str) -> Iterator[Issue]:
@@ -365,21 +372,20 @@ def _derived(text: str, gates: FeatureGates) -> CheckedExpression:
     return check_expression(text, gates)
 
 
-def _compiles(one: Expression, at: str) -> Iterable[Issue]:
-    return compiled(_derived)(one, at) if one.text else ()
+def _compiles(expression: Expression, at: str) -> Iterable[Issue]:
+    return compiled(_derived)(expression, at) if expression.text else ()
 
 
 def _costly(context: ValidationContext) -> Iterator[Part[str]]:
     """Claims whose derivations cost too much together."""
     for owner, path, spec in SPECS(context):
-        texts = (
-            one.expression
-            for _, alternative in spec.alternatives
-            for one in alternative.derived_attributes
-        )
-        every = (Expression(text, context.features) for text in texts)
-        usable = (one for one in every if one.text and not any(_compiles(one, path)))
-        total = sum(_derived(one.text, one.gates).cost for one in usable)
+        total = 0
+        for _, alternative in spec.alternatives:
+            for attribute in alternative.derived_attributes:
+                expression = Expression(attribute.expression, context.features)
+                # What does not compile is an issue of its own.
+                if expression.text and not any(_compiles(expression, path)):
+                    total += _derived(expression.text, expression.gates).cost
         if total > MAX_COST:
             text = f"they may cost {total}, at most {MAX_COST} are allowed"
             yield Part(owner, path, f"its derived attributes are too complex: {text}")
@@ -393,9 +399,13 @@ def _used(spec: DeviceClaim, at: str) -> Iterator[Issue]:
             if covers(constraint.requests, name)
         }
         derived = request.derived_attributes
-        for index, one in enumerate(derived if len(derived) <= MAX_DERIVED else ()):
-            if one.name and one.name not in compared:
-                text = f'"{one.name}" is in no constraint that covers this request'
+        for index, attribute in enumerate(
+            derived if len(derived) <= MAX_DERIVED else ()
+        ):
+            if attribute.name and attribute.name not in compared:
+                text = (
+                    f'"{attribute.name}" is in no constraint that covers this request'
+                )
                 yield Issue(f"{path}.derivedAttributes[{index}].name", text)
 
 
@@ -420,16 +430,20 @@ def _admin_requests(
             )
 
 
-def _admin_allowed(asked: tuple[str, Namespace | None], at: str) -> Iterator[Issue]:
-    name, given = asked
-    if given is not None and given.metadata.labels.get(ADMIN_LABEL) != "true":
+def _admin_allowed(
+    namespaced: tuple[str, Namespace | None], at: str
+) -> Iterator[Issue]:
+    name, namespace = namespaced
+    if namespace is not None and namespace.metadata.labels.get(ADMIN_LABEL) != "true":
         text = f'is only allowed in a namespace with the label {ADMIN_LABEL}: "true", which {name} does not have'
         yield Issue(at, text)
 
 
-def _admin_unknown(asked: tuple[str, Namespace | None], at: str) -> Iterator[Issue]:
-    name, given = asked
-    if given is None:
+def _admin_unknown(
+    namespaced: tuple[str, Namespace | None], at: str
+) -> Iterator[Issue]:
+    name, namespace = namespaced
+    if namespace is None:
         yield Issue(
             at,
             f'needs the label {ADMIN_LABEL}: "true" on the namespace {name}, which was not found',

@@ -75,14 +75,14 @@ class _Range:
 
     @property
     def bounds(self) -> dict[str, Quantity]:
-        """What is given, by field."""
-        given = {
+        """The amounts that are given, by field."""
+        fields = {
             "default": self.default,
             "min": self.range.min,
             "max": self.range.max,
             "step": self.range.step,
         }
-        return {field: value for field, value in given.items() if value is not None}
+        return {field: value for field, value in fields.items() if value is not None}
 
     @property
     def fractional(self) -> bool:
@@ -91,7 +91,7 @@ class _Range:
 
 
 def _policies(context: ValidationContext) -> Iterator[Part[_Policy]]:
-    """Those of counters, and of the capacities of devices that may have any."""
+    """Yield the request policies of counters, and of the capacities of devices that may have any."""
     for places, field in ((DEVICES, "capacity"), (COUNTER_SETS, "counters")):
         for owner, path, holder in places(context):
             for name, amount in getattr(holder, field).items():
@@ -103,8 +103,8 @@ def _policies(context: ValidationContext) -> Iterator[Part[_Policy]]:
 
 
 def _ranges(context: ValidationContext) -> Iterator[Part[_Range]]:
-    for owner, path, one in _policies(context):
-        policy = one.policy
+    for owner, path, amount in _policies(context):
+        policy = amount.policy
         if (
             policy.valid_range is not None
             and policy.default is not None
@@ -113,7 +113,7 @@ def _ranges(context: ValidationContext) -> Iterator[Part[_Range]]:
             yield Part(
                 owner,
                 f"{path}.validRange",
-                _Range(one.total, policy.default, policy.valid_range),
+                _Range(amount.total, policy.default, policy.valid_range),
             )
 
 
@@ -129,28 +129,28 @@ def _shareable(device: Device, at: str) -> Iterator[Issue]:
             )
 
 
-def _one_form_of_policy(one: _Policy, at: str) -> Iterator[Issue]:
-    if one.policy.valid_values and one.policy.valid_range is not None:
+def _one_form_of_policy(amount: _Policy, at: str) -> Iterator[Issue]:
+    if amount.policy.valid_values and amount.policy.valid_range is not None:
         yield Issue(at, "only one of validValues and validRange is allowed")
 
 
-def _default(one: _Policy, at: str) -> Iterator[Issue]:
-    values, valid_range = one.policy.valid_values, one.policy.valid_range
-    if one.policy.default is None and bool(values) is not (valid_range is not None):
+def _default(amount: _Policy, at: str) -> Iterator[Issue]:
+    values, valid_range = amount.policy.valid_values, amount.policy.valid_range
+    if amount.policy.default is None and bool(values) is not (valid_range is not None):
         yield Issue(
             f"{at}.default",
             f"is required with {'validValues' if values else 'validRange'}",
         )
 
 
-def _value_limit(one: _Policy, at: str) -> Iterator[Issue]:
+def _value_limit(amount: _Policy, at: str) -> Iterator[Issue]:
     yield from at_most(
-        MAX_VALUES, one.policy.valid_values, f"{at}.validValues", "values"
+        MAX_VALUES, amount.policy.valid_values, f"{at}.validValues", "values"
     )
 
 
-def _value_order(one: _Policy, at: str) -> Iterator[Issue]:
-    values = one.policy.valid_values
+def _value_order(amount: _Policy, at: str) -> Iterator[Issue]:
+    values = amount.policy.valid_values
     for index in range(1, len(values)):
         if values[index] < values[index - 1]:
             yield Issue(
@@ -159,22 +159,22 @@ def _value_order(one: _Policy, at: str) -> Iterator[Issue]:
             )
 
 
-def _value_unique(one: _Policy, at: str) -> Iterator[Issue]:
-    if len(one.policy.valid_values) <= MAX_VALUES:
-        yield from unique(one.policy.valid_values, f"{at}.validValues")
+def _value_unique(amount: _Policy, at: str) -> Iterator[Issue]:
+    if len(amount.policy.valid_values) <= MAX_VALUES:
+        yield from unique(amount.policy.valid_values, f"{at}.validValues")
 
 
-def _value_size(one: _Policy, at: str) -> Iterator[Issue]:
-    for index, value in enumerate(one.policy.valid_values):
-        if value > one.total:
+def _value_size(amount: _Policy, at: str) -> Iterator[Issue]:
+    for index, value in enumerate(amount.policy.valid_values):
+        if value > amount.total:
             yield Issue(
                 f"{at}.validValues[{index}]",
-                f"{value} is more than the whole value {one.total}",
+                f"{value} is more than the whole value {amount.total}",
             )
 
 
-def _value_default(one: _Policy, at: str) -> Iterator[Issue]:
-    policy = one.policy
+def _value_default(amount: _Policy, at: str) -> Iterator[Issue]:
+    policy = amount.policy
     if (
         policy.valid_values
         and policy.default is not None
@@ -186,8 +186,8 @@ def _value_default(one: _Policy, at: str) -> Iterator[Issue]:
 def _ordered(small: str, large: str, field: str, words: str) -> Check:
     """One amount is at most another; else there is an issue with a field, in words about both."""
 
-    def check(one: _Range, at: str) -> Iterator[Issue]:
-        amounts = {**one.bounds, "total": one.total}
+    def check(bounded: _Range, at: str) -> Iterator[Issue]:
+        amounts = {**bounded.bounds, "total": bounded.total}
         if {small, large} <= amounts.keys() and amounts[small] > amounts[large]:
             yield Issue(f"{at}.{field}", words.format(**amounts))
 
@@ -205,64 +205,64 @@ def _default_inside(below: str, above: str) -> Check:
     high = _ordered(
         "default", "max", above, "the default {default} is more than max {max}"
     )
-    return lambda one, at: (
-        () if any(_MIN_MAX(one, at)) else (*low(one, at), *high(one, at))
+    return lambda bounded, at: (
+        () if any(_MIN_MAX(bounded, at)) else (*low(bounded, at), *high(bounded, at))
     )
 
 
-def _precision(one: _Range, at: str) -> Iterator[Issue]:
-    for field, value in one.bounds.items():
+def _precision(bounded: _Range, at: str) -> Iterator[Issue]:
+    for field, value in bounded.bounds.items():
         if value.nanos % _MILLI:
             yield Issue(f"{at}.{field}", f"{value} is finer than a thousandth")
 
 
-def _bounds(one: _Range, at: str) -> Iterator[Issue]:
-    if one.fractional or one.range.step is None:
+def _bounds(bounded: _Range, at: str) -> Iterator[Issue]:
+    if bounded.fractional or bounded.range.step is None:
         return
-    for field, value in one.bounds.items():
+    for field, value in bounded.bounds.items():
         if field != "step" and value.nanos < 0:
             yield Issue(f"{at}.{field}", f"{value} is negative")
         elif value.nanos > _INT64:
             yield Issue(f"{at}.{field}", f"{value} is more than 9223372036854775807")
 
 
-def _step_positive(one: _Range, at: str) -> Iterator[Issue]:
-    if one.range.step is not None and one.range.step.nanos <= 0:
-        yield Issue(f"{at}.step", f"{one.range.step} is not greater than zero")
+def _step_positive(bounded: _Range, at: str) -> Iterator[Issue]:
+    if bounded.range.step is not None and bounded.range.step.nanos <= 0:
+        yield Issue(f"{at}.step", f"{bounded.range.step} is not greater than zero")
 
 
-def _step_zero(one: _Range, at: str) -> Iterator[Issue]:
-    if one.range.step is not None and not one.range.step.nanos:
+def _step_zero(bounded: _Range, at: str) -> Iterator[Issue]:
+    if bounded.range.step is not None and not bounded.range.step.nanos:
         yield Issue(
             f"{at}.step",
             "is zero, which makes API servers before Kubernetes 1.37 panic",
         )
 
 
-def _step_size(one: _Range, at: str) -> Iterator[Issue]:
-    step = one.range.step
-    if step is not None and step.nanos > 0 and one.range.min + step > one.total:
+def _step_size(bounded: _Range, at: str) -> Iterator[Issue]:
+    step = bounded.range.step
+    if step is not None and step.nanos > 0 and bounded.range.min + step > bounded.total:
         yield Issue(
             f"{at}.step",
-            f"min and one step, {one.range.min + step}, are more than the whole value {one.total}",
+            f"min and one step, {bounded.range.min + step}, are more than the whole value {bounded.total}",
         )
 
 
 def _step_multiple(amount: Callable[[Quantity], int]) -> Check:
     """Default and maximum are whole steps from the minimum, in amounts that count so."""
 
-    def check(one: _Range, at: str) -> Iterator[Issue]:
-        step = one.range.step
+    def check(bounded: _Range, at: str) -> Iterator[Issue]:
+        step = bounded.range.step
         if step is None or step.nanos <= 0:
             return
         for field in ("default", "max"):
-            value = one.bounds.get(field)
-            if value is not None and (amount(value) - amount(one.range.min)) % amount(
-                step
-            ):
+            value = bounded.bounds.get(field)
+            if value is not None and (
+                amount(value) - amount(bounded.range.min)
+            ) % amount(step):
                 yield Issue(
                     f"{at}.step",
-                    f"{field} {value} is not min {one.range.min} and a multiple of step {step}",
+                    f"{field} {value} is not min {bounded.range.min} and a multiple of step {step}",
                 )
 
     return check
@@ -467,15 +467,15 @@ def _together(mapping: NodeAllocatableMapping, at: str) -> Iterator[Issue]:
 
 
 def _one_multiplier(mapping: NodeAllocatableMapping, at: str) -> Iterator[Issue]:
-    ways = {
+    fields = {
         "capacityKey": mapping.capacity_key,
         "deviceMultiplier": mapping.device_multiplier,
     }
-    given = [field for field, value in ways.items() if value is not None]
-    if len(given) != 1 and mapping.capacity_multiplier is None:
+    set_fields = [field for field, value in fields.items() if value is not None]
+    if len(set_fields) != 1 and mapping.capacity_multiplier is None:
         yield Issue(
             at,
-            f"exactly one of capacityKey and deviceMultiplier is required, not {' and '.join(given) or 'none'}",
+            f"exactly one of capacityKey and deviceMultiplier is required, not {' and '.join(set_fields) or 'none'}",
         )
 
 
@@ -496,7 +496,7 @@ ALLOCATABLE_RULES: Final = (
             "node-resource-empty",
             told(
                 "",
-                lambda one: one.mapping is one.overhead is None,
+                lambda entry: entry.mapping is entry.overhead is None,
                 "needs mapping or overhead",
             ),
             "A resource has a mapping or an overhead.",
@@ -519,7 +519,7 @@ ALLOCATABLE_RULES: Final = (
             "node-resource-multiplier",
             told(
                 "capacityMultiplier|deviceMultiplier",
-                lambda one: one.nanos <= 0,
+                lambda multiplier: multiplier.nanos <= 0,
                 "must be a quantity greater than zero",
             ),
             "Multipliers are above zero.",
@@ -532,7 +532,7 @@ ALLOCATABLE_RULES: Final = (
             "node-overhead-empty",
             told(
                 "",
-                lambda one: one.per_pod is one.per_container is None,
+                lambda overhead: overhead.per_pod is overhead.per_container is None,
                 "needs perPod or perContainer",
             ),
             "An overhead is per pod or per container.",
@@ -541,7 +541,7 @@ ALLOCATABLE_RULES: Final = (
             "node-overhead-negative",
             told(
                 "perPod|perContainer",
-                lambda one: one.nanos < 0,
+                lambda amount: amount.nanos < 0,
                 "must be a quantity that is not negative",
             ),
             "Overheads are not negative.",

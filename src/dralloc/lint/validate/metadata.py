@@ -67,23 +67,23 @@ _METADATA_ORIGIN: Final = "apimachinery validation, ValidateObjectMeta"
 _ANNOTATION_BYTES: Final = 256 * 1024
 
 
-def _namespace(one: ApiObject, _at: str) -> Iterator[Issue]:
-    if one.namespaced and one.metadata.namespace:
-        yield from named(one.metadata.namespace, "metadata.namespace", dns_label)
+def _namespace(owner: ApiObject, _at: str) -> Iterator[Issue]:
+    if owner.namespaced and owner.metadata.namespace:
+        yield from named(owner.metadata.namespace, "metadata.namespace", dns_label)
 
 
-def _generate_name(one: ApiObject, _at: str) -> Iterator[Issue]:
-    if one.metadata.generate_name:
+def _generate_name(owner: ApiObject, _at: str) -> Iterator[Issue]:
+    if owner.metadata.generate_name:
         yield from named(
-            one.metadata.generate_name, "metadata.generateName", generated_prefix
+            owner.metadata.generate_name, "metadata.generateName", generated_prefix
         )
 
 
-def _no_namespace(one: ApiObject, _at: str) -> Iterator[Issue]:
-    if one.metadata.namespace:
+def _no_namespace(owner: ApiObject, _at: str) -> Iterator[Issue]:
+    if owner.metadata.namespace:
         yield Issue(
             "metadata.namespace",
-            f"is dropped by the API server: a {one.kind} belongs to the whole cluster",
+            f"is dropped by the API server: a {owner.kind} belongs to the whole cluster",
         )
 
 
@@ -108,12 +108,12 @@ def _annotation_size(meta: ObjectMeta, at: str) -> Iterator[Issue]:
 
 def _owners(meta: ObjectMeta, at: str) -> Iterator[Issue]:
     for owner in meta.owner_references:
-        given = {
+        required_fields = {
             "apiVersion": owner.api_version.rpartition("/")[2],
             "kind": owner.kind,
             "name": owner.name,
         }
-        for name, value in given.items():
+        for name, value in required_fields.items():
             if not value:
                 yield Issue(f"{at}.ownerReferences.{name}", "must not be empty")
 
@@ -140,8 +140,8 @@ def _one_controller(meta: ObjectMeta, at: str) -> Iterator[Issue]:
 
 
 def _template_fields(template: ResourceClaimTemplate, _at: str) -> Iterator[Issue]:
-    given = template.spec.metadata.model_dump(by_alias=True, exclude_defaults=True)
-    for name in given.keys() - {"labels", "annotations"}:
+    set_fields = template.spec.metadata.model_dump(by_alias=True, exclude_defaults=True)
+    for name in set_fields.keys() - {"labels", "annotations"}:
         yield Issue(
             f"spec.metadata.{name}",
             "cannot be set: only labels and annotations are copied to the claims",
@@ -252,34 +252,41 @@ _LABELS: Final = NODE_SELECTORS / "nodeSelectorTerms[].matchExpressions[]"
 _FIELDS: Final = NODE_SELECTORS / "nodeSelectorTerms[].matchFields[]"
 
 
-def _count(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
-    if one.operator in _LISTS and not one.values:
-        yield Issue(f"{at}.values", f"is required with {one.operator}")
-    elif one.operator in _FLAGS and one.values:
-        yield Issue(f"{at}.values", f"is not allowed with {one.operator}")
-    elif one.operator in _NUMBERS and len(one.values) != 1:
-        yield Issue(f"{at}.values", f"must have a single value with {one.operator}")
+def _count(requirement: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
+    if requirement.operator in _LISTS and not requirement.values:
+        yield Issue(f"{at}.values", f"is required with {requirement.operator}")
+    elif requirement.operator in _FLAGS and requirement.values:
+        yield Issue(f"{at}.values", f"is not allowed with {requirement.operator}")
+    elif requirement.operator in _NUMBERS and len(requirement.values) != 1:
+        yield Issue(
+            f"{at}.values", f"must have a single value with {requirement.operator}"
+        )
 
 
-def _field_key(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
-    if one.key != _NODE_NAME:
+def _field_key(requirement: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
+    if requirement.key != _NODE_NAME:
         yield Issue(
             f"{at}.key",
-            f'"{one.key}" is not {_NODE_NAME}, the only field that nodes can be selected by',
+            f'"{requirement.key}" is not {_NODE_NAME}, the only field that nodes can be selected by',
         )
 
 
-def _field_operator(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
-    if one.operator not in _LISTS:
+def _field_operator(requirement: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
+    if requirement.operator not in _LISTS:
         yield Issue(
-            f"{at}.operator", f'"{one.operator}" is not one of {", ".join(_LISTS)}'
+            f"{at}.operator",
+            f'"{requirement.operator}" is not one of {", ".join(_LISTS)}',
         )
-    elif len(one.values) != 1:
-        yield Issue(f"{at}.values", f"must have a single value with {one.operator}")
+    elif len(requirement.values) != 1:
+        yield Issue(
+            f"{at}.values", f"must have a single value with {requirement.operator}"
+        )
 
 
-def _field_values(one: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
-    for index, value in enumerate(one.values if one.key == _NODE_NAME else ()):
+def _field_values(requirement: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
+    for index, value in enumerate(
+        requirement.values if requirement.key == _NODE_NAME else ()
+    ):
         yield from named(value, f"{at}.values[{index}]", dns_subdomain)
 
 
@@ -347,13 +354,13 @@ class _Gated(NamedTuple):
     named: int = 0
 
     def is_kept(self, features: Features, minor: int | None) -> bool:
-        """Whether an API server keeps them."""
+        """Return whether an API server keeps them."""
         if self.gate:
             return bool(getattr(features, self.gate))
         return minor is None or minor >= self.since
 
     def is_unread(self, path: str, minor: int | None) -> bool:
-        """Whether a path leads to what an API server does not even read."""
+        """Return whether a path leads to what an API server does not even read."""
         return minor is not None and minor < self.named and self.fields.lead_to(path)
 
     def __str__(self) -> str:
@@ -412,46 +419,55 @@ class Stored:
     minor: int | None
     dropped: list[tuple[ApiObject, Issue]] = field(default_factory=list)
 
-    def cluster(self, given: Cluster) -> Cluster:
-        """The cluster without the fields that are dropped."""
+    def cluster(self, cluster: Cluster) -> Cluster:
+        """Return the cluster without the fields that are dropped."""
         off = [
             gated for gated in _GATED if not gated.is_kept(self.features, self.minor)
         ]
         if not off:
-            return given
+            return cluster
         return replace(
-            given,
-            slices=tuple(self._object("slices", one, off) for one in given.slices),
+            cluster,
+            slices=tuple(
+                self._object("slices", object_, off) for object_ in cluster.slices
+            ),
             classes={
-                name: self._object("classes", one, off)
-                for name, one in given.classes.items()
+                name: self._object("classes", object_, off)
+                for name, object_ in cluster.classes.items()
             },
-            claims=tuple(self._object("claims", one, off) for one in given.claims),
+            claims=tuple(
+                self._object("claims", object_, off) for object_ in cluster.claims
+            ),
             templates=tuple(
-                self._object("templates", one, off) for one in given.templates
+                self._object("templates", object_, off) for object_ in cluster.templates
             ),
         )
 
     def has_no(self, path: str) -> bool:
-        """Whether a path is in a field of a name that this version does not know: dropped, whatever is in it."""
+        """Return whether a path is in a field of a name that this version does not know: dropped, whatever is in it."""
         return any(gated.is_unread(path, self.minor) for gated in _GATED)
 
-    def _object(self, kind: str, one: Any, off: list[_Gated]) -> Any:
+    def _object(self, kind: str, object_: Any, off: list[_Gated]) -> Any:
         for gated in off:
             paths: list[str] = []
             for place in gated.fields.of(kind):
-                one = _without(one, place, "", paths)
+                object_ = _without(object_, place, "", paths)
             if paths:
-                more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+                further = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
                 self.dropped.append(
-                    (one, Issue(paths[0], f"the API server drops it{more}, as {gated}"))
+                    (
+                        object_,
+                        Issue(
+                            paths[0], f"the API server drops it{further}, as {gated}"
+                        ),
+                    )
                 )
-        return one
+        return object_
 
 
 def _without(value: Any, place: Place, at: str, paths: list[str]) -> Any:
-    """A copy with the fields at a place emptied, whose paths are collected; the value itself if there are none."""
-    fields, rest = place[0], place[1:]
+    """Return a copy with the fields at a place emptied, and collect their paths; the value itself if there are none."""
+    fields, steps_below = place[0], place[1:]
     for step in fields:
         below, path, before = (
             getattr(value, step.python),
@@ -461,10 +477,10 @@ def _without(value: Any, place: Place, at: str, paths: list[str]) -> Any:
         absent = _default(value, step.python)
         if below is None or below == absent:
             continue
-        if step.every:
-            below = _each(below, partial(_item, rest, path, paths))
-        elif rest:
-            below = _without(below, rest, path, paths)
+        if step.repeated:
+            below = _each(below, partial(_item, steps_below, path, paths))
+        elif steps_below:
+            below = _without(below, steps_below, path, paths)
         else:
             paths.append(path)
             below = absent
@@ -475,18 +491,20 @@ def _without(value: Any, place: Place, at: str, paths: list[str]) -> Any:
 
 def _each(items: Any, change: Callable[[object, Any], Any]) -> Any:
     if isinstance(items, Mapping):
-        return {key: change(key, one) for key, one in items.items()}
-    return tuple(change(index, one) for index, one in enumerate(items))
+        return {key: change(key, item) for key, item in items.items()}
+    return tuple(change(index, item) for index, item in enumerate(items))
 
 
-def _item(rest: Place, path: str, paths: list[str], key: object, one: Any) -> Any:
-    """An item of a list or map; where a path ends with an item, it is about the lists among the values there."""
-    if rest:
-        return _without(one, rest, f"{path}[{key}]", paths)
-    if isinstance(one, tuple):
+def _item(
+    steps_below: Place, path: str, paths: list[str], key: object, item: Any
+) -> Any:
+    """Change an item of a list or map; where a path ends with an item, it is about the lists among the values there."""
+    if steps_below:
+        return _without(item, steps_below, f"{path}[{key}]", paths)
+    if isinstance(item, tuple):
         paths.append(f"{path}[{key}]")
         return UNSET
-    return one
+    return item
 
 
 def _default(value: Any, python: str) -> Any:

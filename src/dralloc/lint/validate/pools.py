@@ -39,10 +39,7 @@ from kubecel import CelRuntimeError
 __all__ = ["POOL_RULES", "Candidates", "Offer", "find_candidates", "find_pools"]
 
 # ----------------------------------------------------------------------------
-# What the API server cannot see, as it looks at one slice at a time: pools that do
-# not fit together.
-#
-# Source: KEP-4381 "Resource pools", KEP-4815 "Resource pool validation". An
+# Pools that do not fit together. Source: KEP-4381 "Resource pools", KEP-4815 "Resource pool validation". An
 # incomplete or invalid pool gives no device.
 
 _ORIGIN_POOL: Final = 'KEP-4381, "Resource pools"'
@@ -60,24 +57,25 @@ class Pool:
 
     @cached_property
     def named(self) -> Mapping[str, Mapping[str, tuple[ResourceSlice, Any]]]:
-        """For each list of slices: what is in it by name, with the slice; the first of the same name."""
-        return {
-            wire: {
-                item.name: (one, item)
-                for one in reversed(self.slices)
-                for item in reversed(getattr(one.spec, python))
+        """The devices and counter sets of the pool by list and name, each with its slice; of equal names the first."""
+        lists: dict[str, dict[str, tuple[ResourceSlice, Any]]] = {}
+        for wire, python in LISTS.items():
+            # In reverse, so that the first item of a name is entered last and stays.
+            lists[wire] = {
+                item.name: (member, item)
+                for member in reversed(self.slices)
+                for item in reversed(getattr(member.spec, python))
             }
-            for wire, python in LISTS.items()
-        }
+        return lists
 
     @cached_property
     def consumptions(self) -> list[tuple[ResourceSlice, str, DeviceCounterConsumption]]:
-        """What devices consume, with the slice and the path."""
+        """The consumptions of all devices, each with its slice and path."""
         return [
-            (slice_, f"spec.devices[{number}].consumesCounters[{index}]", one)
+            (slice_, f"spec.devices[{number}].consumesCounters[{index}]", consumption)
             for slice_ in self.slices
             for number, device in enumerate(slice_.spec.devices)
-            for index, one in enumerate(device.consumes_counters)
+            for index, consumption in enumerate(device.consumes_counters)
         ]
 
 
@@ -87,122 +85,128 @@ class _PoolSlice(NamedTuple):
 
 
 class _Consumption(NamedTuple):
-    """A consumption, and what its pool has of it. Equal mistakes are told once for a slice."""
+    """A consumption, and the counter set that its pool publishes. Equal mistakes are told once for a slice."""
 
     consumption: DeviceCounterConsumption
     published: CounterSet | None
     pool: PoolID
-    others: str
+    elsewhere: str
     """Words about the devices with the same mistake."""
 
 
 def find_pools(context: ValidationContext) -> list[Pool]:
-    """Every pool."""
-    found: dict[PoolID, list[ResourceSlice]] = defaultdict(list)
-    for one in context.cluster.slices:
-        found[one.pool_id].append(one)
-    return [_pool(id_, slices) for id_, slices in found.items()]
+    """Return every pool; a view of the context."""
+    by_pool: dict[PoolID, list[ResourceSlice]] = defaultdict(list)
+    for published in context.cluster.slices:
+        by_pool[published.pool_id].append(published)
+    return [_pool(id_, slices) for id_, slices in by_pool.items()]
 
 
 def _pool(id_: PoolID, slices: list[ResourceSlice]) -> Pool:
-    pool = Pool(id_, max(one.spec.pool.generation for one in slices))
-    for one in sorted(slices, key=lambda one: one.name):
-        (
-            pool.slices if one.spec.pool.generation == pool.generation else pool.older
-        ).append(one)
+    pool = Pool(id_, max(member.spec.pool.generation for member in slices))
+    for member in sorted(slices, key=lambda member: member.name):
+        is_newest = member.spec.pool.generation == pool.generation
+        (pool.slices if is_newest else pool.older).append(member)
     return pool
 
 
 def _members(context: ValidationContext) -> Iterator[Part[_PoolSlice]]:
     for pool in context.view(find_pools):
-        for one in (*pool.slices, *pool.older):
-            yield Part(one, "spec", _PoolSlice(one, pool))
+        for member in (*pool.slices, *pool.older):
+            yield Part(member, "spec", _PoolSlice(member, pool))
 
 
 def _consumptions(context: ValidationContext) -> Iterator[Part[_Consumption]]:
-    """The first of equal consumptions of each slice."""
+    """Yield the first of equal consumptions of each slice."""
     for pool in context.view(find_pools):
-        alike: dict[
+        equal: dict[
             tuple[str, str], list[tuple[ResourceSlice, str, DeviceCounterConsumption]]
         ] = defaultdict(list)
-        for slice_, path, one in pool.consumptions:
-            alike[slice_.name, repr(one)].append((slice_, path, one))
-        for (slice_, path, one), *others in alike.values():
+        for slice_, path, consumption in pool.consumptions:
+            equal[slice_.name, repr(consumption)].append((slice_, path, consumption))
+        for (slice_, path, consumption), *repeated in equal.values():
             _, published = pool.named["sharedCounters"].get(
-                one.counter_set, (None, None)
+                consumption.counter_set, (None, None)
             )
-            more = f", here and for {len(others)} more devices" if others else ""
-            yield Part(slice_, path, _Consumption(one, published, pool.id, more))
+            elsewhere = (
+                f", here and for {len(repeated)} more devices" if repeated else ""
+            )
+            yield Part(
+                slice_, path, _Consumption(consumption, published, pool.id, elsewhere)
+            )
 
 
 def _missing_slices(context: ValidationContext) -> Iterator[Part[str]]:
     for pool in context.view(find_pools):
-        counts = {one.spec.pool.resource_slice_count for one in pool.slices}
+        counts = {member.spec.pool.resource_slice_count for member in pool.slices}
         if len(counts) == 1 and len(pool.slices) not in counts:
             text = f"is {counts.pop()}, but generation {pool.generation} of pool {pool.id} has {len(pool.slices)}"
             text = f"{text}: no device of it can be allocated"
             yield Part(pool.slices[0], "spec.pool.resourceSliceCount", text)
 
 
-def _counts(one: _PoolSlice, at: str) -> Iterator[Issue]:
-    first = one.pool.slices[0]
+def _counts(member: _PoolSlice, at: str) -> Iterator[Issue]:
+    first = member.pool.slices[0]
     count, expected = (
-        one.slice.spec.pool.resource_slice_count,
+        member.slice.spec.pool.resource_slice_count,
         first.spec.pool.resource_slice_count,
     )
-    if one.slice.spec.pool.generation == one.pool.generation and count != expected:
+    if (
+        member.slice.spec.pool.generation == member.pool.generation
+        and count != expected
+    ):
         yield Issue(
             f"{at}.pool.resourceSliceCount",
             f"{count} differs from the {expected} of {first.title}",
         )
 
 
-def _generation(one: _PoolSlice, at: str) -> Iterator[Issue]:
-    generation = one.slice.spec.pool.generation
-    if generation < one.pool.generation:
+def _generation(member: _PoolSlice, at: str) -> Iterator[Issue]:
+    generation = member.slice.spec.pool.generation
+    if generation < member.pool.generation:
         yield Issue(
             f"{at}.pool.generation",
-            f"{generation} is older than {one.pool.generation}: the slice is ignored",
+            f"{generation} is older than {member.pool.generation}: the slice is ignored",
         )
 
 
 def _unique(field: str) -> Check:
     """No other slice of the newest generation has something of the same name in a list."""
 
-    def check(one: _PoolSlice, at: str) -> Iterator[Issue]:
-        newest = one.slice.spec.pool.generation == one.pool.generation
+    def check(member: _PoolSlice, at: str) -> Iterator[Issue]:
+        newest = member.slice.spec.pool.generation == member.pool.generation
         for path, item in (
-            walk(one.slice.spec, place_of(f"{field}[]"), at) if newest else ()
+            walk(member.slice.spec, place_of(f"{field}[]"), at) if newest else ()
         ):
-            other, _ = one.pool.named[field][item.name]
-            if other is not one.slice:
-                text = f'"{item.name}" is also in {other.title}: no device of the pool can be allocated'
+            earlier, _ = member.pool.named[field][item.name]
+            if earlier is not member.slice:
+                text = f'"{item.name}" is also in {earlier.title}: no device of the pool can be allocated'
                 yield Issue(f"{path}.name", text)
 
     return check
 
 
-def _set_exists(one: _Consumption, at: str) -> Iterator[Issue]:
-    if one.published is None:
-        text = f'"{one.consumption.counter_set}" is not published in pool {one.pool}{one.others}'
+def _set_exists(use: _Consumption, at: str) -> Iterator[Issue]:
+    if use.published is None:
+        text = f'"{use.consumption.counter_set}" is not published in pool {use.pool}{use.elsewhere}'
         yield Issue(
             f"{at}.counterSet", f"{text}: no device of the pool can be allocated"
         )
 
 
-def _counter_exists(one: _Consumption, at: str) -> Iterator[Issue]:
-    for name in one.consumption.counters if one.published else ():
-        if one.published and name not in one.published.counters:
-            text = f'"{name}" is not in counter set "{one.published.name}" of pool {one.pool}{one.others}'
+def _counter_exists(use: _Consumption, at: str) -> Iterator[Issue]:
+    for name in use.consumption.counters if use.published else ():
+        if use.published and name not in use.published.counters:
+            text = f'"{name}" is not in counter set "{use.published.name}" of pool {use.pool}{use.elsewhere}'
             yield Issue(
                 f"{at}.counters[{name}]",
                 f"{text}: no device of the pool can be allocated",
             )
 
 
-def _fits(one: _Consumption, at: str) -> Iterator[Issue]:
-    published: Mapping[str, Counter] = one.published.counters if one.published else {}
-    for name, consumed in one.consumption.counters.items():
+def _fits(use: _Consumption, at: str) -> Iterator[Issue]:
+    published: Mapping[str, Counter] = use.published.counters if use.published else {}
+    for name, consumed in use.consumption.counters.items():
         counter = published.get(name)
         if (
             counter is not None
@@ -215,14 +219,16 @@ def _fits(one: _Consumption, at: str) -> Iterator[Issue]:
             )
 
 
-def _unused(one: _PoolSlice, at: str) -> Iterator[Issue]:
-    used = {consumption.counter_set for _, _, consumption in one.pool.consumptions}
-    complete = len(one.pool.slices) == one.slice.spec.pool.resource_slice_count
-    for index, found in enumerate(one.slice.spec.shared_counters if complete else ()):
-        if found.name not in used:
+def _unused(member: _PoolSlice, at: str) -> Iterator[Issue]:
+    used = {consumption.counter_set for _, _, consumption in member.pool.consumptions}
+    complete = len(member.pool.slices) == member.slice.spec.pool.resource_slice_count
+    for index, counter_set in enumerate(
+        member.slice.spec.shared_counters if complete else ()
+    ):
+        if counter_set.name not in used:
             yield Issue(
                 f"{at}.sharedCounters[{index}]",
-                f'no device consumes counters of "{found.name}"',
+                f'no device consumes counters of "{counter_set.name}"',
             )
 
 
@@ -295,26 +301,28 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """The offers that a class and selectors accept, and those on which one of them fails."""
+    """The offers that class and selectors accept, and those on which a selector fails."""
 
     accepted: list[Offer] = field(default_factory=list)
     failed: list[tuple[Offer, SelectorFailure]] = field(default_factory=list)
 
     def failures(self, *, of_class: bool) -> list[tuple[int, str]]:
-        """The selectors of the class or of the request that fail when they run, by index, and words about it."""
-        found: dict[int, list[tuple[Offer, CelRuntimeError]]] = defaultdict(list)
+        """Return the selectors of the class or of the request that fail when they run, by index, and words about it."""
+        by_selector: dict[int, list[tuple[Offer, CelRuntimeError]]] = defaultdict(list)
         for offer, failure in self.failed:
             if failure.of_class is of_class and isinstance(
                 failure.error, CelRuntimeError
             ):
-                found[failure.selector].append((offer, failure.error))
-        return [(index, _words(failures)) for index, failures in sorted(found.items())]
+                by_selector[failure.selector].append((offer, failure.error))
+        return [
+            (index, _words(failures)) for index, failures in sorted(by_selector.items())
+        ]
 
 
 def _words(failures: list[tuple[Offer, CelRuntimeError]]) -> str:
     offer, error = failures[0]
-    more = f" and {len(failures) - 1} more" if len(failures) > 1 else ""
-    return f"fails on device {offer.id}{more}, which ends the allocation: {error}"
+    further = f" and {len(failures) - 1} more" if len(failures) > 1 else ""
+    return f"fails on device {offer.id}{further}, which ends the allocation: {error}"
 
 
 class Candidates:
@@ -325,11 +333,12 @@ class Candidates:
         self.classes = cluster.classes
         self._nodes = NodeIndex(cluster.nodes)
         self._node_count = len(cluster.nodes)
-        numbers = {id(one): number for number, one in enumerate(cluster.slices)}
-        pools = {
-            pool.id: [numbers[id(one)] for one in pool.slices]
-            for pool in context.view(find_pools)
+        numbers = {
+            id(published): number for number, published in enumerate(cluster.slices)
         }
+        pools: dict[PoolID, list[int]] = {}
+        for pool in context.view(find_pools):
+            pools[pool.id] = [numbers[id(published)] for published in pool.slices]
         rules = TaintRules(
             cluster.taint_rules if features.DeviceTaintRules else (), cluster.classes
         )
@@ -339,8 +348,8 @@ class Candidates:
             rules,
         )
         self._of_class = {
-            name: self._table.add(Criteria(_NOBODY, one, (), (), ()))
-            for name, one in self.classes.items()
+            name: self._table.add(Criteria(_NOBODY, published, (), (), ()))
+            for name, published in self.classes.items()
         }
         self._of_request = {
             id(request): self._add(request, request.selectors)
@@ -349,7 +358,9 @@ class Candidates:
         self._known: dict[Hashable, _Judged] = {}
 
     def _add(self, request: Details, selectors: tuple[DeviceSelector, ...]) -> int:
-        expressions = tuple(one.cel.expression for one in selectors if one.cel)
+        expressions = tuple(
+            selector.cel.expression for selector in selectors if selector.cel
+        )
         amounts = tuple(request.capacity.requests.items()) if request.capacity else ()
         device_class = self.classes.get(request.device_class_name)
         return self._table.add(
@@ -375,7 +386,7 @@ class Candidates:
         ]
 
     def key(self, request: Details) -> Hashable:
-        """Equal for requests with equal answers."""
+        """Return a key that is equal for requests with equal answers."""
         return (
             self._table.request_key(self._of_request[id(request)]),
             request.allocation_mode,
@@ -383,7 +394,7 @@ class Candidates:
         )
 
     def of_class(self, name: str) -> list[Offer]:
-        """The devices of a class."""
+        """Return the devices of a class."""
         return (
             self._judged(self._of_class[name]).accepted
             if name in self._of_class
@@ -391,29 +402,29 @@ class Candidates:
         )
 
     def of_request(self, request: Details) -> list[Offer]:
-        """The devices that a request's class and selectors accept."""
-        known = request.device_class_name in self._of_class
-        return self._judged(self._of_request[id(request)]).accepted if known else []
+        """Return the devices that a request's class and selectors accept."""
+        has_class = request.device_class_name in self._of_class
+        return self._judged(self._of_request[id(request)]).accepted if has_class else []
 
     def of_selectors(self, request: Details, length: int) -> list[Offer]:
-        """The devices that a request's class and the first of its selectors accept."""
+        """Return the devices that a request's class and the first of its selectors accept."""
         return self._judged(self._add(request, request.selectors[:length])).accepted
 
     def failures_of_class(self, name: str) -> list[tuple[int, str]]:
-        """The selectors of a class, by index, that fail on devices which those before accept, and how."""
+        """Return the selectors of a class, by index, that fail on devices which those before accept, and how."""
         return self._judged(self._of_class[name]).failures(of_class=True)
 
     def failures_of_request(self, request: Details) -> list[tuple[int, str]]:
-        """As `failures_of_class`, for the selectors of a request and the devices of its class."""
-        known = request.device_class_name in self._of_class
+        """Return the same as `failures_of_class` for the selectors of a request and the devices of its class."""
+        has_class = request.device_class_name in self._of_class
         return (
             self._judged(self._of_request[id(request)]).failures(of_class=False)
-            if known
+            if has_class
             else []
         )
 
     def _judged(self, alternative: int) -> _Judged:
-        """What class and selectors say of every offer; equal ones are asked once."""
+        """Ask class and selectors about every offer; equal ones are asked once."""
         criteria = self._table.criteria[alternative]
         key = criteria.device_class and criteria.device_class.name, criteria.selectors
         if key not in self._known:
@@ -427,7 +438,7 @@ class Candidates:
         return self._known[key]
 
     def tolerated(self, request: Details) -> list[Offer]:
-        """Those candidates of a request whose taints it tolerates."""
+        """Return the devices of a request whose taints it tolerates."""
         alternative = self._of_request[id(request)]
         return [
             offer
@@ -436,7 +447,7 @@ class Candidates:
         ]
 
     def capable(self, request: Details) -> list[Offer]:
-        """Those tolerated that have the capacity which the request asks for, as long as nobody else uses it."""
+        """Return the tolerated devices that have the capacity which the request asks for, while nobody else uses it."""
         alternative = self._of_request[id(request)]
         return [
             offer
@@ -445,15 +456,19 @@ class Candidates:
         ]
 
     def most_on_a_node(self, offers: list[Offer]) -> int:
-        """How many of the devices one node reaches at most."""
+        """Return how many of the devices one node reaches at most."""
         counts = [0] * self._node_count
         for offer in offers:
-            own = self._table.inventory.devices[offer.number].nodes
-            for node in self._nodes.of_slice(offer.slice) if own is None else own:
+            device_nodes = self._table.inventory.devices[offer.number].nodes
+            for node in (
+                self._nodes.of_slice(offer.slice)
+                if device_nodes is None
+                else device_nodes
+            ):
                 counts[node] += 1
         return max(counts, default=0)
 
 
 def find_candidates(context: ValidationContext) -> Candidates:
-    """The view of a context."""
+    """Return the answers about all offers; a view of the context."""
     return Candidates(context)

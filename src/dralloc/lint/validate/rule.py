@@ -79,7 +79,7 @@ class Part(NamedTuple, Generic[T]):
 
 @dataclass(frozen=True)
 class ValidationContext:
-    """What is validated. Views of the whole that several rules need are worked out once, under their function."""
+    """The cluster under validation. Views of it that several rules need are worked out once, under their function."""
 
     cluster: Cluster
     features: Features
@@ -90,15 +90,15 @@ class ValidationContext:
         return {}
 
     def view(self, make: Callable[[ValidationContext], T]) -> T:
-        """What the function makes of this context."""
+        """Return what a function makes of this context; it is called once."""
         if make not in self._views:
             self._views[make] = make(self)
-        found: T = self._views[make]
-        return found
+        view: T = self._views[make]
+        return view
 
-    def is_given(self, one: ApiObject) -> bool:
-        """Whether the object was read, and not made by this program for another one."""
-        return (one.kind, one.key) in self.cluster.sources
+    def is_given(self, owner: ApiObject) -> bool:
+        """Return whether the object was read, and not made by this program for another one."""
+        return (owner.kind, owner.key) in self.cluster.sources
 
 
 Parts: TypeAlias = Callable[[ValidationContext], Iterable[Part[Any]]]
@@ -139,7 +139,7 @@ class Rule:
     earlier: Check | None = None
 
     def check_of(self, minor: int) -> Check:
-        """What API servers of a minor version check."""
+        """Return the check that API servers of a minor version make."""
         return self.check if minor >= 37 or self.earlier is None else self.earlier
 
 
@@ -172,12 +172,12 @@ def remarks(parts: Parts, *rows: Row, origin: str) -> Iterator[Rule]:
 
 
 def nothing(_part: Any, _at: str) -> Iterator[Issue]:
-    """The check of a version that has none."""
+    """Find nothing wrong: the check of a version that has none."""
     return iter(())
 
 
 def said(text: str, at: str) -> Iterator[Issue]:
-    """The check of parts that are words about what is wrong there."""
+    """Find the part itself wrong: it is the words about what is wrong there."""
     yield Issue(at, text)
 
 
@@ -199,21 +199,21 @@ class Places:
     paths: tuple[tuple[str, str], ...]
 
     def __call__(self, context: ValidationContext) -> Iterator[Part[Any]]:
-        """The parts at these places, object by object."""
+        """Yield the parts at these places, object by object."""
         for kind, path in self.paths:
             for owner in context.view(_objects)[kind]:
                 for at, value in walk(owner, place_of(path)):
                     yield Part(owner, at, value)
 
     def of(self, kind: str) -> Iterator[Place]:
-        """The paths into objects of one kind."""
-        return (place_of(path) for one, path in self.paths if one == kind)
+        """Yield the paths into objects of one kind."""
+        return (place_of(path) for path_kind, path in self.paths if path_kind == kind)
 
     def lead_to(self, path: str) -> bool:
-        """Whether a path as messages have it is one of these, or goes on from one."""
+        """Return whether a path as messages have it is one of these, or goes on from one."""
         plain = re.sub(r"\[[^]]*\]", "[]", path)
         return any(
-            re.match(rf"{re.escape(each)}(?![^.[])", plain) for _, each in self.paths
+            re.match(rf"{re.escape(start)}(?![^.[])", plain) for _, start in self.paths
         )
 
     def __truediv__(self, below: str) -> Places:
@@ -223,8 +223,8 @@ class Places:
             )
         )
 
-    def __or__(self, other: Places) -> Places:
-        return Places(self.paths + other.paths)
+    def __or__(self, further: Places) -> Places:
+        return Places(self.paths + further.paths)
 
 
 class Step(NamedTuple):
@@ -232,7 +232,7 @@ class Step(NamedTuple):
 
     wire: str
     python: str
-    every: bool
+    repeated: bool
 
 
 Place: TypeAlias = tuple[tuple[Step, ...], ...]
@@ -241,24 +241,24 @@ Place: TypeAlias = tuple[tuple[Step, ...], ...]
 
 @lru_cache
 def place_of(path: str) -> Place:
-    """The steps of a path as `Places` has them; none for an empty one."""
+    """Return the steps of a path as `Places` has them; none for an empty one."""
     return tuple(tuple(map(_step, text.split("|"))) for text in path.split(".") if text)
 
 
 def _step(text: str) -> Step:
     wire = text.removesuffix("[]")
-    return Step(wire, to_snake(wire), every=wire != text)
+    return Step(wire, to_snake(wire), repeated=wire != text)
 
 
 def walk(
     value: Any, place: Place, at: str = "", *, absent: bool = False
 ) -> Iterator[tuple[str, Any]]:
-    """The paths and values at a place below a value that is at a path; also what is absent, if that is asked for."""
+    """Yield the paths and values at a place below a value at a path; absent ones, too, if that is asked for."""
     if not place:
         yield at, value
         return
-    rest = place[1:]
-    for wire, python, every in place[0]:
+    steps_below = place[1:]
+    for wire, python, repeated in place[0]:
         below = (
             value.get(wire, "") if isinstance(value, dict) else getattr(value, python)
         )
@@ -266,13 +266,13 @@ def walk(
         if below is None:
             if absent:
                 yield path, None
-        elif every:
+        elif repeated:
             for key, item in (
                 below.items() if isinstance(below, Mapping) else enumerate(below)
             ):
-                yield from walk(item, rest, f"{path}[{key}]", absent=absent)
-        elif rest:
-            yield from walk(below, rest, path, absent=absent)
+                yield from walk(item, steps_below, f"{path}[{key}]", absent=absent)
+        elif steps_below:
+            yield from walk(below, steps_below, path, absent=absent)
         else:
             yield path, below
 

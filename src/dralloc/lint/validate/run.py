@@ -99,7 +99,7 @@ RULES: Final[tuple[Rule, ...]] = (
 def validate(
     cluster: Cluster, features: Features = ALL_FEATURES, kubernetes: str | None = None
 ) -> Validation:
-    """What the API server would refuse in a cluster's objects, and what it accepts and will hurt.
+    """Check what the API server would refuse in a cluster's objects, and what it accepts and will hurt.
 
     Parameters
     ----------
@@ -130,14 +130,14 @@ def validate(
         stored.cluster(cluster), features, stored.minor or NEWEST_MINOR
     )
     position = {identity: number for number, identity in enumerate(cluster.sources)}
-    found = [
+    broken = [
         *((owner, DROPPED, issue) for owner, issue in stored.dropped),
         *_broken(context),
     ]
-    found.sort(
-        key=lambda one: (
-            position.get(_identity(one[0]), len(position)),
-            one[1].level.rank,
+    broken.sort(
+        key=lambda violation: (
+            position.get(_identity(violation[0]), len(position)),
+            violation[1].level.rank,
         )
     )
     return Validation(
@@ -146,44 +146,45 @@ def validate(
             rule.id,
             Finding(cluster.sources.get(_identity(owner), ""), owner.title, *issue),
         )
-        for owner, rule, issue in found
+        for owner, rule, issue in broken
     )
 
 
 def validate_reading(
     reading: Reading, features: Features = ALL_FEATURES, kubernetes: str | None = None
 ) -> Validation:
-    """As `validate`, with what the loader could not use or did not know."""
+    """Do the same as `validate`, with what the loader could not use or did not know."""
     stored = Stored(features, minor_version(kubernetes) if kubernetes else None)
-    dropped = [one for one in reading.refused if stored.has_no(one.path)]
+    # The loader refuses what the newest version refuses; an older server drops fields that it does not have.
+    dropped = [finding for finding in reading.refused if stored.has_no(finding.path)]
     said = {
-        SCHEMA: [one for one in reading.refused if one not in dropped],
+        SCHEMA: [finding for finding in reading.refused if finding not in dropped],
         DROPPED: [
             replace(
-                one,
-                rule=f"the API server drops it, as this version does not have it; here {one.rule}",
+                finding,
+                rule=f"the API server drops it, as this version does not have it; here {finding.rule}",
             )
-            for one in dropped
+            for finding in dropped
         ],
         UNKNOWN_FIELD: reading.unknown,
         REPEATED: [
             replace(
-                one,
-                rule=f"{one.rule}: the API server would update it; only the first is checked",
+                finding,
+                rule=f"{finding.rule}: the API server would update it; only the first is checked",
             )
-            for one in reading.repeated
+            for finding in reading.repeated
         ],
     }
     loaded = (
-        Violation(rule.level, rule.id, one)
+        Violation(rule.level, rule.id, finding)
         for rule, findings in said.items()
-        for one in findings
+        for finding in findings
     )
     return Validation((*loaded, *validate(reading.cluster, features, kubernetes)))
 
 
-def _identity(one: ApiObject) -> tuple[str, Any]:
-    return one.kind, one.key
+def _identity(owner: ApiObject) -> tuple[str, Any]:
+    return owner.kind, owner.key
 
 
 def _broken(context: ValidationContext) -> Iterator[tuple[ApiObject, Rule, Issue]]:
@@ -196,7 +197,7 @@ def _broken(context: ValidationContext) -> Iterator[tuple[ApiObject, Rule, Issue
 
 
 def _by_parts(rules: Iterable[Rule]) -> Iterable[tuple[Parts, list[Rule]]]:
-    """Rules about the same parts together, so that these are visited once."""
+    """Group rules by the parts that they are about, so that these are visited once."""
     together: dict[Parts, list[Rule]] = {}
     for rule in rules:
         together.setdefault(rule.parts, []).append(rule)

@@ -75,12 +75,14 @@ def _one_slice_selection(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
         spec.all_nodes,
         spec.per_device_node_selection,
     )
-    given = sum(
+    set_count = sum(
         selection is not None and selection is not False for selection in selections
     )
     # An empty name and false have errors of their own.
-    if given > 1 or all(selection is None for selection in selections):
-        yield Issue(at, f"exactly one of {_ONE_OF} is required, not {given or 'none'}")
+    if set_count > 1 or all(selection is None for selection in selections):
+        yield Issue(
+            at, f"exactly one of {_ONE_OF} is required, not {set_count or 'none'}"
+        )
 
 
 def _devices_or_counters(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
@@ -95,7 +97,7 @@ def _advanced(device: Device) -> bool:
     return bool(
         device.taints
         or device.consumes_counters
-        or any(isinstance(one, tuple) for one in device.attributes.values())
+        or any(isinstance(value, tuple) for value in device.attributes.values())
     )
 
 
@@ -104,8 +106,8 @@ def _device_limit(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
     if MAX_ADVANCED_DEVICES < len(spec.devices) <= MAX_DEVICES and any(
         map(_advanced, spec.devices)
     ):
-        what = "devices of which some have taints, lists or consume counters"
-        yield from at_most(MAX_ADVANCED_DEVICES, spec.devices, f"{at}.devices", what)
+        words = "devices of which some have taints, lists or consume counters"
+        yield from at_most(MAX_ADVANCED_DEVICES, spec.devices, f"{at}.devices", words)
 
 
 def _consumed(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
@@ -301,7 +303,7 @@ def _attribute_value(device: Device, at: str) -> Iterator[Issue]:
 
 
 def _texts(device: Device, at: str) -> Iterator[tuple[str, str]]:
-    """The texts among the values of attributes, with their paths."""
+    """Yield the texts among the values of attributes, with their paths."""
     for name, value in device.attributes.items():
         if isinstance(value, str):
             yield f"{at}.attributes[{name}].{_field(value)}", value
@@ -336,23 +338,24 @@ def _not_false(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
 
 
 def _selections(device: Device) -> list[str]:
-    given = {
+    fields = {
         "nodeName": device.node_name,
         "nodeSelector": device.node_selector,
         "allNodes": device.all_nodes,
     }
-    return [field for field, value in given.items() if value is not None]
+    return [field for field, value in fields.items() if value is not None]
 
 
 def _one_device_selection(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
     for index, device in enumerate(
         spec.devices if spec.per_device_node_selection else ()
     ):
-        given = _selections(device)
-        if len(given) != 1:
+        selections = _selections(device)
+        if len(selections) != 1:
             text = "exactly one of nodeName, nodeSelector, allNodes is required with perDeviceNodeSelection"
             yield Issue(
-                f"{at}.devices[{index}]", f"{text}, not {', '.join(given) or 'none'}"
+                f"{at}.devices[{index}]",
+                f"{text}, not {', '.join(selections) or 'none'}",
             )
 
 
@@ -360,14 +363,14 @@ def _no_selection(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
     for index, device in enumerate(
         () if spec.per_device_node_selection else spec.devices
     ):
-        if given := _selections(device):
-            text = f"{', '.join(given)} can only be set if the slice has perDeviceNodeSelection"
+        if selections := _selections(device):
+            text = f"{', '.join(selections)} can only be set if the slice has perDeviceNodeSelection"
             yield Issue(f"{at}.devices[{index}]", text)
 
 
-def _condition_overlap(one: Any, at: str) -> Iterator[Issue]:
-    binding = set(one.binding_conditions or ())
-    for index, name in enumerate(one.binding_failure_conditions or ()):
+def _condition_overlap(conditioned: Any, at: str) -> Iterator[Issue]:
+    binding = set(conditioned.binding_conditions or ())
+    for index, name in enumerate(conditioned.binding_failure_conditions or ()):
         if name in binding:
             yield Issue(
                 f"{at}.bindingFailureConditions[{index}]",
@@ -375,12 +378,12 @@ def _condition_overlap(one: Any, at: str) -> Iterator[Issue]:
             )
 
 
-def _condition_pair(one: Any, at: str) -> Iterator[Issue]:
-    if one.binding_conditions and not one.binding_failure_conditions:
+def _condition_pair(conditioned: Any, at: str) -> Iterator[Issue]:
+    if conditioned.binding_conditions and not conditioned.binding_failure_conditions:
         yield Issue(
             f"{at}.bindingFailureConditions", "are required with bindingConditions"
         )
-    if one.binding_failure_conditions and not one.binding_conditions:
+    if conditioned.binding_failure_conditions and not conditioned.binding_conditions:
         yield Issue(
             f"{at}.bindingConditions", "are required with bindingFailureConditions"
         )
@@ -525,7 +528,7 @@ def _no_key(toleration: DeviceToleration, at: str) -> Iterator[Issue]:
 
 def _asked(check: Check) -> Check:
     """A check of what requests say, and not of the results that repeat it."""
-    return lambda one, at: () if at.startswith("status.") else check(one, at)
+    return lambda part, at: () if at.startswith("status.") else check(part, at)
 
 
 DEVICE_TAINT_RULES: Final = (

@@ -109,8 +109,8 @@ def _request(claim: ResourceClaim, _at: str) -> Iterable[Issue]:
 def _reserved_unique(claim: ResourceClaim, _at: str) -> Iterator[Issue]:
     if len(claim.status.reserved_for) <= MAX_RESERVED:
         uids = (
-            one.uid or f"without UID: {index}"
-            for index, one in enumerate(claim.status.reserved_for)
+            consumer.uid or f"without UID: {index}"
+            for index, consumer in enumerate(claim.status.reserved_for)
         )
         yield from unique(uids, "status.reservedFor")
 
@@ -122,8 +122,8 @@ def _reserved_allocated(claim: ResourceClaim, _at: str) -> Iterator[Issue]:
         )
 
 
-def _key(one: Any) -> tuple[str, str, str, str | None]:
-    return one.driver, one.pool, one.device, one.share_id
+def _key(result: Any) -> tuple[str, str, str, str | None]:
+    return result.driver, result.pool, result.device, result.share_id
 
 
 def _allocated(claim: ResourceClaim, _at: str) -> Iterator[Issue]:
@@ -164,13 +164,15 @@ def _present(field: str, judge: Judge) -> Check:
     return on(field, lambda text, at: named(text, at, judge), absent=True)
 
 
-def _ips(one: Mapping[str, Any]) -> list[str]:
-    found = one.get("ips")
-    return [str(address) for address in found] if isinstance(found, list) else []
+def _ips(network: Mapping[str, Any]) -> list[str]:
+    addresses = network.get("ips")
+    return (
+        [str(address) for address in addresses] if isinstance(addresses, list) else []
+    )
 
 
-def _ip_form(one: Mapping[str, Any], at: str) -> Iterator[Issue]:
-    for index, address in enumerate(_ips(one)):
+def _ip_form(network: Mapping[str, Any], at: str) -> Iterator[Issue]:
+    for index, address in enumerate(_ips(network)):
         try:
             canonical = str(ip_interface(address)) if "/" in address else ""
         except ValueError:
@@ -188,7 +190,7 @@ def _ip_form(one: Mapping[str, Any], at: str) -> Iterator[Issue]:
 
 
 def _both(*checks: Check) -> Check:
-    return lambda one, at: (issue for check in checks for issue in check(one, at))
+    return lambda part, at: (issue for check in checks for issue in check(part, at))
 
 
 _CONDITION: Final = "apimachinery validation, ValidateConditions"
@@ -329,12 +331,14 @@ STATUS_RULES: Final = (
         ),
         (
             "network-ip-limit",
-            lambda one, at: at_most(MAX_IPS, _ips(one), f"{at}.ips", "addresses"),
+            lambda network, at: at_most(
+                MAX_IPS, _ips(network), f"{at}.ips", "addresses"
+            ),
             "A device has at most 16 addresses.",
         ),
         (
             "network-ip-unique",
-            lambda one, at: unique(_ips(one), f"{at}.ips"),
+            lambda network, at: unique(_ips(network), f"{at}.ips"),
             "Addresses differ.",
         ),
         (
@@ -362,7 +366,7 @@ class _Entry(NamedTuple):
 
     @property
     def claim(self) -> DeviceClaim | None:
-        """What the entry stands for, if it is there."""
+        """The specification of the claim or template that the entry names, if it is there."""
         if self.entry.resource_claim_name is not None:
             claim = self.cluster.claim(
                 ClaimKey(self.namespace, self.entry.resource_claim_name)
@@ -370,7 +374,11 @@ class _Entry(NamedTuple):
             return claim.spec.devices if claim else None
         key = ClaimKey(self.namespace, self.entry.resource_claim_template_name or "")
         return next(
-            (one.spec.spec.devices for one in self.cluster.templates if one.key == key),
+            (
+                template.spec.spec.devices
+                for template in self.cluster.templates
+                if template.key == key
+            ),
             None,
         )
 
@@ -408,8 +416,8 @@ def _entries(context: ValidationContext) -> Iterator[Part[_Entry]]:
 def _uses(context: ValidationContext) -> Iterator[Part[_Use]]:
     for pod in _given_pods(context):
         entries = {
-            one.name: _Entry(one, pod.key.namespace, context.cluster)
-            for one in pod.spec.resource_claims
+            entry.name: _Entry(entry, pod.key.namespace, context.cluster)
+            for entry in pod.spec.resource_claims
         }
         for field, containers in (
             ("initContainers", pod.spec.init_containers),
@@ -423,24 +431,24 @@ def _uses(context: ValidationContext) -> Iterator[Part[_Use]]:
                 )
 
 
-def _claim_exists(one: _Entry, at: str) -> Iterator[Issue]:
-    name = one.entry.resource_claim_name
-    if name is not None and one.claim is None:
+def _claim_exists(use: _Entry, at: str) -> Iterator[Issue]:
+    name = use.entry.resource_claim_name
+    if name is not None and use.claim is None:
         yield Issue(f"{at}.resourceClaimName", f'ResourceClaim "{name}" does not exist')
 
 
-def _template_exists(one: _Entry, at: str) -> Iterator[Issue]:
-    name = one.entry.resource_claim_template_name
-    if name is not None and one.entry.resource_claim_name is None and one.claim is None:
+def _template_exists(use: _Entry, at: str) -> Iterator[Issue]:
+    name = use.entry.resource_claim_template_name
+    if name is not None and use.entry.resource_claim_name is None and use.claim is None:
         yield Issue(
             f"{at}.resourceClaimTemplateName",
             f'ResourceClaimTemplate "{name}" does not exist',
         )
 
 
-def _says_what(one: _Entry, at: str) -> Iterator[Issue]:
-    given = (one.entry.resource_claim_name, one.entry.resource_claim_template_name)
-    if (given[0] is None) is (given[1] is None):
+def _says_what(use: _Entry, at: str) -> Iterator[Issue]:
+    references = (use.entry.resource_claim_name, use.entry.resource_claim_template_name)
+    if (references[0] is None) is (references[1] is None):
         yield Issue(
             at,
             "exactly one of resourceClaimName and resourceClaimTemplateName is required",
@@ -471,8 +479,8 @@ def _request_exists(use: _Use, at: str) -> Iterator[Issue]:
 
 def _drifts(context: ValidationContext) -> Iterator[Part[str]]:
     if context.cluster.slices:
-        given = [claim for _, _, claim in CLAIMS(context)]
-        for drift in find_drift(context.cluster.slices, given, context.features):
+        claims = [claim for _, _, claim in CLAIMS(context)]
+        for drift in find_drift(context.cluster.slices, claims, context.features):
             yield Part(drift.claim, drift.path, drift.rule)
 
 
@@ -496,25 +504,22 @@ def _across_form(text: str, at: str) -> Iterator[Issue]:
 
 
 def _across_requests(context: ValidationContext) -> Iterator[Part[str]]:
-    """What annotations of pods name that is no request of their claims."""
+    """Yield requests that annotations of pods name and that their claims do not have."""
     for owner, path, text in _annotations(context):
         if isinstance(owner, Pod) and not any(_across_form(text, path)):
-            claims = (
-                context.cluster.claim(key) for key in context.cluster.pod_claims(owner)
-            )
-            known = {
-                name
-                for claim in claims
-                if claim
-                for name in request_names(claim.spec.devices)
-            }
-            for request in (
-                request for one in annotated(text, "") for request in one.requests
-            ):
-                if request not in known:
-                    yield Part(
-                        owner, path, f'"{request}" is no request of the pod\'s claims'
-                    )
+            requests_of_pod: set[str] = set()
+            for key in context.cluster.pod_claims(owner):
+                claim = context.cluster.claim(key)
+                if claim is not None:
+                    requests_of_pod.update(request_names(claim.spec.devices))
+            for constraint in annotated(text, ""):
+                for request in constraint.requests:
+                    if request not in requests_of_pod:
+                        yield Part(
+                            owner,
+                            path,
+                            f'"{request}" is no request of the pod\'s claims',
+                        )
 
 
 _POD: Final = "core validation, ValidatePodSpec"

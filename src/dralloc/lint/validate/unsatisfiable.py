@@ -35,7 +35,7 @@ __all__ = ["OFFER_RULES", "UNSATISFIABLE_RULES"]
 
 
 class _Stop(NamedTuple):
-    """Where a request finds no device any more: the rule that tells it, and at which of its fields."""
+    """The rule by which no device is left for a request, and the field that it is about."""
 
     rule: str
     field: str
@@ -54,7 +54,7 @@ class RequestAlternative:
 
     @property
     def candidates(self) -> Candidates:
-        """What is known of all devices."""
+        """The answers about all devices."""
         return self.context.view(find_candidates)
 
     @property
@@ -69,11 +69,16 @@ class RequestAlternative:
         if device_class is None or not self.candidates.offers:
             return False
         selectors = (*device_class.spec.selectors, *self.request.selectors)
-        return all(map(_compiles, (one.cel.expression for one in selectors if one.cel)))
+        return all(
+            map(
+                _compiles,
+                (selector.cel.expression for selector in selectors if selector.cel),
+            )
+        )
 
     @cached_property
     def stop(self) -> _Stop | None:
-        """What cannot be passed; None if there may be devices."""
+        """The first condition that no device passes; None if there may be devices."""
         answers = self.context.view(_answers)
         key = self.candidates.key(self.request)
         if key not in answers:
@@ -84,7 +89,7 @@ class RequestAlternative:
 
 
 def _answers(_context: ValidationContext) -> dict[Hashable, _Stop | None]:
-    """The answers so far, by what requests ask for."""
+    """Return the answers so far, by what requests ask for."""
     return {}
 
 
@@ -110,13 +115,13 @@ def _stop(request: Details, candidates: Candidates) -> _Stop | None:
 def _selection(request: Details, candidates: Candidates) -> _Stop | None:
     if candidates.of_request(request):
         return None
-    left = [
+    accepted_counts = [
         len(candidates.of_selectors(request, length))
         for length in range(len(request.selectors) + 1)
     ]
-    first = left.index(0) - 1
+    first = accepted_counts.index(0) - 1
     before = "that the selectors before leave" if first else "of the class"
-    text = f"accepts none of {counted(left[first], 'device')} {before}"
+    text = f"accepts none of {counted(accepted_counts[first], 'device')} {before}"
     return _Stop("request-no-device", f".selectors[{first}].cel.expression", text)
 
 
@@ -130,11 +135,11 @@ def _use(request: Details, candidates: Candidates) -> _Stop | None:
     if not capable:
         text = f"none of {counted(len(tolerated), 'device')} that it could get has this capacity, even unused"
         return _Stop("request-capacity", ".capacity.requests", text)
-    most = candidates.most_on_a_node(capable)
-    wanted = 1 if request.allocation_mode == "All" else request.count
-    if most < wanted:
-        text = f"asks for {counted(wanted, 'device')}, but no node has more than {most} that it could get"
-        return _Stop("request-too-many", ".count" if most else "", text)
+    most_on_a_node = candidates.most_on_a_node(capable)
+    required = 1 if request.allocation_mode == "All" else request.count
+    if most_on_a_node < required:
+        text = f"asks for {counted(required, 'device')}, but no node has more than {most_on_a_node} that it could get"
+        return _Stop("request-too-many", ".count" if most_on_a_node else "", text)
     return None
 
 
@@ -148,15 +153,15 @@ class _Choice(NamedTuple):
 def find_alternatives(
     context: ValidationContext,
 ) -> list[tuple[DeviceClaim, str, list[list[RequestAlternative]]]]:
-    """For every claim and template without allocation: what it asks for, by request and alternative."""
+    """Return what every claim and template without allocation asks for, by request and alternative."""
 
     def found(
         owner: ApiObject, path: str, spec: DeviceClaim
     ) -> Iterator[list[RequestAlternative]]:
         for request in alternatives(spec, path):
             yield [
-                RequestAlternative(owner, at, name, one, context)
-                for at, name, one in request
+                RequestAlternative(owner, at, name, details, context)
+                for at, name, details in request
             ]
 
     return [
@@ -168,14 +173,15 @@ def find_alternatives(
 
 def _choices(context: ValidationContext) -> Iterator[Part[_Choice]]:
     for _, _, requests in context.view(find_alternatives):
-        for every in requests:
-            for one in every:
+        for request in requests:
+            # A request with firstAvailable is served as long as one of them can be.
+            servable = sum(not alternative.stop for alternative in request)
+            for alternative in request:
+                other_servable = servable - (not alternative.stop)
                 yield Part(
-                    one.owner,
-                    one.path,
-                    _Choice(
-                        one, any(not other.stop for other in every if other is not one)
-                    ),
+                    alternative.owner,
+                    alternative.path,
+                    _Choice(alternative, other_servable > 0),
                 )
 
 
@@ -224,30 +230,36 @@ def _selector_fails(choice: _Choice, at: str) -> Iterator[Issue]:
 def _incomparable(context: ValidationContext) -> Iterator[Part[str]]:
     """Requests of whose devices none has the attribute that a constraint compares."""
     for spec, path, requests in context.view(find_alternatives):
-        every = [one for request in requests for one in request]
+        requested = [alternative for request in requests for alternative in request]
         for index, constraint in enumerate(spec.constraints):
             attribute = constraint.match_attribute or constraint.distinct_attribute
             covered = [
-                one
-                for one in every
-                if covers(constraint.requests, one.name) and one.offers
+                alternative
+                for alternative in requested
+                if covers(constraint.requests, alternative.name) and alternative.offers
             ]
-            if not attribute or not all(one.can_be_judged for one in covered):
+            if not attribute or not all(
+                alternative.can_be_judged for alternative in covered
+            ):
                 continue
             field = (
                 "matchAttribute" if constraint.match_attribute else "distinctAttribute"
             )
-            for one in covered:
+            for alternative in covered:
                 derived = any(
-                    each.name == attribute for each in one.request.derived_attributes
+                    derivation.name == attribute
+                    for derivation in alternative.request.derived_attributes
                 )
                 if not derived and all(
-                    each.device.attribute(attribute, each.id.driver) is None
-                    for each in one.offers
+                    offer.device.attribute(attribute, offer.id.driver) is None
+                    for offer in alternative.offers
                 ):
-                    text = f'none of {counted(len(one.offers), "device")} for request "{one.name}" has the attribute'
-                    text = f'{text} "{attribute}": the constraint never holds'
-                    yield Part(one.owner, f"{path}.constraints[{index}].{field}", text)
+                    devices = counted(len(alternative.offers), "device")
+                    text = f'none of {devices} for request "{alternative.name}" has the attribute "{attribute}"'
+                    text = f"{text}: the constraint never holds"
+                    yield Part(
+                        alternative.owner, f"{path}.constraints[{index}].{field}", text
+                    )
 
 
 _ORIGIN: Final = "KEP-4381, KEP-4815, KEP-5075: what a device must pass"
@@ -331,19 +343,21 @@ UNSATISFIABLE_RULES: Final = (
 
 def _empty_classes(context: ValidationContext) -> Iterator[Part[str]]:
     candidates = context.view(find_candidates)
-    for name, one in context.cluster.classes.items() if candidates.offers else ():
+    for name, device_class in (
+        context.cluster.classes.items() if candidates.offers else ()
+    ):
         if not candidates.of_class(name):
-            yield Part(one, "spec.selectors", "no device is in the class")
+            yield Part(device_class, "spec.selectors", "no device is in the class")
 
 
 def _failing_selectors(context: ValidationContext) -> Iterator[Part[str]]:
-    for name, one in context.cluster.classes.items():
+    for name, device_class in context.cluster.classes.items():
         for index, message in context.view(find_candidates).failures_of_class(name):
-            yield Part(one, f"spec.selectors[{index}].cel.expression", message)
+            yield Part(device_class, f"spec.selectors[{index}].cel.expression", message)
 
 
 def _unreached(context: ValidationContext) -> Iterator[Part[str]]:
-    """The first device of each slice that no class accepts."""
+    """Yield the first device of each slice that no class accepts."""
     candidates = context.view(find_candidates)
     reached = {
         offer for name in context.cluster.classes for offer in candidates.of_class(name)
@@ -352,35 +366,37 @@ def _unreached(context: ValidationContext) -> Iterator[Part[str]]:
     for offer in candidates.offers if context.cluster.classes else ():
         if offer not in reached:
             unreached[offer.slice.name].append(offer)
-    for first, *others in unreached.values():
-        more = f" and {len(others)} more devices of the slice" if others else ""
+    for first, *following in unreached.values():
+        further = (
+            f" and {len(following)} more devices of the slice" if following else ""
+        )
         yield Part(
             first.slice,
             f"spec.devices[{first.index}]",
-            f'no class accepts "{first.device.name}"{more}',
+            f'no class accepts "{first.device.name}"{further}',
         )
 
 
 def _missing_nodes(context: ValidationContext) -> Iterator[Part[str]]:
-    given = {node.name for node in context.cluster.nodes if context.is_given(node)}
-    for one in context.cluster.slices if given else ():
-        name = one.spec.node_name
-        if name and name not in given:
-            yield Part(one, "spec.nodeName", f'node "{name}" does not exist')
+    node_names = {node.name for node in context.cluster.nodes if context.is_given(node)}
+    for published in context.cluster.slices if node_names else ():
+        name = published.spec.node_name
+        if name and name not in node_names:
+            yield Part(published, "spec.nodeName", f'node "{name}" does not exist')
 
 
 def _idle_selectors(context: ValidationContext) -> Iterator[Part[str]]:
-    given = [node for node in context.cluster.nodes if context.is_given(node)]
-    for one in context.cluster.slices if given else ():
-        selector = one.spec.node_selector
+    nodes = [node for node in context.cluster.nodes if context.is_given(node)]
+    for published in context.cluster.slices if nodes else ():
+        selector = published.spec.node_selector
         if selector is not None and not any(
-            selector_matches(selector, node) for node in given
+            selector_matches(selector, node) for node in nodes
         ):
-            yield Part(one, "spec.nodeSelector", "selects no node")
+            yield Part(published, "spec.nodeSelector", "selects no node")
 
 
 def _orders(context: ValidationContext) -> Iterator[Part[str]]:
-    """The first device of each pool that stands before a smaller one, if something accepts both."""
+    """Yield the first device of each pool that stands before a smaller one, if something accepts both."""
     accepting = context.view(_accepting)
     for pool in context.view(find_pools):
         offers = [
@@ -388,8 +404,8 @@ def _orders(context: ValidationContext) -> Iterator[Part[str]]:
             for offer in context.view(_offers_by_pool).get(pool.id, ())
             if offer.device.consumes_counters
         ]
-        if found := _first_larger(offers, accepting):
-            first, behind, by = found
+        if misplaced := _first_larger(offers, accepting):
+            first, behind, by = misplaced
             text = f'"{first.device.name}" takes more of the same counters than "{behind.device.name}" behind it'
             text = (
                 f"{text}, and {by} accepts both: first fit takes the larger one first"
@@ -400,48 +416,54 @@ def _orders(context: ValidationContext) -> Iterator[Part[str]]:
 def _offers_by_pool(
     context: ValidationContext,
 ) -> Mapping[tuple[str, str], list[Offer]]:
-    found: dict[tuple[str, str], list[Offer]] = defaultdict(list)
+    by_pool: dict[tuple[str, str], list[Offer]] = defaultdict(list)
     for offer in context.view(find_candidates).offers:
-        found[offer.id.pool_id].append(offer)
-    return found
+        by_pool[offer.id.pool_id].append(offer)
+    return by_pool
 
 
 def _accepting(context: ValidationContext) -> dict[Offer, list[str]]:
-    """What accepts each device: requests, or classes if nothing is requested."""
-    found: dict[Offer, list[str]] = defaultdict(list)
-    asked = [
-        one
+    """Return what accepts each device: requests, or classes if nothing is requested."""
+    by_device: dict[Offer, list[str]] = defaultdict(list)
+    requested = [
+        alternative
         for _, _, requests in context.view(find_alternatives)
         for request in requests
-        for one in request
+        for alternative in request
     ]
     # Equal requests share the list of their candidates.
-    different = {id(one.offers): one for one in reversed(asked)}
-    for one in different.values():
-        for offer in one.offers:
-            found[offer].append(f'request "{one.name}" of {one.owner.title}')
-    if not asked:
+    distinct = {
+        id(alternative.offers): alternative for alternative in reversed(requested)
+    }
+    for alternative in distinct.values():
+        for offer in alternative.offers:
+            by_device[offer].append(
+                f'request "{alternative.name}" of {alternative.owner.title}'
+            )
+    if not requested:
         candidates = context.view(find_candidates)
         for name in context.cluster.classes:
             for offer in candidates.of_class(name):
-                found[offer].append(f'class "{name}"')
-    return found
+                by_device[offer].append(f'class "{name}"')
+    return by_device
 
 
 def _first_larger(
     offers: list[Offer], accepting: Mapping[Offer, list[str]]
 ) -> tuple[Offer, Offer, str] | None:
-    """A device, one behind it that takes less of the same counters, and what accepts both."""
-    alike: dict[tuple[str, ...], list[tuple[Offer, dict[tuple[str, str], int]]]] = (
-        defaultdict(list)
-    )
+    """Return a device, one behind it that takes less of the same counters, and what accepts both."""
+    earlier_by_sets: dict[
+        tuple[str, ...], list[tuple[Offer, dict[tuple[str, str], int]]]
+    ] = defaultdict(list)
     for offer in offers:
         amounts = _amounts(offer)
         sets = tuple(sorted({name for name, _ in amounts}))
-        for earlier, more in alike[sets]:
-            if _is_less(amounts, more) and (both := _common(earlier, offer, accepting)):
-                return earlier, offer, both
-        alike[sets].append((offer, amounts))
+        for earlier, earlier_amounts in earlier_by_sets[sets]:
+            if _is_less(amounts, earlier_amounts) and (
+                acceptor := _common(earlier, offer, accepting)
+            ):
+                return earlier, offer, acceptor
+        earlier_by_sets[sets].append((offer, amounts))
     return None
 
 
@@ -463,21 +485,21 @@ def _is_less(
 
 
 def _common(first: Offer, second: Offer, accepting: Mapping[Offer, list[str]]) -> str:
-    others = set(accepting.get(second, ()))
-    return next((name for name in accepting.get(first, ()) if name in others), "")
+    acceptors = set(accepting.get(second, ()))
+    return next((name for name in accepting.get(first, ()) if name in acceptors), "")
 
 
 def _types(context: ValidationContext) -> Iterator[Part[str]]:
     """Attributes that have several types on the devices of a driver; with the first device of the last type."""
-    found: dict[tuple[str, str], dict[str, Offer]] = defaultdict(dict)
+    by_attribute: dict[tuple[str, str], dict[str, Offer]] = defaultdict(dict)
     for offer in context.view(find_candidates).offers:
         for name, value in offer.device.attributes.items():
             qualified = name if "/" in name else f"{offer.id.driver}/{name}"
-            found[offer.id.driver, qualified].setdefault(_type_of(value), offer)
-    for (_, name), types in found.items():
-        known = [type_ for type_ in types if type_]
-        if len(known) > 1:
-            first, second = known[:2]
+            by_attribute[offer.id.driver, qualified].setdefault(_type_of(value), offer)
+    for (_, name), types in by_attribute.items():
+        typed = [type_ for type_ in types if type_]
+        if len(typed) > 1:
+            first, second = typed[:2]
             last = list(types.values())[-1]
             text = f"has the type {second}, but {first} on device {types[first].id}: they never match"
             yield Part(
@@ -486,7 +508,7 @@ def _types(context: ValidationContext) -> Iterator[Part[str]]:
 
 
 def _type_of(value: AttributeValue) -> str:
-    """The type of a value, or of the items of a list, which compare with single values."""
+    """Return the type of a value, or of the items of a list, which compare with single values."""
     if isinstance(value, tuple):
         return _type_of(value[0]) if value else ""
     return TYPE_NAMES.get(type(value), "")

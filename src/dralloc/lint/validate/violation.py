@@ -71,7 +71,7 @@ class Violation:
 
     @property
     def message(self) -> str:
-        """What is wrong."""
+        """The rule, in words that say what is wrong."""
         return self.finding.rule
 
 
@@ -117,7 +117,7 @@ class Validation(Documented, tuple[Violation, ...]):
 
     @property
     def headline(self) -> str:
-        """How many there are at each level."""
+        """The number of violations at each level."""
         counts = Counter(violation.level for violation in self)
         return ", ".join(
             f"{counts[level]} {names[counts[level] != 1]}"
@@ -130,16 +130,24 @@ class Validation(Documented, tuple[Violation, ...]):
         return tuple(self)
 
     def parts(self) -> list[Part]:
-        """The headline, then everything."""
+        """Return the headline, then everything."""
         return [Line(self.headline, "bold"), *self.tables()]
 
     def tables(self) -> Iterator[Part]:
-        """A line and a table for each object; titles of tables would be wrapped at their width."""
-        for (source, subject), found in groupby(
-            self, lambda one: (one.source, one.subject)
+        """Yield a line and a table for each object; titles of tables would be wrapped at their width."""
+        for (source, subject), violations in groupby(
+            self, lambda violation: (violation.source, violation.subject)
         ):
             title = ": ".join(part for part in (source, subject) if part)
-            rows = [(str(one.level), one.path, one.message, one.rule) for one in found]
+            rows = [
+                (
+                    str(violation.level),
+                    violation.path,
+                    violation.message,
+                    violation.rule,
+                )
+                for violation in violations
+            ]
             yield Line(f"\n{title}", "bold")
             yield Table("", ("level", "path", "message", "rule"), rows)
 
@@ -156,7 +164,7 @@ Json = dict[str, Any]
 
 
 def as_sarif(violations: Sequence[Violation], rules: Iterable[Rule]) -> Json:
-    """A log with one run. All rules are in it, so that a viewer can tell what was looked at.
+    """Return a log with one run. All rules are in it, so that a viewer can tell what was looked at.
 
     Source: OASIS Static Analysis Results Interchange Format, version 2.1.0.
     """

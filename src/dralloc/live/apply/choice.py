@@ -61,9 +61,9 @@ class KubernetesVersion(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> KubernetesVersion | None:
-        """The release that a text like ``v1.36.2-gke.100`` names; None if it names none."""
-        found = re.match(r"v?1\.(\d+)(?:\.(\d+))?", text)
-        return cls(int(found[1]), int(found[2] or 0)) if found else None
+        """Return the release that a text like ``v1.36.2-gke.100`` names; None if it names none."""
+        match = re.match(r"v?1\.(\d+)(?:\.(\d+))?", text)
+        return cls(int(match[1]), int(match[2] or 0)) if match else None
 
     def __str__(self) -> str:
         return f"1.{self.minor}.{self.patch}"
@@ -128,7 +128,11 @@ class RunningScheduler:
         """What it does about DeviceTaintRules."""
         if self.version is None:
             return RuleSupport.UNKNOWN
-        release = next(one for one in reversed(RELEASES) if one.since <= self.version)
+        release = next(
+            known_release
+            for known_release in reversed(RELEASES)
+            if known_release.since <= self.version
+        )
         on = all(
             self.gates.get(name, default) for name, default in release.gates.items()
         )
@@ -142,7 +146,7 @@ class RunningScheduler:
 def support_of(
     server: KubernetesVersion | None, schedulers: Iterable[RunningScheduler]
 ) -> RuleSupport:
-    """What is sure of all schedulers of a cluster.
+    """Return what is sure of all schedulers of a cluster.
 
     Parameters
     ----------
@@ -168,7 +172,7 @@ def support_of(
 
 
 def running_schedulers(pods: Iterable[Json]) -> Iterator[RunningScheduler]:
-    """The kube-schedulers among pods: containers that run a program of this name, by release and gates."""
+    """Yield the kube-schedulers among pods: containers that run a program of this name, by release and gates."""
     for pod in pods:
         for container in pod.get("spec", {}).get("containers") or ():
             words = [
@@ -264,7 +268,7 @@ def fence_for(
 
 
 def _support(objects: LiveObjects) -> RuleSupport:
-    """What the schedulers of a cluster do about DeviceTaintRules, by their pods and the version of the API server."""
+    """Ask what a cluster's schedulers do about DeviceTaintRules, by their pods and the version of the API server."""
     try:
         pods = objects.listed(PODS, namespace=_SYSTEM)["items"]
     except Refused:  # not everybody may look there
@@ -349,20 +353,22 @@ class SchedulerProbe:
         )
 
     def _said(self, key: ClaimKey) -> str:
-        """What the scheduler says about a pod; empty as long as it says nothing."""
+        """Return what the scheduler says about a pod; empty as long as it says nothing."""
         conditions = (
             self.objects.get(PODS, key).get("status", {}).get("conditions") or ()
         )
-        scheduled = (one for one in conditions if one.get("type") == "PodScheduled")
-        return next((str(one.get("message") or "") for one in scheduled), "")
+        scheduled = (
+            entry for entry in conditions if entry.get("type") == "PodScheduled"
+        )
+        return next((str(entry.get("message") or "") for entry in scheduled), "")
 
 
 def _pod(key: ClaimKey, node: Json) -> Json:
-    """A pod for one node that tolerates all of its taints but that of the fence."""
-    others = [
-        one
-        for one in node.get("spec", {}).get("taints") or ()
-        if one.get("key") != FENCE
+    """Return a pod for one node that tolerates all of its taints but that of the fence."""
+    tolerated_taints = [
+        node_taint
+        for node_taint in node.get("spec", {}).get("taints") or ()
+        if node_taint.get("key") != FENCE
     ]
     cordon = {"key": CORDON_TAINT.key, "effect": CORDON_TAINT.effect}
     only = {
@@ -396,7 +402,7 @@ def _pod(key: ClaimKey, node: Json) -> Json:
             "affinity": {"nodeAffinity": required},
             "tolerations": [
                 {**_tolerated(taint), "operator": "Exists"}
-                for taint in [*others, cordon]
+                for taint in [*tolerated_taints, cordon]
             ],
             "restartPolicy": "Never",
             "automountServiceAccountToken": False,

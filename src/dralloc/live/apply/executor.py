@@ -52,13 +52,13 @@ _AFFINITY: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 class LeftAlone(Exception):  # noqa: N818 - somebody else was first, which is nobody's mistake
     """Something could not be written, and is left as it is."""
 
-    def __init__(self, what: str, why: Exception | str) -> None:
+    def __init__(self, subject: str, why: Exception | str) -> None:
         words = (
             f"{_WORDS[why.status]} ({why.reason})"
             if isinstance(why, Refused) and why.status in _WORDS
             else why
         )
-        super().__init__(f"{what}: {words}")
+        super().__init__(f"{subject}: {words}")
 
 
 class Gone(LeftAlone):
@@ -159,7 +159,7 @@ class Executor:
         raise LeftAlone(f"claim {claim.key}", "the API server does not answer")
 
     def _protected(self, claim: WrittenClaim, held: Json) -> Json:
-        """The claim with the finalizer without which an allocated claim could be deleted, and the run as annotation."""
+        """Give a claim the finalizer without which it could be deleted while allocated, and the run as annotation."""
         finalizers = held["metadata"].get("finalizers", [])
         if FINALIZER in finalizers:
             return held
@@ -220,7 +220,9 @@ class Executor:
         finalizers = held["metadata"].get("finalizers", [])
         if FINALIZER in finalizers:
             marks = {
-                "finalizers": [one for one in finalizers if one != FINALIZER],
+                "finalizers": [
+                    finalizer for finalizer in finalizers if finalizer != FINALIZER
+                ],
                 "annotations": {RUN: None},
             }
             self.objects.patch(
@@ -235,13 +237,14 @@ class Executor:
                 raise LeftAlone(f"pod {demand.key}", "is being deleted")
 
     def _is_released(self, demand: WrittenDemand) -> bool:
-        """Whether a pod is there and has no gate any more."""
+        """Return whether a pod is there and has no gate any more."""
         try:
             pod = self._get(PODS, demand.key, demand.pod) if demand.pod else {}
         except LeftAlone:
             return False
         return bool(pod) and all(
-            one["name"] != self.gate for one in pod["spec"].get("schedulingGates") or ()
+            pod_gate["name"] != self.gate
+            for pod_gate in pod["spec"].get("schedulingGates") or ()
         )
 
     def _release(self, demand: WrittenDemand, toleration: Json | None) -> None:
@@ -259,8 +262,10 @@ class Executor:
         for attempt in range(1, _ATTEMPTS + 1) if demand.pod else ():
             pod = self._get(PODS, demand.key, demand.pod)
             gates = pod["spec"].get("schedulingGates") or []
-            left = [one for one in gates if one["name"] != self.gate]
-            if left == gates:
+            gates_after = [
+                pod_gate for pod_gate in gates if pod_gate["name"] != self.gate
+            ]
+            if gates_after == gates:
                 return
             self.journal.add(
                 JournalStep.RELEASE,
@@ -269,7 +274,7 @@ class Executor:
                 version=version_of(pod),
             )
             spec = {
-                "schedulingGates": left,
+                "schedulingGates": gates_after,
                 **_on_node(pod, demand.node),
                 **_tolerating(pod, toleration),
             }
@@ -285,19 +290,19 @@ class Executor:
             return
 
     def _get(self, kind: ListedKind, key: ClaimKey, uid: str) -> Json:
-        """The object with this UID."""
-        what = f"{'claim' if kind is CLAIMS else 'pod'} {key}"
+        """Return the object with this UID."""
+        subject = f"{'claim' if kind is CLAIMS else 'pod'} {key}"
         try:
-            found = self.objects.get(kind, key)
+            held = self.objects.get(kind, key)
         except Refused as refusal:
             raise (Gone if refusal.status == _GONE else LeftAlone)(
-                what, refusal
+                subject, refusal
             ) from None
         if not self.may_go_on():
-            raise LeftAlone(what, "another replica has taken over")
-        if found["metadata"]["uid"] != uid:
-            raise Gone(what, "is gone, and another one has its name")
-        return found
+            raise LeftAlone(subject, "another replica has taken over")
+        if held["metadata"]["uid"] != uid:
+            raise Gone(subject, "is gone, and another one has its name")
+        return held
 
     def _note(self, step: JournalStep, claim: WrittenClaim, held: Json) -> None:
         self.journal.add(
@@ -310,7 +315,7 @@ class Executor:
 
 
 def _on_node(pod: Json, node: str) -> Json:
-    """A change of a gated pod's affinity: what it required already, and the node, if there is one."""
+    """Return a change of a gated pod's affinity: what it required already, and the node, if there is one."""
     if not node:
         return {}
     only = {"key": "metadata.name", "operator": "In", "values": [node]}
@@ -323,16 +328,16 @@ def _on_node(pod: Json, node: str) -> Json:
 
 
 def _other_fields(term: Json, only: Json) -> list[Json]:
-    return [one for one in term.get("matchFields", ()) if one != only]
+    return [field for field in term.get("matchFields", ()) if field != only]
 
 
 def _tolerating(pod: Json, toleration: Json | None) -> Json:
-    """A change of a pod's tolerations: those that it has, and one more."""
-    there = pod["spec"].get("tolerations") or []
+    """Return a change of a pod's tolerations: those that it has, and one more."""
+    tolerations = pod["spec"].get("tolerations") or []
     return (
         {}
-        if toleration is None or toleration in there
-        else {"tolerations": [*there, toleration]}
+        if toleration is None or toleration in tolerations
+        else {"tolerations": [*tolerations, toleration]}
     )
 
 
@@ -362,27 +367,27 @@ class BindingWatch:
 
     def differences(self, demands: Iterable[WrittenDemand]) -> Mapping[ClaimKey, str]:
         """Wait for pods; what is not as planned in the end, by pod."""
-        wanted = [demand for demand in demands if demand.pod]
-        if not wanted or not self.limit:
+        awaited = [demand for demand in demands if demand.pod]
+        if not awaited or not self.limit:
             return {}
         bound, quiet = -1, 0.0
         while True:
-            held = {one["metadata"]["uid"]: one for one in self.pods()}
+            held = {pod["metadata"]["uid"]: pod for pod in self.pods()}
             verdicts = {
                 demand.key: _difference(demand, held.get(demand.pod))
-                for demand in wanted
+                for demand in awaited
             }
             waiting = sum(verdict is None for verdict in verdicts.values())
             if not waiting or quiet >= self.limit:
                 break
-            if len(wanted) - waiting > bound:
-                bound, quiet = len(wanted) - waiting, 0.0
+            if len(awaited) - waiting > bound:
+                bound, quiet = len(awaited) - waiting, 0.0
             self.pause(_INTERVAL)
             quiet += _INTERVAL
         late = {key for key, verdict in verdicts.items() if verdict is None}
         unbound = {
             demand.key: self._unbound(demand, held[demand.pod])
-            for demand in wanted
+            for demand in awaited
             if demand.key in late
         }
         return {
@@ -392,22 +397,22 @@ class BindingWatch:
 
     def _unbound(self, demand: WrittenDemand, pod: Json) -> str:
         conditions = pod.get("status", {}).get("conditions") or ()
-        said = next(
+        message = next(
             (
-                str(one.get("message", ""))
-                for one in conditions
-                if one.get("type") == "PodScheduled"
+                str(entry.get("message", ""))
+                for entry in conditions
+                if entry.get("type") == "PodScheduled"
             ),
             "",
         )
         where = f" to {demand.node}" if demand.node else ""
         return f"pod {demand.key}: is not bound{where} after {self.limit:g} s" + (
-            f": {said}" if said else ""
+            f": {message}" if message else ""
         )
 
 
 def _difference(demand: WrittenDemand, pod: Json | None) -> str | None:
-    """What is otherwise than planned; empty if nothing is, None as long as nobody can say."""
+    """Return what is otherwise than planned; empty if nothing is, None as long as nobody can say."""
     if pod is None:
         return f"pod {demand.key}: is gone"
     node = pod.get("spec", {}).get("nodeName")

@@ -69,7 +69,7 @@ class Fence:
         return None
 
     def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:  # noqa: ARG002
-        """The names of what has to be taken so that nobody else allocates from the pools.
+        """Return the names of what has to be taken so that nobody else allocates from the pools.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class TaintRuleFence(Fence):
     is_over: Callable[[str], bool] = _never
 
     def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:  # noqa: ARG002
-        """The pools, as ``driver/pool``."""
+        """Return the pools, as ``driver/pool``."""
         return sorted(map(str, pools))
 
     def take(self, part: str) -> bool:
@@ -121,7 +121,7 @@ class TaintRuleFence(Fence):
         }
         if is_current(lambda: self.objects.create(RULES, rule)):
             return True
-        holders = [run_of(one) for one in _found(self.objects, RULES, _name(part))]
+        holders = [run_of(held) for held in _found(self.objects, RULES, _name(part))]
         if holders and not self.is_over(holders[0]):
             return self.run in holders
         for holder in holders:
@@ -157,9 +157,13 @@ class NodeTaintFence(Fence):
         }
 
     def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:
-        """The nodes that slices of the pools name; all nodes, where a slice is for several."""
-        wanted, cluster = frozenset(pools), look()
-        specs = [one.spec for one in cluster.slices if one.pool_id in wanted]
+        """Return the nodes that slices of the pools name; all nodes, where a slice is for several."""
+        pool_ids, cluster = frozenset(pools), look()
+        specs = [
+            published.spec
+            for published in cluster.slices
+            if published.pool_id in pool_ids
+        ]
         if any(spec.node_name is None for spec in specs):
             return sorted(node.name for node in cluster.nodes)
         return sorted({spec.node_name for spec in specs if spec.node_name is not None})
@@ -186,7 +190,7 @@ class NodeTaintFence(Fence):
                 self.lift(part)
 
     def _write(self, node: Json, taints: list[Json]) -> bool:
-        """Whether the node was still as it was seen: kubelets, and other runs, may write it at any time."""
+        """Return whether the node was still as it was seen: kubelets, and other runs, may write it at any time."""
         change = {"metadata": condition(node), "spec": {"taints": taints or None}}
         return is_current(
             lambda: self.objects.patch(
@@ -196,23 +200,25 @@ class NodeTaintFence(Fence):
 
 
 def unfenced(cluster: Cluster) -> list[ClaimKey]:
-    """The pending claims that the taint of `TaintRuleFence` keeps from nothing, because they tolerate it."""
+    """Return the pending claims that the taint of `TaintRuleFence` keeps from nothing, because they tolerate it."""
     taint = (DeviceTaint(key=FENCE, effect=_NO_SCHEDULE),)
     alternatives = (
-        (claim, one)
+        (claim, alternative)
         for claim in cluster.claims
-        for _, one in claim.spec.devices.alternatives
+        for _, alternative in claim.spec.devices.alternatives
     )
-    found = (
+    keys = (
         claim.key
-        for claim, one in alternatives
+        for claim, alternative in alternatives
         if not (
             claim.is_allocated
-            or (isinstance(one, ExactDeviceRequest) and one.admin_access)
+            or (
+                isinstance(alternative, ExactDeviceRequest) and alternative.admin_access
+            )
         )
-        and all_tolerated(taint, one.tolerations)
+        and all_tolerated(taint, alternative.tolerations)
     )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(keys))
 
 
 def _name(pool: str) -> str:
@@ -233,18 +239,18 @@ def _found(objects: LiveObjects, kind: ListedKind, name: str) -> Iterator[Json]:
             raise
 
 
-def run_of(one: Json) -> str:
-    """The run to whose fence a DeviceTaintRule or a node belongs; empty if to none."""
-    if one["kind"] == NODES.kind:
+def run_of(part: Json) -> str:
+    """Return the run to whose fence a DeviceTaintRule or a node belongs; empty if to none."""
+    if part["kind"] == NODES.kind:
         return next(
             (
                 str(taint.get("value", ""))
-                for taint in _taints(one)
+                for taint in _taints(part)
                 if taint.get("key") == FENCE
             ),
             "",
         )
-    return str((one["metadata"].get("labels") or {}).get(FENCE, ""))
+    return str((part["metadata"].get("labels") or {}).get(FENCE, ""))
 
 
 def held_since(part: Json) -> str:
@@ -252,9 +258,9 @@ def held_since(part: Json) -> str:
     if part["kind"] == NODES.kind:
         return next(
             (
-                str(one.get("timeAdded") or "")
-                for one in _taints(part)
-                if one.get("key") == FENCE
+                str(node_taint.get("timeAdded") or "")
+                for node_taint in _taints(part)
+                if node_taint.get("key") == FENCE
             ),
             "",
         )
@@ -273,38 +279,42 @@ def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def without_fence(one: Json, runs: str) -> Json | None:
-    """An object of a snapshot as it would be without the fences of some runs; None for what is nothing else.
+def without_fence(resource: Json, runs: str) -> Json | None:
+    """Return an object of a snapshot as it would be without the fences of some runs; None for what is nothing else.
 
     Parameters
     ----------
     runs
         How the names of the runs start; if they start like nothing, all fences count.
     """
-    if one["kind"] not in FENCED_KINDS or not runs or not run_of(one).startswith(runs):
-        return one
-    if one["kind"] == RULES.kind:
+    if (
+        resource["kind"] not in FENCED_KINDS
+        or not runs
+        or not run_of(resource).startswith(runs)
+    ):
+        return resource
+    if resource["kind"] == RULES.kind:
         return None
-    return {**one, "spec": {**one["spec"], "taints": _other_taints(one)}}
+    return {**resource, "spec": {**resource["spec"], "taints": _other_taints(resource)}}
 
 
 def lift_all(
     objects: LiveObjects,
     is_over: Callable[[str], bool],
-    found: Iterable[Json] | None = None,
+    parts: Iterable[Json] | None = None,
 ) -> int:
     """Lift what is left of the fences of runs that are over; returns how many parts there were.
 
     Parameters
     ----------
-    found
+    parts
         DeviceTaintRules and nodes, for who has them at hand; by default they are listed.
     """
     lifted = 0
-    for one in held_parts(objects) if found is None else found:
-        run, name = run_of(one), one["metadata"]["name"]
+    for part in held_parts(objects) if parts is None else parts:
+        run, name = run_of(part), part["metadata"]["name"]
         if run and is_over(run):
-            NodeTaintFence(objects, run).lift(name) if one[
+            NodeTaintFence(objects, run).lift(name) if part[
                 "kind"
             ] == NODES.kind else _lift_rule(objects, name, run)
             lifted += 1
@@ -312,22 +322,22 @@ def lift_all(
 
 
 def held_parts(objects: LiveObjects) -> Iterator[Json]:
-    """The DeviceTaintRules and nodes that belong to the fence of some run, as they are now."""
+    """Yield the DeviceTaintRules and nodes that belong to the fence of some run, as they are now."""
     for kind in (RULES, NODES):
-        for one in objects.listed(kind)["items"] if kind in objects.versions else ():
-            part = {**one, "kind": kind.kind}
+        for item in objects.listed(kind)["items"] if kind in objects.versions else ():
+            part = {**item, "kind": kind.kind}
             if run_of(part):
                 yield part
 
 
 def fence_of(journal: WriteJournal, objects: LiveObjects) -> Fence:
-    """The fence of the run that a journal is about."""
+    """Return the fence of the run that a journal is about."""
     kind = next(journal.of(JournalStep.BEGIN))["fence"]
     fences = (
         TaintRuleFence(objects, journal.run),
         NodeTaintFence(objects, journal.run),
     )
-    return next((one for one in fences if one.kind == kind), Fence())
+    return next((fence for fence in fences if fence.kind == kind), Fence())
 
 
 # ----------------------------------------------------------------------------
@@ -443,15 +453,15 @@ class FenceStatus(Documented):
         )
 
     def parts(self) -> list[Part]:
-        """The status as tables and lines."""
+        """Return the status as tables and lines."""
         rows = [
             (
-                one.run,
-                one.since or "?",
-                str(len(one.parts)),
-                ", ".join(one.parts[:_SHOWN]),
+                fence.run,
+                fence.since or "?",
+                str(len(fence.parts)),
+                ", ".join(fence.parts[:_SHOWN]),
             )
-            for one in self.fences
+            for fence in self.fences
         ]
         lines = [
             Line(
@@ -478,10 +488,10 @@ def fences_of(parts: Iterable[Json]) -> tuple[HeldFence, ...]:
     return tuple(
         HeldFence(
             run,
-            tuple(f"{one['kind']} {one['metadata']['name']}" for one in found),
-            min(filter(None, map(held_since, found)), default=""),
+            tuple(f"{one['kind']} {one['metadata']['name']}" for one in parts_of_run),
+            min(filter(None, map(held_since, parts_of_run)), default=""),
         )
-        for run, found in sorted(held.items())
+        for run, parts_of_run in sorted(held.items())
     )
 
 

@@ -80,7 +80,7 @@ class ApplyOutcome(Documented):
     @property
     def placed(self) -> list[ClaimKey]:
         """The pods, and claims that no pod uses, whose claims were written."""
-        return [one.key for unit in self.units for one in unit.demands]
+        return [demand.key for unit in self.units for demand in unit.demands]
 
     @property
     def claims(self) -> list[ClaimKey]:
@@ -118,18 +118,18 @@ class ApplyOutcome(Documented):
             else "written and read back"
         )
         placed = counted(len(self.placed), "pod or claim", "pods and claims")
-        more = [f"{len(self.released)} released"] if self.released else []
-        more += [f"{len(self.asides)} left alone"] if self.asides else []
-        more += [f"{len(self.unplaced)} without a place"] if self.unplaced else []
+        remarks = [f"{len(self.released)} released"] if self.released else []
+        remarks += [f"{len(self.asides)} left alone"] if self.asides else []
+        remarks += [f"{len(self.unplaced)} without a place"] if self.unplaced else []
         return ", ".join(
-            [f"{counted(len(self.claims), 'claim')} of {placed} {done}", *more]
+            [f"{counted(len(self.claims), 'claim')} of {placed} {done}", *remarks]
         )
 
     def parts(self) -> list[Part]:
-        """The outcome as tables and lines."""
+        """Return the outcome as tables and lines."""
         broken = (
-            Line(f"the API server now holds what breaks a rule: {one}", "red")
-            for one in self.findings
+            Line(f"the API server now holds what breaks a rule: {finding}", "red")
+            for finding in self.findings
         )
         tables = (
             _reasons("Left alone", self.asides),
@@ -150,7 +150,7 @@ class ApplyOutcome(Documented):
 def planned_parts(
     plan: Plan, units: list[WriteUnit], asides: list[Aside]
 ) -> Iterator[Part]:
-    """A plan, and what of it is to be written."""
+    """Yield a plan, and what of it is to be written."""
     yield from plan.parts()
     claims, pods = (
         sum(len(unit.claims) for unit in units),
@@ -165,7 +165,9 @@ def planned_parts(
 
 def _reasons(title: str, asides: Iterable[Aside]) -> Table:
     return Table(
-        title, ("pod or claim", "why"), [(str(one.key), one.reason) for one in asides]
+        title,
+        ("pod or claim", "why"),
+        [(str(aside.key), aside.reason) for aside in asides],
     )
 
 
@@ -261,7 +263,7 @@ class ApplyRun:
         )
 
     def plan(self) -> tuple[Plan, list[WriteUnit], list[Aside]]:
-        """What would be written now; claims that a controller is about to make are waited for."""
+        """Return what would be written now; claims that a controller is about to make are waited for."""
         view = self._view(self.selection)
         waited = 0.0
         while waited < self.wait and view.awaited:
@@ -285,13 +287,15 @@ class ApplyRun:
 
         The plan says nothing of them: a pod that shares its claim may have no place where that is allocated.
         """
-        waiting = {one.key for unit in ready for one in unit.demands}
+        waiting = {demand.key for unit in ready for demand in unit.demands}
         homes = self.question.homes(cluster, waiting) if waiting else {}
         placed = [
-            unit for unit in ready if all(one.key in homes for one in unit.demands)
+            unit
+            for unit in ready
+            if all(demand.key in homes for demand in unit.demands)
         ]
         homeless = sorted(
-            waiting - {one.key for unit in placed for one in unit.demands}
+            waiting - {demand.key for unit in placed for demand in unit.demands}
         )
         return placed, [Aside(key, _HOMELESS) for key in homeless]
 
@@ -320,7 +324,7 @@ class ApplyRun:
 
     def resume(self) -> ApplyOutcome:
         """Write what the journal's last plan wants, as far as it is not written yet; otherwise as `write`."""
-        left = self._written_and_released(self.journal.units)
+        unwritten = self._written_and_released(self.journal.units)
         for _ in range(_AGAIN):
             lost = self._lost()
             if not lost or self.is_ending():
@@ -331,10 +335,12 @@ class ApplyRun:
                 for key, why in self._reasons.items()
                 if all(key not in unit.keys for unit in lost)
             }
-            left = [*left, *self._written_and_released(self._planned_anew())]
+            unwritten = [*unwritten, *self._written_and_released(self._planned_anew())]
         self.journal.add(JournalStep.END)
         why = ENDED if self.is_ending() else "the cluster changed too often"
-        self._reasons |= {one.key: why for unit in left for one in unit.demands}
+        self._reasons |= {
+            demand.key: why for unit in unwritten for demand in unit.demands
+        }
         return ApplyOutcome(
             plan=self._plan,
             units=tuple(self._done),
@@ -353,11 +359,11 @@ class ApplyRun:
     def _written_and_released(self, units: Sequence[WriteUnit]) -> Sequence[WriteUnit]:
         """Write units under the fence and release their pods; what could not be written is returned."""
         with self._fence_lifted():
-            left = self._rounds(units)
+            unwritten = self._rounds(units)
             self._release(late=False)
         self._held = set()
         self._release(late=True)
-        return left
+        return unwritten
 
     def _lost(self) -> list[WriteUnit]:
         """Units whose claims a scheduler has taken back, and whose pods still wait: they can be planned anew.
@@ -373,7 +379,7 @@ class ApplyRun:
             unit
             for unit in self._done
             if self.question.is_lost(cluster, unit)
-            and all(one.key in waiting for one in unit.demands if one.pod)
+            and all(demand.key in waiting for demand in unit.demands if demand.pod)
         ]
 
     def _release(self, *, late: bool) -> None:
@@ -383,14 +389,16 @@ class ApplyRun:
         that had no gate, and are not waited for under the fence.
         """
         units = [
-            unit for unit in self._done if any(one.late for one in unit.demands) is late
+            unit
+            for unit in self._done
+            if any(demand.late for demand in unit.demands) is late
         ]
         for number, unit in enumerate(units):
             self.progress("releasing", number, len(units))
             try:
                 self._executor.release(unit, self.fence.toleration)
             except LeftAlone as why:
-                self._reasons |= {one.key: str(why) for one in unit.demands}
+                self._reasons |= {demand.key: str(why) for demand in unit.demands}
                 self._done.remove(unit)
         self._reasons |= {key: str(why) for key, why in self._executor.stuck.items()}
         if self.objects.dry:
@@ -398,11 +406,11 @@ class ApplyRun:
         gated = {
             ClaimKey(*entry["pod"]) for entry in self.journal.of(JournalStep.RELEASE)
         }
-        demands = [one for unit in self._done for one in unit.demands]
+        demands = [demand for unit in self._done for demand in unit.demands]
         awaited = [
-            one
-            for one in demands
-            if one.key not in self._executor.stuck and (late or one.key in gated)
+            demand
+            for demand in demands
+            if demand.key not in self._executor.stuck and (late or demand.key in gated)
         ]
         self.progress("waiting for the scheduler", 0, len(awaited))
         limit = 0.0 if self.is_ending() else self.watch
@@ -413,26 +421,30 @@ class ApplyRun:
             self._reasons |= differences
 
     def _listed_pods(self) -> list[Json]:
-        found: list[Json] = self.objects.listed(PODS)["items"]
-        return found
+        pods: list[Json] = self.objects.listed(PODS)["items"]
+        return pods
 
     def rollback(self) -> ApplyOutcome:
         """Take back what the journal says may have been written and nobody has reserved, and lift the fence."""
-        kept: list[Aside] = []
-        taken: list[ClaimKey] = []
+        left_alone: list[Aside] = []
+        taken_back: list[ClaimKey] = []
         with self._fence_lifted():
             for claim in self.journal.intended:
                 self.progress(
-                    "taking back", len(kept) + len(taken), len(self.journal.intended)
+                    "taking back",
+                    len(left_alone) + len(taken_back),
+                    len(self.journal.intended),
                 )
                 try:
                     self._executor.retract(claim)
-                    taken.append(claim.key)
+                    taken_back.append(claim.key)
                 except LeftAlone as why:
-                    kept.append(Aside(claim.key, str(why)))
+                    left_alone.append(Aside(claim.key, str(why)))
         self.journal.add(JournalStep.END)
         return ApplyOutcome(
-            asides=tuple(kept), taken_back=tuple(taken), fence=self.fence.kind
+            asides=tuple(left_alone),
+            taken_back=tuple(taken_back),
+            fence=self.fence.kind,
         )
 
     def _rounds(self, units: Sequence[WriteUnit]) -> Sequence[WriteUnit]:
@@ -458,7 +470,11 @@ class ApplyRun:
         intended = {claim.uid for claim in self.journal.intended}
         if not intended:
             return
-        held = {one.metadata.uid for one in self._whole().claims if one.is_allocated}
+        held = {
+            claim_held.metadata.uid
+            for claim_held in self._whole().claims
+            if claim_held.is_allocated
+        }
         for unit in units:
             written = [claim for claim in unit.claims if claim.uid in held & intended]
             if len(written) < len(unit.claims):
@@ -469,12 +485,12 @@ class ApplyRun:
     def _is_written(self, unit: WriteUnit, number: int, total: int) -> bool:
         self.progress("writing", number, total)
         if self.is_ending():
-            self._reasons |= {one.key: ENDED for one in unit.demands}
+            self._reasons |= {demand.key: ENDED for demand in unit.demands}
             return False
         try:
             self._executor.write(unit)
         except LeftAlone as why:
-            self._reasons |= {one.key: str(why) for one in unit.demands}
+            self._reasons |= {demand.key: str(why) for demand in unit.demands}
             self.selection = self.selection.but(unit.keys)
             return False
         self._done.append(unit)
@@ -492,7 +508,7 @@ class ApplyRun:
         return LiveView.of(self.source(), selection, self.queue or self.name)
 
     def _whole(self) -> Cluster:
-        """Everything that the cluster holds now, whatever the run is about."""
+        """Return everything that the cluster holds now, whatever the run is about."""
         return self._view(Selection(gate=self.selection.gate)).cluster
 
     def _broken(self, units: Sequence[WriteUnit]) -> list[str]:
@@ -500,7 +516,7 @@ class ApplyRun:
         return self.question.broken_rules(self._whole(), units)
 
     def _read_back(self) -> Iterator[str]:
-        """What is wrong with what the server holds of what was written, units that are gone meanwhile aside."""
+        """Yield what is wrong with what the server holds of what was written, units that are gone meanwhile aside."""
         self.progress("reading back", 0, len(self._done))
         cluster = self._whole()
         pods = {pod.metadata.uid for pod in cluster.pods}
@@ -509,41 +525,42 @@ class ApplyRun:
             for claim in cluster.claims
             if claim.metadata.deletion_timestamp is None
         }
-        there = [
+        present = [
             unit
             for unit in self._done
             if {one.pod for one in unit.demands if one.pod} <= pods
             and {one.uid for one in unit.claims} <= claims
         ]
         # What a scheduler took back and allocated otherwise is said of its pod already.
-        told = self._reasons.keys()
-        kept = [
+        reported = self._reasons.keys()
+        as_written = [
             unit
-            for unit in there
-            if unit.keys.isdisjoint(told) or not self.question.is_lost(cluster, unit)
+            for unit in present
+            if unit.keys.isdisjoint(reported)
+            or not self.question.is_lost(cluster, unit)
         ]
-        yield from self.question.broken_rules(cluster, kept)
+        yield from self.question.broken_rules(cluster, as_written)
 
     def _take_fence(self, units: Iterable[WriteUnit]) -> bool:
         """Fence the pools of units; false if another run is at work on some."""
         pools = frozenset[PoolID]().union(*(unit.pools for unit in units))
-        wanted = [
+        missing = [
             part
             for part in self.fence.parts(pools, self._whole)
             if part not in self._held
         ]
-        if not wanted:
+        if not missing:
             return True
         # What a killed run noted last it may not have taken: it is taken again, and noted once.
         fenced = self.journal.fenced
         self.journal.add(
-            JournalStep.FENCE, parts=[part for part in wanted if part not in fenced]
+            JournalStep.FENCE, parts=[part for part in missing if part not in fenced]
         )
-        self.progress("fencing", 0, len(wanted))
+        self.progress("fencing", 0, len(missing))
         try:
-            taken = {
+            fresh = {
                 part
-                for part in sorted(wanted)
+                for part in sorted(missing)
                 if self.may_go_on() and self.fence.take(part)
             }
         except Refused as refusal:
@@ -551,11 +568,11 @@ class ApplyRun:
                 f"nothing keeps others away while this is written: {self.fence.kind}: {refusal}; "
                 "--fence names another one"
             ) from None
-        self._held |= taken
-        if taken and self.probe is not None and self.fence.toleration is not None:
-            self._unasked = self.probe.confirm(max(taken))
+        self._held |= fresh
+        if fresh and self.probe is not None and self.fence.toleration is not None:
+            self._unasked = self.probe.confirm(max(fresh))
         self.pause(self.settle)
-        return taken.issuperset(wanted)
+        return fresh.issuperset(missing)
 
     @contextmanager
     def _fence_lifted(self) -> Iterator[None]:
@@ -563,10 +580,10 @@ class ApplyRun:
 
         The run is over then if an error came before anything was written.
         """
-        whole = False
+        is_complete = False
         try:
             yield
-            whole = True
+            is_complete = True
         finally:
             if fenced := self.journal.fenced:
                 if self._executor.written:
@@ -574,25 +591,25 @@ class ApplyRun:
                 self.progress("lifting the fence", 0, len(fenced))
                 self.journal.add(JournalStep.LIFT, parts=fenced)
                 self._lift(fenced)
-            if not whole and not self.journal.intended:
+            if not is_complete and not self.journal.intended:
                 self.journal.add(JournalStep.END)
 
     def _lift(self, parts: Iterable[str]) -> None:
         """Lift all parts that can be lifted, those whose answer was lost, or that are refused, a few times."""
-        left, failure = list(parts), ""
+        held, failure = list(parts), ""
         for attempt in range(_LIFTS):
             stuck = []
-            for part in left:
+            for part in held:
                 try:
                     self.fence.lift(part)
                 except (Refused, SnapshotError) as error:
                     stuck.append(part)
                     failure = str(error)
-            left = stuck
-            if not left:
+            held = stuck
+            if not held:
                 return
             self.pause(self.settle * 2**attempt)
         raise ApplyError(
-            f"the fence is still there ({self.fence.kind}, {len(left)} parts): {failure}; "
+            f"the fence is still there ({self.fence.kind}, {len(held)} parts): {failure}; "
             f"--resume lifts it, or --lift {self.name}"
         )

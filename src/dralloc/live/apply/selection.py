@@ -60,7 +60,7 @@ _OPERATORS: Final = {
 
 
 def parse_selector(text: str) -> Selector:
-    """A label selector as kubectl takes it: ``app=train,tier in (a,b),!canary``.
+    """Return a label selector as kubectl takes it: ``app=train,tier in (a,b),!canary``.
 
     Raises
     ------
@@ -76,23 +76,24 @@ def parse_selector(text: str) -> Selector:
 
 
 def _requirement(part: str, text: str) -> LabelSelectorRequirement:
-    if found := _SEVERAL.fullmatch(part) or _ONE.fullmatch(part):
-        key, operator, values = found.groups()
-        several = tuple(one.strip() for one in values.split(","))
+    if match := _SEVERAL.fullmatch(part) or _ONE.fullmatch(part):
+        key, operator, values = match.groups()
+        listed_values = tuple(value.strip() for value in values.split(","))
         return LabelSelectorRequirement(
-            key=key, operator=_OPERATORS[operator], values=several
+            key=key, operator=_OPERATORS[operator], values=listed_values
         )
-    if found := _THERE.fullmatch(part):
-        return LabelSelectorRequirement(key=found[2], operator=_OPERATORS[found[1]])
+    if match := _THERE.fullmatch(part):
+        return LabelSelectorRequirement(key=match[2], operator=_OPERATORS[match[1]])
     raise DrallocError(
         f"--selector {text}: {part.strip()!r} is none of KEY, !KEY, KEY=VALUE, KEY!=VALUE, KEY in (VALUE,...)"
     )
 
 
 def gates_of(pod: Json) -> list[str]:
-    """The names of a pod's scheduling gates."""
+    """Return the names of a pod's scheduling gates."""
     return [
-        str(one.get("name")) for one in pod.get("spec", {}).get("schedulingGates") or ()
+        str(gate.get("name"))
+        for gate in pod.get("spec", {}).get("schedulingGates") or ()
     ]
 
 
@@ -121,57 +122,60 @@ class Selection:
     without: frozenset[ClaimKey] = frozenset()
 
     def but(self, keys: Iterable[ClaimKey]) -> Selection:
-        """The same without these, too."""
+        """Return the same without these, too."""
         return replace(self, without=self.without | frozenset(keys))
 
     def of(self, objects: Iterable[Json]) -> Iterator[Json]:
-        """The objects of a cluster without the pending pods and claims that are not selected.
+        """Yield the objects of a cluster without the pending pods and claims that are not selected.
 
         Selected pods are without the gate. A claim is selected with a pod that uses it; if no pod does, by itself.
         """
-        every = list(objects)
-        pods = [one for one in every if one["kind"] == "Pod"]
-        mine = {
+        resources = list(objects)
+        pods = [resource for resource in resources if resource["kind"] == "Pod"]
+        selected = {
             key_of(pod)
             for pod in pods
             if self._selects(pod) and (not self.gated or self.gate in gates_of(pod))
         }
-        used = {key: key_of(pod) in mine for pod in pods for key in _claims_of(pod)}
+        used = {key: key_of(pod) in selected for pod in pods for key in _claims_of(pod)}
         used |= {
-            key: True for pod in pods if key_of(pod) in mine for key in _claims_of(pod)
+            key: True
+            for pod in pods
+            if key_of(pod) in selected
+            for key in _claims_of(pod)
         }
-        for one in every:
-            key = key_of(one)
-            if one["kind"] == "Pod":
-                if key in mine:
-                    yield self._ungated(one)
-                elif not _is_pending(one):
-                    yield one
-            elif not _is_unallocated(one) or used.get(
-                key, self._selects(one) and not self.gated
+        for resource in resources:
+            key = key_of(resource)
+            if resource["kind"] == "Pod":
+                if key in selected:
+                    yield self._ungated(resource)
+                elif not _is_pending(resource):
+                    yield resource
+            elif not _is_unallocated(resource) or used.get(
+                key, self._selects(resource) and not self.gated
             ):
-                yield one
+                yield resource
 
-    def _selects(self, one: Json) -> bool:
-        key = key_of(one)
+    def _selects(self, resource: Json) -> bool:
+        key = key_of(resource)
         return (
             key not in self.without
             and (not self.namespaces or key.namespace in self.namespaces)
             and (
                 self.labels is None
-                or self.labels.matches(one["metadata"].get("labels") or {})
+                or self.labels.matches(resource["metadata"].get("labels") or {})
             )
         )
 
     def _ungated(self, pod: Json) -> Json:
         if self.gate not in gates_of(pod):
             return pod
-        left = [
-            one
-            for one in pod["spec"]["schedulingGates"]
-            if one.get("name") != self.gate
+        gates_after = [
+            gate
+            for gate in pod["spec"]["schedulingGates"]
+            if gate.get("name") != self.gate
         ]
-        return {**pod, "spec": {**pod["spec"], "schedulingGates": left}}
+        return {**pod, "spec": {**pod["spec"], "schedulingGates": gates_after}}
 
 
 @dataclass(frozen=True)
@@ -194,26 +198,30 @@ class LiveView:
 
     @classmethod
     def of(cls, objects: Iterable[Json], selection: Selection, runs: str) -> LiveView:
-        """What a run sees of a cluster's objects, the fences of runs that are called so aside."""
+        """Return what a run sees of a cluster's objects, the fences of runs that are called so aside."""
         bare = [
-            one for each in objects if (one := without_fence(each, runs)) is not None
+            unfenced
+            for resource in objects
+            if (unfenced := without_fence(resource, runs)) is not None
         ]
         gates = {
-            key_of(one): names
-            for one in bare
-            if one["kind"] == "Pod" and (names := gates_of(one))
+            key_of(unfenced): names
+            for unfenced in bare
+            if unfenced["kind"] == "Pod" and (names := gates_of(unfenced))
         }
-        fences = fences_of(one for one in bare if one["kind"] in FENCED_KINDS)
+        fences = fences_of(
+            unfenced for unfenced in bare if unfenced["kind"] in FENCED_KINDS
+        )
         return cls(load_documents(selection.of(bare)), gates, fences)
 
     @property
     def awaited(self) -> list[ClaimKey]:
         """The claims that a controller is about to make of templates; those of extended resources a scheduler makes."""
-        made = (self.cluster.claim(key) for key in self.cluster.made)
-        return [one.key for one in made if one and not one.is_extended]
+        claims = (self.cluster.claim(key) for key in self.cluster.made)
+        return [claim.key for claim in claims if claim and not claim.is_extended]
 
     def ready(self, gate: str) -> Iterator[WriteUnit]:
-        """The gated pods that wait for no claim any more: nothing is to be written but the gate taken.
+        """Yield the gated pods that wait for no claim any more: nothing is to be written but the gate taken.
 
         A run that was ended may have left them, or somebody who allocates by hand; or they have no claims. Pods of a
         group wait for each other.
@@ -242,7 +250,7 @@ class LiveView:
         return all(one is not None and one.is_allocated for one in claims)
 
     def _node_of(self, pod: Pod) -> str:
-        """The only node that a pod's allocations leave; empty if there may be several."""
+        """Return the only node that a pod's allocations leave; empty if there may be several."""
         claims = [self.cluster.claim(one) for one in self.cluster.pod_claims(pod)]
         held = [
             one.status.allocation
@@ -252,10 +260,10 @@ class LiveView:
         return next(filter(None, (sole_node(one.wire_form()) for one in held)), "")
 
 
-def _is_unallocated(one: Json) -> bool:
-    return one["kind"] == "ResourceClaim" and not (one.get("status") or {}).get(
-        "allocation"
-    )
+def _is_unallocated(resource: Json) -> bool:
+    return resource["kind"] == "ResourceClaim" and not (
+        resource.get("status") or {}
+    ).get("allocation")
 
 
 def _is_pending(pod: Json) -> bool:
@@ -265,16 +273,16 @@ def _is_pending(pod: Json) -> bool:
 
 
 def _claims_of(pod: Json) -> Iterator[ClaimKey]:
-    """The claims that a pod names, and those that were made for it."""
+    """Yield the claims that a pod names, and those that were made for it."""
     namespace = key_of(pod).namespace
     entries: tuple[Mapping[str, str], ...] = (
         *(pod.get("spec", {}).get("resourceClaims") or ()),
         *(pod.get("status", {}).get("resourceClaimStatuses") or ()),
     )
     return (
-        ClaimKey(namespace, one["resourceClaimName"])
-        for one in entries
-        if one.get("resourceClaimName")
+        ClaimKey(namespace, entry["resourceClaimName"])
+        for entry in entries
+        if entry.get("resourceClaimName")
     )
 
 
@@ -291,7 +299,7 @@ class Question:
     choices: Choices = field(default_factory=Choices)
 
     def plan(self, cluster: Cluster) -> Plan:
-        """The answer, which the checker has accepted."""
+        """Return the answer, which the checker has accepted."""
         return allocate(cluster, self.mode, choices=self.choices)
 
     def homes(
@@ -311,44 +319,52 @@ class Question:
         return dict(plan.solution.bindings)
 
     def compiled(self, cluster: Cluster) -> CompiledCluster:
-        """The problem of devices alone, with the rules that the mode knows."""
+        """Return the problem of devices alone, with the rules that the mode knows."""
         compiled = compile_cluster(cluster, self.choices)
         problem = compiled.problem
         if self.mode is not Mode.OPTIMAL:
             problem = replace(problem, budgets=())
         if self.mode is Mode.SCHEDULER:
-            free = (one.by_itself(nodes=None, roles=()) for one in problem.demands)
+            free = (
+                demand.by_itself(nodes=None, roles=()) for demand in problem.demands
+            )
             problem = replace(problem, demands=tuple(free))
         return replace(compiled, problem=problem)
 
     def is_lost(self, cluster: Cluster, unit: WriteUnit) -> bool:
-        """Whether a claim of a unit is gone, not allocated any more, or otherwise."""
+        """Return whether a claim of a unit is gone, not allocated any more, or otherwise."""
         held = [cluster.claim(claim.key) for claim in unit.claims]
-        is_taken_back = any(one is None or not one.is_allocated for one in held)
+        is_taken_back = any(
+            claim_held is None or not claim_held.is_allocated for claim_held in held
+        )
         return is_taken_back or any(
             True for _ in _lost(cluster, {claim.key: claim for claim in unit.claims})
         )
 
     def broken_rules(self, cluster: Cluster, units: Iterable[WriteUnit]) -> list[str]:
-        """What is wrong with the allocations of units beside everything else that the cluster holds.
+        """Return what is wrong with the allocations of units beside everything else that the cluster holds.
 
         Claims that have their allocation already are looked at as if they got it now. One that has another, or is gone
         or another one of the same name, is wrong by that alone.
         """
-        every = list(units)
-        claims = {claim.key: claim for unit in every for claim in unit.claims}
+        written_units = list(units)
+        claims = {claim.key: claim for unit in written_units for claim in unit.claims}
         lost = list(_lost(cluster, claims))
         if lost:
             return lost
         bare = replace(
             cluster,
             claims=tuple(
-                one.unallocated() if one.key in claims else one
-                for one in cluster.claims
+                cluster_claim.unallocated()
+                if cluster_claim.key in claims
+                else cluster_claim
+                for cluster_claim in cluster.claims
             ),
         )
         try:
-            problem, solution = _Reading(self.compiled(bare), claims).solution(every)
+            problem, solution = _Reading(self.compiled(bare), claims).solution(
+                written_units
+            )
         except LookupError as error:
             return [str(error.args[0])]
         return violations(problem, solution)
@@ -380,7 +396,7 @@ class _Reading:
         self._given: set[ClaimKey] = set()
 
     def solution(self, units: Iterable[WriteUnit]) -> tuple[Problem, Solution]:
-        """The problem with the claims that are written only, and the answer that they are.
+        """Return the problem with the claims that are written only, and the answer that they are.
 
         Raises
         ------
@@ -389,12 +405,14 @@ class _Reading:
         """
         # Pods whose node is left to the scheduler, which reads it in their claims, are no answer of ours.
         nodes = {
-            (bool(one.pod), one.key): one.node
+            (bool(demand_of_unit.pod), demand_of_unit.key): demand_of_unit.node
             for unit in units
-            for one in unit.demands
-            if one.node
+            for demand_of_unit in unit.demands
+            if demand_of_unit.node
         }
-        demands = [self._written(one) for one in self.problem.demands]
+        demands = [
+            self._written(demand_of_unit) for demand_of_unit in self.problem.demands
+        ]
         placements = [
             self._placement(number, demand, nodes[self._identity(demand)])
             for number, demand in enumerate(demands)
@@ -413,8 +431,10 @@ class _Reading:
         return not self.compiled.is_claim(demand), demand.key
 
     def _written(self, demand: Demand) -> Demand:
-        mine = tuple(one for one in demand.claims if one.key in self.claims)
-        return replace(demand, claims=mine) if mine else demand
+        written_claims = tuple(
+            claim for claim in demand.claims if claim.key in self.claims
+        )
+        return replace(demand, claims=written_claims) if written_claims else demand
 
     def _placement(self, number: int, demand: Demand, node: str) -> Placement:
         index = self.nodes.get(node)
@@ -430,8 +450,11 @@ class _Reading:
         self._given.add(claim.key)
         written = AllocationResult.model_validate(self.claims[claim.key].allocation)
         return tuple(
-            Grant(*self._place(claim, one.request), self._device(one.device_id, node))
-            for one in written.devices.results
+            Grant(
+                *self._place(claim, result.request),
+                self._device(result.device_id, node),
+            )
+            for result in written.devices.results
         )
 
     @staticmethod
@@ -443,13 +466,13 @@ class _Reading:
         raise LookupError(f"claim {claim.key}: has no request {name}")
 
     def _device(self, id_: DeviceID, node: int) -> int:
-        """The device as the node sees it, or as it was published last."""
+        """Return the device as the node sees it, or as it was published last."""
         for pool in self.problem.nodes[node].pools:
             if pool.id == id_.pool_id:
                 for index in pool.devices:
                     if self.problem.devices[index].id == id_:
                         return index
-        found = self.compiled.inventory.newest(id_)
-        if found is None:
+        newest = self.compiled.inventory.newest(id_)
+        if newest is None:
             raise LookupError(f"device {id_}: is not published any more")
-        return found
+        return newest

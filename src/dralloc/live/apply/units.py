@@ -75,8 +75,8 @@ class WrittenClaim:
     def pools(self) -> frozenset[PoolID]:
         """The pools whose devices it gets."""
         return frozenset(
-            PoolID(one["driver"], one["pool"])
-            for one in self.allocation["devices"].get("results", ())
+            PoolID(result["driver"], result["pool"])
+            for result in self.allocation["devices"].get("results", ())
         )
 
 
@@ -131,13 +131,15 @@ class WriteUnit:
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> WriteUnit:
-        """The way back."""
+        """Read a unit back from the journal."""
         return cls(
             tuple(
-                WrittenDemand(ClaimKey(*one[:2]), *one[2:]) for one in entry["demands"]
+                WrittenDemand(ClaimKey(*fields[:2]), *fields[2:])
+                for fields in entry["demands"]
             ),
             tuple(
-                WrittenClaim(ClaimKey(*one[:2]), *one[2:]) for one in entry["claims"]
+                WrittenClaim(ClaimKey(*fields[:2]), *fields[2:])
+                for fields in entry["claims"]
             ),
         )
 
@@ -151,26 +153,33 @@ class Aside:
 
 
 def allocation_to_wire(allocation: AllocationResult) -> Json:
-    """An allocation as it is written now; with its time, which a scheduler would add, although it is immutable."""
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {**allocation.wire_form(), "allocationTimestamp": now}
+    """Return an allocation as it is written now.
+
+    The time in it a scheduler would add; it is written at once, as nobody can change it later.
+    """
+    timestamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {**allocation.wire_form(), "allocationTimestamp": timestamp}
 
 
-def same_allocation(one: Json | None, other: Json | None) -> bool:
-    """Whether two allocations give the same, whenever they were made."""
-    if one is None or other is None:
-        return one is other
-    return _read(one) == _read(other)
+def same_allocation(first: Json | None, second: Json | None) -> bool:
+    """Return whether two allocations give the same, whenever they were made."""
+    if first is None or second is None:
+        return first is second
+    return _read(first) == _read(second)
 
 
 def _read(allocation: Json) -> AllocationResult:
     return AllocationResult.model_validate(
-        {key: one for key, one in allocation.items() if key != "allocationTimestamp"}
+        {
+            key: value
+            for key, value in allocation.items()
+            if key != "allocationTimestamp"
+        }
     )
 
 
 def units_of(plan: Plan) -> tuple[list[WriteUnit], list[Aside]]:
-    """What a plan writes, in its order; and the pods of which not everything is there that is to be written.
+    """Return what a plan writes, in its order; and the pods of which not everything is there that is to be written.
 
     A claim for extended resources is made and allocated by the scheduler (KEP-5004). Its pod is only released.
     """
@@ -178,18 +187,22 @@ def units_of(plan: Plan) -> tuple[list[WriteUnit], list[Aside]]:
     asides: list[Aside] = []
     for group in _groups(plan):
         waiting = [
-            (one, key) for one in group for key in one.claims if _is_missing(plan, key)
+            (placed, key)
+            for placed in group
+            for key in placed.claims
+            if _is_missing(plan, key)
         ]
         if waiting:
             reasons = {
-                one.demand: f"claim {key} has not been made of its template yet"
-                for one, key in waiting
+                placed.demand: f"claim {key} has not been made of its template yet"
+                for placed, key in waiting
             }
             asides += (
                 Aside(
-                    one.demand, reasons.get(one.demand, "belongs to a pod that waits")
+                    placed.demand,
+                    reasons.get(placed.demand, "belongs to a pod that waits"),
                 )
-                for one in group
+                for placed in group
             )
         else:
             units.append(_unit(plan.compiled.cluster, group))
@@ -197,7 +210,7 @@ def units_of(plan: Plan) -> tuple[list[WriteUnit], list[Aside]]:
 
 
 def _groups(plan: Plan) -> Iterator[list[Placed]]:
-    """The placed demands, those of a gang or with a claim in common together."""
+    """Yield the placed demands, those of a gang or with a claim in common together."""
     placed = list(plan.placed)
     # By number, as a pod and a claim that no pod uses may have the same key.
     together: nx.Graph[Hashable] = nx.Graph()
@@ -212,7 +225,7 @@ def _groups(plan: Plan) -> Iterator[list[Placed]]:
     for group in nx.connected_components(together):
         yield [
             placed[number]
-            for number in sorted(one for one in group if isinstance(one, int))
+            for number in sorted(member for member in group if isinstance(member, int))
         ]
 
 
@@ -224,40 +237,40 @@ def _is_missing(plan: Plan, key: ClaimKey) -> bool:
 def _unit(cluster: Cluster, group: Iterable[Placed]) -> WriteUnit:
     claims = {
         key: WrittenClaim(key, claim.metadata.uid, allocation_to_wire(allocation))
-        for one in group
-        for key, allocation in one.claims.items()
+        for placed in group
+        for key, allocation in placed.claims.items()
         if (claim := cluster.claim(key)) is not None and not claim.is_extended
     }
     demands = [
         WrittenDemand(
-            key=one.demand,
-            node=one.node,
+            key=placed.demand,
+            node=placed.node,
             pod=""
-            if cluster.is_lone(one.demand, one.claims)
-            else cluster.pods_by_key[one.demand].metadata.uid,
-            late=not one.claims.keys() <= claims.keys(),
+            if cluster.is_lone(placed.demand, placed.claims)
+            else cluster.pods_by_key[placed.demand].metadata.uid,
+            late=not placed.claims.keys() <= claims.keys(),
         )
-        for one in group
+        for placed in group
     ]
     return WriteUnit(tuple(demands), tuple(claims.values()))
 
 
 def sole_node(allocation: Json) -> str:
-    """The only node on which an allocation can be used; empty if there may be several."""
+    """Return the only node on which an allocation can be used; empty if there may be several."""
     terms = allocation.get("nodeSelector", {}).get("nodeSelectorTerms", ())
     named = [_named_nodes(term.get("matchFields", ())) for term in terms]
     return (
         next(iter(named[0]))
-        if named and len(named[0]) == 1 and all(one == named[0] for one in named)
+        if named and len(named[0]) == 1 and all(names == named[0] for names in named)
         else ""
     )
 
 
 def _named_nodes(fields: Iterable[Json]) -> frozenset[str]:
     names = (
-        one["values"]
-        for one in fields
-        if one.get("key") == "metadata.name" and one.get("operator") == "In"
+        field["values"]
+        for field in fields
+        if field.get("key") == "metadata.name" and field.get("operator") == "In"
     )
     return frozenset(name for values in names for name in values)
 
@@ -392,9 +405,10 @@ class JournalFile(WriteJournal):
 
 
 def default_path(host: str) -> Path:
-    """Where the journal of a cluster is, by the address of its API server."""
+    """Return where the journal of a cluster is, by the address of its API server."""
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     name = "".join(
-        one if one.isalnum() else "-" for one in host.partition("//")[2] or host
+        character if character.isalnum() else "-"
+        for character in host.partition("//")[2] or host
     )
     return state / "dralloc" / f"{name}.journal"

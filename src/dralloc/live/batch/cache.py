@@ -83,23 +83,23 @@ class WatchCache:
         self._closed.set()
 
     def __iter__(self) -> Iterator[Json]:
-        """Every object, ordered by kind, namespace and name, as it is known now."""
+        """Yield every object, ordered by kind, namespace and name, as it is known now."""
         with self._changed:
-            found = [
+            resources = [
                 held[key]
                 for kind in self.objects.versions
                 for held in [self._held[kind]]
                 for key in sorted(held)
             ]
-        return iter(found)
+        return iter(resources)
 
     def of(self, kind: ListedKind) -> list[Json]:
-        """The objects of a kind."""
+        """Return the objects of a kind."""
         with self._changed:
             return list(self._held.get(kind, {}).values())
 
     def catch_up(self) -> WatchCache:
-        """The cache, once what claims hold is as new as the server is now.
+        """Return the cache, once what claims hold is as new as the server is now.
 
         Watches tell no end of what is new. What is to be written must not be held by anybody, so claims are listed; all
         other kinds are as new as their watches, which a run gives time to hear of everything.
@@ -132,17 +132,24 @@ class WatchCache:
                 self._closed.wait(_PAUSE)
 
     def _list(self, kind: ListedKind) -> None:
-        known = int(self._versions.get(kind) or 0)
-        found = self.objects.listed(kind)
+        version_before = int(self._versions.get(kind) or 0)
+        listed = self.objects.listed(kind)
         items = kept(
-            kind, self.objects.versions[kind], found.get("items") or (), whole=True
+            kind, self.objects.versions[kind], listed.get("items") or (), whole=True
         )
         self._replace(
-            kind, {key_of(one): one for one in items}, version_of(found), known
+            kind,
+            {key_of(item): item for item in items},
+            version_of(listed),
+            version_before,
         )
 
     def _replace(
-        self, kind: ListedKind, held: dict[ClaimKey, Json], version: str, known: int
+        self,
+        kind: ListedKind,
+        held: dict[ClaimKey, Json],
+        version: str,
+        version_before: int,
     ) -> None:
         """Hold what a list has, unless another thread was faster with a newer one.
 
@@ -150,7 +157,7 @@ class WatchCache:
         server whose store was put back to an earlier state.
         """
         with self._changed:
-            if known <= int(version or 0) < int(self._versions.get(kind) or 0):
+            if version_before <= int(version or 0) < int(self._versions.get(kind) or 0):
                 return
             self.lists += 1
             self._held[kind] = held
@@ -159,19 +166,21 @@ class WatchCache:
 
     def _watch(self, kind: ListedKind) -> None:
         for event in self.objects.watch(kind, self._versions[kind]):
-            one = event["object"]
+            resource = event["object"]
             if event["type"] == "ERROR":
-                raise Refused(int(one.get("code") or 0), str(one.get("message")))
+                raise Refused(
+                    int(resource.get("code") or 0), str(resource.get("message"))
+                )
             with self._changed:
-                if int(version_of(one)) <= int(self._versions[kind]):
+                if int(version_of(resource)) <= int(self._versions[kind]):
                     continue  # a list had it already
                 if event["type"] == "DELETED":
-                    self._held[kind].pop(key_of(one), None)
+                    self._held[kind].pop(key_of(resource), None)
                 elif event["type"] != "BOOKMARK":
-                    self._held[kind][key_of(one)] = next(
-                        kept(kind, self.objects.versions[kind], [one], whole=True)
+                    self._held[kind][key_of(resource)] = next(
+                        kept(kind, self.objects.versions[kind], [resource], whole=True)
                     )
-                self._versions[kind] = version_of(one)
+                self._versions[kind] = version_of(resource)
                 self._changed.notify_all()
             if self._closed.is_set():
                 return
@@ -276,7 +285,7 @@ class LeaderLease:
         return True
 
     def _is_stale(self, lease: Json) -> bool:
-        """Whether it did not change for as long as it says that it lasts."""
+        """Return whether it did not change for as long as it says that it lasts."""
         version = lease["metadata"]["resourceVersion"]
         if version != self._seen[0]:
             self._seen = version, self.clock()
@@ -284,13 +293,13 @@ class LeaderLease:
         return self.clock() - self._seen[1] >= lasts
 
     def _lease(self, lease: Json, changes: int) -> Json:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        mine = lease.get("spec", {}).get("holderIdentity") == self.identity
+        timestamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        is_holder = lease.get("spec", {}).get("holderIdentity") == self.identity
         spec = {
             "holderIdentity": self.identity,
             "leaseDurationSeconds": self.seconds,
-            "acquireTime": lease["spec"]["acquireTime"] if mine else now,
-            "renewTime": now,
+            "acquireTime": lease["spec"]["acquireTime"] if is_holder else timestamp,
+            "renewTime": timestamp,
             "leaseTransitions": changes,
         }
         return {

@@ -86,7 +86,7 @@ class Figures:
             self.pods.labels(result)
 
     def text(self) -> bytes:
-        """All of them, as Prometheus reads them."""
+        """Return all of them, as Prometheus reads them."""
         return generate_latest(self.registry)
 
 

@@ -100,8 +100,8 @@ class PodNotes:
         for key in released:
             pod = pods.get(key, {})
             if any(
-                one.get("type") == CONDITION
-                for one in pod.get("status", {}).get("conditions") or ()
+                entry.get("type") == CONDITION
+                for entry in pod.get("status", {}).get("conditions") or ()
             ):
                 with suppress(Refused, SnapshotError):
                     # The list goes by type; other conditions are the scheduler's, who writes now.
@@ -111,24 +111,27 @@ class PodNotes:
     def _set(
         self, key: ClaimKey, pod: Json, status: str, reason: str, why: str
     ) -> None:
-        others = [
-            one
-            for one in pod.get("status", {}).get("conditions") or ()
-            if one.get("type") != CONDITION
+        conditions = [
+            entry
+            for entry in pod.get("status", {}).get("conditions") or ()
+            if entry.get("type") != CONDITION
         ]
-        mine = {
+        note = {
             "type": CONDITION,
             "status": status,
             "reason": reason,
             "message": why,
             "lastTransitionTime": _now(),
         }
-        change = {"metadata": condition(pod), "status": {"conditions": [*others, mine]}}
+        change = {
+            "metadata": condition(pod),
+            "status": {"conditions": [*conditions, note]},
+        }
         self.objects.patch(PODS, key, change, "status")
 
     def _write(self, key: ClaimKey, pod: Json, why: str) -> None:
         self._set(key, pod, "False", "Waiting", why)
-        now = _now()
+        timestamp = _now()
         about = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -141,19 +144,21 @@ class PodNotes:
             "type": "Warning",
             "reason": "NotPlaced",
             "message": why,
-            "firstTimestamp": now,
-            "lastTimestamp": now,
+            "firstTimestamp": timestamp,
+            "lastTimestamp": timestamp,
             "count": 1,
             "source": {"component": self.component},
         }
         if not is_current(lambda: self.objects.create(EVENTS, event)):
-            there = ClaimKey(key.namespace, _event_name(pod, why))
-            times = int(self.objects.get(EVENTS, there).get("count") or 1) + 1
-            self.objects.patch(EVENTS, there, {"count": times, "lastTimestamp": now})
+            event_key = ClaimKey(key.namespace, _event_name(pod, why))
+            times = int(self.objects.get(EVENTS, event_key).get("count") or 1) + 1
+            self.objects.patch(
+                EVENTS, event_key, {"count": times, "lastTimestamp": timestamp}
+            )
 
 
 def _event_name(pod: Json, why: str) -> str:
-    """The same for what is said to a pod again, as kubelets aggregate their events."""
+    """Return a name that is the same for what is said to a pod again, as kubelets aggregate their events."""
     digest = sha256(f"{pod['metadata']['uid']} {why}".encode()).hexdigest()[:16]
     return f"{pod['metadata']['name'][:200]}.{digest}"
 
@@ -166,32 +171,32 @@ def reasons_for(
     question: Question,
     cluster: Cluster,
     pods: Mapping[ClaimKey, Json],
-    known: Mapping[ClaimKey, str],
+    plan_reasons: Mapping[ClaimKey, str],
 ) -> Mapping[ClaimKey, str]:
-    """What explain says about each pod, node by node; where it is not asked, what is known.
+    """Return what explain says about each pod, node by node; where it is not asked, what is known.
 
     Parameters
     ----------
     cluster
         As it is once the others are placed.
-    known
+    plan_reasons
         The pods, each with what its plan says.
     """
     said: dict[str, str] = {}
-    found = {}
-    for key, why in known.items():
+    reasons = {}
+    for key, why in plan_reasons.items():
         owner = _owner(pods.get(key, {}))
         if owner not in said and len(said) < _EXPLAINED:
             said[owner] = _explained(question, cluster, key) or why
-        found[key] = said.get(owner, why)
-    return found
+        reasons[key] = said.get(owner, why)
+    return reasons
 
 
 def _owner(pod: Json) -> str:
     metadata = pod.get("metadata", {})
     return str(
         next(
-            (one["uid"] for one in metadata.get("ownerReferences") or ()),
+            (reference["uid"] for reference in metadata.get("ownerReferences") or ()),
             metadata.get("uid"),
         )
     )
@@ -199,7 +204,7 @@ def _owner(pod: Json) -> str:
 
 def _explained(question: Question, cluster: Cluster, key: ClaimKey) -> str:
     try:
-        found = explain(
+        explanation = explain(
             cluster,
             pod=str(key),
             mode="first-fit",
@@ -210,7 +215,7 @@ def _explained(question: Question, cluster: Cluster, key: ClaimKey) -> str:
         return str(error)
     causes = [
         f"{len(group.nodes)} nodes: {', '.join(str(cause) for cause in group.causes)}"
-        for group in found.groups
+        for group in explanation.groups
     ]
     return "; ".join(causes[:_CAUSES])
 
@@ -246,17 +251,21 @@ def release_all(
 
 def _is_released(objects: LiveObjects, pod: Json, gate: str) -> bool:
     """Take the gate from a pod; false if it is gone."""
-    gates = [one for one in pod["spec"]["schedulingGates"] if one.get("name") != gate]
+    gates = [
+        pod_gate
+        for pod_gate in pod["spec"]["schedulingGates"]
+        if pod_gate.get("name") != gate
+    ]
     change = {"metadata": condition(pod), "spec": {"schedulingGates": gates}}
     try:
         if is_current(lambda: objects.patch(PODS, key_of(pod), change)):
             return True
-        again = objects.get(PODS, key_of(pod))
+        changed_pod = objects.get(PODS, key_of(pod))
     except Refused as refusal:
         if refusal.status != _GONE:
             raise
         return False
-    return gate in gates_of(again) and _is_released(objects, again, gate)
+    return gate in gates_of(changed_pod) and _is_released(objects, changed_pod, gate)
 
 
 _BLOCKED: Final = 3
@@ -330,7 +339,7 @@ class BatchQueue:
         return runs_of(self.lease.key)
 
     def is_over(self, run: str) -> bool:
-        """Whether a run of this queue is of an earlier leader, or of an earlier batch: it writes nothing any more."""
+        """Return whether a run of this queue is of an earlier leader or batch: it writes nothing any more."""
         token = run.removeprefix(self.runs).partition("-")[0]
         is_later = token.isdecimal() and int(token) > self.lease.token
         return run.startswith(self.runs) and not is_later
@@ -386,7 +395,7 @@ class BatchQueue:
             return None
 
     def waiting(self) -> Mapping[ClaimKey, Json]:
-        """The pods behind the gate that nothing else holds back."""
+        """Return the pods behind the gate that nothing else holds back."""
         gate = [self.selection.gate]
         pods = (pod for pod in self.cache.of(PODS) if gates_of(pod) == gate)
         return {
@@ -420,21 +429,24 @@ class BatchQueue:
         seen claims as they were: they are marked anew, so that it is refused.
         """
         view = LiveView.of(self.cache.catch_up(), self.selection, self.runs)
-        executor, taken = Executor(self.objects, WriteJournal(), self.selection.gate), 0
+        executor, taken_back = (
+            Executor(self.objects, WriteJournal(), self.selection.gate),
+            0,
+        )
         for claim in _half_written(view, self.selection.gate, self.runs):
             with suppress(LeftAlone):
                 executor.retract(claim)
-                taken += 1
+                taken_back += 1
         if self.lease.is_usurped:
             self._mark(view)
         lifted = lift_all(self.objects, self.is_over)
         self._leads = True
-        more = (
-            f"; lifted {lifted} parts of old fences, took back {taken} claims"
-            if lifted or taken
+        cleaned = (
+            f"; lifted {lifted} parts of old fences, took back {taken_back} claims"
+            if lifted or taken_back
             else ""
         )
-        self.say(f"leading as {self.lease.identity}{more}")
+        self.say(f"leading as {self.lease.identity}{cleaned}")
 
     def _mark(self, view: LiveView) -> None:
         """Change the claims that a replica before this one may be about to allocate, and nothing that matters."""
@@ -483,7 +495,9 @@ class BatchQueue:
             source=self.cache.catch_up,
             question=self.question,
             selection=self.selection,
-            fence=self.fence(name, lambda other: other != name and self.is_over(other)),
+            fence=self.fence(
+                name, lambda run_name: run_name != name and self.is_over(run_name)
+            ),
             name=name,
             queue=self.runs,
             settle=self.settle,
@@ -512,25 +526,32 @@ class BatchQueue:
         self.figures.findings.inc(len(outcome.findings))
         self.figures.pods.labels("released").inc(len(outcome.released))
         self.figures.pods.labels("aside").inc(len(outcome.asides))
-        self.figures.unplaced.set(sum(one.key in waiting for one in outcome.unplaced))
+        self.figures.unplaced.set(
+            sum(aside.key in waiting for aside in outcome.unplaced)
+        )
         if outcome.unasked:
             self.complain(
                 f"whether the scheduler knew of the fence was not asked: {outcome.unasked}"
             )
         for finding in outcome.findings:
             self.complain(f"the API server now holds what breaks a rule: {finding}")
-        known = {one.key: one.reason for one in outcome.unplaced if one.key in waiting}
-        now = self.waiting()
+        plan_reasons = {
+            aside.key: aside.reason
+            for aside in outcome.unplaced
+            if aside.key in waiting
+        }
+        still_waiting = self.waiting()
         cluster = LiveView.of(self.cache.catch_up(), self.selection, self.runs).cluster
-        reasons = reasons_for(self.question, cluster, now, known)
+        reasons = reasons_for(self.question, cluster, still_waiting, plan_reasons)
         self.notes.take_back(waiting, outcome.released)
         self.notes.tell(
-            now, {**reasons, **{one.key: one.reason for one in outcome.asides}}
+            still_waiting,
+            {**reasons, **{aside.key: aside.reason for aside in outcome.asides}},
         )
 
 
 def runs_of(lease: ClaimKey) -> str:
-    """How the names of the runs start whose leaders hold a Lease."""
+    """Return how the names of the runs start whose leaders hold a Lease."""
     return f"batch-{sha256(str(lease).encode()).hexdigest()[:8]}-"
 
 
@@ -539,7 +560,7 @@ def _half_written(view: LiveView, gate: str, runs: str) -> Iterator[WrittenClaim
 
     A pod that waits for nothing more is released as it is.
     """
-    ready = {one.key for unit in view.ready(gate) for one in unit.demands}
+    ready = {demand.key for unit in view.ready(gate) for demand in unit.demands}
     halves = {key for key, names in view.gates.items() if names == [gate]} - ready
     users: dict[ClaimKey, set[ClaimKey]] = defaultdict(set)
     for pod in view.cluster.pods:
@@ -547,8 +568,8 @@ def _half_written(view: LiveView, gate: str, runs: str) -> Iterator[WrittenClaim
             users[name].add(pod.key)
     for claim in view.cluster.claims:
         allocation = claim.status.allocation
-        mine = claim.metadata.annotations.get(RUN, "").startswith(runs)
-        if mine and allocation is not None and set() < users[claim.key] <= halves:
+        is_written = claim.metadata.annotations.get(RUN, "").startswith(runs)
+        if is_written and allocation is not None and set() < users[claim.key] <= halves:
             yield WrittenClaim(
                 claim.key, claim.metadata.uid, allocation_to_wire(allocation)
             )

@@ -66,11 +66,11 @@ class ListedKind:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def api_version(self, version: str) -> str:
-        """What objects carry as ``apiVersion``."""
+        """Return what objects carry as ``apiVersion``."""
         return f"{self.group}/{version}" if self.group else version
 
     def path(self, version: str, namespace: str = "", *names: str) -> str:
-        """Where a server has its objects: all of them, those of a namespace, or one by its name and a subresource."""
+        """Return the path of its objects: all of them, those of a namespace, or one by its name and a subresource."""
         inside = ("namespaces", namespace) if namespace else ()
         parts = (*self.api_version(version).split("/"), *inside, self.plural, *names)
         return "/".join(
@@ -199,10 +199,10 @@ class Wire(Protocol):
         query: Mapping[str, str] | None = None,
         body: Json | None = None,
     ) -> Json:
-        """The object with which the server answers; raises `Refused`, `Unanswered` or another SnapshotError."""
+        """Return the object with which the server answers; raises `Refused`, `Unanswered` or another SnapshotError."""
 
     def stream(self, path: str, query: Mapping[str, str]) -> Iterator[Json]:
-        """The events of a watch, until the server ends it; raises the same."""
+        """Yield the events of a watch, until the server ends it; raises the same."""
 
     def renew(self) -> None:
         """Let the limits of time and size begin anew."""
@@ -272,14 +272,14 @@ def connect(
 
 
 def _is_in_pod() -> bool:
-    """Whether this runs in a pod, and nobody says which kubeconfig counts."""
+    """Return whether this runs in a pod, and nobody says which kubeconfig counts."""
     return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and not os.environ.get(
         "KUBECONFIG"
     )
 
 
 def _in_pod() -> Any:
-    """The API server of the cluster in which this runs, with the token of the pod's service account."""
+    """Return the API server of the cluster in which this runs, with the token of the pod's service account."""
     from kubernetes import client, config  # noqa: PLC0415 - takes a while, and is an extra
 
     settings = client.Configuration()
@@ -303,10 +303,11 @@ class ApiServer:
             )
 
     def groups(self) -> Mapping[str, Sequence[str]]:
-        """The served versions of every API group but core."""
+        """Return the served versions of every API group but core."""
         return {
             str(group.get("name")): [
-                str(one.get("version")) for one in _objects(group, "versions", "/apis/")
+                str(version.get("version"))
+                for version in _objects(group, "versions", "/apis/")
             ]
             for group in self._list("/apis/", "groups")
         }
@@ -314,12 +315,14 @@ class ApiServer:
     def resources(self, group: str, version: str) -> frozenset[str]:
         """Plural names of what a version of a group serves."""
         path = f"/apis/{quote(group)}/{quote(version)}"
-        return frozenset(str(one.get("name")) for one in self._list(path, "resources"))
+        return frozenset(
+            str(resource.get("name")) for resource in self._list(path, "resources")
+        )
 
     def page(
-        self, wanted: ListedKind, version: str, namespace: str, limit: int, token: str
+        self, kind: ListedKind, version: str, namespace: str, limit: int, token: str
     ) -> Page:
-        """A page of a list: of one namespace, or of everything with an empty one.
+        """Return a page of a list: of one namespace, or of everything with an empty one.
 
         Parameters
         ----------
@@ -331,26 +334,26 @@ class ApiServer:
         query = ({"limit": str(limit)} if limit else {}) | (
             {"continue": token} if token else {}
         )
-        path = wanted.path(version, namespace)
-        found = self.wire.send("GET", path, query)
-        metadata = found.get("metadata")
+        path = kind.path(version, namespace)
+        answer = self.wire.send("GET", path, query)
+        metadata = answer.get("metadata")
         further = metadata.get("continue") if isinstance(metadata, dict) else None
-        return Page(_objects(found, "items", path), str(further or ""))
+        return Page(_objects(answer, "items", path), str(further or ""))
 
     def _list(self, path: str, field: str) -> Sequence[Json]:
         return _objects(self.wire.send("GET", path), field, path)
 
 
 def _objects(answer: Json, field: str, path: str) -> Sequence[Json]:
-    """A list of objects in an answer; nothing stands for an empty one."""
-    found = answer.get(field)
-    if found is None:
+    """Return a list of objects in an answer; nothing stands for an empty one."""
+    items = answer.get(field)
+    if items is None:
         return ()
-    if not isinstance(found, list):
+    if not isinstance(items, list):
         raise SnapshotError(f"the API server's answer to {path}: {field}: is no list")
-    for number, one in enumerate(found):
-        if not isinstance(one, dict):
+    for number, item in enumerate(items):
+        if not isinstance(item, dict):
             raise SnapshotError(
                 f"the API server's answer to {path}: {field}[{number}]: is no object"
             )
-    return found
+    return items

@@ -46,23 +46,23 @@ _CONFLICT: Final = 409
 _DRY: Final = {"dryRun": "All"}
 
 
-def version_of(one: Json) -> str:
-    """The resourceVersion of an object or a list."""
-    return str(one.get("metadata", {}).get("resourceVersion") or "")
+def version_of(resource: Json) -> str:
+    """Return the resourceVersion of an object or a list."""
+    return str(resource.get("metadata", {}).get("resourceVersion") or "")
 
 
-def key_of(one: Json) -> ClaimKey:
+def key_of(resource: Json) -> ClaimKey:
     """Namespace and name; the namespace is empty for cluster-scoped objects."""
-    metadata = one.get("metadata")
+    metadata = resource.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     return ClaimKey(
         str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
     )
 
 
-def condition(one: Json) -> Json:
-    """What a patch says in ``metadata`` so that it is refused (409) unless the object is still this very one."""
-    return {"uid": one["metadata"]["uid"], "resourceVersion": version_of(one)}
+def condition(resource: Json) -> Json:
+    """Return what a patch says in ``metadata`` so that it is refused (409) unless the object is still this very one."""
+    return {"uid": resource["metadata"]["uid"], "resourceVersion": version_of(resource)}
 
 
 @dataclass(frozen=True)
@@ -82,43 +82,45 @@ class LiveObjects:
     dry: bool = False
 
     def path(self, kind: ListedKind, key: ClaimKey, *sub: str) -> str:
-        """Where an object is, or one of its subresources."""
+        """Return where an object is, or one of its subresources."""
         return kind.path(self.versions[kind], key.namespace, key.name, *sub)
 
     def get(self, kind: ListedKind, key: ClaimKey) -> Json:
-        """An object."""
+        """Return an object."""
         return self.wire.send("GET", self.path(kind, key))
 
     def listed(self, kind: ListedKind, namespace: str = "") -> Json:
-        """All objects of a kind, or of one namespace, with the resourceVersion from which they can be watched."""
+        """Return all objects of a kind, or of one namespace, with the resourceVersion to watch them from."""
         return self.wire.send("GET", kind.path(self.versions[kind], namespace))
 
     def watch(self, kind: ListedKind, version: str) -> Iterator[Json]:
-        """What happens to objects of a kind after a resourceVersion, until the server ends it."""
+        """Yield what happens to objects of a kind after a resourceVersion, until the server ends it."""
         query = {"resourceVersion": version, "allowWatchBookmarks": "true"}
         return self.wire.stream(kind.path(self.versions[kind]), query)
 
     def patch(self, kind: ListedKind, key: ClaimKey, change: Json, *sub: str) -> Json:
-        """The object after a JSON merge patch (RFC 7386) of it or of a subresource."""
+        """Return the object after a JSON merge patch (RFC 7386) of it or of a subresource."""
         return self.wire.send("PATCH", self.path(kind, key, *sub), self._query, change)
 
-    def create(self, kind: ListedKind, one: Json) -> Json:
-        """The object as it was made."""
+    def create(self, kind: ListedKind, resource: Json) -> Json:
+        """Return the object as it was made."""
         head = {"apiVersion": kind.api_version(self.versions[kind]), "kind": kind.kind}
-        path = kind.path(self.versions[kind], key_of(one).namespace)
-        return self.wire.send("POST", path, self._query, {**head, **one})
+        path = kind.path(self.versions[kind], key_of(resource).namespace)
+        return self.wire.send("POST", path, self._query, {**head, **resource})
 
-    def replace(self, kind: ListedKind, one: Json) -> Json:
-        """The object after it took the place of the one with its resourceVersion."""
-        return self.wire.send("PUT", self.path(kind, key_of(one)), self._query, one)
+    def replace(self, kind: ListedKind, resource: Json) -> Json:
+        """Return the object after it took the place of the one with its resourceVersion."""
+        return self.wire.send(
+            "PUT", self.path(kind, key_of(resource)), self._query, resource
+        )
 
-    def delete(self, kind: ListedKind, one: Json) -> None:
+    def delete(self, kind: ListedKind, resource: Json) -> None:
         """Delete this very object, in the state in which it is given."""
         self.wire.send(
             "DELETE",
-            self.path(kind, key_of(one)),
+            self.path(kind, key_of(resource)),
             self._query,
-            {"preconditions": condition(one)},
+            {"preconditions": condition(resource)},
         )
 
     @property
@@ -145,14 +147,14 @@ def is_current(write: Callable[[], object]) -> bool:
 # only what their models know stays.
 
 
-def is_needed(one: Json) -> bool:
-    """Whether an object of a live cluster matters.
+def is_needed(resource: Json) -> bool:
+    """Return whether an object of a live cluster matters.
 
     A pod does if it uses devices, belongs to a group, or takes something of a node: until it has come to its end.
     """
-    if one.get("kind") != "Pod":
+    if resource.get("kind") != "Pod":
         return True
-    spec, status = _mapping(one.get("spec")), _mapping(one.get("status"))
+    spec, status = _mapping(resource.get("spec")), _mapping(resource.get("status"))
     if any(
         spec.get(field)
         for field in ("resourceClaims", "schedulingGroup", "workloadRef")
@@ -166,7 +168,7 @@ def is_needed(one: Json) -> bool:
 
 
 def _resources(spec: Json) -> Iterator[str]:
-    """The resources that the containers of a pod name; those with a domain are extended resources."""
+    """Yield the resources that the containers of a pod name; those with a domain are extended resources."""
     for key in ("initContainers", "containers"):
         containers = spec.get(key)
         for container in containers if isinstance(containers, list) else ():
@@ -175,19 +177,19 @@ def _resources(spec: Json) -> Iterator[str]:
 
 
 def _mapping(value: Any) -> Json:
-    """The value, or nothing where a server gives something else: whoever loads the object says what is wrong."""
+    """Return the value, or nothing where a server gives something else: whoever loads the object says what is wrong."""
     return value if isinstance(value, dict) else {}
 
 
-def trimmed(one: Json) -> Json:
-    """The object without what dralloc does not read; of a kind that it reads. The given one is not changed."""
-    model = model_of(one)
+def trimmed(resource: Json) -> Json:
+    """Return the object without what dralloc does not read; of a kind that it reads. The given one is not changed."""
+    model = model_of(resource)
     if model is None:
         return {}
-    read: Json = rebuilt(one, wire_schema(model), lambda _, text: text)
+    read: Json = rebuilt(resource, wire_schema(model), lambda _, text: text)
     if issubclass(model, ResourceObject):
-        read = {**one, "metadata": read.get("metadata", {})}
-    return {**{key: one[key] for key in ("apiVersion", "kind")}, **read}
+        read = {**resource, "metadata": read.get("metadata", {})}
+    return {**{key: resource[key] for key in ("apiVersion", "kind")}, **read}
 
 
 # ----------------------------------------------------------------------------
@@ -267,17 +269,15 @@ def take_snapshot(
         reader.snapshot.warnings.append(
             "claims of other namespaces were not read: devices that they hold look free"
         )
-    for wanted, version in served(server).items():
-        reader.read(
-            wanted, version, sorted(set(namespaces)) if wanted.namespaced else ()
-        )
+    for kind, version in served(server).items():
+        reader.read(kind, version, sorted(set(namespaces)) if kind.namespaced else ())
     return reader.snapshot
 
 
 def served(
     server: ApiServer, kinds: Sequence[ListedKind] = LISTED_KINDS
 ) -> dict[ListedKind, str]:
-    """Which of the kinds are served, each in the newest version that dralloc reads.
+    """Return which of the kinds are served, each in the newest version that dralloc reads.
 
     Raises
     ------
@@ -286,13 +286,13 @@ def served(
     """
     try:
         groups = server.groups()
-        found = _newest(server, groups, kinds)
+        versions = _newest(server, groups, kinds)
     except Refused as refusal:
         raise SnapshotError(
             f"cannot discover what the API server serves: {_because(refusal)}"
         ) from None
     missing = [
-        wanted.resource for wanted in kinds if wanted.required and wanted not in found
+        kind.resource for kind in kinds if kind.required and kind not in versions
     ]
     if missing:
         offered = ", ".join(groups.get(RESOURCE_GROUP, ())) or "none"
@@ -300,7 +300,7 @@ def served(
             f"the API server does not serve {' and '.join(missing)} in a version that is known here "
             f"(it serves of {RESOURCE_GROUP}: {offered})"
         )
-    return found
+    return versions
 
 
 def _newest(
@@ -308,18 +308,25 @@ def _newest(
 ) -> dict[ListedKind, str]:
     resources = cache(server.resources)
 
-    def serves(wanted: ListedKind, version: str) -> bool:
-        group = wanted.group
+    def serves(kind: ListedKind, version: str) -> bool:
+        group = kind.group
         return not group or (
             version in groups.get(group, ())
-            and wanted.plural in resources(group, version)
+            and kind.plural in resources(group, version)
         )
 
-    found = {
-        wanted: next((one for one in wanted.versions if serves(wanted, one)), None)
-        for wanted in kinds
+    newest = {
+        kind: next(
+            (
+                known_version
+                for known_version in kind.versions
+                if serves(kind, known_version)
+            ),
+            None,
+        )
+        for kind in kinds
     }
-    return {wanted: version for wanted, version in found.items() if version is not None}
+    return {kind: version for kind, version in newest.items() if version is not None}
 
 
 @dataclass
@@ -329,100 +336,104 @@ class _Reader:
     snapshot: ClusterSnapshot
     whole: bool
 
-    def read(self, wanted: ListedKind, version: str, namespaces: Sequence[str]) -> None:
+    def read(self, kind: ListedKind, version: str, namespaces: Sequence[str]) -> None:
         """Read all objects of a kind; what is denied is a warning, unless nothing works without it."""
-        read, kept = 0, list[bytes]()
+        read, objects = 0, list[bytes]()
         for namespace in namespaces or ("",):
             try:
-                number, texts = self._list(wanted, version, namespace, read)
+                number, texts = self._list(kind, version, namespace, read)
             except Refused as refusal:
-                self._refused(wanted, namespace, refusal)
+                self._refused(kind, namespace, refusal)
                 continue
             read += number
-            kept += texts
+            objects += texts
         self.snapshot.add(
-            wanted.plural,
+            kind.plural,
             read,
-            sorted(kept, key=lambda text: key_of(orjson.loads(text))),
+            sorted(objects, key=lambda text: key_of(orjson.loads(text))),
         )
 
-    def _refused(self, wanted: ListedKind, namespace: str, refusal: Refused) -> None:
+    def _refused(self, kind: ListedKind, namespace: str, refusal: Refused) -> None:
         where = (
             f"in namespace {namespace}"
             if namespace
             else "in all namespaces"
-            if wanted.namespaced
+            if kind.namespaced
             else ""
         )
-        what = " ".join(
-            part for part in ("cannot list", wanted.resource, where) if part
+        failure = " ".join(
+            part for part in ("cannot list", kind.resource, where) if part
         )
-        if refusal.status == _NOT_FOUND and not wanted.required:
+        if refusal.status == _NOT_FOUND and not kind.required:
             return
-        if refusal.status == _DENIED and not wanted.required:
+        if refusal.status == _DENIED and not kind.required:
             self.snapshot.warnings.append(
-                f"{what}, which are left out: {_because(refusal)}"
+                f"{failure}, which are left out: {_because(refusal)}"
             )
             return
-        raise SnapshotError(f"{what}: {_because(refusal)}")
+        raise SnapshotError(f"{failure}: {_because(refusal)}")
 
     def _list(
-        self, wanted: ListedKind, version: str, namespace: str, before: int
+        self, kind: ListedKind, version: str, namespace: str, before: int
     ) -> tuple[int, list[bytes]]:
-        """How many objects there are, and those that are needed; starts over when the list expires."""
+        """Return how many objects there are, and those that are needed; starts over when the list expires."""
         for attempt in range(RESTARTS + 1):
             limit = PAGE if attempt < RESTARTS else 0
             try:
-                return self._pages(wanted, version, namespace, limit, before)
+                return self._pages(kind, version, namespace, limit, before)
             except Refused as refusal:
                 if refusal.status != _EXPIRED or not limit:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
     def _pages(
-        self, wanted: ListedKind, version: str, namespace: str, limit: int, before: int
+        self, kind: ListedKind, version: str, namespace: str, limit: int, before: int
     ) -> tuple[int, list[bytes]]:
         token, number, pages = "", 0, list[bytes]()
         seen = {token}
         for _ in range(self.server.limits.pages):
-            page = self.server.page(wanted, version, namespace, limit, token)
+            page = self.server.page(kind, version, namespace, limit, token)
             number += len(page.items)
             # One text for each page: many small ones would keep the memory of the whole page from being used again.
             pages.append(
                 b"".join(
-                    _lines(wanted, kept(wanted, version, page.items, whole=self.whole))
+                    _lines(kind, kept(kind, version, page.items, whole=self.whole))
                 )
             )
-            self.progress(wanted.plural, before + number)
+            self.progress(kind.plural, before + number)
             token = page.token
             if not token:
                 return number, b"".join(pages).splitlines()
             if token in seen:
                 raise SnapshotError(
-                    f"cannot list {wanted.resource}: the API server goes on where it has been before"
+                    f"cannot list {kind.resource}: the API server goes on where it has been before"
                 )
             seen.add(token)
         raise SnapshotError(
-            f"cannot list {wanted.resource}: more than {self.server.limits.pages:,} pages"
+            f"cannot list {kind.resource}: more than {self.server.limits.pages:,} pages"
         )
 
 
 def kept(
-    wanted: ListedKind, version: str, items: Iterable[Json], *, whole: bool = False
+    kind: ListedKind, version: str, items: Iterable[Json], *, whole: bool = False
 ) -> Iterator[Json]:
-    """What is needed of the items of a list, or the whole of it; items do not say of which kind they are."""
-    head = {"apiVersion": wanted.api_version(version), "kind": wanted.kind}
+    """Yield what is needed of the items of a list, or the whole of it; items do not say of which kind they are."""
+    head = {"apiVersion": kind.api_version(version), "kind": kind.kind}
     objects = ({**item, **head} for item in items)
-    return objects if whole else (trimmed(one) for one in objects if is_needed(one))
+    return (
+        objects
+        if whole
+        else (trimmed(resource) for resource in objects if is_needed(resource))
+    )
 
 
-def _lines(wanted: ListedKind, objects: Iterable[Json]) -> Iterator[bytes]:
-    """The objects of a page, one line for each."""
+def _lines(kind: ListedKind, objects: Iterable[Json]) -> Iterator[bytes]:
+    """Yield the objects of a page, one line for each."""
     try:
-        yield from (orjson.dumps(one) + b"\n" for one in objects)
+        yield from (orjson.dumps(resource) + b"\n" for resource in objects)
     except orjson.JSONEncodeError as error:
         raise SnapshotError(
-            f"cannot list {wanted.resource}: an object cannot be written: {error}"
+            f"cannot list {kind.resource}: an object cannot be written: {error}"
         ) from None
 
 

@@ -92,7 +92,7 @@ class Transport:
         query: Mapping[str, str] | None = None,
         body: Json | None = None,
     ) -> Json:
-        """The JSON object with which the server answers.
+        """Return the JSON object with which the server answers.
 
         A request that changes something is repeated only where the server says that it did nothing yet, or could not
         be reached. One that was reached before is waited for while it is away.
@@ -109,7 +109,7 @@ class Transport:
         attempts, away = 0, 0.0
         while True:
             try:
-                found = self._in_time(
+                answer = self._in_time(
                     lambda: self._exchange(method, path, query or {}, body)
                 )
             except _Later as later:
@@ -132,10 +132,10 @@ class Transport:
                 away += pause if is_away else 0
                 continue
             self._was_reached = True
-            return found
+            return answer
 
     def _in_time(self, call: Callable[[], T]) -> T:
-        """The result of a call that may hang; a thread of its own can be left behind."""
+        """Return the result of a call that may hang; a thread of its own can be left behind."""
         future: Future[T] = Future()
 
         def run() -> None:
@@ -154,7 +154,7 @@ class Transport:
             ) from None
 
     def stream(self, path: str, query: Mapping[str, str]) -> Iterator[Json]:
-        """The events of a watch, until the server ends it. Errors are those of `send`."""
+        """Yield the events of a watch, until the server ends it. Errors are those of `send`."""
         timed = {**query, "watch": "1", "timeoutSeconds": str(_WATCH)}
         try:
             answer = self._request("GET", path, timed, None)
@@ -217,8 +217,8 @@ class Transport:
                 or "no reason given"
             )
             self._refuse(answer.status, answer.headers.get("Retry-After"), str(reason))
-        found = _parsed(data)
-        if found is None:
+        value = _parsed(data)
+        if value is None:
             # Without a length, this is how an answer looks that ended early.
             raise _Later(
                 SnapshotError(
@@ -226,7 +226,7 @@ class Transport:
                 ),
                 0,
             )
-        return found
+        return value
 
     def _headers(self) -> Iterator[tuple[str, str]]:
         yield from self._api.default_headers.items()
@@ -236,18 +236,18 @@ class Transport:
                 yield setting["key"], setting["value"]
 
     def _pieces(self, answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-        left = self._limits.answer
+        room = self._limits.answer
         for piece in answer.stream(_PIECE):
-            left -= len(piece)
+            room -= len(piece)
             self._room -= len(piece)
-            if left < 0 or self._room < 0:
-                what, most = (
+            if room < 0 or self._room < 0:
+                subject, maximum = (
                     ("an answer is", self._limits.answer)
-                    if left < 0
+                    if room < 0
                     else ("all is", self._limits.total)
                 )
                 raise SnapshotError(
-                    f"{self.host}: {what} larger than {Quantity(most * 10**9, Format.BINARY)}"
+                    f"{self.host}: {subject} larger than {Quantity(maximum * 10**9, Format.BINARY)}"
                 )
             yield piece
 
@@ -264,17 +264,17 @@ class Transport:
 
 
 def _parsed(data: bytes) -> Json | None:
-    """The JSON object, if it is one."""
+    """Return the JSON object, if it is one."""
     try:
-        found = orjson.loads(data)
+        value = orjson.loads(data)
     except orjson.JSONDecodeError:
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def _lines(answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    """The lines of an answer as they come."""
-    rest = b""
+    """Yield the lines of an answer as they come."""
+    unfinished = b""
     for piece in answer.stream(_PIECE):
-        *whole, rest = (rest + piece).split(b"\n")
-        yield from whole
+        *lines, unfinished = (unfinished + piece).split(b"\n")
+        yield from lines

@@ -247,12 +247,12 @@ ApiObject = ResourceObject | PartialObject
 
 
 def changed(model: M, **update: object) -> M:
-    """A copy with other values."""
+    """Return a copy with other values."""
     return model.model_copy(update=update)
 
 
 def to_wire(obj: ApiObject) -> dict[str, Any]:
-    """The object as plain data in v1 wire form: camelCase, canonical quantities, fields at their defaults left out.
+    """Return the object as plain data in v1 wire form: camelCase, canonical quantities, no fields at their defaults.
 
     Of objects outside of ``resource.k8s.io`` only the modelled fields remain.
     """

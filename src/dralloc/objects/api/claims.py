@@ -174,7 +174,7 @@ class _ReportedNetwork(PartialModel):
 
 
 def _kept(value: Any, handler: Callable[[Any], Any]) -> Any:
-    """The value as it was written, if it has the types of its model."""
+    """Return the value as it was written, if it has the types of its model."""
     handler(value)
     return value
 
@@ -360,7 +360,7 @@ class ResourceClaim(ResourceObject, namespaced=True):
         )
 
     def unallocated(self) -> Self:
-        """The claim without its devices."""
+        """Return the claim without its devices."""
         return changed(self, status=changed(self.status, allocation=None))
 
 

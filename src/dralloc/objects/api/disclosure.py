@@ -87,7 +87,7 @@ _LEAP_YEAR: Final = 2000
 
 
 def is_time(text: str) -> bool:
-    """Whether a text is a point in time."""
+    """Return whether a text is a point in time."""
     found = _TIME.fullmatch(text)
     if found is None:
         return False
@@ -107,7 +107,7 @@ def is_time(text: str) -> bool:
 
 
 def read_time(text: str) -> str:
-    """The text of a point in time.
+    """Return the text of a point in time.
 
     Raises
     ------

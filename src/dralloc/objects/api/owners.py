@@ -104,7 +104,7 @@ class PodOwner(PartialObject, namespaced=True):
     ended: StrictBool = False
 
     def pods_on(self, nodes: int) -> int:
-        """How many pods there are at most in a cluster of so many nodes."""
+        """Return how many pods there are at most in a cluster of so many nodes."""
         return sum(one.count for one in self.sets) * (
             nodes if self.form.everywhere else 1
         )
@@ -117,7 +117,7 @@ class _Part(NamedTuple):
     path: _Path = ()
 
     def at(self, path: str) -> _Part:
-        """The part below."""
+        """Return the part below."""
         part = self
         for step in path.split(".") if path else ():
             value = part.value.get(step) if isinstance(part.value, dict) else None
@@ -125,7 +125,7 @@ class _Part(NamedTuple):
         return part
 
     def items(self) -> Iterator[tuple[str, _Part]]:
-        """The items of a list by their names, or the fields of an object by theirs in lower case."""
+        """Yield the items of a list by their names, or the fields of an object by theirs in lower case."""
         if isinstance(self.value, dict):
             for key, value in self.value.items():
                 yield key.lower(), _Part(value, (*self.path, key))
@@ -138,7 +138,7 @@ class _Part(NamedTuple):
                 )
 
     def number(self, path: str, default: int) -> int:
-        """The integer below, an int32 in every kind; the default if it is absent."""
+        """Return the integer below, an int32 in every kind; the default if it is absent."""
         part = self.at(path)
         if part._of_type(int, "int_type", 0) not in INT32:
             raise part.wrong(
@@ -147,11 +147,11 @@ class _Part(NamedTuple):
         return default if part.value is None else cast(int, part.value)
 
     def flag(self, path: str) -> bool:
-        """The truth value below; false if it is absent."""
+        """Return the truth value below; false if it is absent."""
         return cast(bool, self.at(path)._of_type(bool, "bool_type", False))
 
     def has_condition(self, types: frozenset[str]) -> bool:
-        """Whether the status has one of these conditions."""
+        """Return whether the status has one of these conditions."""
         conditions = (one for _, one in self.at("status.conditions").items())
         return any(
             one.at("type").value in types and one.at("status").value == "True"
@@ -164,7 +164,7 @@ class _Part(NamedTuple):
         return default if self.value is None else self.value
 
     def wrong(self, rule: str | PydanticCustomError) -> ValidationError:
-        """An error of this type at this place."""
+        """Return an error of this type at this place."""
         return ValidationError.from_exception_data(
             "", [InitErrorDetails(type=rule, loc=self.path, input=self.value)]
         )
@@ -186,13 +186,13 @@ def _mpi_replicas(part: _Part) -> range:
 
 
 def _at_a_time(job: _Part) -> range:
-    """How many pods of a Job run at the same time."""
+    """Return how many pods of a Job run at the same time."""
     parallelism = job.number("parallelism", 1)
     return range(min(parallelism, job.number("completions", parallelism)))
 
 
 def _within_bounds(group: _Part) -> range:
-    """How many replicas of a group of workers of Ray there are."""
+    """Return how many replicas of a group of workers of Ray there are."""
     low, high = group.number("minReplicas", 0), group.number("maxReplicas", 2**31)
     return range(
         0 if group.flag("suspend") else min(high, max(low, group.number("replicas", 0)))
@@ -224,7 +224,7 @@ class _Pods:
     optional: bool = False
 
     def found(self, root: _Part) -> Iterator[tuple[dict[str, Any], _Path]]:
-        """Each set of pods, and where its template is."""
+        """Yield each set of pods, and where its template is."""
         path, star, _ = self.at.partition(".*")
         for name, part in root.at(path).items() if star else [("", root.at(path))]:
             templates = [part.at(one) for one in self.template]
@@ -264,7 +264,7 @@ class OwnerKind:
     everywhere: bool = False
 
     def normal(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], list[_Path]]:
-        """An object in the form of `PodOwner`, and where the template of each of its sets was.
+        """Return an object in the form of `PodOwner`, and where the template of each of its sets was.
 
         Raises
         ------
@@ -288,13 +288,13 @@ class OwnerKind:
 
 
 def _waits_for_admission(workload: _Part) -> bool:
-    """Whether Kueue has not admitted a Workload, or has been told to stop it."""
+    """Return whether Kueue has not admitted a Workload, or has been told to stop it."""
     active = workload.at("spec.active").value is not False
     return not (active and workload.has_condition(frozenset({"Admitted"})))
 
 
 def _ray(at: str) -> tuple[_Pods, ...]:
-    """The pods of a cluster of Ray whose specification is there."""
+    """Return the pods of a cluster of Ray whose specification is there."""
     workers = (_within_bounds, _number("numOfHosts"))
     return (
         _Pods(f"{at}.headGroupSpec", (), suffix="head", optional=True),
@@ -387,7 +387,7 @@ OWNERS: Final[Mapping[tuple[str, str], type[PodOwner]]] = {
 
 
 def holds_template(value: object) -> bool:
-    """Whether there is a pod template somewhere in a part of an object: a ``spec`` with a list of ``containers``."""
+    """Return whether some part of an object is a pod template: a ``spec`` with a list of ``containers``."""
     if isinstance(value, list):
         return any(map(holds_template, value))
     if not isinstance(value, dict):
@@ -421,7 +421,7 @@ def generated_name(base: str, *identity: str) -> str:
 
 
 def pods_of(owner: PodOwner, nodes: Sequence[Node]) -> Iterator[Pod]:
-    """The pods that an object asks for, named by number: ``web-0``, ``web-1``.
+    """Yield the pods that an object asks for, named by number: ``web-0``, ``web-1``.
 
     A DaemonSet asks for one on each node that node selector and required node affinity of its template match and whose
     taints it tolerates, cordoned or not; they are named by node. Source: ``daemon_controller.go`` of
@@ -451,7 +451,7 @@ def _metadata(owner: PodOwner, template: ObjectMeta, name: str) -> ObjectMeta:
 
 
 def _belongs_on(daemon: PodSpec, node: Node) -> bool:
-    """Whether a DaemonSet has a pod on the node."""
+    """Return whether a DaemonSet has a pod on the node."""
     required = daemon.required_nodes
     return (
         daemon.node_selector.items() <= node.metadata.labels.items()
@@ -461,7 +461,7 @@ def _belongs_on(daemon: PodSpec, node: Node) -> bool:
 
 
 def _pinned(daemon: PodSpec, node: Node) -> PodSpec:
-    """What a DaemonSet makes of its template for a node."""
+    """Return what a DaemonSet makes of its template for a node."""
     here = NodeSelectorRequirement(
         key="metadata.name", operator="In", values=(node.name,)
     )
@@ -475,7 +475,7 @@ def _pinned(daemon: PodSpec, node: Node) -> PodSpec:
 
 
 def claim_name(owner: Pod | PodGroup, entry: str) -> str:
-    """A name for the claim of one entry of a pod or PodGroup: ``<owner>-<entry>-<suffix>``."""
+    """Return a name for the claim of one entry of a pod or PodGroup: ``<owner>-<entry>-<suffix>``."""
     kind = () if isinstance(owner, Pod) else (owner.kind,)
     return generated_name(f"{owner.name}-{entry}-", owner.key.namespace, *kind)
 
@@ -483,7 +483,7 @@ def claim_name(owner: Pod | PodGroup, entry: str) -> str:
 def claim_for(
     owner: Pod | PodGroup, entry: str, template: ResourceClaimTemplate, name: str
 ) -> ResourceClaim:
-    """The claim that the resource claim controller makes for one entry of a pod (KEP-4381) or PodGroup (KEP-5729).
+    """Make the claim that the resource claim controller makes for an entry of a pod (KEP-4381) or PodGroup (KEP-5729).
 
     Parameters
     ----------

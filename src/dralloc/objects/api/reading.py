@@ -76,7 +76,7 @@ class _Form:
 
 
 def without_nulls(model: type[BaseModel], body: Any) -> Any:
-    """A copy of the body of an object without null, but for what may hold anything."""
+    """Return a copy of the body of an object without null, but for what may hold anything."""
     return _form(model).fill(body)
 
 
@@ -206,7 +206,7 @@ _NO_VALUE: Final = frozenset({"missing", *UNKNOWN_FIELD})
 
 
 def field_path(location: Sequence[str | int]) -> str:
-    """The path of a field as Kubernetes writes it: ``spec.devices[3].capacity[memory].value``."""
+    """Return the path of a field as Kubernetes writes it: ``spec.devices[3].capacity[memory].value``."""
     text = ""
     for before, step in zip((None, *location), location, strict=False):
         if (
@@ -225,7 +225,7 @@ def _is_map(field: str | int | None, step: str) -> bool:
 
 
 def rule(error: ErrorDetails) -> str:
-    """What is wrong, without the place."""
+    """Return what is wrong, without the place."""
     kind, given = error["type"], error["input"]
     if kind == "literal_error":
         return f"{_shown(given)} is not one of {error['ctx']['expected'].replace(' or ', ', ')}"
@@ -285,7 +285,7 @@ _OPAQUE: Final = frozenset({"parameters", "data"})
 
 
 def model_of(raw: Json) -> type[ApiObject] | None:
-    """The model by which an object is read; None for one of a kind or version that is not read."""
+    """Return the model by which an object is read; None for one of a kind or version that is not read."""
     kind, api_version = str(raw.get("kind")), str(raw.get("apiVersion"))
     group, _, version = api_version.partition("/")
     if group == _GROUP:
@@ -471,7 +471,7 @@ class ObjectReader:
         return quick or model.model_validate(body, by_alias=True, by_name=False)
 
     def _named(self, found: ApiObject) -> ApiObject:
-        """The object with a name: one with ``generateName`` alone gets one as the API server makes them.
+        """Return the object with a name: one with ``generateName`` alone gets one as the API server makes them.
 
         Each such object is one of its own, also where another says the same. Its name stays the same as long as those
         of its kind, namespace and ``generateName`` come in the same order. Source: ``rest.BeforeCreate`` of
@@ -491,7 +491,7 @@ class ObjectReader:
         return changed(found, metadata=changed(metadata, name=name))
 
     def unmade_notice(self) -> Iterator[Finding]:
-        """Which kinds of the objects that are not read have pod templates."""
+        """Yield which kinds of the objects that are not read have pod templates."""
         kinds = ", ".join(
             f"{kind} ({number})"
             for kind, number in sorted(self.unmade.items())
@@ -509,7 +509,7 @@ class ObjectReader:
 def _unknown_fields(
     errors: Sequence[ErrorDetails], raw: Json, source: str
 ) -> Iterator[Finding]:
-    """One finding for each field, at the first of the places in lists where it occurs."""
+    """Yield one finding for each field, at the first of the places in lists where it occurs."""
     places: dict[tuple[str, ...], list[tuple[str | int, ...]]] = {}
     for error in errors:
         place = error["loc"]
@@ -551,7 +551,7 @@ def _body(raw: Json) -> Json:
 
 
 def _without_nulls(body: Json, model: type[ApiObject] | None = None) -> Json:
-    """The same without null; of objects in another form than their model's only fields are looked at."""
+    """Return the same without null; of objects in another form than their model's only fields are looked at."""
     try:
         if b"null" not in orjson.dumps(body, default=_validated_part):
             return body
@@ -565,7 +565,7 @@ def _without_nulls(body: Json, model: type[ApiObject] | None = None) -> Json:
 
 
 def _validated_part(_: object) -> str:
-    """What stands for a part that was read before, and has no fields that are null."""
+    """Return what stands for a part that was read before, and has no fields that are null."""
     return ""
 
 
@@ -584,7 +584,7 @@ def _copied_without_nulls(value: Any) -> Any:
 
 
 def _spec_key(model: type[ApiObject], version: str, raw: Json) -> _SpecKey | None:
-    """Equal for equal specifications; None for what has none, or one that nothing else has."""
+    """Return a key that equal specifications share; None for no specification, or one that nothing else has."""
     if model is ResourceSlice or "spec" not in raw or "spec" not in model.model_fields:
         return None
     try:

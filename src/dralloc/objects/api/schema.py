@@ -88,7 +88,7 @@ Schema = Mark | Beside | Properties | Items | Entries | type
 
 @cache
 def schema_of(model: Any) -> Properties:
-    """What is where in objects of a model; also in the alpha spelling of KEP-5075."""
+    """Return what is where in objects of a model; also in the alpha spelling of KEP-5075."""
     hints = get_type_hints(model, include_extras=True)
     if issubclass(model, BaseModel):
         names = {
@@ -156,7 +156,7 @@ def _marked(mark: Mark | ByKey | Beside) -> Schema:
 def parts(
     schema: Schema, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Schema]]:
-    """Everything that a schema consists of, with its place."""
+    """Yield everything that a schema consists of, with its place."""
     yield path, schema
     if isinstance(schema, Properties):
         inner: Mapping[str, Schema] = schema.by_name
@@ -169,7 +169,7 @@ def parts(
 
 
 def rebuilt(value: Any, schema: Schema, leaf: Leaf) -> Any:
-    """A copy in which every text is what `leaf` makes of it, visited in the order of the object; else `ABSENT`.
+    """Return a copy in which every text is what `leaf` makes of it, visited in the order of the object; else `ABSENT`.
 
     A map of which nothing stays is left out as a whole. Other objects are not, as an empty one may mean something.
     """
@@ -221,7 +221,7 @@ def _map(value: dict[str, Any], schema: Entries, leaf: Leaf) -> Any:
 
 
 def is_quantity(value: Any) -> bool:
-    """Whether a value on the wire is a quantity."""
+    """Return whether a value on the wire is a quantity."""
     try:
         parse_quantity(value if isinstance(value, str) else repr(value))
     except QuantityError:
@@ -277,7 +277,7 @@ _ROLES: Final = Terms("Chief", "Evaluator", "Launcher", "Master", "PS", "Worker"
 
 @cache
 def wire_schema(model: type[ApiObject]) -> Properties:
-    """What is where in objects of a kind."""
+    """Return what is where in objects of a kind."""
     if not issubclass(model, PodOwner):
         return schema_of(model)
     template = schema_of(PodTemplate)

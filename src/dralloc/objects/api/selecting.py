@@ -42,7 +42,7 @@ _INTEGER: Final = re.compile("[+-]?[0-9]{1,63}")
 
 
 def integer(text: str) -> int | None:
-    """The number that a text is for Kubernetes: decimal, of 64 bits, and nothing else beside a sign; else None."""
+    """Return the number that a text is for Kubernetes: decimal digits, perhaps a sign, of 64 bits; else None."""
     return value if _INTEGER.fullmatch(text) and (value := int(text)) in INT64 else None
 
 
@@ -65,13 +65,13 @@ _REQUIREMENT_OPERATORS: dict[str, Callable[[str | None, Sequence[str]], bool]] =
 
 
 def holds(operator: str, values: Sequence[str], value: str | None) -> bool:
-    """Whether a condition on a label or field holds for its value; None if there is no such label."""
+    """Return whether a condition on a label or field holds for its value; None if there is no such label."""
     known = _REQUIREMENT_OPERATORS.get(operator)
     return known is not None and known(value, values)
 
 
 def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
-    """Whether every requirement of the term holds for the node, and there is at least one."""
+    """Return whether every requirement of the term holds for the node, and there is at least one."""
     if not term.match_expressions and not term.match_fields:
         return False
     return all(
@@ -88,12 +88,12 @@ def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
 
 
 def selector_matches(selector: NodeSelector, node: Node) -> bool:
-    """Whether at least one term of the selector selects the node."""
+    """Return whether at least one term of the selector selects the node."""
     return any(term_matches(term, node) for term in selector.node_selector_terms)
 
 
 def names_of(selector: NodeSelector) -> Set[str] | None:
-    """The only names that nodes which it selects can have; None if a term names none, or if there is no term."""
+    """Return the only names that nodes which it selects can have; None if a term names none, or if there is no term."""
     names: set[str] = set()
     for term in selector.node_selector_terms:
         named = [
@@ -127,7 +127,7 @@ _PREVENTING = frozenset(("NoSchedule", "NoExecute"))
 def tolerates(
     toleration: DeviceToleration | Toleration, taint: DeviceTaint | Taint
 ) -> bool:
-    """Whether a toleration covers a taint: an empty key or effect of the toleration covers all."""
+    """Return whether a toleration covers a taint: an empty key or effect of the toleration covers all."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -137,7 +137,7 @@ def tolerates(
 
 
 def _numeric(compare: Callable[[int, int], bool]) -> Callable[[str, str], bool]:
-    """A comparison of integers in canonical form; with anything else it does not hold."""
+    """Return a comparison of integers in canonical form; with anything else it does not hold."""
 
     def holds(taint: str, toleration: str) -> bool:
         left, right = integer(taint), integer(toleration)
@@ -166,7 +166,7 @@ def all_tolerated(
     taints: Sequence[DeviceTaint] | Sequence[Taint],
     tolerations: Sequence[DeviceToleration] | Sequence[Toleration],
 ) -> bool:
-    """Whether every taint that keeps something away is tolerated."""
+    """Return whether every taint that keeps something away is tolerated."""
     return all(
         any(tolerates(toleration, taint) for toleration in tolerations)
         for taint in taints
@@ -175,7 +175,7 @@ def all_tolerated(
 
 
 def goes_to_cordoned(pod: Pod) -> bool:
-    """Whether a pod may be placed on cordoned nodes, as those of a DaemonSet may (upstream's NodeUnschedulable)."""
+    """Return whether a pod may go to cordoned nodes, as those of a DaemonSet may (upstream's NodeUnschedulable)."""
     return any(
         tolerates(toleration, CORDON_TAINT) for toleration in pod.spec.tolerations
     )

@@ -97,7 +97,7 @@ class DeviceTemplate:
         """Whether any device consumes counters by request (KEP-5941)."""
 
     def filled(self, texts: Sequence[str]) -> TemplateDevices:
-        """The devices with these texts in the blanks. Only what differs is made anew."""
+        """Return the devices with these texts in the blanks. Only what differs is made anew."""
         attributes = [
             _filled(known, places, texts) if places else known
             for known, places in self._attributes
@@ -110,12 +110,12 @@ class DeviceTemplate:
 
 
 def common(devices: Sequence[Device]) -> object:
-    """What a list of devices has in common with others: its template, or the list itself, as objects."""
+    """Return what a list of devices has in common with others: its template, or the list itself, as objects."""
     return devices.template if isinstance(devices, TemplateDevices) else devices
 
 
 def named(devices: Sequence[Device], names: Set[str]) -> list[Device]:
-    """The devices with some names; of several with one name, the last."""
+    """Return the devices with some names; of several with one name, the last."""
     known = devices.template.places if isinstance(devices, TemplateDevices) else None
     places = known or {each.name: place for place, each in enumerate(devices)}
     return [devices[place] for name in names if (place := places.get(name)) is not None]
@@ -124,7 +124,7 @@ def named(devices: Sequence[Device], names: Set[str]) -> list[Device]:
 def _places(
     attributes: Attributes, numbers: Mapping[str, int]
 ) -> list[tuple[str, int]]:
-    """The attributes that are blank, with the number of the blank."""
+    """Return the attributes that are blank, with the number of the blank."""
     return [
         (name, numbers[value])
         for name, value in attributes.items()
@@ -209,7 +209,7 @@ class SliceReader:
     def template(
         self, key: str, raw: Any, blanks: Sequence[str]
     ) -> Callable[[Sequence[str]], tuple[Any, ...]] | None:
-        """What makes one of the `LISTS` of the texts that take the place of blanks; None for an unusual one."""
+        """Return what makes one of the `LISTS` of the texts that take the place of blanks; None for an unusual one."""
         try:
             items = self._items(key, raw)
             if key == "devices":
@@ -248,7 +248,7 @@ class SliceReader:
         return Device(**parts)
 
     def _part(self, key: str, value: Any) -> tuple[str, Any]:
-        """The validated value of one field of a device, the same object for equal values."""
+        """Return the validated value of one field of a device, the same object for equal values."""
         identity = (key, orjson.dumps(value))
         found = self._parts.get(identity)
         if found is None:

@@ -118,7 +118,7 @@ def _from_wire(wire: _WireAttribute) -> AttributeValue:
 
 
 def attribute_to_wire(value: AttributeValue) -> dict[str, Any]:
-    """The wire form of an attribute's value, e.g. ``{"int": 3}``."""
+    """Return the wire form of an attribute's value, e.g. ``{"int": 3}``."""
     if value is UNSET:
         return {}
     if isinstance(value, tuple):
@@ -340,7 +340,7 @@ class Device(WireData):
     node_allocatable_resources: Mapping[ResourceName, NodeAllocatableResource] = EMPTY
 
     def attribute(self, name: str, driver: str) -> AttributeValue | None:
-        """An attribute; the domain of the device's driver may be left out on either side (KEP-4381)."""
+        """Return an attribute; the domain of the device's driver may be left out on either side (KEP-4381)."""
         value = self.attributes.get(name)
         if value is None:
             domain, _, bare = name.rpartition("/")

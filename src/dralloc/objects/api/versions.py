@@ -30,7 +30,7 @@ CLAIM_SPECS: Final = {"ResourceClaim": "spec", "ResourceClaimTemplate": "spec.sp
 
 
 def change(raw: T, path: str, function: Callable[[Any], Any]) -> T:
-    """A copy of `raw` with what lies at a place changed; `raw` itself when there is no such part.
+    """Return a copy of `raw` with what lies at a place changed; `raw` itself when there is no such part.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def change(raw: T, path: str, function: Callable[[Any], Any]) -> T:
 
 
 def renamed(raw: T, names: Mapping[str, str]) -> T:
-    """A copy with keys renamed, in the same order. A key whose new name is taken stays, to be reported as unknown."""
+    """Return a copy with keys renamed, in order. A key whose new name is taken stays, to be reported as unknown."""
     if not isinstance(raw, dict) or not names.keys() & raw.keys():
         return raw
     return {  # type: ignore[return-value]
@@ -284,7 +284,7 @@ _ADDED: Final = ("exactly", "mapping")
 
 
 def _as_it_is(_kind: str, raw: Json) -> Json:
-    """Nothing to change: v1 took over v1beta2 as it was (Kubernetes 1.34)."""
+    """Return the object as it is: v1 took over v1beta2 without a change (Kubernetes 1.34)."""
     return raw
 
 
@@ -298,7 +298,7 @@ CONVERSIONS: Final[Mapping[str, Callable[[str, Json], Json]]] = {
 
 
 def written_path(raw: Json, path: Path) -> Path:
-    """Where in the object as it was written lies what v1 has under `path`."""
+    """Return where in the object as it was written lies what v1 has under `path`."""
     found: list[str | int] = []
     part: Any = raw
     for step in path:

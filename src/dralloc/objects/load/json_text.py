@@ -51,7 +51,7 @@ class TextError(Exception):
 
 
 def content(path: Path, limit: int) -> bytes:
-    """All bytes of a file or a pipe; of a device, which may never end, no more than the limit.
+    """Return all bytes of a file or a pipe; of a device, which may never end, no more than the limit.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def _decompressed(data: bytes, limit: int) -> bytes:
 
 
 def decoded(data: bytes) -> str:
-    """The text that the bytes are in UTF-8."""
+    """Return the text that the bytes are in UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -134,7 +134,9 @@ _SYNTAX: Final = json.JSONDecoder(parse_int=str, parse_float=str)
 
 
 def json_value(data: bytes, start: int = 0, end: int | None = None) -> Any:
-    """The value that a part of the data is. Numbers have 64 bits: longer integers become floats, as in Kubernetes.
+    """Return the value of a part of the data.
+
+    Numbers have 64 bits: longer integers become floats, as in Kubernetes.
 
     orjson refuses lone surrogates and numbers without end, but lets the last of equal keys win. So the value is written
     again, which is cheap: both texts must have as many quotation marks. orjson also writes no deeper than is allowed.
@@ -177,7 +179,7 @@ def _refuse_repeated_keys(text: str) -> None:
 
 
 def json_documents(data: bytes) -> tuple[list[Any], str | None]:
-    """The values in a JSON text, one or several in a row, and why there are not more."""
+    """Return the values in a JSON text, one or several in a row, and why there are not more."""
     try:
         return [json_value(data)], None
     except JSONDecodeError:
@@ -198,7 +200,7 @@ def json_documents(data: bytes) -> tuple[list[Any], str | None]:
 
 
 def _first_at(text: str, position: int) -> int:
-    """Where the next value starts."""
+    """Return where the next value starts."""
     space = _SPACE.match(text, position)
     return space.end() if space else position
 
@@ -233,12 +235,12 @@ _CLOSING_BRACKETS: Final = 8
 
 
 def is_list(kind: object) -> bool:
-    """Whether a kind is that of a list, typed or not."""
+    """Return whether a kind is that of a list, typed or not."""
     return isinstance(kind, str) and kind.endswith("List")
 
 
 def item_of(item: Any, parent: dict[str, Any]) -> Any:
-    """An item of a list, with the kind and version that items of typed lists leave out."""
+    """Return an item of a list, with the kind and version that items of typed lists leave out."""
     if not isinstance(item, dict) or "kind" in item or parent["kind"] == "List":
         return item
     return {
@@ -251,7 +253,7 @@ def item_of(item: Any, parent: dict[str, Any]) -> Any:
 def split_list(
     data: bytes, item_at: ItemAt = json_value
 ) -> tuple[dict[str, Any], Iterator[Any]] | None:
-    """A list's own fields and its items, one by one, for a list whose items all start alike; None for other texts.
+    """Return a list's own fields and its items, one by one, if all items start alike; None for other texts.
 
     Items are cut where the text ``}, {"apiVersion"`` (or whatever their first key is) stands. As every piece and what
     is left of the list without them must parse, a cut in the wrong place cannot go unnoticed.

@@ -89,7 +89,7 @@ class SliceTexts:
         self._templates: dict[bytes, Template | None] = {}
 
     def item_at(self, data: bytes, start: int, end: int) -> Any:
-        """The value that a part of the data is, as plain data but for lists of slices that are known.
+        """Return the value that a part of the data is, as plain data but for lists of slices that are known.
 
         Raises
         ------
@@ -108,7 +108,7 @@ class SliceTexts:
         return json_value(text)
 
     def _list(self, key: str, text: bytes) -> tuple[Any, ...] | None:
-        """The list that the text is; None for one that is not known yet, or unusual."""
+        """Return the list that the text is; None for one that is not known yet, or unusual."""
         parts = _TEXT.split(text)
         name = blake2b(_BLANK.join(parts[::2]), digest_size=16).digest()
         if name not in self._templates:
@@ -141,14 +141,14 @@ class SliceTexts:
 
 
 def _brackets_before(text: bytes) -> Iterator[int]:
-    """Where closing brackets end, from the last on."""
+    """Yield where closing brackets end, from the last on."""
     end = len(text)
     while (end := text.rfind(b"]", 0, end)) >= 0:
         yield end + 1
 
 
 def _head(key: str, text: bytes) -> dict[str, Any] | None:
-    """A slice without the list, if it is one, the list is where it belongs, and nothing else is missing."""
+    """Return a slice without the list, if it is one, the list is where it belongs, and nothing else is missing."""
     try:
         item = json_value(text)
     except JSONDecodeError:
@@ -216,7 +216,7 @@ class Loading:
     documents: int = 0
 
     def cluster(self) -> Cluster:
-        """Everything put together, if nothing is wrong with any of it."""
+        """Return everything put together, if nothing is wrong with any of it."""
         errors = list(self.reader.errors) or (
             [] if self.documents else list(self.empty)
         )
@@ -233,7 +233,7 @@ class Loading:
         return cluster
 
     def reading(self) -> Reading:
-        """What can be used put together, and what is wrong with the rest."""
+        """Return what can be used put together, and what is wrong with the rest."""
         unreadable = [
             finding
             for finding in self.reader.errors
@@ -377,7 +377,7 @@ def _flat(paths: Iterable[Paths]) -> Iterator[OnePath | Mapping[str, Any]]:
 
 
 def _is_object(document: Any) -> bool:
-    """Whether a document claims to be a Kubernetes object."""
+    """Return whether a document claims to be a Kubernetes object."""
     return isinstance(document, dict) and bool(document.keys() & {"apiVersion", "kind"})
 
 

@@ -48,7 +48,7 @@ _MERGE: Final = "<<"
 
 
 def yaml_documents(data: bytes, limit: int) -> tuple[list[Any], str | None]:
-    """The documents of a YAML text up to the first that cannot be read, and why it cannot.
+    """Return the documents of a YAML text up to the first that cannot be read, and why it cannot.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ _SHOWN: Final = 20
 
 
 def value_of(event: yaml.ScalarEvent) -> Scalar:
-    """What a scalar stands for.
+    """Return what a scalar stands for.
 
     Raises
     ------
@@ -277,20 +277,20 @@ def value_of(event: yaml.ScalarEvent) -> Scalar:
 
 
 def refused(problem: str | None, mark: Any) -> TextError:
-    """The error for what is wrong at a place of a YAML text."""
+    """Return the error for what is wrong at a place of a YAML text."""
     place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
     return TextError(f"is not YAML: {place}{problem}")
 
 
 def refused_tag(event: Any) -> TextError:
-    """The error for something whose tag is not known."""
+    """Return the error for something whose tag is not known."""
     return refused(
         f"could not determine a constructor for the tag {event.tag!r}", event.start_mark
     )
 
 
 def _plain(text: str) -> Callable[[str], Scalar]:
-    """What makes the value of a scalar that has neither quotes nor tag."""
+    """Return what makes the value of a scalar that has neither quotes nor tag."""
     for pattern, make in _PLAIN.get(text[:1], ()):
         if pattern.fullmatch(text):
             return make
@@ -298,7 +298,7 @@ def _plain(text: str) -> Callable[[str], Scalar]:
 
 
 def _integer(text: str) -> int | float:
-    """The integer, or the float nearest to one that is longer than 64 bits, as in JSON."""
+    """Return the integer, or the float nearest to one that is longer than 64 bits, as in JSON."""
     digits = text.replace("_", "")
     bare = digits.lstrip("+-")
     value = int(digits, 8 if bare[:1] == "0" and bare[1:].isdecimal() else 0)
@@ -353,14 +353,14 @@ _BEGINNING: Final = 4096
 
 
 def starts_like_json(data: bytes) -> bool:
-    """Whether the first character is a bracket; YAML in flow style starts so, too."""
+    """Return whether the first character is a bracket; YAML in flow style starts so, too."""
     return data[:_BEGINNING].lstrip()[:1] in (b"{", b"[")
 
 
 def documents_of(
     data: bytes, source: str, aliased: int
 ) -> tuple[list[Any], str | None]:
-    """The documents up to the first that cannot be read, and why it cannot.
+    """Return the documents up to the first that cannot be read, and why it cannot.
 
     Parameters
     ----------
@@ -424,7 +424,7 @@ class YamlPieces:
         self._templates: dict[bytes, Sequence[bytes]] = {}
 
     def documents(self, data: bytes) -> list[Any] | None:
-        """The documents of a text; None if it has to be parsed as a whole, be it to say what is wrong with it."""
+        """Return the documents of a text; None if it has to be parsed as a whole, if only to say what is wrong."""
         if _MARK in data or (b"*" in data and _ALIAS.search(data)):
             return None
         cuts = dict.fromkeys(
@@ -440,7 +440,7 @@ class YamlPieces:
             return None
 
     def _documents(self, text: bytes) -> list[Any]:
-        """The documents of a piece: one, or none if there are only comments."""
+        """Return the documents of a piece: one, or none if there are only comments."""
         opening = _ITEMS.search(text)
         if opening is None:
             return self._values(text)
@@ -507,7 +507,7 @@ def _yaml(text: bytes) -> tuple[list[Any], str | None]:
 
 
 def _template(parts: Sequence[bytes]) -> Iterator[bytes]:
-    """The parts in JSON between which names belong; nothing if these are not where they are in YAML."""
+    """Yield the parts in JSON between which names belong; nothing if these are not where they are in YAML."""
     blanks = [_MARK + b"%d-" % number for number in range(len(parts) - 1)]
     documents, _ = _yaml(
         b"".join(

@@ -26,7 +26,7 @@ __all__ = ["cell", "rendered"]
 
 
 def rendered(template: str, **content: Any) -> str:
-    """A template of this room with content in it."""
+    """Return a template of this room with content in it."""
     return _environment().get_template(template).render(content).strip()
 
 
@@ -50,7 +50,7 @@ _number = count()
 
 @without_garbage_collection()
 def cell(answer: Answer) -> str:
-    """The answer as HTML that stands among other output, in the reader's colours."""
+    """Return the answer as HTML that stands among other output, in the reader's colours."""
     parts = answer.parts()
     drawn = list(_pictures(answer)) if find_spec("matplotlib") else []
     shown = {

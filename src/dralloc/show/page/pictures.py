@@ -46,7 +46,7 @@ def _picture(
 
 
 def map(plan: Plan, beside: Plan | None, name: str, title: str) -> Picture:  # noqa: A001 - what it is
-    """Where everything is under one answer."""
+    """Draw where everything is under one answer."""
     placed = f"{plan.metrics.placed} of {asked(plan.compiled)} placed"
     caption = f"{title}: {placed}. Point at a box for its claim and device."
     return _picture(
@@ -55,7 +55,7 @@ def map(plan: Plan, beside: Plan | None, name: str, title: str) -> Picture:  # n
 
 
 def utilisation(comparison: Comparison, name: str = "utilisation-picture") -> Picture:
-    """How full everything is."""
+    """Draw how full everything is."""
     title = "Utilisation before, with first fit and with the optimum"
     caption = "Part in use by counter and capacity, over all nodes."
     return _picture(
@@ -64,7 +64,7 @@ def utilisation(comparison: Comparison, name: str = "utilisation-picture") -> Pi
 
 
 def gains(comparison: Comparison, name: str = "gains-picture") -> Picture:
-    """What the optimum places and the answer that it is held against does not."""
+    """Draw what the optimum places and the answer that it is held against does not."""
     gain = comparison.gain
     title = f"Pods and claims by what they want and by which of {gain.words(gain.not_by)} and the optimum places them"
     caption = f"{title}. A bold outline marks what only one of these two places."
@@ -72,7 +72,7 @@ def gains(comparison: Comparison, name: str = "gains-picture") -> Picture:
 
 
 def ranks(comparison: Comparison) -> Picture:
-    """Which alternatives requests got."""
+    """Draw which alternatives requests got."""
     title = "Alternatives that requests with firstAvailable got"
     draw = partial(ranks_chart, comparison, title="")
     return _picture(draw, "ranks-picture", title, f"{title}, by answer.", wide=False)

@@ -20,7 +20,7 @@ _TIERS = {
 
 
 def titled(source: Comparison | Plan, title: str, here: str = "") -> Table:
-    """The table of that title in a report for the terminal, with its title here; empty if the report has none."""
+    """Return the table of that title in a report for the terminal, under another title; empty if there is none."""
     found = (
         part
         for part in source.parts()
@@ -31,7 +31,7 @@ def titled(source: Comparison | Plan, title: str, here: str = "") -> Table:
 
 
 def placements(plan: Plan, title: str) -> Table:
-    """Every device that is granted, then those that were allocated before."""
+    """Return every device that is granted, then those that were allocated before."""
     now = [
         (
             str(plan.demands[placement.demand].key),
@@ -93,7 +93,7 @@ def unplaced(comparison: Comparison) -> Table:
 
 
 def tiers(plan: Plan) -> Table:
-    """The objective, with what is proven of each tier."""
+    """Return the objective, with what is proven of each tier."""
     rows = [
         (
             tier.name,

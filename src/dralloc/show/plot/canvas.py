@@ -102,7 +102,7 @@ class DescribedFigure(Figure):
 def axes(
     ax: Axes | None, height: float, width: float = WIDTH, *, says: Iterable[str] = ()
 ) -> Axes:
-    """The given axes, or those of a new figure of that size in points, which says in sentences what there is to see."""
+    """Return the given axes, or those of a new figure of that size in points that says in sentences what it shows."""
     if ax is not None:
         return ax
     size = (width / POINTS, height / POINTS)
@@ -120,7 +120,7 @@ def axes(
 
 
 def enumerated(items: Iterable[str]) -> str:
-    """The first of the items for a description, and how many more there are."""
+    """Return the first of the items for a description, and how many more there are."""
     every = list(items)
     more = [f"and {len(every) - _MOST} more"] if len(every) > _MOST else []
     return "; ".join([*every[:_MOST], *more])
@@ -137,7 +137,7 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
 def fitted(
     text: str, size: float, room: float, *, bold: bool = False, least: int = 4
 ) -> str:
-    """The text, shortened in its middle until it fits; empty if not even `least` characters and an ellipsis do."""
+    """Return the text, shortened in its middle until it fits; empty if `least` characters and an ellipsis do not."""
     if text_width(text, size, bold=bold) <= room:
         return text
     for keep in range(len(text) - 1, least - 1, -1):
@@ -231,7 +231,7 @@ _HATCHES: Final = ("", "\\\\\\\\", "xxx", "---", "|||", "+++")
 
 
 def theme() -> Theme:
-    """The theme that goes with matplotlib's current background, e.g. the dark one under ``dark_background``."""
+    """Return the theme that goes with matplotlib's current background, e.g. the dark one under ``dark_background``."""
     red, green, blue = to_rgb(mpl.rcParams["axes.facecolor"])
     return LIGHT if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5 else DARK
 
@@ -282,7 +282,7 @@ class Bars(NamedTuple):
     hatch: str
 
     def style(self, theme: Theme) -> Style:
-        """How it is filled in a theme."""
+        """Return how it is filled in a theme."""
         return Style(getattr(theme, self.role), self.hatch)
 
 
@@ -303,7 +303,7 @@ UNDER: Final = {
 def answers_drawn(
     comparison: Comparison, thickness: float
 ) -> list[tuple[Plan, Bars, float]]:
-    """The answers of a comparison, each with its style, and how far its bars are from the middle of their row."""
+    """Return the answers of a comparison, each with its style and how far its bars are from the middle of a row."""
     styles = {"scheduler": SCHEDULER, "first fit": FIRST_FIT, "optimum": OPTIMUM}
     middle = (len(comparison.answers) - 1) / 2
     return [
@@ -379,7 +379,7 @@ def name_rows(ax: Axes, theme: Theme, names: Sequence[str]) -> None:
 
 
 def swatch(theme: Theme, kind: Bars) -> Patch:
-    """The entry of bars in a legend."""
+    """Return the entry of bars in a legend."""
     style = kind.style(theme)
     return Patch(
         facecolor=style.colour,
@@ -458,7 +458,7 @@ def svg(draw: Callable[[], Axes], name: str, title: str, description: str = "") 
 
 
 def colour_variables(theme: Theme) -> Iterator[tuple[str, str]]:
-    """The variables that pictures take their colours from, with their values in a theme."""
+    """Yield the variables that pictures take their colours from, with their values in a theme."""
     for role, colour in asdict(theme).items():
         yield f"--plot-{role.replace('_', '-')}", colour
 
@@ -496,7 +496,7 @@ def _embed(element: ET.Element, name: str) -> None:
 
 
 def _themed(style: str) -> Iterator[str]:
-    """The declarations of a style: colours of the light theme as variables, of fonts the size alone."""
+    """Yield the declarations of a style: colours of the light theme as variables, of fonts the size alone."""
     for declaration in filter(None, map(str.strip, style.split(";"))):
         key, _, value = declaration.partition(": ")
         if key == "font":

@@ -84,7 +84,7 @@ def demand_curve(  # noqa: PLR0913 - the columns have names of their own
 
 
 def _says(means: Mapping[str, pd.Series[float]]) -> Iterator[str]:
-    """Where each policy's line begins and ends."""
+    """Yield where each policy's line begins and ends."""
     for name, mean in means.items():
         if len(mean):
             start, end = (f"{percent(mean.iloc[place])} at" for place in (0, -1))

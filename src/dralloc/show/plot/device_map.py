@@ -446,7 +446,7 @@ class Drawing:
     def _filled(
         self, left: float, top: float, width: float, height: float, style: Style
     ) -> Rectangle:
-        """A rectangle in a colour, with its hatch in white."""
+        """Return a rectangle in a colour, with its hatch in white."""
         patch = Rectangle(
             (left, top),
             width,
@@ -630,7 +630,7 @@ def _entries(
 
 
 def _tip(plan: Plan, one: HeldDevice) -> str:
-    """Everything about a holding, for whoever points at it."""
+    """Return everything about a holding, for whoever points at it."""
     device = plan.compiled.problem.devices[one.device].id
     what = "admin access" if one.admin else "placed" if one.new else "allocated before"
     owner = (

@@ -56,7 +56,7 @@ class _Segment(NamedTuple):
         return not self.missing[1]
 
     def edge(self, colours: Theme) -> str:
-        """The colour of its outline: strong where only one of the two answers places them."""
+        """Return the colour of its outline: strong where only one of the two answers places them."""
         return colours.ink if self.sign else colours.muted
 
 
@@ -64,7 +64,7 @@ _ONLY_OPTIMUM: Final = (True, False)
 
 
 def _segments(gain: Difference) -> tuple[_Segment, ...]:
-    """The parts of a bar. "Only" is said where no third answer was asked."""
+    """Return the parts of a bar. "Only" is said where no third answer was asked."""
     best, baseline = gain.words(gain.placed_by), gain.words(gain.not_by)
     star, circle = "\N{BLACK STAR}", "\N{WHITE CIRCLE}"
     gains, gains_words = f"only {best}", f"only by {best}"
@@ -97,7 +97,7 @@ class _Gain:
     counts: Counter[_Missing]
 
     def told(self, segments: Sequence[_Segment]) -> str:
-        """How many there are of each part of its bar, in words."""
+        """Return how many there are of each part of its bar, in words."""
         counts = ((self.counts[part.missing], part.words) for part in segments)
         return f"{self.wants}: " + ", ".join(
             f"{count} {words}" for count, words in counts if count
@@ -220,7 +220,7 @@ def _entry(colours: Theme, part: _Segment) -> Patch:
 
 
 def _gains(comparison: Comparison, profiles: RequestProfiles) -> list[_Gain]:
-    """The demands by what they want, in the order in which each request profile shows first."""
+    """Return the demands by what they want, in the order in which each request profile shows first."""
     baseline = {demand.key for demand in comparison.baseline.unplaced}
     best = {demand.key for demand in comparison.optimal.unplaced}
     found: dict[str, _Gain] = {}
@@ -232,7 +232,7 @@ def _gains(comparison: Comparison, profiles: RequestProfiles) -> list[_Gain]:
 
 
 def _wants(demand: Demand, profiles: RequestProfiles) -> tuple[str, RequestProfile]:
-    """What a demand wants in words, and the request profile that stands for it."""
+    """Return what a demand wants in words, and the request profile that stands for it."""
     each = [
         (request, _profiles(claim.key, request, profiles))
         for claim in demand.claims

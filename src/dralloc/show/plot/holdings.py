@@ -101,7 +101,7 @@ class RequestProfiles:
         self.all: tuple[RequestProfile, ...] = tuple(dict.fromkeys(self._of.values()))
 
     def of(self, claim: ClaimKey, request: str) -> RequestProfile:
-        """The request profile of a request, or of the alternative ``request/sub``, of a claim."""
+        """Return the request profile of a request, or of the alternative ``request/sub``, of a claim."""
         return self._of.get((claim, request), UNKNOWN)
 
 
@@ -120,7 +120,7 @@ def _profile_of(request: ExactDeviceRequest | DeviceSubRequest) -> RequestProfil
 
 
 def _gist(expression: str) -> str:
-    """The values that an expression compares attributes with; the expression itself if there are none."""
+    """Return the values that an expression compares attributes with; the expression itself if there are none."""
     found = [
         (name, sign, first or second or plain)
         for name, sign, first, second, plain in _COMPARED.findall(expression)
@@ -132,14 +132,14 @@ def _gist(expression: str) -> str:
 
 
 def _compared(name: str, sign: str, value: str) -> str:
-    """A comparison in short; just the value if it speaks for itself, as names of profiles do."""
+    """Return a comparison in short; just the value if it speaks for itself, as names of profiles do."""
     if sign == "==" and not value.isalnum():
         return value
     return f"{name}{'=' if sign == '==' else sign}{value}"
 
 
 def clean(text: str) -> str:
-    """The text with everything that fonts or SVG may lack replaced by a question mark; ellipses stay."""
+    """Return the text with everything that fonts or SVG may lack replaced by a question mark; ellipses stay."""
     drawn = (
         char.isprintable() and (ord(char) < 0x250 or char == _ELLIPSIS) for char in text
     )
@@ -149,7 +149,7 @@ def clean(text: str) -> str:
 
 
 def shortened(text: str, longest: int) -> str:
-    """The text, with an ellipsis in place of its middle if it is too long: names often differ at their ends."""
+    """Return the text, with an ellipsis in place of its middle if it is too long: names often differ at their ends."""
     if len(text) <= longest:
         return text
     tail = max(1, (longest - 1) // 3)
@@ -204,7 +204,7 @@ class MapRow:
 
 
 def rows(problem: Problem) -> tuple[MapRow, ...]:
-    """All rows, in the order of the nodes; units that several nodes reach come behind those of single nodes."""
+    """Return all rows, in the order of the nodes; units that several nodes reach come behind those of single nodes."""
     reach: dict[int, list[int]] = defaultdict(list)
     for number, node in enumerate(problem.nodes):
         for device in node.devices():
@@ -305,7 +305,7 @@ class HeldDevice:
 
 
 def held_devices(plan: Plan, profiles: RequestProfiles) -> tuple[HeldDevice, ...]:
-    """Everything that is held once the plan is carried out: first what was held before, both in order."""
+    """Return everything that is held once the plan is carried out: first what was held before, both in order."""
     return tuple(chain(_before(plan, profiles), _new(plan, profiles)))
 
 
@@ -377,7 +377,7 @@ class Block(NamedTuple):
 def blocks(
     problem: Problem, unit: PhysicalDevice, held: Sequence[HeldDevice]
 ) -> list[Block]:
-    """The blocks of a unit. Admin access takes nothing: in a counter set it has no block."""
+    """Return the blocks of a unit. Admin access takes nothing: in a counter set it has no block."""
     if not unit.counters:
         if unit.shareable:
             return list(
@@ -404,7 +404,7 @@ def _by_device(held: Sequence[HeldDevice]) -> list[tuple[HeldDevice, ...]]:
 
 
 def _beside(group: Sequence[HeldDevice], box: Box) -> Iterator[Block]:
-    """The holders of one device side by side."""
+    """Yield the holders of one device side by side."""
     width = box.width / len(group) if group else 0
     for place, one in enumerate(group):
         yield Block(one, box._replace(left=box.left + place * width, width=width))
@@ -413,7 +413,7 @@ def _beside(group: Sequence[HeldDevice], box: Box) -> Iterator[Block]:
 def _stacked(
     groups: Sequence[Sequence[HeldDevice]], shares: Sequence[float]
 ) -> Iterator[Block]:
-    """One below the other; squeezed if they hold more than there is."""
+    """Stack holdings below each other; squeezed if they hold more than there is."""
     scale = 1 / max(1.0, sum(shares))
     top = 0.0
     for group, share in zip(groups, shares, strict=True):
@@ -422,7 +422,7 @@ def _stacked(
 
 
 def _share_of_device(problem: Problem, holding: HeldDevice) -> float:
-    """The largest share that it has of any capacity of its device."""
+    """Return the largest share that it has of any capacity of its device."""
     capacity = problem.devices[holding.device].capacity
     shares = [
         amount / capacity[name].total
@@ -435,7 +435,7 @@ def _share_of_device(problem: Problem, holding: HeldDevice) -> float:
 def _share_of_set(
     problem: Problem, unit: PhysicalDevice, group: Sequence[HeldDevice]
 ) -> float:
-    """The largest share that a device in use has of any counter of the set."""
+    """Return the largest share that a device in use has of any counter of the set."""
     own = set(unit.counters)
     return max(
         (
@@ -451,7 +451,7 @@ def _share_of_set(
 def _tracks(
     problem: Problem, unit: PhysicalDevice, group: Sequence[HeldDevice]
 ) -> Mapping[int, float]:
-    """The share that a device in use has of each track, by the track's place."""
+    """Return the share that a device in use has of each track, by the track's place."""
     places = {index: place for place, index in enumerate(unit.tracks)}
     return {
         places[index]: amount / problem.counters[index].total

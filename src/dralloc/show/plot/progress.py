@@ -85,7 +85,7 @@ def progress(
 
 
 def _says(records: Sequence[Progress]) -> Iterator[str]:
-    """How best and bound met."""
+    """Yield how best and bound met."""
     if records:
         start, end = records[0], records[-1]
         text = partial(tier_text, start.phase)

@@ -79,12 +79,12 @@ def ranks(
 
 
 def has_alternatives(plan: Plan) -> bool:
-    """Whether any request has more than one alternative."""
+    """Return whether any request has more than one alternative."""
     return any(True for _ in _with_choice(plan))
 
 
 def rank_counts(plan: Plan) -> list[int]:
-    """How many of the requests with alternatives got each of them, by rank; the last entry is how many got none."""
+    """Count the requests with alternatives by the rank that they got; the last entry is how many got none."""
     wanted = list(_with_choice(plan))
     got = {
         (claim.key, grant.request): claim.requests[grant.request]

@@ -90,7 +90,7 @@ def utilisation(
 
 
 def _told(row: Sequence[Utilisation], comparison: Comparison) -> str:
-    """What is in use of something under each of the answers."""
+    """Return what is in use of something under each of the answers."""
     under = (
         f"{percent(one.share)} {UNDER[answer]}"
         for answer, one in zip(comparison.answers, row, strict=True)
