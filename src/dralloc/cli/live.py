@@ -416,7 +416,7 @@ def _run(  # noqa: PLR0913 - what the command was told
     name = file.run if again else uuid4().hex[:12]
     return ApplyRun(
         objects=objects,
-        source=lambda: take_snapshot(server, whole=True),
+        source=lambda: take_snapshot(server, untrimmed=True),
         question=question,
         selection=live.selection(),
         settle=0 if objects.dry else live.settle,

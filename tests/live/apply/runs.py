@@ -45,7 +45,7 @@ def run_on(
     objects = LiveObjects(wire, served(reader), dry=options.pop("dry", False))
     settings: dict[str, Any] = {
         "objects": objects,
-        "source": lambda: take_snapshot(reader, whole=True),
+        "source": lambda: take_snapshot(reader, untrimmed=True),
         "question": Question(Mode.FIRST_FIT),
         "selection": Selection(),
         "fence": TaintRuleFence(objects, name),

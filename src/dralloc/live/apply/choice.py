@@ -156,7 +156,7 @@ def support_of(
     schedulers
         Those that can be seen.
     """
-    seen = [one.support for one in schedulers]
+    seen = [scheduler.support for scheduler in schedulers]
     if not seen and server is not None:
         oldest = RunningScheduler(KubernetesVersion(server.minor - 1), {})
         seen = [
@@ -165,10 +165,10 @@ def support_of(
             else RuleSupport.UNKNOWN
         ]
     worst = (RuleSupport.VOID, RuleSupport.NONE, RuleSupport.OFF, RuleSupport.UNKNOWN)
-    return next(
-        (one for one in worst if one in seen),
-        RuleSupport.WORKS if seen else RuleSupport.UNKNOWN,
-    )
+    for support in worst:
+        if support in seen:
+            return support
+    return RuleSupport.WORKS if seen else RuleSupport.UNKNOWN
 
 
 def running_schedulers(pods: Iterable[Json]) -> Iterator[RunningScheduler]:

@@ -485,14 +485,13 @@ def fences_of(parts: Iterable[Json]) -> tuple[HeldFence, ...]:
     for part in parts:
         if run := run_of(part):
             held.setdefault(run, []).append(part)
-    return tuple(
-        HeldFence(
-            run,
-            tuple(f"{one['kind']} {one['metadata']['name']}" for one in parts_of_run),
-            min(filter(None, map(held_since, parts_of_run)), default=""),
-        )
-        for run, parts_of_run in sorted(held.items())
-    )
+    fences: list[HeldFence] = []
+    for run, parts_of_run in sorted(held.items()):
+        names = [f"{part['kind']} {part['metadata']['name']}" for part in parts_of_run]
+        # Times are RFC 3339 in UTC, so that the first of them is the earliest.
+        since = min(filter(None, map(held_since, parts_of_run)), default="")
+        fences.append(HeldFence(run, tuple(names), since))
+    return tuple(fences)
 
 
 def status_of(objects: LiveObjects, journal: WriteJournal, path: str) -> FenceStatus:

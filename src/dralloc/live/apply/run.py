@@ -90,16 +90,16 @@ class ApplyOutcome(Documented):
     @property
     def unplaced(self) -> list[Aside]:
         """What the plan found no place for."""
-        aside = {one.key for one in self.asides}
+        keys_aside = {aside.key for aside in self.asides}
         fenced = "".join(
-            f"; run {one.run} fences {counted(len(one.parts), 'part')} of the cluster"
-            for one in self.foreign
+            f"; run {fence.run} fences {counted(len(fence.parts), 'part')} of the cluster"
+            for fence in self.foreign
         )
         reasons = self.plan.reasons if self.plan else {}
         return [
             Aside(key, f"{why}{fenced}")
             for key, why in reasons.items()
-            if key not in aside
+            if key not in keys_aside
         ]
 
     @property
@@ -283,24 +283,18 @@ class ApplyRun:
     def _with_homes(
         self, cluster: Cluster, ready: Sequence[WriteUnit]
     ) -> tuple[list[WriteUnit], list[Aside]]:
-        """Units that only wait for their release, apart from those that would find no node after it.
+        """Split units that only wait for their release from those that would find no node after it.
 
         The plan says nothing of them: a pod that shares its claim may have no place where that is allocated.
         """
-        waiting = {demand.key for unit in ready for demand in unit.demands}
+        waiting = {key for unit in ready for key in unit.demand_keys}
         homes = self.question.homes(cluster, waiting) if waiting else {}
-        placed = [
-            unit
-            for unit in ready
-            if all(demand.key in homes for demand in unit.demands)
-        ]
-        homeless = sorted(
-            waiting - {demand.key for unit in placed for demand in unit.demands}
-        )
-        return placed, [Aside(key, _HOMELESS) for key in homeless]
+        placed = [unit for unit in ready if unit.demand_keys <= homes.keys()]
+        with_home = {key for unit in placed for key in unit.demand_keys}
+        return placed, [Aside(key, _HOMELESS) for key in sorted(waiting - with_home)]
 
     def _new(self, ready: Iterable[WriteUnit]) -> list[WriteUnit]:
-        """Units that only wait for their release, but for those that this run has written itself."""
+        """Leave out the units that this run has written itself."""
         written = frozenset[ClaimKey]().union(*(unit.keys for unit in self._done))
         return [unit for unit in ready if unit.keys.isdisjoint(written)]
 
@@ -330,17 +324,16 @@ class ApplyRun:
             if not lost or self.is_ending():
                 break
             self._done = [unit for unit in self._done if unit not in lost]
+            # They are planned anew, so that what was said of them is out of date.
+            lost_keys = {key for unit in lost for key in unit.keys}
             self._reasons = {
-                key: why
-                for key, why in self._reasons.items()
-                if all(key not in unit.keys for unit in lost)
+                key: why for key, why in self._reasons.items() if key not in lost_keys
             }
             unwritten = [*unwritten, *self._written_and_released(self._planned_anew())]
         self.journal.add(JournalStep.END)
         why = ENDED if self.is_ending() else "the cluster changed too often"
-        self._reasons |= {
-            demand.key: why for unit in unwritten for demand in unit.demands
-        }
+        for unit in unwritten:
+            self._reasons |= dict.fromkeys(unit.demand_keys, why)
         return ApplyOutcome(
             plan=self._plan,
             units=tuple(self._done),
@@ -366,7 +359,7 @@ class ApplyRun:
         return unwritten
 
     def _lost(self) -> list[WriteUnit]:
-        """Units whose claims a scheduler has taken back, and whose pods still wait: they can be planned anew.
+        """Return units whose claims a scheduler has taken back, and whose pods still wait: they can be planned anew.
 
         That happens to pods that had no gate: they are tried while nodes are fenced. Who plans gated pods alone sees no
         others.
@@ -375,12 +368,12 @@ class ApplyRun:
             return []
         cluster = self._whole()
         waiting = {pod.key for pod in cluster.pods if not pod.spec.node_name}
-        return [
-            unit
-            for unit in self._done
-            if self.question.is_lost(cluster, unit)
-            and all(demand.key in waiting for demand in unit.demands if demand.pod)
-        ]
+        lost: list[WriteUnit] = []
+        for unit in self._done:
+            pods = {demand.key for demand in unit.demands if demand.pod}
+            if self.question.is_lost(cluster, unit) and pods <= waiting:
+                lost.append(unit)
+        return lost
 
     def _release(self, *, late: bool) -> None:
         """Release the pods whose claims are written, and wait until they are bound.
@@ -388,11 +381,7 @@ class ApplyRun:
         Those for which the scheduler allocates something itself come late, when nothing is fenced any more; so do those
         that had no gate, and are not waited for under the fence.
         """
-        units = [
-            unit
-            for unit in self._done
-            if any(demand.late for demand in unit.demands) is late
-        ]
+        units = [unit for unit in self._done if unit.is_late is late]
         for number, unit in enumerate(units):
             self.progress("releasing", number, len(units))
             try:
@@ -525,12 +514,12 @@ class ApplyRun:
             for claim in cluster.claims
             if claim.metadata.deletion_timestamp is None
         }
-        present = [
-            unit
-            for unit in self._done
-            if {one.pod for one in unit.demands if one.pod} <= pods
-            and {one.uid for one in unit.claims} <= claims
-        ]
+        # Units that are gone meanwhile: somebody deleted a pod or a claim of theirs.
+        present: list[WriteUnit] = []
+        for unit in self._done:
+            uids = {claim.uid for claim in unit.claims}
+            if unit.pod_uids <= pods and uids <= claims:
+                present.append(unit)
         # What a scheduler took back and allocated otherwise is said of its pod already.
         reported = self._reasons.keys()
         as_written = [

@@ -246,18 +246,19 @@ class LiveView:
                 )
 
     def _is_allocated(self, pod: Pod) -> bool:
-        claims = [self.cluster.claim(one) for one in self.cluster.pod_claims(pod)]
-        return all(one is not None and one.is_allocated for one in claims)
+        claims = map(self.cluster.claim, self.cluster.pod_claims(pod))
+        return all(claim is not None and claim.is_allocated for claim in claims)
 
     def _node_of(self, pod: Pod) -> str:
         """Return the only node that a pod's allocations leave; empty if there may be several."""
-        claims = [self.cluster.claim(one) for one in self.cluster.pod_claims(pod)]
-        held = [
-            one.status.allocation
-            for one in claims
-            if one is not None and one.status.allocation is not None
-        ]
-        return next(filter(None, (sole_node(one.wire_form()) for one in held)), "")
+        for key in self.cluster.pod_claims(pod):
+            claim = self.cluster.claim(key)
+            if claim is None or claim.status.allocation is None:
+                continue
+            node = sole_node(claim.status.allocation.wire_form())
+            if node:
+                return node
+        return ""
 
 
 def _is_unallocated(resource: Json) -> bool:
@@ -337,9 +338,8 @@ class Question:
         is_taken_back = any(
             claim_held is None or not claim_held.is_allocated for claim_held in held
         )
-        return is_taken_back or any(
-            True for _ in _lost(cluster, {claim.key: claim for claim in unit.claims})
-        )
+        written = {claim.key: claim for claim in unit.claims}
+        return is_taken_back or next(_lost(cluster, written), None) is not None
 
     def broken_rules(self, cluster: Cluster, units: Iterable[WriteUnit]) -> list[str]:
         """Return what is wrong with the allocations of units beside everything else that the cluster holds.

@@ -116,18 +116,31 @@ class WriteUnit:
     @property
     def keys(self) -> frozenset[ClaimKey]:
         """Its pods and claims."""
-        return frozenset(
-            (*(one.key for one in self.demands), *(one.key for one in self.claims))
-        )
+        return self.demand_keys.union(claim.key for claim in self.claims)
+
+    @property
+    def demand_keys(self) -> frozenset[ClaimKey]:
+        """Its pods, or the claim that no pod uses."""
+        return frozenset(demand.key for demand in self.demands)
+
+    @property
+    def pod_uids(self) -> frozenset[str]:
+        """The UIDs of its pods."""
+        return frozenset(demand.pod for demand in self.demands if demand.pod)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the scheduler allocates something of it by itself, when nothing is fenced any more."""
+        return any(demand.late for demand in self.demands)
 
     def to_dict(self) -> Json:
-        """As plain data for the journal."""
-        return {
-            "demands": [
-                [*one.key, one.node, one.pod, one.late] for one in self.demands
-            ],
-            "claims": [[*one.key, one.uid, one.allocation] for one in self.claims],
-        }
+        """Return it as plain data for the journal, from which `of` reads it back."""
+        demands = [
+            [*demand.key, demand.node, demand.pod, demand.late]
+            for demand in self.demands
+        ]
+        claims = [[*claim.key, claim.uid, claim.allocation] for claim in self.claims]
+        return {"demands": demands, "claims": claims}
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> WriteUnit:
@@ -223,10 +236,9 @@ def _groups(plan: Plan) -> Iterator[list[Placed]]:
         if demand.placed_with:
             together.add_edge(number, ("gang", demand.placed_with))
     for group in nx.connected_components(together):
-        yield [
-            placed[number]
-            for number in sorted(member for member in group if isinstance(member, int))
-        ]
+        # Claims and gangs are nodes of the graph, too, but no demands.
+        numbers = sorted(member for member in group if isinstance(member, int))
+        yield [placed[number] for number in numbers]
 
 
 def _is_missing(plan: Plan, key: ClaimKey) -> bool:

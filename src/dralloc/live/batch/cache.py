@@ -135,7 +135,7 @@ class WatchCache:
         version_before = int(self._versions.get(kind) or 0)
         listed = self.objects.listed(kind)
         items = kept(
-            kind, self.objects.versions[kind], listed.get("items") or (), whole=True
+            kind, self.objects.versions[kind], listed.get("items") or (), untrimmed=True
         )
         self._replace(
             kind,
@@ -178,7 +178,12 @@ class WatchCache:
                     self._held[kind].pop(key_of(resource), None)
                 elif event["type"] != "BOOKMARK":
                     self._held[kind][key_of(resource)] = next(
-                        kept(kind, self.objects.versions[kind], [resource], whole=True)
+                        kept(
+                            kind,
+                            self.objects.versions[kind],
+                            [resource],
+                            untrimmed=True,
+                        )
                     )
                 self._versions[kind] = version_of(resource)
                 self._changed.notify_all()

@@ -213,11 +213,11 @@ def _explained(question: Question, cluster: Cluster, key: ClaimKey) -> str:
         )
     except DrallocError as error:
         return str(error)
-    causes = [
-        f"{len(group.nodes)} nodes: {', '.join(str(cause) for cause in group.causes)}"
-        for group in explanation.groups
-    ]
-    return "; ".join(causes[:_CAUSES])
+    texts: list[str] = []
+    for group in explanation.groups[:_CAUSES]:
+        causes = ", ".join(map(str, group.causes))
+        texts.append(f"{len(group.nodes)} nodes: {causes}")
+    return "; ".join(texts)
 
 
 # ----------------------------------------------------------------------------

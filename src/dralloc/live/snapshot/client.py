@@ -304,13 +304,13 @@ class ApiServer:
 
     def groups(self) -> Mapping[str, Sequence[str]]:
         """Return the served versions of every API group but core."""
-        return {
-            str(group.get("name")): [
-                str(version.get("version"))
-                for version in _objects(group, "versions", "/apis/")
+        served: dict[str, Sequence[str]] = {}
+        for group in self._list("/apis/", "groups"):
+            versions = _objects(group, "versions", "/apis/")
+            served[str(group.get("name"))] = [
+                str(version.get("version")) for version in versions
             ]
-            for group in self._list("/apis/", "groups")
-        }
+        return served
 
     def resources(self, group: str, version: str) -> frozenset[str]:
         """Plural names of what a version of a group serves."""

@@ -240,7 +240,7 @@ def take_snapshot(
     *,
     namespaces: Sequence[str] = (),
     progress: OnProgress | None = None,
-    whole: bool = False,
+    untrimmed: bool = False,
 ) -> ClusterSnapshot:
     """Read what dralloc uses, kind by kind, each ordered by namespace and name.
 
@@ -250,7 +250,7 @@ def take_snapshot(
         Read claims, templates, pods, pod groups and quotas of these namespaces only; of all if there are none.
     progress
         Called after every page.
-    whole
+    untrimmed
         Whether everything is kept, what dralloc does not read of it, too, and pods without devices.
 
     Raises
@@ -263,7 +263,7 @@ def take_snapshot(
         server,
         progress or (lambda _plural, _count: None),
         ClusterSnapshot(warnings=list(server.warnings)),
-        whole,
+        untrimmed,
     )
     if namespaces:
         reader.snapshot.warnings.append(
@@ -315,18 +315,14 @@ def _newest(
             and kind.plural in resources(group, version)
         )
 
-    newest = {
-        kind: next(
-            (
-                known_version
-                for known_version in kind.versions
-                if serves(kind, known_version)
-            ),
-            None,
-        )
-        for kind in kinds
-    }
-    return {kind: version for kind, version in newest.items() if version is not None}
+    newest: dict[ListedKind, str] = {}
+    for kind in kinds:
+        # The versions of a kind stand in the order in which they are preferred.
+        for version in kind.versions:
+            if serves(kind, version):
+                newest[kind] = version
+                break
+    return newest
 
 
 @dataclass
@@ -334,7 +330,7 @@ class _Reader:
     server: ApiServer
     progress: OnProgress
     snapshot: ClusterSnapshot
-    whole: bool
+    untrimmed: bool
 
     def read(self, kind: ListedKind, version: str, namespaces: Sequence[str]) -> None:
         """Read all objects of a kind; what is denied is a warning, unless nothing works without it."""
@@ -397,7 +393,9 @@ class _Reader:
             # One text for each page: many small ones would keep the memory of the whole page from being used again.
             pages.append(
                 b"".join(
-                    _lines(kind, kept(kind, version, page.items, whole=self.whole))
+                    _lines(
+                        kind, kept(kind, version, page.items, untrimmed=self.untrimmed)
+                    )
                 )
             )
             self.progress(kind.plural, before + number)
@@ -415,14 +413,14 @@ class _Reader:
 
 
 def kept(
-    kind: ListedKind, version: str, items: Iterable[Json], *, whole: bool = False
+    kind: ListedKind, version: str, items: Iterable[Json], *, untrimmed: bool = False
 ) -> Iterator[Json]:
     """Yield what is needed of the items of a list, or the whole of it; items do not say of which kind they are."""
     head = {"apiVersion": kind.api_version(version), "kind": kind.kind}
     objects = ({**item, **head} for item in items)
     return (
         objects
-        if whole
+        if untrimmed
         else (trimmed(resource) for resource in objects if is_needed(resource))
     )
 
