@@ -73,14 +73,14 @@ def scaled(
     DrallocError
         More would come out.
     """
-    wanted = demand * len(problem.demands)
-    if wanted > max(most, len(problem.demands)):
+    count = demand * len(problem.demands)
+    if count > max(most, len(problem.demands)):
         limit = f"more than {most}; --limit pods=AMOUNT allows more"
         raise DrallocError(
             f"demand: {demand} times {len(problem.demands)} pods and claims are {limit}"
         )
-    whole, part = divmod(round(wanted), max(len(problem.demands), 1))
-    rounds: list[Sequence[int]] = [range(len(problem.demands))] * whole
+    full_rounds, part = divmod(round(count), max(len(problem.demands), 1))
+    rounds: list[Sequence[int]] = [range(len(problem.demands))] * full_rounds
     if part:
         rounds.append(_drawn(problem.demands, part, Random(f"{seed}")))
     groups: _Groups = {}
@@ -94,7 +94,7 @@ def scaled(
     )
 
 
-def _drawn(demands: Sequence[Demand], most: int, random: Random) -> Sequence[int]:
+def _drawn(demands: Sequence[Demand], count: int, random: Random) -> Sequence[int]:
     """As many of the demands as wanted, or fewer by less than a gang, in their order."""
     groups: dict[object, list[int]] = {}
     for number, demand in enumerate(demands):
@@ -103,7 +103,7 @@ def _drawn(demands: Sequence[Demand], most: int, random: Random) -> Sequence[int
     random.shuffle(order)
     chosen: list[int] = []
     for members in order:
-        if len(chosen) + len(members) <= most:
+        if len(chosen) + len(members) <= count:
             chosen += members
     return sorted(chosen)
 
@@ -215,7 +215,9 @@ class Given:
             held.workloads,
         )
         later = held.templates, held.suspended
-        objects = chain[ApiObject](*lists, *(each.values() for each in tables), *later)
+        objects = chain[ApiObject](
+            *lists, *(table.values() for table in tables), *later
+        )
         return _digest_of(
             chain(map(to_wire, objects), map(list, sorted(held.abandoned)))
         )
@@ -279,8 +281,8 @@ def _described(make: Any) -> Iterator[str]:
 
 def _digest_of(objects: Iterable[Any]) -> str:
     digest = hashlib.sha256()
-    for one in objects:
-        digest.update(orjson.dumps(one, option=orjson.OPT_SORT_KEYS) + b"\n")
+    for described in objects:
+        digest.update(orjson.dumps(described, option=orjson.OPT_SORT_KEYS) + b"\n")
     return digest.hexdigest()
 
 
@@ -439,7 +441,7 @@ class Journal:
 
 
 def _lines(path: Path) -> dict[str, Row]:
-    found: dict[str, Row] = {}
+    rows: dict[str, Row] = {}
     for line in path.read_bytes().splitlines():
         try:
             row = orjson.loads(line)
@@ -448,8 +450,8 @@ def _lines(path: Path) -> dict[str, Row]:
         if isinstance(row, dict) and all(
             isinstance(row.get(name), kind) for name, kind in _FIELDS.items()
         ):
-            found[row.pop("key")] = row
-    return found
+            rows[row.pop("key")] = row
+    return rows
 
 
 # ----------------------------------------------------------------------------
@@ -569,12 +571,12 @@ def _points(
             raise DrallocError(f"demand: {share} is negative")
         if not isfinite(share):
             raise DrallocError(f"demand: {share} is not a finite number")
-    each = (
+    seeds_and_shares = (
         (seed, share)
         for seed in (range(seeds) if isinstance(seeds, int) else seeds)
         for share in shares
     )
-    points = list(islice(each, _MOST_POINTS + 1))
+    points = list(islice(seeds_and_shares, _MOST_POINTS + 1))
     if len(points) > _MOST_POINTS:
         raise DrallocError(
             f"seeds and demands: a study has at most {_MOST_POINTS} points"
@@ -633,9 +635,9 @@ def _keys(
     keys = {}
     for seed, share in points:
         for mode in modes:
-            own = [seed, share, written[mode], of_search if mode == OPTIMAL else None]
+            point = [seed, share, written[mode], of_search if mode == OPTIMAL else None]
             keys[seed, share, mode] = hashlib.sha256(
-                orjson.dumps([*common, *own])
+                orjson.dumps([*common, *point])
             ).hexdigest()
     return keys
 

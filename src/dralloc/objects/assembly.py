@@ -71,11 +71,11 @@ class Located(NamedTuple):
     source: str = ""
 
 
-def identity(one: ApiObject) -> Identity:
+def identity(subject: ApiObject) -> Identity:
     """Return what tells an object from every other one."""
-    group = one.api_version.partition("/")[0]
-    foreign = isinstance(one, PodOwner) and "." in group
-    return f"{one.kind}.{group}" if foreign else one.kind, one.key
+    group = subject.api_version.partition("/")[0]
+    foreign = isinstance(subject, PodOwner) and "." in group
+    return f"{subject.kind}.{group}" if foreign else subject.kind, subject.key
 
 
 class Objects:
@@ -110,35 +110,37 @@ class Objects:
         """Yield those of one kind, in order."""
         return iter(self._by_type.get(kind, ()))
 
-    def _add(self, one: ApiObject, source: str) -> None:
-        key = identity(one)
-        first = self._by_identity.setdefault(key, one)
-        if first is one:
+    def _add(self, added: ApiObject, source: str) -> None:
+        key = identity(added)
+        first = self._by_identity.setdefault(key, added)
+        if first is added:
             self.sources[key] = source
-            self._by_type[type(one)].append(one)
+            self._by_type[type(added)].append(added)
             return
         where = f" in {self.sources[key]}" if self.sources[key] else ""
-        if first == one:
+        if first == added:
             self.findings.append(
                 Finding(
                     source,
-                    one.title,
+                    added.title,
                     "",
                     f"is the same as{where or ' before'}, kept once",
                 )
             )
         elif self._overriding and _file(source) != _file(self.sources[key]):
             rule = f"overrides the one{where or ' that was given before'}"
-            self.findings.append(Finding(source, one.title, "", rule))
-            alike = self._by_type[type(one)]
-            alike[next(at for at, each in enumerate(alike) if each is first)] = one
-            self._by_identity[key] = one
+            self.findings.append(Finding(source, added.title, "", rule))
+            same_type = self._by_type[type(added)]
+            same_type[
+                next(at for at, earlier in enumerate(same_type) if earlier is first)
+            ] = added
+            self._by_identity[key] = added
             self.sources[key] = source
         else:
             self.errors.append(
                 Finding(
                     source,
-                    one.title,
+                    added.title,
                     "",
                     f"was given before{where} with different content",
                 )
@@ -163,8 +165,9 @@ def assumed_nodes(slices: Sequence[ResourceSlice]) -> tuple[tuple[Node, ...], st
     if named:
         return named, f"no Node was given: assuming the {len(named)} that slices name"
     if any(
-        one.spec.all_nodes or any(device.all_nodes for device in one.spec.devices)
-        for one in slices
+        published.spec.all_nodes
+        or any(device.all_nodes for device in published.spec.devices)
+        for published in slices
     ):
         only = Node(
             metadata=ObjectMeta(
@@ -181,19 +184,19 @@ def _named_nodes(slices: Iterable[ResourceSlice]) -> tuple[Node, ...]:
     Names are node names of slices and of devices, and in node selectors the values of ``In`` for the field
     ``metadata.name`` or the hostname label.
     """
-    names = dict.fromkeys(name for one in slices for name in _names(one))
+    names = dict.fromkeys(name for published in slices for name in _names(published))
     return tuple(
         Node(metadata=ObjectMeta(name=name, labels={HOSTNAME_LABEL: name}))
         for name in names
     )
 
 
-def _names(one: ResourceSlice) -> Iterator[str]:
-    if one.spec.node_name:
-        yield one.spec.node_name
-    yield from _selected(one.spec.node_selector)
-    if one.spec.per_device_node_selection:
-        for device in one.spec.devices:
+def _names(published: ResourceSlice) -> Iterator[str]:
+    if published.spec.node_name:
+        yield published.spec.node_name
+    yield from _selected(published.spec.node_selector)
+    if published.spec.per_device_node_selection:
+        for device in published.spec.devices:
             if device.node_name:
                 yield device.node_name
             yield from _selected(device.node_selector)
@@ -210,27 +213,27 @@ def _selected(selector: NodeSelector | None) -> Iterator[str]:
 
 
 def missing_classes(
-    objects: Iterable[ApiObject], known: Collection[str]
+    objects: Iterable[ApiObject], class_names: Collection[str]
 ) -> Iterator[tuple[ApiObject, str, str]]:
     """Yield each class that is missing once: the first object that names it, the path, and what is wrong."""
     missing: dict[str, tuple[ApiObject, str]] = {}
     times: Counter[str] = Counter()
-    for one in objects:
-        for name, path in _classes_named_by(one):
-            if name not in known:
-                missing.setdefault(name, (one, path))
+    for requester in objects:
+        for name, path in _classes_named_by(requester):
+            if name not in class_names:
+                missing.setdefault(name, (requester, path))
                 times[name] += 1
-    for name, (one, path) in missing.items():
-        more = f"; {times[name]} requests name it" if times[name] > 1 else ""
-        yield one, path, f'DeviceClass "{name}" not found{more}'
+    for name, (requester, path) in missing.items():
+        further = f"; {times[name]} requests name it" if times[name] > 1 else ""
+        yield requester, path, f'DeviceClass "{name}" not found{further}'
 
 
-def _classes_named_by(one: ApiObject) -> Iterator[tuple[str, str]]:
+def _classes_named_by(requester: ApiObject) -> Iterator[tuple[str, str]]:
     """Yield the classes that something unallocated asks for, with the paths of their names."""
-    if isinstance(one, ResourceClaim) and one.status.allocation is None:
-        spec, path = one.spec, "spec"
-    elif isinstance(one, ResourceClaimTemplate):
-        spec, path = one.spec.spec, "spec.spec"
+    if isinstance(requester, ResourceClaim) and requester.status.allocation is None:
+        spec, path = requester.spec, "spec"
+    elif isinstance(requester, ResourceClaimTemplate):
+        spec, path = requester.spec.spec, "spec.spec"
     else:
         return
     for number, request in enumerate(spec.devices.requests):
@@ -329,20 +332,25 @@ class Population:
                     **({"": named.value} if named.global_default else {}),
                 }
             )
-        taken = {pod.key for pod in self.objects.of(Pod)}
+        pod_keys = {pod.key for pod in self.objects.of(Pod)}
         spoken_for = _SpokenFor(self.objects)
-        for one in self.objects:
-            if isinstance(one, Pod):
-                self._put(one, _resting(one, ended=one.terminated))
-            elif isinstance(one, PodOwner) and one not in spoken_for:
-                for pod in self._expanded(one):
-                    made = _renamed(pod, one.kind) if pod.key in taken else pod
-                    taken.add(made.key)
-                    self.objects.sources[identity(made)] = self.objects.sources[
-                        identity(one)
+        for source in self.objects:
+            if isinstance(source, Pod):
+                self._put(source, _resting(source, ended=source.terminated))
+            elif isinstance(source, PodOwner) and source not in spoken_for:
+                for pod in self._expanded(source):
+                    expanded = (
+                        _renamed(pod, source.kind) if pod.key in pod_keys else pod
+                    )
+                    pod_keys.add(expanded.key)
+                    self.objects.sources[identity(expanded)] = self.objects.sources[
+                        identity(source)
                     ]
                     self._put(
-                        made, _resting(one, ended=one.ended, suspended=one.suspended)
+                        expanded,
+                        _resting(
+                            source, ended=source.ended, suspended=source.suspended
+                        ),
                     )
 
     def _expanded(self, owner: PodOwner) -> Iterable[Pod]:
@@ -379,11 +387,13 @@ class Population:
         )
 
 
-def _resting(one: ApiObject, *, ended: bool, suspended: bool = False) -> Unasked | None:
+def _resting(
+    source: ApiObject, *, ended: bool, suspended: bool = False
+) -> Unasked | None:
     """Why a pod is not scheduled any more, or an owner makes no pods."""
     if ended:
         return Unasked.FINISHED
-    if one.metadata.deletion_timestamp is not None:
+    if source.metadata.deletion_timestamp is not None:
         return Unasked.DELETED
     return Unasked.SUSPENDED if suspended else None
 
@@ -397,12 +407,15 @@ class _SpokenFor:
 
     def __init__(self, objects: Objects) -> None:
         makers = [
-            one
-            for one in objects
-            if isinstance(one, Pod | PodOwner) and not isinstance(one, _KUEUE_WORKLOAD)
+            maker
+            for maker in objects
+            if isinstance(maker, Pod | PodOwner)
+            and not isinstance(maker, _KUEUE_WORKLOAD)
         ]
-        self._controlled = {owner for one in makers for owner in _owners(one)}
-        self._there = {_Owner(one.kind, *one.key) for one in makers} | self._controlled
+        self._controlled = {owner for maker in makers for owner in _owners(maker)}
+        self._there = {
+            _Owner(maker.kind, *maker.key) for maker in makers
+        } | self._controlled
         workloads = (
             (pod.key.namespace, pod.metadata.annotations.get(WORKLOAD_ANNOTATION))
             for pod in objects.of(Pod)
@@ -419,9 +432,9 @@ class _SpokenFor:
         return _Owner(owner.kind, *owner.key) in self._controlled
 
 
-def _owners(one: ApiObject) -> Iterator[_Owner]:
-    for owner in one.metadata.owner_references:
-        yield _Owner(owner.kind, one.key.namespace, owner.name)
+def _owners(owned: ApiObject) -> Iterator[_Owner]:
+    for owner in owned.metadata.owner_references:
+        yield _Owner(owner.kind, owned.key.namespace, owner.name)
 
 
 def _renamed(pod: Pod, kind: str) -> Pod:
@@ -488,8 +501,8 @@ class Claiming:
     def remarks(self) -> Iterator[tuple[ApiObject, str, str]]:
         """Yield what is missing, once for all pods of a namespace that refer to it: the first pod, path and rule."""
         for (_, rule), places in self._missing.items():
-            (pod, path), others = places[0], len(places) - 1
-            pods = f"it and {others} more pods" if others else "the pod"
+            (pod, path), further_pods = places[0], len(places) - 1
+            pods = f"it and {further_pods} more pods" if further_pods else "the pod"
             yield pod, path, f"{rule}; {pods} cannot be placed"
 
     def _claim_of(
@@ -514,7 +527,14 @@ class Claiming:
             *pod.status.resource_claim_statuses,
             *owner.status.resource_claim_statuses,
         )
-        status = next((one for one in statuses if one.name == entry.name), None)
+        status = next(
+            (
+                entry_status
+                for entry_status in statuses
+                if entry_status.name == entry.name
+            ),
+            None,
+        )
         if status is not None and status.resource_claim_name is None:
             return None
         name = (

@@ -184,11 +184,13 @@ class ClusterBuilder:
             f"{_label(product)}-x{number}" for product, number in devices.items()
         )
         amounts = {"cpu": cpu, "memory": memory}
-        asked = {key: str(value) for key, value in amounts.items() if value is not None}
+        requested = {
+            key: str(value) for key, value in amounts.items() if value is not None
+        }
         container = {
             "name": "main",
             "image": "example",
-            "resources": {"requests": asked},
+            "resources": {"requests": requested},
         }
         for product in devices:
             self._class(product)
@@ -237,9 +239,9 @@ def _label(product: str) -> str:
 
 
 def _refuse_negative(count: int, devices: Mapping[str, int]) -> None:
-    for what, number in {"count": count, **devices}.items():
+    for subject, number in {"count": count, **devices}.items():
         if number < 0:
-            raise DrallocError(f"{what}: {number} is negative")
+            raise DrallocError(f"{subject}: {number} is negative")
 
 
 # ----------------------------------------------------------------------------

@@ -243,7 +243,7 @@ class Backend(StrEnum):
     RAY = "ray"
 
 
-def chosen(choices: type[E], what: str, word: str) -> E:
+def chosen(choices: type[E], subject: str, word: str) -> E:
     """Return the member that a word stands for.
 
     Raises
@@ -254,10 +254,10 @@ def chosen(choices: type[E], what: str, word: str) -> E:
     try:
         return choices(word)
     except ValueError:
-        raise ChoiceError(what, word, choices) from None
+        raise ChoiceError(subject, word, choices) from None
 
 
-def compared(given: str | Iterable[str]) -> frozenset[Mode]:
+def compared(modes_text: str | Iterable[str]) -> frozenset[Mode]:
     """Return the modes that words stand for (see `several`).
 
     Raises
@@ -267,7 +267,7 @@ def compared(given: str | Iterable[str]) -> frozenset[Mode]:
     DrallocError
         First fit or the optimum is missing.
     """
-    modes = several(Mode, "mode", given)
+    modes = several(Mode, "mode", modes_text)
     missing = {Mode.FIRST_FIT, Mode.OPTIMAL} - modes
     if missing:
         raise DrallocError(
@@ -276,7 +276,7 @@ def compared(given: str | Iterable[str]) -> frozenset[Mode]:
     return modes
 
 
-def several(choices: type[E], what: str, given: str | Iterable[str]) -> frozenset[E]:
+def several(choices: type[E], subject: str, texts: str | Iterable[str]) -> frozenset[E]:
     """Return the members that one or several words stand for; one of them may be several, with commas.
 
     Raises
@@ -286,10 +286,10 @@ def several(choices: type[E], what: str, given: str | Iterable[str]) -> frozense
     """
     words = (
         word.strip()
-        for text in ([given] if isinstance(given, str) else given)
+        for text in ([texts] if isinstance(texts, str) else texts)
         for word in text.split(",")
     )
-    return frozenset(chosen(choices, what, word) for word in words if word)
+    return frozenset(chosen(choices, subject, word) for word in words if word)
 
 
 # ----------------------------------------------------------------------------
@@ -540,11 +540,11 @@ class Choices(Options):
         DrallocError
             A choice is made that is not looked at; or as `Choices`.
         """
-        found = replace(choices or cls(), **words)
+        merged = replace(choices or cls(), **words)
         for name in unused:
-            if getattr(found, name) != getattr(_USUAL, name):
+            if getattr(merged, name) != getattr(_USUAL, name):
                 raise DrallocError(f"{name}: not a choice of this question")
-        return found
+        return merged
 
 
 _USUAL = Choices()

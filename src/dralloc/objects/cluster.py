@@ -169,48 +169,50 @@ class Cluster(Answer):
         overriding
             Whether objects of later files take the place of those with their names in earlier ones, with a remark.
         """
-        given = Objects(objects, overriding=overriding)
+        located = Objects(objects, overriding=overriding)
         slices, nodes, assumed = (
-            tuple(given.of(ResourceSlice)),
-            tuple(given.of(Node)),
+            tuple(located.of(ResourceSlice)),
+            tuple(located.of(Node)),
             "",
         )
         if slices and not nodes:
             nodes, assumed = assumed_nodes(slices)
-        population = Population(given, nodes, limits.pods)
+        population = Population(located, nodes, limits.pods)
         cluster = cls(
             slices=slices,
-            classes={one.name: one for one in given.of(DeviceClass)},
+            classes={named.name: named for named in located.of(DeviceClass)},
             nodes=nodes,
-            claims=tuple(given.of(ResourceClaim)),
-            templates=tuple(given.of(ResourceClaimTemplate)),
+            claims=tuple(located.of(ResourceClaim)),
+            templates=tuple(located.of(ResourceClaimTemplate)),
             skipped=dict(skipped),
-            namespaces={one.name: one for one in given.of(Namespace)},
-            sources=given.sources,
-            taint_rules=tuple(given.of(DeviceTaintRule)),
-            quotas=tuple(given.of(ResourceQuota)),
-            pod_groups={one.key: one for one in given.of(PodGroup)},
-            composite_pod_groups={one.key: one for one in given.of(CompositePodGroup)},
-            workloads={one.key: one for one in given.of(Workload)},
+            namespaces={named.name: named for named in located.of(Namespace)},
+            sources=located.sources,
+            taint_rules=tuple(located.of(DeviceTaintRule)),
+            quotas=tuple(located.of(ResourceQuota)),
+            pod_groups={named.key: named for named in located.of(PodGroup)},
+            composite_pod_groups={
+                named.key: named for named in located.of(CompositePodGroup)
+            },
+            workloads={named.key: named for named in located.of(Workload)},
             suspended=tuple(population.suspended),
             gone=population.gone,
         )
-        leaving = {pod.key for pod in given.of(Pod) if pod.key in population.gone}
+        leaving = {pod.key for pod in located.of(Pod) if pod.key in population.gone}
         cluster = replace(
             cluster, abandoned=frozenset(cluster._owned_by_pods(leaving))
         )._with_pods(population.pods)
-        remarks = (*population.remarks, *missing_classes(given, cluster.classes))
+        remarks = (*population.remarks, *missing_classes(located, cluster.classes))
         said = (
             *findings,
             *_skipped_notice(cluster.skipped),
-            *given.findings,
+            *located.findings,
             *starmap(cluster.remark, remarks),
         )
         assumption = [Finding("", "", "", assumed)] if assumed else []
         excesses = list(starmap(cluster.remark, population.excesses))
         return (
             replace(cluster, findings=(*said, *cluster.findings, *assumption)),
-            given.errors,
+            located.errors,
             excesses,
         )
 
@@ -222,29 +224,32 @@ class Cluster(Answer):
         ChoiceError
             Something else is to be included.
         """
-        wanted = several(Include, "inclusion", include)
-        if not wanted:
+        inclusions = several(Include, "inclusion", include)
+        if not inclusions:
             return self
         pods, suspended = (
-            tuple(_ungated(pod) if Include.GATED in wanted else pod for pod in each)
-            for each in (self.pods, self.suspended)
+            tuple(
+                _ungated(pod) if Include.GATED in inclusions else pod
+                for pod in listed_pods
+            )
+            for listed_pods in (self.pods, self.suspended)
         )
-        if Include.SUSPENDED not in wanted:
+        if Include.SUSPENDED not in inclusions:
             return replace(self, pods=pods)
         return replace(self, pods=pods, suspended=())._with_pods(suspended)
 
     def _with_pods(self, pods: Iterable[Pod]) -> Cluster:
         """Return the cluster with more pods, and the claims that they need."""
-        more = tuple(pods)
+        added_pods = tuple(pods)
         claiming = Claiming(self.claims, self.templates, self.pod_groups)
         # Several entries of a pod may stand for one claim, which needs its devices once.
         claims_of_pods = {
-            pod.key: tuple(dict.fromkeys(claiming.of(pod))) for pod in more
+            pod.key: tuple(dict.fromkeys(claiming.of(pod))) for pod in added_pods
         }
         return replace(
             self,
             claims=tuple(claiming.claims.values()),
-            pods=(*self.pods, *more),
+            pods=(*self.pods, *added_pods),
             findings=(*self.findings, *starmap(self.remark, claiming.remarks())),
             claims_of_pods={**self.claims_of_pods, **claims_of_pods},
             unresolved={**self.unresolved, **claiming.unresolved},
@@ -257,7 +262,9 @@ class Cluster(Answer):
         """Yield the claims that were made for some of these pods."""
         for claim in self.claims:
             owners = (
-                one for one in claim.metadata.owner_references if one.kind == Pod.kind
+                reference
+                for reference in claim.metadata.owner_references
+                if reference.kind == Pod.kind
             )
             if any(
                 ClaimKey(claim.key.namespace, owner.name) in pods for owner in owners
@@ -285,26 +292,32 @@ class Cluster(Answer):
     def _tables(self) -> Iterator[Part]:
         """Yield what drivers publish, claims by namespace, and what is remarkable."""
         published: dict[str, list[ResourceSlice]] = {}
-        for one in self.slices:
-            published.setdefault(one.spec.driver, []).append(one)
+        for published_slice in self.slices:
+            published.setdefault(published_slice.spec.driver, []).append(
+                published_slice
+            )
         rows = [
             (
                 driver,
-                str(len({one.spec.pool.name for one in found})),
-                str(len(found)),
-                str(sum(len(one.spec.devices) for one in found)),
+                str(
+                    len({published_slice.spec.pool.name for published_slice in slices})
+                ),
+                str(len(slices)),
+                str(
+                    sum(len(published_slice.spec.devices) for published_slice in slices)
+                ),
             )
-            for driver, found in published.items()
+            for driver, slices in published.items()
         ]
         yield Table(
             "Published by drivers", ("driver", ">pools", ">slices", ">devices"), rows
         )
-        allocated, every = Counter[str](), Counter[str]()
+        allocated, totals = Counter[str](), Counter[str]()
         for claim in self.claims:
-            every[claim.key.namespace] += 1
+            totals[claim.key.namespace] += 1
             allocated[claim.key.namespace] += claim.is_allocated
         counts = [
-            (name, str(number), str(allocated[name])) for name, number in every.items()
+            (name, str(number), str(allocated[name])) for name, number in totals.items()
         ]
         yield Table("Claims", ("namespace", ">claims", ">allocated"), counts)
         yield from (Line(f"warning: {finding}", "yellow") for finding in self.findings)
@@ -336,8 +349,8 @@ class Cluster(Answer):
         used = {key for claims in self.claims_of_pods.values() for key in claims}
         for pod in self.suspended:
             used.update(
-                ClaimKey(pod.key.namespace, one.resource_claim_name or "")
-                for one in pod.spec.resource_claims
+                ClaimKey(pod.key.namespace, entry.resource_claim_name or "")
+                for entry in pod.spec.resource_claims
             )
         return frozenset(claim.key for claim in self.claims) - used
 
@@ -351,7 +364,7 @@ class Cluster(Answer):
         return {claim.key: claim for claim in self.claims}
 
 
-def cluster_of(given: object) -> Cluster:
+def cluster_of(candidate: object) -> Cluster:
     """Return the cluster that a question is about; refuse all else.
 
     A path is not read here, as that has choices and notices of its own: `dralloc.load`.
@@ -361,15 +374,15 @@ def cluster_of(given: object) -> Cluster:
     DrallocError
         It is no cluster.
     """
-    if isinstance(given, Cluster):
-        return given
+    if isinstance(candidate, Cluster):
+        return candidate
     read = (
-        f"; dralloc.load({str(given)!r}) reads it"
-        if isinstance(given, str | PathLike)
+        f"; dralloc.load({str(candidate)!r}) reads it"
+        if isinstance(candidate, str | PathLike)
         else ""
     )
     raise DrallocError(
-        f"cluster: must be a Cluster, as dralloc.load gives it, not {type(given).__name__}{read}"
+        f"cluster: must be a Cluster, as dralloc.load gives it, not {type(candidate).__name__}{read}"
     )
 
 

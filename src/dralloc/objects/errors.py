@@ -76,9 +76,9 @@ class Level(StrEnum):
         """0 for the worst level."""
         return list(Level).index(self)
 
-    def reaches(self, other: Level) -> bool:
+    def reaches(self, threshold: Level) -> bool:
         """Return whether this level is at least as bad as the other."""
-        return self.rank <= other.rank
+        return self.rank <= threshold.rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +142,10 @@ class ChoiceError(DrallocError, ValueError):
     dralloc.objects.errors.ChoiceError: there is no goal 'fast'; known goals: fewest-nodes, fewest-devices, ...
     """
 
-    def __init__(self, what: str, word: str, known: Iterable[str]) -> None:
-        several = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    def __init__(self, subject: str, word: str, choices: Iterable[str]) -> None:
+        plural = f"{subject[:-1]}ies" if subject.endswith("y") else f"{subject}s"
         super().__init__(
-            f"there is no {what} {word!r}; known {several}: {', '.join(known)}"
+            f"there is no {subject} {word!r}; known {plural}: {', '.join(choices)}"
         )
 
 

@@ -89,13 +89,13 @@ class Features:
         DrallocError
             A name is not a feature.
         """
-        known = self.names()
+        gate_names = self.names()
         short = ((name.removeprefix("DRA"), value) for name, value in switches.items())
         plain = {_OTHER_NAMES.get(name, name): value for name, value in short}
         for name in plain:
-            if name not in known:
+            if name not in gate_names:
                 raise DrallocError(
-                    f"unknown feature {name!r}; known features: {', '.join(known)}"
+                    f"unknown feature {name!r}; known features: {', '.join(gate_names)}"
                 )
         return replace(self, **plain)
 

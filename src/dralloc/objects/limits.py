@@ -53,18 +53,18 @@ class Limits:
             A text has another form or names no limit.
         """
         names = [field.name for field in fields(cls)]
-        found: dict[str, int] = {}
+        amounts: dict[str, int] = {}
         for text in texts:
             name, _, amount = text.partition("=")
             try:
-                found[name] = parse_quantity(amount).nanos // NANOS
+                amounts[name] = parse_quantity(amount).nanos // NANOS
             except QuantityError:
                 name = ""
-            if name not in names or found[name] < 0:
+            if name not in names or amounts[name] < 0:
                 raise DrallocError(
                     f"--limit {text}: expected NAME=AMOUNT with one of {', '.join(names)}"
                 )
-        return cls(**found)
+        return cls(**amounts)
 
 
 LIMITS: Final = Limits()

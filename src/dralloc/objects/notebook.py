@@ -41,9 +41,9 @@ def _brief(value: object) -> str:
     return f"{type(value).__name__}(...)"
 
 
-def shortened(text: str, most: int) -> str:
+def shortened(text: str, length: int) -> str:
     """Return the text, cut to a number of characters."""
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
 # ----------------------------------------------------------------------------

@@ -83,11 +83,11 @@ class Occurrences:
 
     def replaced(self, text: str, new: Callable[[str], str]) -> str:
         """Return the text with every name replaced."""
-        found, end = [], 0
+        parts, end = [], 0
         for place in self.find(text):
-            found += [text[end : place.start], new(text[place])]
+            parts += [text[end : place.start], new(text[place])]
             end = place.stop
-        return "".join((*found, text[end:]))
+        return "".join((*parts, text[end:]))
 
 
 def parts_of(text: str) -> Iterator[str]:
@@ -122,11 +122,11 @@ def with_literals(expression: str, replaced: Callable[[str], str | None]) -> str
         if token["comment"]:
             return "//"
         value = _value(token)
-        other = None if value is None else replaced(value)
+        replacement = None if value is None else replaced(value)
         return (
             token[0]
-            if other in (None, value)
-            else (token["bytes"] or "") + json.dumps(other, ensure_ascii=False)
+            if replacement in (None, value)
+            else (token["bytes"] or "") + json.dumps(replacement, ensure_ascii=False)
         )
 
     return _TOKEN.sub(new, expression)
@@ -191,13 +191,13 @@ class Identifiers:
             and (address := self._address(text))
         ):
             return address
-        found, end = [], 0
+        parts, end = [], 0
         for match in _PATTERN.finditer(text):
             new = self._replacement(match)
             self.made.add(new)
-            found += [between(text[end : match.start()]), new]
+            parts += [between(text[end : match.start()]), new]
             end = match.end()
-        return "".join((*found, between(text[end:])))
+        return "".join((*parts, between(text[end:])))
 
     def _number(self, text: str) -> int:
         return self._numbers.setdefault(text, len(self._numbers) + 1)
@@ -216,12 +216,12 @@ class Identifiers:
     def _address(self, text: str) -> str | None:
         """Return a replacement for an IP address, with its prefix length if it has one; None for other texts."""
         try:
-            given = ip_interface(text)
+            interface = ip_interface(text)
         except ValueError:
             return None
-        number = self._number(str(given.ip))
+        number = self._number(str(interface.ip))
         new: IPv4Address | IPv6Address
-        if isinstance(given, IPv4Interface):
+        if isinstance(interface, IPv4Interface):
             new = IPv4Address(_NETWORK_V4 + number)
         else:
             new = IPv6Address(_NETWORK_V6 + number)
@@ -308,11 +308,11 @@ class NamesFound:
             for uid in self.names[Name.UID]
             if uid not in everywhere
         }
-        own = {
+        by_place = {
             place: self._numbered(place, sorted(self.names[place])) for place in _OWN
         }
         objects = {
-            name: new for place in _OBJECTS for name, new in own[place].items()
+            name: new for place in _OBJECTS for name, new in by_place[place].items()
         } | everywhere
         text = {
             name: new
@@ -322,35 +322,35 @@ class NamesFound:
         parts = {part for word in self.words for part in parts_of(word)}
         return Names(
             everywhere,
-            own,
+            by_place,
             text,
             frozenset(text.keys() - self.public.keys() - self.code - parts),
         )
 
     def _ordered(self, nodes: set[str], pools: set[str]) -> dict[str, str]:
         """Nodes and pools; if only some pools are named after nodes, the others are numbered behind the node before."""
-        others = pools - nodes
-        if not pools & nodes or not others:
+        other_pools = pools - nodes
+        if not pools & nodes or not other_pools:
             return {
                 **self._numbered(Name.NODE, sorted(nodes)),
-                **self._numbered(Name.POOL, sorted(others)),
+                **self._numbered(Name.POOL, sorted(other_pools)),
             }
-        found = self._numbered(Name.NODE, sorted(nodes))
+        numbered = self._numbered(Name.NODE, sorted(nodes))
         latest, behind = f"{self._word(Name.NODE)}-{0:0{_width(len(nodes))}}", 0
-        width = _width(len(others))
-        for name in sorted(nodes | others):
+        width = _width(len(other_pools))
+        for name in sorted(nodes | other_pools):
             if name in nodes:
-                latest, behind = found[name], 0
+                latest, behind = numbered[name], 0
             else:
                 behind += 1
-                found[name] = f"{latest}-{Name.POOL.value}-{behind:0{width}}"
-        return found
+                numbered[name] = f"{latest}-{Name.POOL.value}-{behind:0{width}}"
+        return numbered
 
     def _numbered(self, place: Name, names: Iterable[str]) -> dict[str, str]:
-        known = tuple(names)
-        word, width = self._word(place), _width(len(known))
+        listed = tuple(names)
+        word, width = self._word(place), _width(len(listed))
         return {
-            name: f"{word}-{number:0{width}}" for number, name in enumerate(known, 1)
+            name: f"{word}-{number:0{width}}" for number, name in enumerate(listed, 1)
         }
 
     @cached_property
@@ -419,14 +419,14 @@ class Leaks:
     """Looks for original names in redacted objects, in keys and texts at any place."""
 
     def __init__(
-        self, found: NamesFound, names: Names, identifiers: Identifiers
+        self, names_found: NamesFound, names: Names, identifiers: Identifiers
     ) -> None:
-        self._public = found.public.keys() | _vocabulary()
+        self._public = names_found.public.keys() | _vocabulary()
         self._identifiers = identifiers
         self._made = frozenset(
             new
-            for known in (names.everywhere, *names.own.values())
-            for new in known.values()
+            for replacements in (names.everywhere, *names.own.values())
+            for new in replacements.values()
         )
         self._names = Occurrences(names.hidden | self._made)
         self._clean: set[str] = set()
@@ -485,20 +485,20 @@ _TELLING: Final = (Name.NODE, Name.HOST, Name.NAMESPACE, Name.POD, Name.CLAIM)
 _TELLING_LENGTH: Final = 4
 
 
-def _in_v1(one: Json, leaf: Leaf) -> Json:
+def _in_v1(raw: Json, leaf: Leaf) -> Json:
     """Return the object in v1, with its texts replaced.
 
     Slices keep the alpha spelling of KEP-5075, which says more than v1 can.
     """
-    model = model_of(one)
+    model = model_of(raw)
     if model is None:
         raise RedactionError(
-            f"{subject(one)}: is of a kind or version that dralloc does not read"
+            f"{subject(raw)}: is of a kind or version that dralloc does not read"
         )
-    api_version, body = one["apiVersion"], one
+    api_version, body = raw["apiVersion"], raw
     if issubclass(model, ResourceObject):
         body = from_kep5517_alpha(
-            model.kind, CONVERSIONS[api_version.rpartition("/")[2]](model.kind, one)
+            model.kind, CONVERSIONS[api_version.rpartition("/")[2]](model.kind, raw)
         )
         if model is not ResourceSlice:
             body = from_kep5075_alpha(model.kind, body)
@@ -519,11 +519,11 @@ def plan_redaction(objects: Iterable[Json]) -> Redaction:
     objects
         As they came over the wire; of kinds that dralloc does not read nothing is looked at.
     """
-    found, identifiers = NamesFound(), Identifiers()
-    for one in objects:
-        if model_of(one) is not None:
-            _in_v1(one, found.note)
-    return Redaction(found.settled(identifiers), identifiers, found)
+    names_found, identifiers = NamesFound(), Identifiers()
+    for raw in objects:
+        if model_of(raw) is not None:
+            _in_v1(raw, names_found.note)
+    return Redaction(names_found.settled(identifiers), identifiers, names_found)
 
 
 @dataclass
@@ -547,7 +547,7 @@ class Redaction:
     _redacted: set[str] = field(default_factory=set)
     """Attributes without domain of which some device has another text now."""
 
-    def apply(self, one: Json) -> Json:
+    def apply(self, raw: Json) -> Json:
         """Return the object in v1 with everything replaced. The given one is not changed.
 
         Raises
@@ -555,16 +555,16 @@ class Redaction:
         RedactionError
             A name is left in it, or dralloc does not read such objects.
         """
-        redacted = _in_v1(one, self._leaf)
-        left = self._leaks.first(
+        redacted = _in_v1(raw, self._leaf)
+        leak = self._leaks.first(
             {
                 key: part
                 for key, part in redacted.items()
                 if key not in ("apiVersion", "kind")
             }
         )
-        if left is not None:
-            raise RedactionError(f"{subject(one)}: {left}")
+        if leak is not None:
+            raise RedactionError(f"{subject(raw)}: {leak}")
         return redacted
 
     def warnings(self) -> Iterator[str]:

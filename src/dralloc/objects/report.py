@@ -91,10 +91,10 @@ def show(
 def visible(text: str) -> str:
     """Return the text with escapes for what a terminal would obey or not show: all but what prints and line breaks."""
     return "".join(
-        one
-        if one.isprintable() or one == "\n"
-        else one.encode("unicode_escape").decode("ascii")
-        for one in text
+        character
+        if character.isprintable() or character == "\n"
+        else character.encode("unicode_escape").decode("ascii")
+        for character in text
     )
 
 
@@ -139,15 +139,15 @@ def percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f}%"
 
 
-def counted(number: int, one: str, several: str = "") -> str:
+def counted(number: int, singular: str, plural: str = "") -> str:
     """Return a number of things: ``1 device``, ``2 devices``."""
-    return f"{number} {one if number == 1 else several or one + 's'}"
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
-def listed(words: Sequence[str], most: int) -> str:
+def listed(words: Sequence[str], maximum: int) -> str:
     """At most so many of the words, and how many more there are."""
-    more = f" and {len(words) - most} more" if len(words) > most else ""
-    return ", ".join(words[:most]) + more
+    further = f" and {len(words) - maximum} more" if len(words) > maximum else ""
+    return ", ".join(words[:maximum]) + further
 
 
 def duration(seconds: float) -> str:
@@ -174,10 +174,13 @@ def folded(rows: Sequence[tuple[str, ...]], columns: int) -> list[tuple[str, ...
     """Return the rows with their first columns left empty where they repeat the row before."""
     result: list[tuple[str, ...]] = []
     for before, row in zip([(), *rows], rows, strict=False):
-        same = 0
-        while same < columns and before[same : same + 1] == row[same : same + 1]:
-            same += 1
-        result.append(("",) * same + row[same:])
+        repeated = 0
+        while (
+            repeated < columns
+            and before[repeated : repeated + 1] == row[repeated : repeated + 1]
+        ):
+            repeated += 1
+        result.append(("",) * repeated + row[repeated:])
     return result
 
 

@@ -69,11 +69,11 @@ def write_objects(
 ) -> int:
     """Write objects as YAML documents or as one list in JSON; returns how many."""
     count = 0
-    for count, one in enumerate(objects, 1):
+    for count, raw in enumerate(objects, 1):
         if json:
-            file.write((b",\n" if count > 1 else _HEAD + b"\n") + orjson.dumps(one))
+            file.write((b",\n" if count > 1 else _HEAD + b"\n") + orjson.dumps(raw))
         else:
-            file.write(dump_yaml([one]).encode())
+            file.write(dump_yaml([raw]).encode())
     if json:
         file.write(b"\n]}\n" if count else _HEAD + b"]}\n")
     return count

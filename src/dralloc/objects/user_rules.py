@@ -71,18 +71,21 @@ class Across:
         DrallocError
             It has another form.
         """
-        over, _, rest = text.partition(":")
+        over, _, constraint = text.partition(":")
         if over not in ("pod", "gang"):
             raise DrallocError(f"--across {text}: expected pod: or gang:, then {_FORM}")
         try:
-            return replace(_read(rest), over=over)
+            return replace(_read(constraint), over=over)
         except ValueError as error:
             raise DrallocError(f"--across {text}: {error}") from None
 
 
 def parsed_across(across: Iterable[Across | str]) -> tuple[Across, ...]:
     """Return the constraints; those that are text are parsed."""
-    return tuple(Across.parse(one) if isinstance(one, str) else one for one in across)
+    return tuple(
+        Across.parse(constraint) if isinstance(constraint, str) else constraint
+        for constraint in across
+    )
 
 
 def annotated(text: str, over: str) -> tuple[Across, ...]:
@@ -93,14 +96,16 @@ def annotated(text: str, over: str) -> tuple[Across, ...]:
     ValueError
         One of them has another form, as the message says.
     """
-    return tuple(replace(_read(one.strip()), over=over) for one in text.split(";"))
+    return tuple(
+        replace(_read(constraint.strip()), over=over) for constraint in text.split(";")
+    )
 
 
 def _read(text: str) -> Across:
-    found = _GRAMMAR.fullmatch(text)
-    if found is None:
+    match = _GRAMMAR.fullmatch(text)
+    if match is None:
         raise ValueError(f'"{text}" is not {_FORM}')
-    kind, attribute, requests = found.groups()
+    kind, attribute, requests = match.groups()
     return Across("", kind, attribute, tuple(requests.split(",")) if requests else ())
 
 
@@ -134,22 +139,22 @@ class Cap:
         DrallocError
             It has another form, or the amount is no quantity of 0 or more.
         """
-        namespace, equals, rest = text.partition("=")
-        resource, colon, amount = rest.rpartition(":")
+        namespace, equals, capped = text.partition("=")
+        resource, colon, amount = capped.rpartition(":")
         if not (namespace and equals and resource and colon and amount):
             raise DrallocError(f"--cap {text}: expected NAMESPACE=COUNTER:AMOUNT")
         try:
-            most = parse_quantity(amount)
+            limit = parse_quantity(amount)
         except QuantityError as error:
             raise DrallocError(f"--cap {text}: {error}") from None
-        if most.nanos < 0:
+        if limit.nanos < 0:
             raise DrallocError(f"--cap {text}: the amount is negative")
-        return cls(namespace, resource, most)
+        return cls(namespace, resource, limit)
 
 
 def parsed_caps(caps: Iterable[Cap | str]) -> tuple[Cap, ...]:
     """Return the caps; those that are text are parsed."""
-    return tuple(Cap.parse(one) if isinstance(one, str) else one for one in caps)
+    return tuple(Cap.parse(cap) if isinstance(cap, str) else cap for cap in caps)
 
 
 class BudgetKey(NamedTuple):

@@ -61,9 +61,9 @@ class Scheduled:
     @property
     def words(self) -> str:
         """The median with the range."""
-        least, most = min(self.placed), max(self.placed)
+        least, greatest = min(self.placed), max(self.placed)
         seeds = f" over {len(self.plans)} seeds" if len(self.plans) > 1 else ""
-        between = f" ({least} to {most}{seeds})" if least < most else ""
+        between = f" ({least} to {greatest}{seeds})" if least < greatest else ""
         return f"{len(self.median.solution.placements)}{between}"
 
 
@@ -175,21 +175,23 @@ class Comparison(Documented):
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
         """What the optimum places and another answer does not, then the reverse. The first pair is the baseline's."""
-        others = [plan for plan in self.answers.values() if plan is not self.optimal]
+        baselines = [plan for plan in self.answers.values() if plan is not self.optimal]
         pairs = [
             pair
-            for other in others
-            for pair in ((self.optimal, other), (other, self.optimal))
+            for other_plan in baselines
+            for pair in ((self.optimal, other_plan), (other_plan, self.optimal))
         ]
         return tuple(
-            self._difference(plan, other, of_all=len(others) == 1)
-            for plan, other in pairs
+            self._difference(plan, other_plan, of_all=len(baselines) == 1)
+            for plan, other_plan in pairs
         )
 
-    def _difference(self, plan: Plan, other: Plan, *, of_all: bool) -> Difference:
-        asks_scheduler = Mode.SCHEDULER in (plan.mode, other.mode)
+    def _difference(self, plan: Plan, other_plan: Plan, *, of_all: bool) -> Difference:
+        asks_scheduler = Mode.SCHEDULER in (plan.mode, other_plan.mode)
         seed = self.scheduler.median_seed if self.scheduler and asks_scheduler else None
-        return Difference(plan.rules, other.rules, _only_in(plan, other), seed, of_all)
+        return Difference(
+            plan.rules, other_plan.rules, _only_in(plan, other_plan), seed, of_all
+        )
 
     @cached_property
     def neither(self) -> tuple[ClaimKey, ...]:
@@ -215,15 +217,13 @@ class Comparison(Documented):
         )
         if not self.optimal.demands:
             return self.optimal.verdict
-        what = asked(self.optimal.compiled)
+        subject = asked(self.optimal.compiled)
         scheduler = (
             f"kube-scheduler places {self.scheduler.words}, first fit"
             if self.scheduler
             else "first fit places"
         )
-        return (
-            f"{what}: {scheduler} {first}, the optimum {best} ({self.optimal.verdict})"
-        )
+        return f"{subject}: {scheduler} {first}, the optimum {best} ({self.optimal.verdict})"
 
     @property
     def answers(self) -> dict[str, Plan]:
@@ -239,7 +239,7 @@ class Comparison(Documented):
         """Return the comparison as tables and lines."""
         plans = list(self.answers.values())
         titles = [f">{title}" for title in self.answers]
-        found: list[Part] = [
+        parts: list[Part] = [
             Line(self.headline, "bold"),
             Table(
                 "All answers" if self.scheduler else "Both answers",
@@ -263,9 +263,9 @@ class Comparison(Documented):
             unasked_table(self.optimal.compiled),
             unmodelled_table(self._unmodelled),
         ]
-        found += (Line(text, "yellow") for text in self.exceeded())
-        found.append(timing_line(self.timings))
-        return found
+        parts += (Line(text, "yellow") for text in self.exceeded())
+        parts.append(timing_line(self.timings))
+        return parts
 
     def gains_and_losses(self) -> Iterator[Table]:
         """Yield a table of each difference, with devices where the optimum grants them."""
@@ -298,10 +298,10 @@ class Comparison(Documented):
 
     def exceeded(self) -> Iterator[str]:
         """Yield the caps that first fit and kube-scheduler, which do not look at them, exceed."""
-        others = [plan for plan in self.answers.values() if plan is not self.optimal]
+        uncapped = [plan for plan in self.answers.values() if plan is not self.optimal]
         exceeding = [
             (ANSWERS[plan.rules], row)
-            for plan in others
+            for plan in uncapped
             for row in plan.metrics.spending
             if row.exceeded
         ]
@@ -317,20 +317,20 @@ class Comparison(Documented):
     def _sizes(self) -> Mapping[ClaimKey, str]:
         """What each demand asks for, in words."""
         values = {
-            name: each
-            for name, each in self.optimal.compiled.worth.values.items()
+            name: by_demand
+            for name, by_demand in self.optimal.compiled.worth.values.items()
             if name != ObjectiveWord.PODS
         }
         return {
             demand.key: ", ".join(
-                _counted(name, each[number]) for name, each in values.items()
+                _counted(name, by_demand[number]) for name, by_demand in values.items()
             )
             for number, demand in enumerate(self.optimal.demands)
         }
 
     def _granted(self, keys: Sequence[ClaimKey]) -> list[tuple[str, str, str, str]]:
         """Return what the optimum gives to demands."""
-        best, wanted = self.optimal, set(keys)
+        best, shown = self.optimal, set(keys)
         grants = (
             (best.demands[placement.demand].key, placement, grant)
             for placement, _, grant in best.grants()
@@ -341,7 +341,7 @@ class Comparison(Documented):
                 best.compiled.problem.devices[grant.device].id.device,
             )
             for key, placement, grant in grants
-            if key in wanted
+            if key in shown
         )
         return [
             (str(key), self._sizes[key], node, ", ".join(names))
@@ -358,10 +358,12 @@ class Comparison(Documented):
             yield f"and {len(self.neither) - _SHOWN} more", ""
 
 
-def _only_in(plan: Plan, other: Plan) -> tuple[ClaimKey, ...]:
+def _only_in(plan: Plan, other_plan: Plan) -> tuple[ClaimKey, ...]:
     """Return what one plan places and another does not, in order."""
-    missing = {one.key for one in plan.unplaced}
-    return tuple(one.key for one in other.unplaced if one.key not in missing)
+    missing = {demand.key for demand in plan.unplaced}
+    return tuple(
+        demand.key for demand in other_plan.unplaced if demand.key not in missing
+    )
 
 
 def _figures(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
@@ -395,12 +397,14 @@ def _objectives(plans: Sequence[Plan]) -> Iterator[tuple[str, ...]]:
     priorities = sorted({demand.priority for demand in demands}, reverse=True)
     for name, values in worth.values.items():
         for priority in priorities:
-            at = [
+            worth_at = [
                 value if one.priority == priority else 0
                 for one, value in zip(demands, values, strict=True)
             ]
             reached = (
-                sum(at[placement.demand] for placement in plan.solution.placements)
+                sum(
+                    worth_at[placement.demand] for placement in plan.solution.placements
+                )
                 for plan in plans
             )
             title = "devices asked for" if name == ObjectiveWord.DEVICES else name
@@ -409,8 +413,8 @@ def _objectives(plans: Sequence[Plan]) -> Iterator[tuple[str, ...]]:
                 yield (
                     f"{title}{where}",
                     *(
-                        f"{_text(name, each)} of {_text(name, sum(at))}"
-                        for each in reached
+                        f"{_text(name, total)} of {_text(name, sum(worth_at))}"
+                        for total in reached
                     ),
                 )
 
@@ -433,9 +437,9 @@ def _utilisation(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
             row.title,
             amount(row.total),
             percent(row.share_before),
-            *(percent(one.share) for one in (row, *others)),
+            *(percent(answer_row.share) for answer_row in (row, *answer_rows)),
         )
-        for row, *others in zip(
+        for row, *answer_rows in zip(
             *(plan.metrics.utilisation for plan in plans), strict=True
         )
         if row.total

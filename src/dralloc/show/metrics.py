@@ -133,16 +133,16 @@ def measure(
         ),
         spending=tuple(
             Spending(
-                one.namespace,
-                one.resource,
-                one.total,
-                one.used,
-                one.used + taken,
-                one.most,
+                budget.namespace,
+                budget.resource,
+                budget.total,
+                budget.used,
+                budget.used + placed_amount,
+                budget.most,
             )
-            for one in problem.budgets
-            for taken in [
-                spent(problem, placements, one.resource).get(one.namespace, 0)
+            for budget in problem.budgets
+            for placed_amount in [
+                spent(problem, placements, budget.resource).get(budget.namespace, 0)
             ]
         ),
     )
@@ -154,8 +154,10 @@ _Amounts = Iterator[tuple[str, str, tuple[int, int, int]]]
 
 def _summed(kind: str, amounts: _Amounts) -> Iterator[Utilisation]:
     sums: dict[tuple[str, str], Sequence[int]] = {}
-    for driver, name, each in amounts:
-        sums[driver, name] = tuple(map(add, sums.get((driver, name), (0, 0, 0)), each))
+    for driver, name, row_amounts in amounts:
+        sums[driver, name] = tuple(
+            map(add, sums.get((driver, name), (0, 0, 0)), row_amounts)
+        )
     for (driver, name), (total, before, after) in sorted(sums.items()):
         yield Utilisation(kind, driver, name, total, before, after)
 
@@ -169,9 +171,13 @@ def _devices(ledger: Ledger, products: Sequence[str]) -> _Amounts:
         if device.consumes or device.id.driver == NODE_DRIVER:
             continue
         if not (
-            device.shareable and any(one.consumable for one in device.capacity.values())
+            device.shareable
+            and any(capacity.consumable for capacity in device.capacity.values())
         ):
-            used = [NANOS * (not each.is_free(device)) for each in (before, ledger)]
+            used = [
+                NANOS * (not ledger_then.is_free(device))
+                for ledger_then in (before, ledger)
+            ]
             yield (
                 device.id.driver,
                 products[number] if products else "",

@@ -403,8 +403,8 @@ class Plan(Documented):
         """Why each of them got nothing, in words."""
         nodes = self.compiled.problem.nodes
         return {
-            one.key: one.reason if nodes else "there are no nodes"
-            for one in self.unplaced
+            demand.key: demand.reason if nodes else "there are no nodes"
+            for demand in self.unplaced
         }
 
     @property
@@ -498,9 +498,9 @@ class Plan(Documented):
             demand = self.demands[placement.demand]
             start = str(demand.key), str(claim.key), self.node_of(placement)
             yield (*start, str(alternative.name), alternative.rank, *device)
-        for one in self.unplaced:
-            for key in one.claims:
-                yield str(one.key), str(key), None, None, None, None, None, None
+        for demand_left in self.unplaced:
+            for key in demand_left.claims:
+                yield str(demand_left.key), str(key), None, None, None, None, None, None
 
     def grants(self) -> Iterator[tuple[Placement, Claim, Grant]]:
         """Yield every granted device with its claim and placement, in order."""
@@ -512,7 +512,7 @@ class Plan(Documented):
 
     def parts(self) -> list[Part]:
         """Return the answer as tables and lines."""
-        found: list[Part] = [Line(self.headline, "bold")]
+        parts: list[Part] = [Line(self.headline, "bold")]
         placements = [
             (
                 str(self.demands[placement.demand].key),
@@ -526,31 +526,31 @@ class Plan(Documented):
             )
             for placement, claim, grant in self.grants()
         ]
-        found.append(
+        parts.append(
             Table(
                 "Placed",
                 (WHO, "node", "claim", "request", "device"),
                 folded(placements, 3),
             )
         )
-        found.append(
+        parts.append(
             Table(
                 "Not placed",
                 (WHO, "reason"),
                 [(str(key), why) for key, why in self.reasons.items()],
             )
         )
-        found.append(unasked_table(self.compiled))
+        parts.append(unasked_table(self.compiled))
         used = [
             (row.title, amount(row.used), amount(row.total), percent(row.share))
             for row in self.metrics.utilisation
             if row.used
         ]
-        found.append(Table("In use", ("what", ">used", ">of", ">share"), used))
-        found += spending_parts(self.metrics.spending)
-        found.append(unmodelled_table(self.unmodelled))
-        found.append(timing_line(self.timings))
-        return found
+        parts.append(Table("In use", ("what", ">used", ">of", ">share"), used))
+        parts += spending_parts(self.metrics.spending)
+        parts.append(unmodelled_table(self.unmodelled))
+        parts.append(timing_line(self.timings))
+        return parts
 
 
 def _without_node(device: DeviceID, node: str) -> str:

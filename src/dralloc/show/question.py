@@ -61,15 +61,15 @@ def empty_remark(compiled: CompiledCluster) -> Iterator[Finding]:
         waiting = Counter(
             why.include for why in compiled.unasked.values() if why.include
         )
-        more = "".join(
-            f"; --include {what} plans for {number} more"
-            for what, number in waiting.items()
+        hints = "".join(
+            f"; --include {inclusion} plans for {number} more"
+            for inclusion, number in waiting.items()
         )
         yield Finding(
             "",
             "",
             "",
-            f"there is nothing to place: no pod and no claim is pending{more}",
+            f"there is nothing to place: no pod and no claim is pending{hints}",
         )
 
 
@@ -99,25 +99,25 @@ class NotAsked:
             if self.reason.include
             else ""
         )
-        more = (
+        further = (
             [f"and {len(self.names) - _NAMED} more"] if len(self.names) > _NAMED else []
         )
         return (
             f"{self.reason}{hint}",
             str(self.pods),
-            ", ".join([*map(str, self.names[:_NAMED]), *more]),
+            ", ".join([*map(str, self.names[:_NAMED]), *further]),
         )
 
 
 def unasked(compiled: CompiledCluster) -> Iterator[NotAsked]:
     """Yield the pods that are not to be placed, by reason."""
-    found: dict[Unasked, list[ClaimKey]] = defaultdict(list)
+    by_reason: dict[Unasked, list[ClaimKey]] = defaultdict(list)
     for key, why in compiled.unasked.items():
-        found[why].append(key)
+        by_reason[why].append(key)
     for why in Unasked:
-        if why in found:
+        if why in by_reason:
             yield NotAsked(
-                why, len(found[why]), tuple(found[why]) if why.telling else ()
+                why, len(by_reason[why]), tuple(by_reason[why]) if why.telling else ()
             )
 
 
@@ -126,7 +126,7 @@ def unasked_table(compiled: CompiledCluster) -> Table:
     return Table(
         "Not asked about",
         ("why", ">pods", "which"),
-        [one.row for one in unasked(compiled)],
+        [group.row for group in unasked(compiled)],
     )
 
 
@@ -142,14 +142,14 @@ def reach(unmodelled: Iterable[Finding]) -> str:
 
 def unread(unmodelled: Iterable[Finding]) -> Iterator[Finding]:
     """Yield what was not said already when the input was read."""
-    return (one for one in unmodelled if not isinstance(one, UnknownField))
+    return (finding for finding in unmodelled if not isinstance(finding, UnknownField))
 
 
 def unmodelled_table(findings: Iterable[Finding]) -> Table:
     """Return what is not modelled, by object and field."""
     rows = [
-        (one.subject, one.path, one.rule.removeprefix("is not modelled: "))
-        for one in findings
+        (finding.subject, finding.path, finding.rule.removeprefix("is not modelled: "))
+        for finding in findings
     ]
     return Table("Not modelled", ("object", "field", "what"), rows)
 

@@ -194,14 +194,16 @@ class _DeviceTime:
         return sum(self._held(number, stay) for number, stay in stays.items()) / _HOUR
 
     def fairness(self, stays: Mapping[int, Stay]) -> float | None:
-        wanted: dict[str, int] = defaultdict(int)
+        device_time_wanted: dict[str, int] = defaultdict(int)
         held: dict[str, int] = defaultdict(int)
         for number, stay in stays.items():
             namespace = self._incoming.pods[number].namespace
-            wanted[namespace] += self._wanted(number, stay)
+            device_time_wanted[namespace] += self._wanted(number, stay)
             held[namespace] += self._held(number, stay)
         shares = [
-            held[namespace] / amount for namespace, amount in wanted.items() if amount
+            held[namespace] / amount
+            for namespace, amount in device_time_wanted.items()
+            if amount
         ]
         return min(shares, default=None)
 
@@ -225,25 +227,27 @@ def _loads(incoming: Incoming, history: History, warm_up: int) -> Iterator[Load]
     span = last - warm_up
     if span <= 0:
         return
-    asked = _AskedAmounts(incoming)
+    least_amounts = _AskedAmounts(incoming)
     offered: dict[Hashable, int] = defaultdict(int)
     allocated: dict[Hashable, int] = defaultdict(int)
     for number, stay in history.stays.items():
         duration = incoming.arrivals[number].duration
-        wanted = span if duration is None else duration
+        running_time = span if duration is None else duration
         for resource, amount in (
-            asked.of(number).items() if stay.arrived >= warm_up else ()
+            least_amounts.of(number).items() if stay.arrived >= warm_up else ()
         ):
-            offered[resource] += amount * wanted
+            offered[resource] += amount * running_time
         held = _overlap(stay, warm_up, last)
-        for resource, amount in asked.held(stay).items() if held else ():
+        for resource, amount in least_amounts.held(stay).items() if held else ():
             allocated[resource] += amount * held
     parts: dict[Hashable, tuple[float, float]] = {}
     for resource, amount in offered.items():
-        there = asked.totals[resource] * span
-        if amount and there:
-            parts[resource] = amount / there, allocated[resource] / there
-    for resource in sorted(parts, key=lambda each: (-parts[each][0], str(each))):
+        capacity = least_amounts.totals[resource] * span
+        if amount and capacity:
+            parts[resource] = amount / capacity, allocated[resource] / capacity
+    for resource in sorted(
+        parts, key=lambda resource_key: (-parts[resource_key][0], str(resource_key))
+    ):
         yield Load(_title(resource), *parts[resource])
 
 
@@ -355,9 +359,9 @@ class RunRegret:
     def figures(self) -> Row:
         """Sums of all decisions in devices, and the run in device hours."""
         return {
-            "decision_regret": sum(one.regret for one in self.decisions),
+            "decision_regret": sum(decision.regret for decision in self.decisions),
             "decision_regret_known": sum(
-                one.best - one.placed for one in self.decisions
+                decision.best - decision.placed for decision in self.decisions
             ),
             "reached_device_hours": self.reached / _HOUR,
             "clairvoyant_device_hours": self.bound / _HOUR,
@@ -423,23 +427,23 @@ class SimulatedRun:
             self.regret.decisions if self.regret else (),
             strict=False,
         )
-        for time, one in pairs:
+        for time, decision in pairs:
             seconds = time / MILLISECONDS
             amounts = {
-                "placed": one.placed,
-                "best": one.best,
-                "bound": one.bound,
-                "regret": one.regret,
+                "placed": decision.placed,
+                "best": decision.best,
+                "bound": decision.bound,
+                "regret": decision.regret,
             }
             yield {"seed": self.seed, "time": seconds, **amounts}
 
     def figure_row(self) -> Row:
         """Return all figures by name; times in seconds."""
-        found = self.figures
-        states = {state.value: found.states[state] for state in ArrivalState}
+        figures = self.figures
+        states = {state.value: figures.states[state] for state in ArrivalState}
         loads = {
             f"{sort}.{load.resource}": value
-            for load in found.loads
+            for load in figures.loads
             for sort, value in (
                 ("offered", load.offered),
                 ("allocated", load.allocated),
@@ -447,16 +451,16 @@ class SimulatedRun:
         }
         return {
             "seed": self.seed,
-            "arrivals": found.arrivals,
+            "arrivals": figures.arrivals,
             **states,
-            "acceptance": found.acceptance,
-            **_quantiles("waiting", found.waiting),
-            **_quantiles("completion", found.completion),
-            "makespan": found.makespan,
-            "device_hours": found.device_hours,
-            "max_min_share": found.fairness,
-            "fragmentation": found.fragmentation,
-            "decisions": found.decisions,
+            "acceptance": figures.acceptance,
+            **_quantiles("waiting", figures.waiting),
+            **_quantiles("completion", figures.completion),
+            "makespan": figures.makespan,
+            "device_hours": figures.device_hours,
+            "max_min_share": figures.fairness,
+            "fragmentation": figures.fragmentation,
+            "decisions": figures.decisions,
             **(self.regret.figures() if self.regret else {}),
             **loads,
         }
@@ -500,10 +504,11 @@ class Simulated(Answer):
         """Return what all runs came to, and how full the cluster was."""
         figures = [run.figures for run in self.runs]
         rows = [
-            (title, *(show(one) for one in figures)) for title, show in _FIGURES.items()
+            (title, *(show(run_figures) for run_figures in figures))
+            for title, show in _FIGURES.items()
         ]
-        several = len(figures) > 1
-        titles = [f"seed {run.seed}" if several else self.policy for run in self.runs]
+        has_seeds = len(figures) > 1
+        titles = [f"seed {run.seed}" if has_seeds else self.policy for run in self.runs]
         columns = ("", *(f">{title}" for title in titles))
         return [
             Line(self.headline, "bold"),
@@ -518,8 +523,8 @@ class Simulated(Answer):
         if len(self.runs) < 2:
             return
         rows = [
-            (one.name, f"{one.mean:.6g}", f"{one.half_width:.3g}")
-            for one in self.intervals()
+            (interval.name, f"{interval.mean:.6g}", f"{interval.half_width:.3g}")
+            for interval in self.intervals()
         ]
         columns = ("figure", ">mean", ">± 95%")
         yield Table(f"Means over {len(self.runs)} seeds", columns, rows)
@@ -527,12 +532,12 @@ class Simulated(Answer):
     def intervals(self) -> list[MeanInterval]:
         """Return the mean of each figure over the seeds, with how far it may be off; of figures that every seed has."""
         rows = [run.figure_row() for run in self.runs]
-        found: list[MeanInterval] = []
+        intervals: list[MeanInterval] = []
         for name in rows[0] if rows else ():
             values = [row[name] for row in rows if row.get(name) is not None]
             if name != "seed" and len(values) == len(rows):
-                found.append(MeanInterval.of(name, values))
-        return found
+                intervals.append(MeanInterval.of(name, values))
+        return intervals
 
     def _loads(self) -> Iterator[Part]:
         """For each resource what was asked for, and what was allocated."""
@@ -557,14 +562,18 @@ class Simulated(Answer):
         rows = [
             (
                 str(run.seed),
-                str(sum(one.best - one.placed for one in found.decisions)),
-                str(sum(one.regret for one in found.decisions)),
-                f"{found.reached / _HOUR:.1f}",
-                f"{found.bound / _HOUR:.1f}",
-                percent(1 - found.reached / found.bound if found.bound else 0.0),
+                str(
+                    sum(
+                        decision.best - decision.placed for decision in regret.decisions
+                    )
+                ),
+                str(sum(decision.regret for decision in regret.decisions)),
+                f"{regret.reached / _HOUR:.1f}",
+                f"{regret.bound / _HOUR:.1f}",
+                percent(1 - regret.reached / regret.bound if regret.bound else 0.0),
             )
             for run in self.runs
-            if (found := run.regret) is not None
+            if (regret := run.regret) is not None
         ]
         columns = (
             ">seed",
@@ -611,9 +620,9 @@ def _time(seconds: float | None) -> str:
         return ""
     if seconds < 60:
         return f"{seconds:.3g} s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, whole_seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}"
+    return f"{hours}:{minutes:02}:{whole_seconds:02}"
 
 
 def _times(times: Quantiles) -> str:

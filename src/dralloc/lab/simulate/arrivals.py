@@ -183,8 +183,8 @@ def in_seconds(milliseconds: int | None) -> str:
     """Milliseconds as the fewest digits of seconds; empty for None."""
     if milliseconds is None:
         return ""
-    whole, part = divmod(milliseconds, MILLISECONDS)
-    return f"{whole}.{part:03}".rstrip("0") if part else str(whole)
+    seconds, part = divmod(milliseconds, MILLISECONDS)
+    return f"{seconds}.{part:03}".rstrip("0") if part else str(seconds)
 
 
 def trace_text(arrivals: Iterable[Arrival]) -> str:
@@ -485,7 +485,10 @@ class _PodWriter:
                 spec, scheduling_group=PodSchedulingGroup(pod_group_name=arrival.group)
             )
         metadata = changed(pattern.metadata, name=key.name, namespace=namespace)
-        claims = [self._claim(key, place, one) for place, one in enumerate(specs)]
+        claims = [
+            self._claim(key, place, template_spec)
+            for place, template_spec in enumerate(specs)
+        ]
         self.pods[key] = changed(pattern, metadata=metadata, spec=spec), claims
         return key
 
@@ -498,8 +501,8 @@ class _PodWriter:
             for arrival, pod in zip(arrivals, pods, strict=True)
             if arrival.group
         )
-        for key, own in members.items():
-            policy = SchedulingPolicy(gang=GangPolicy(min_count=len(own)))
+        for key, member_pods in members.items():
+            policy = SchedulingPolicy(gang=GangPolicy(min_count=len(member_pods)))
             metadata = ObjectMeta(name=key.name, namespace=key.namespace)
             yield PodGroup(
                 metadata=metadata, spec=PodGroupSpec(scheduling_policy=policy)

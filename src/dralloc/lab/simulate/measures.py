@@ -134,8 +134,8 @@ class _Relaxation:
         )
         lengths = [incoming.arrivals[number].duration for number in coming]
         # Who never leaves runs until the horizon.
-        wanted = np.array(
-            [horizon if one is None else one for one in lengths], np.int64
+        durations = np.array(
+            [horizon if length is None else length for length in lengths], np.int64
         )
         self.worth = np.array([values[number] for number in coming], np.int64)
         # Prices and gains are in such parts of one, so that what somebody gains at most fits 64 bits.
@@ -145,14 +145,14 @@ class _Relaxation:
         # By arrival and epoch, for how long it is there at most.
         begin = np.maximum(arrived[:, None], cuts[None, :-1])
         self.there: Integers = np.maximum(0, cuts[None, 1:] - begin)
-        self.wanted: Integers = np.minimum(wanted, horizon - arrived)
+        self.wanted: Integers = np.minimum(durations, horizon - arrived)
         self.taken = _taken_parts(incoming, coming)
 
     def bound(self, reached: int) -> int:
         """Return the best bound of some rounds."""
         prices = np.zeros((self.taken.shape[1], len(self.epoch_lengths)), np.int64)
         best, patience = self._value(prices)[0], 1.0
-        found = prices.astype(np.float64)
+        exact_prices = prices.astype(np.float64)
         for _ in range(_ROUNDS if prices.size else 0):
             value, running = self._value(prices)
             if value < best:
@@ -160,15 +160,15 @@ class _Relaxation:
             else:
                 patience *= 0.95
             # What is left of each resource in each epoch, in parts times milliseconds.
-            left = (
+            unused = (
                 _PARTS * self.epoch_lengths - self.taken.T.astype(np.float64) @ running
             )
-            steepness = float((left * left).sum())
+            steepness = float((unused * unused).sum())
             if best <= reached or not steepness:
                 break
             step = patience * self.scale * (value - reached) / steepness
-            found = np.maximum(0.0, found - step * left)
-            prices = np.minimum(found, self.dearest).astype(np.int64)
+            exact_prices = np.maximum(0.0, exact_prices - step * unused)
+            prices = np.minimum(exact_prices, self.dearest).astype(np.int64)
         return best
 
     def _value(self, prices: Integers) -> tuple[int, Integers]:
@@ -179,10 +179,10 @@ class _Relaxation:
         gains = self.worth[:, None] * self.scale - costs.astype(np.int64)
         gains = np.maximum(0, gains)
         order = np.argsort(-gains, axis=1, kind="stable")
-        there = np.take_along_axis(self.there, order, axis=1)
-        before = np.cumsum(there, axis=1) - there
-        taken_in_order = np.clip(self.wanted[:, None] - before, 0, there)
-        running = np.zeros_like(there)
+        present = np.take_along_axis(self.there, order, axis=1)
+        before = np.cumsum(present, axis=1) - present
+        taken_in_order = np.clip(self.wanted[:, None] - before, 0, present)
+        running = np.zeros_like(present)
         np.put_along_axis(running, order, taken_in_order, axis=1)
         # Nobody runs where it gains nothing.
         running[gains == 0] = 0
@@ -199,21 +199,21 @@ def _taken_parts(incoming: Incoming, coming: Sequence[int]) -> Integers:
     """Return what arrivals take at least of each resource, in parts of what is free of it in the beginning."""
     problem = incoming.compiled.problem
     sizes = Sizes(problem)
-    known: dict[Hashable, Amounts] = {}
+    by_template: dict[Hashable, Amounts] = {}
     rows: list[Amounts] = []
     for number in coming:
         template = incoming.arrivals[number].template
-        if template not in known:
+        if template not in by_template:
             demand = incoming.demands[number]
-            known[template] = (
+            by_template[template] = (
                 {} if demand is None else sizes.least(problem.demands[demand])
             )
-        rows.append(known[template])
+        rows.append(by_template[template])
     free = free_totals(problem, Ledger(problem))
     names = sorted(
         {
             name
-            for amounts in known.values()
+            for amounts in by_template.values()
             for name in amounts
             if free.get(name, 0) > 0
         },
@@ -399,15 +399,15 @@ class FragmentationMeter:
         self._expected = ExpectedFragmentation(offers, self._states, self._mix)
         self.measured: list[tuple[int, float]] = []
 
-    def look(self, now: int) -> None:
+    def look(self, time: int) -> None:
         """Measure, if it is time to."""
-        if not (self._times and now >= self._times[-1]):
+        if not (self._times and time >= self._times[-1]):
             return
-        while self._times and now >= self._times[-1]:
+        while self._times and time >= self._times[-1]:
             self._times.pop()
         share = self._share()
         if share is not None:
-            self.measured.append((now, share))
+            self.measured.append((time, share))
 
     @property
     def mean(self) -> float | None:
@@ -417,12 +417,12 @@ class FragmentationMeter:
 
     def _share(self) -> float | None:
         """Return the part of what is left that is fragmented; None if nothing is left."""
-        fragmented = left = 0
+        fragmented = free = 0
         for node in self._nodes:
             self._states.of_node(node)
             fragmented += self._expected.of(node)
-            left += sum(
+            free += sum(
                 self._states.left[state] for state, _ in self._states.ordered(node)
             )
         demands = sum(count for _, count in self._mix)
-        return fragmented / (demands * left) if demands and left else None
+        return fragmented / (demands * free) if demands and free else None

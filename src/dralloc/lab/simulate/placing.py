@@ -195,21 +195,28 @@ class Placer(ABC):
 
     def waiting_problem(self, numbers: Sequence[int]) -> Problem:
         """Return the problem of some demands that wait, with all that is in use now."""
-        whole, now = self.incoming.problem, self.whole_ledger().applied()
+        problem, in_use = self.incoming.problem, self.whole_ledger().applied()
         rules = self._rules_now()
-        demands = tuple(_with_rules(whole.demands[number], rules) for number in numbers)
-        return replace(whole, demands=demands, usage=now.usage, counters=now.counters)
+        demands = tuple(
+            _with_rules(problem.demands[number], rules) for number in numbers
+        )
+        return replace(
+            problem, demands=demands, usage=in_use.usage, counters=in_use.counters
+        )
 
     def _rules_now(self) -> dict[InterPodRule, InterPodRule]:
         """Return what has become of the rules between pods of which some have places."""
-        whole = self.incoming.problem
-        if not any(demand.roles for demand in whole.demands):
+        problem = self.incoming.problem
+        if not any(demand.roles for demand in problem.demands):
             return {}
         present: dict[InterPodRule, list[tuple[Role, str]]] = defaultdict(list)
         for placement in self.placements.values():
-            for role in whole.demands[placement.demand].roles:
-                present[role.rule].append((role, whole.nodes[placement.node].name))
-        return {rule: settled_rule(rule, those) for rule, those in present.items()}
+            for role in problem.demands[placement.demand].roles:
+                present[role.rule].append((role, problem.nodes[placement.node].name))
+        return {
+            rule: settled_rule(rule, placed_roles)
+            for rule, placed_roles in present.items()
+        }
 
     @abstractmethod
     def node_of(self, arrival: int) -> str:
@@ -260,7 +267,10 @@ class RunPlacer(Placer):
     def placements(self) -> Mapping[int, Placement]:
         """Those of the run."""
         arrival_of = self.incoming.arrival_of
-        return {arrival_of[one.demand]: one for one in self._run.placements}
+        return {
+            arrival_of[placement.demand]: placement
+            for placement in self._run.placements
+        }
 
     @property
     def ledger(self) -> SearchLedger:
@@ -329,8 +339,8 @@ class SchedulerPlacer(Placer):
         """Those of pods that ask for devices."""
         arrival_of = self.incoming.arrival_of
         return {
-            arrival_of[one.demand]: one
-            for one in self._run.scheduler.solution.placements
+            arrival_of[placement.demand]: placement
+            for placement in self._run.scheduler.solution.placements
         }
 
     @property
@@ -341,17 +351,17 @@ class SchedulerPlacer(Placer):
     def whole_placements(self) -> Mapping[int, Placement]:
         """Return those of pods that ask for devices."""
         placements = self.placements
-        whole = with_node_grants(self.incoming.problem, placements.values())
-        return dict(zip(placements, whole, strict=True))
+        with_nodes = with_node_grants(self.incoming.problem, placements.values())
+        return dict(zip(placements, with_nodes, strict=True))
 
     def whole_ledger(self) -> Ledger:
         """Made anew of the placements, as the plugins keep count of nodes by themselves."""
-        whole = self.incoming.problem
-        ledger = Ledger(whole)
-        taken = charged_grants(whole, self.whole_placements().values())
-        for _, device, charge in taken:
-            shared = whole.devices[device].shareable
-            ledger.enter(whole.devices[device], charge, share=shared)
+        problem = self.incoming.problem
+        ledger = Ledger(problem)
+        charges = charged_grants(problem, self.whole_placements().values())
+        for _, device, charge in charges:
+            shared = problem.devices[device].shareable
+            ledger.enter(problem.devices[device], charge, share=shared)
         return ledger
 
     def node_of(self, arrival: int) -> str:
@@ -434,11 +444,13 @@ class OptimalPlacer(BatchPlacer):
         placements = self._run.placements
         before = len(placements)
         for job in jobs:
-            mine = len(placements)
+            before_job = len(placements)
             fits = self.place(job)
             if not fits or any(
                 served.rank
-                for _, served, _ in grants_of(self.incoming.problem, placements[mine:])
+                for _, served, _ in grants_of(
+                    self.incoming.problem, placements[before_job:]
+                )
             ):
                 for placement in reversed(placements[before:]):
                     self.release(self.incoming.arrival_of[placement.demand])

@@ -152,10 +152,10 @@ def simulate(  # noqa: PLR0913 - who comes, who places them, and when
         warm_up=_milliseconds("warm_up", warm_up) or 0,
         regret=regret,
     )
-    given = read_trace(arrivals) if isinstance(arrivals, str | PathLike) else arrivals
+    source = read_trace(arrivals) if isinstance(arrivals, str | PathLike) else arrivals
     numbers = range(seeds) if isinstance(seeds, int) else seeds
     tasks = [
-        SeedTask(cluster, given, policy, setting, replace(choices, seed=seed))
+        SeedTask(cluster, source, policy, setting, replace(choices, seed=seed))
         for seed in numbers
     ]
     runs: dict[int, SimulatedRun] = {}
@@ -216,8 +216,8 @@ class SeedTask:
     def run(self) -> SimulatedRun:
         """Let everything happen; the checker has accepted the last state, and others on the way."""
         choices = replace(self.choices, jobs=1, backend=Backend.LOKY)
-        given, seed = self.arrivals, choices.seed
-        drawn = given.draw(seed) if isinstance(given, PoissonArrivals) else given
+        source, seed = self.arrivals, choices.seed
+        drawn = source.draw(seed) if isinstance(source, PoissonArrivals) else source
         waiting = incoming(self.cluster, drawn, choices)
         if self.policy != Mode.SCHEDULER:
             _refuse_without_devices(waiting)
@@ -296,14 +296,14 @@ def placer_of(waiting: Incoming, policy: str | Policy, choices: Choices) -> Plac
                 waiting, profiles, Release.of(choices.kubernetes), choices.seed
             )
         case _:
-            known = POLICIES.get(policy)
-    if known is None:
+            quick_policy = POLICIES.get(policy)
+    if quick_policy is None:
         raise ChoiceError("policy", policy, SIMULATED_POLICIES)
-    if known.order is not as_given:
+    if quick_policy.order is not as_given:
         return BatchPlacer(waiting, partial(place, policy=policy))
-    if known.scoring is None:
+    if quick_policy.scoring is None:
         return RunPlacer(waiting, QuickRun(waiting.problem))
-    return RunPlacer(waiting, ScoredRun(waiting.problem, known.scoring))
+    return RunPlacer(waiting, ScoredRun(waiting.problem, quick_policy.scoring))
 
 
 def check_state(placer: Placer) -> None:

@@ -270,20 +270,22 @@ class Simulation:
 
     def _arrive(self, arrival: int) -> None:
         """Let somebody come; a job waits as soon as all of it is there."""
-        now, job = self._clock.now, self._job_of[arrival]
-        self.history.stays[arrival] = Stay(ArrivalState.PENDING, now)
+        time, job = self._clock.now, self._job_of[arrival]
+        self.history.stays[arrival] = Stay(ArrivalState.PENDING, time)
         self._numbers[ArrivalState.PENDING] += 1
         self._new += 1
         self._missing[job] -= 1
         if self._missing[job]:
             return
         members = self._incoming.jobs[job]
-        self._queue.enter(job, max(map(self._incoming.priority, members)), now)
+        self._queue.enter(job, max(map(self._incoming.priority, members)), time)
         self._changed = True
         if any(self._is_hopeless(number) for number in members):
             self._refuse(job)
         elif self._patience is not None:
-            self._clock.schedule(Event(now + self._patience, EventKind.IMPATIENCE, job))
+            self._clock.schedule(
+                Event(time + self._patience, EventKind.IMPATIENCE, job)
+            )
 
     def _is_hopeless(self, arrival: int) -> bool:
         demand = self._incoming.demand(arrival)
@@ -313,26 +315,28 @@ class Simulation:
                 self._start(arrival)
 
     def _start(self, arrival: int) -> None:
-        stay, now = self.history.stays[arrival], self._clock.now
+        stay, time = self.history.stays[arrival], self._clock.now
         self._numbers[stay.state] -= 1
         self._numbers[ArrivalState.RUNNING] += 1
         stay.state, stay.started, stay.node = (
             ArrivalState.RUNNING,
-            now,
+            time,
             self._placer.node_of(arrival),
         )
         stay.placement = self._placer.placement_of(arrival)
         duration = self._incoming.arrivals[arrival].duration
         if duration is not None:
-            self._clock.schedule(Event(now + duration, EventKind.DEPARTURE, arrival))
+            self._clock.schedule(Event(time + duration, EventKind.DEPARTURE, arrival))
 
     def _plan_decision(self) -> None:
         """Come back at the next multiple of the interval, if anything can have changed by then."""
-        every = self._decisions.every
-        if every is None or not (len(self._queue) and (self._changed or self._clock)):
+        interval = self._decisions.every
+        if interval is None or not (
+            len(self._queue) and (self._changed or self._clock)
+        ):
             return
-        now = self._clock.now
-        following = now - now % every + every
-        if self._next_decision is None or self._next_decision <= now:
+        time = self._clock.now
+        following = time - time % interval + interval
+        if self._next_decision is None or self._next_decision <= time:
             self._next_decision = following
             self._clock.schedule(Event(following, EventKind.DECISION))

@@ -200,9 +200,9 @@ class _Identity:
     metadata: ObjectMeta
 
     def __init_subclass__(
-        cls, *, api_version: str = "", namespaced: bool = False, **more: Any
+        cls, *, api_version: str = "", namespaced: bool = False, **pydantic_words: Any
     ) -> None:
-        super().__init_subclass__(**more)
+        super().__init_subclass__(**pydantic_words)
         cls.kind = cls.__name__
         cls.namespaced = namespaced or cls.namespaced
         if api_version:

@@ -244,16 +244,16 @@ class _RequestDetails(WireModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _zero_is_no_count(cls, given: Any) -> Any:
+    def _zero_is_no_count(cls, fields: Any) -> Any:
         zero = (
-            isinstance(given, dict)
-            and given.get("count") == 0
-            and type(given["count"]) is int
+            isinstance(fields, dict)
+            and fields.get("count") == 0
+            and type(fields["count"]) is int
         )
         return (
-            {key: value for key, value in given.items() if key != "count"}
+            {key: value for key, value in fields.items() if key != "count"}
             if zero
-            else given
+            else fields
         )
 
 
@@ -293,8 +293,8 @@ class DeviceRequest(WireModel):
         """What it can be served by, with the name that allocations have for it: ``request`` or ``request/sub``."""
         if self.exactly is not None:
             yield self.name, self.exactly
-        for one in self.first_available:
-            yield f"{self.name}/{one.name}", one
+        for subrequest in self.first_available:
+            yield f"{self.name}/{subrequest.name}", subrequest
 
 
 class DeviceConstraint(WireModel):
@@ -324,7 +324,11 @@ class DeviceClaim(WireModel):
         self,
     ) -> Iterator[tuple[str, ExactDeviceRequest | DeviceSubRequest]]:
         """The alternatives of all requests, by name."""
-        return (one for request in self.requests for one in request.alternatives)
+        return (
+            alternative
+            for request in self.requests
+            for alternative in request.alternatives
+        )
 
 
 class ResourceClaimSpec(WireModel):

@@ -88,11 +88,11 @@ _LEAP_YEAR: Final = 2000
 
 def is_time(text: str) -> bool:
     """Return whether a text is a point in time."""
-    found = _TIME.fullmatch(text)
-    if found is None:
+    match = _TIME.fullmatch(text)
+    if match is None:
         return False
     year, month, day, hour, minute, second, zone_hour, zone_minute = (
-        int(part or 0) for part in found.groups()
+        int(part or 0) for part in match.groups()
     )
     # Offsets of 24 hours and of 60 minutes are in use, and Go lets them through.
     return (
@@ -262,8 +262,8 @@ class Terms:
 
     known: frozenset[str]
 
-    def __init__(self, *known: str) -> None:
-        object.__setattr__(self, "known", frozenset(known))
+    def __init__(self, *words: str) -> None:
+        object.__setattr__(self, "known", frozenset(words))
 
 
 Mark = Name | Public | Text | Removed | Timestamp | LabelKey | Terms

@@ -105,7 +105,7 @@ class PodOwner(PartialObject, namespaced=True):
 
     def pods_on(self, nodes: int) -> int:
         """Return how many pods there are at most in a cluster of so many nodes."""
-        return sum(one.count for one in self.sets) * (
+        return sum(pod_set.count for pod_set in self.sets) * (
             nodes if self.form.everywhere else 1
         )
 
@@ -152,14 +152,14 @@ class _Part(NamedTuple):
 
     def has_condition(self, types: frozenset[str]) -> bool:
         """Return whether the status has one of these conditions."""
-        conditions = (one for _, one in self.at("status.conditions").items())
+        conditions = (entry for _, entry in self.at("status.conditions").items())
         return any(
-            one.at("type").value in types and one.at("status").value == "True"
-            for one in conditions
+            entry.at("type").value in types and entry.at("status").value == "True"
+            for entry in conditions
         )
 
-    def _of_type(self, wanted: type, rule: str, default: object) -> object:
-        if self.value is not None and type(self.value) is not wanted:
+    def _of_type(self, expected: type, rule: str, default: object) -> object:
+        if self.value is not None and type(self.value) is not expected:
             raise self.wrong(rule)
         return default if self.value is None else self.value
 
@@ -272,18 +272,18 @@ class OwnerKind:
             A number, flag or template is not what it should be; it says where in the object.
         """
         root = _Part(body)
-        found = [one for pods in self.pods for one in pods.found(root)]
+        pod_sets = [pod_set for pods in self.pods for pod_set in pods.found(root)]
         ended = (
             root.has_condition(ENDED)
             or root.at("status.jobDeploymentStatus").value in ENDED
         )
         wire = {
-            "sets": [one for one, _ in found],
+            "sets": [pod_set for pod_set, _ in pod_sets],
             "suspended": self.suspended(root),
             "ended": ended,
         }
         return {"metadata": body.get("metadata", {}), **wire}, [
-            path for _, path in found
+            path for _, path in pod_sets
         ]
 
 
@@ -427,17 +427,21 @@ def pods_of(owner: PodOwner, nodes: Sequence[Node]) -> Iterator[Pod]:
     taints it tolerates, cordoned or not; they are named by node. Source: ``daemon_controller.go`` of
     kube-controller-manager.
     """
-    for one in owner.sets:
-        each: Iterable[tuple[Iterable[object], PodSpec]]
+    for pod_set in owner.sets:
+        numbered_specs: Iterable[tuple[Iterable[object], PodSpec]]
         if owner.form.everywhere:
-            homes = (node for node in nodes if _belongs_on(one.template.spec, node))
-            each = (((node.name,), _pinned(one.template.spec, node)) for node in homes)
+            homes = (node for node in nodes if _belongs_on(pod_set.template.spec, node))
+            numbered_specs = (
+                ((node.name,), _pinned(pod_set.template.spec, node)) for node in homes
+            )
         else:
-            numbers = product(*(range(*bounds) for bounds in one.ranges))
-            each = ((place, one.template.spec) for place in numbers)
-        for words, spec in each:
-            name = "-".join(filter(None, (owner.name, one.name, *map(str, words))))
-            yield Pod(metadata=_metadata(owner, one.template.metadata, name), spec=spec)
+            numbers = product(*(range(*bounds) for bounds in pod_set.ranges))
+            numbered_specs = ((place, pod_set.template.spec) for place in numbers)
+        for words, spec in numbered_specs:
+            name = "-".join(filter(None, (owner.name, pod_set.name, *map(str, words))))
+            yield Pod(
+                metadata=_metadata(owner, pod_set.template.metadata, name), spec=spec
+            )
 
 
 def _metadata(owner: PodOwner, template: ObjectMeta, name: str) -> ObjectMeta:
@@ -462,11 +466,11 @@ def _belongs_on(daemon: PodSpec, node: Node) -> bool:
 
 def _pinned(daemon: PodSpec, node: Node) -> PodSpec:
     """Return what a DaemonSet makes of its template for a node."""
-    here = NodeSelectorRequirement(
+    by_name = NodeSelectorRequirement(
         key="metadata.name", operator="In", values=(node.name,)
     )
     required = NodeSelector(
-        node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),)
+        node_selector_terms=(NodeSelectorTerm(match_fields=(by_name,)),)
     )
     affinity = Affinity(node_affinity=NodeAffinity(required=required))
     return changed(

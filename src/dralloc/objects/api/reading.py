@@ -152,10 +152,10 @@ def _object_of(model: Any) -> _Form:
     def fill(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        given = {name: part for name, part in value.items() if part is not None}
+        set_fields = {name: part for name, part in value.items() if part is not None}
         return {
             name: by_wire_name.get(name, unknown).fill(part)
-            for name, part in given.items()
+            for name, part in set_fields.items()
         }
 
     return _Form({}, fill)
@@ -226,17 +226,17 @@ def _is_map(field: str | int | None, step: str) -> bool:
 
 def rule(error: ErrorDetails) -> str:
     """Return what is wrong, without the place."""
-    kind, given = error["type"], error["input"]
+    kind, value = error["type"], error["input"]
     if kind == "literal_error":
-        return f"{_shown(given)} is not one of {error['ctx']['expected'].replace(' or ', ', ')}"
+        return f"{_shown(value)} is not one of {error['ctx']['expected'].replace(' or ', ', ')}"
     if kind in _BOUNDS:
         words, bound = _BOUNDS[kind]
-        return f"must be {words} {error['ctx'][bound]}, not {_shown(given)}"
+        return f"must be {words} {error['ctx'][bound]}, not {_shown(value)}"
     text = _RULES.get(kind)
     if text is None:
         context: Mapping[str, Any] = error.get("ctx", {})
         return str(context.get("error", error["msg"]))
-    return text if kind in _NO_VALUE else f"{text}, not {_shown(given)}"
+    return text if kind in _NO_VALUE else f"{text}, not {_shown(value)}"
 
 
 def _shown(value: object) -> str:
@@ -358,7 +358,9 @@ class ObjectReader:
                 return self._owner(model, raw, source)
             return self._with_known_spec(model, version, raw, source)
         if group == _GROUP and kind in _RESOURCE_KINDS:
-            supported = ", ".join(f"{_GROUP}/{known}" for known in CONVERSIONS)
+            supported = ", ".join(
+                f"{_GROUP}/{read_version}" for read_version in CONVERSIONS
+            )
             self._reject(
                 raw,
                 source,
@@ -395,16 +397,18 @@ class ObjectReader:
         if key in self._specs:
             body["spec"] = self._specs[key]
         if issubclass(model, ResourceObject):
-            found = self._resource(model, version, body, raw, source)
+            read_object = self._resource(model, version, body, raw, source)
         else:
-            found = self._validated(model, _without_nulls(body, model), raw, source)
+            read_object = self._validated(
+                model, _without_nulls(body, model), raw, source
+            )
         if (
             key is not None
-            and found is not None
+            and read_object is not None
             and remarks == len(self.errors) + len(self.warnings)
         ):
-            self._specs.setdefault(key, vars(found)["spec"])
-        return found
+            self._specs.setdefault(key, vars(read_object)["spec"])
+        return read_object
 
     def _resource(
         self,
@@ -439,7 +443,7 @@ class ObjectReader:
         usable = True
         while True:
             try:
-                found = self._built(model, body)
+                built = self._built(model, body)
                 break
             except ValidationError as failure:
                 errors = failure.errors(include_url=False)
@@ -459,36 +463,36 @@ class ObjectReader:
             body = _copied_without_nulls(body)
             for error in unknown:
                 _delete(body, error["loc"])
-        if not (found.metadata.name or found.metadata.generate_name):
+        if not (built.metadata.name or built.metadata.generate_name):
             self._reject(
                 raw, source, "metadata.name", "is required, or metadata.generateName"
             )
             return None
-        return self._named(found) if usable else None
+        return self._named(built) if usable else None
 
     def _built(self, model: type[ApiObject], body: Json) -> ApiObject:
         quick = self.slices.read(body) if model is ResourceSlice else None
         return quick or model.model_validate(body, by_alias=True, by_name=False)
 
-    def _named(self, found: ApiObject) -> ApiObject:
+    def _named(self, nameless: ApiObject) -> ApiObject:
         """Return the object with a name: one with ``generateName`` alone gets one as the API server makes them.
 
         Each such object is one of its own, also where another says the same. Its name stays the same as long as those
         of its kind, namespace and ``generateName`` come in the same order. Source: ``rest.BeforeCreate`` of
         k8s.io/apiserver.
         """
-        metadata = found.metadata
+        metadata = nameless.metadata
         if metadata.name:
-            return found
-        identity = found.kind, found.key.namespace, metadata.generate_name
+            return nameless
+        identity = nameless.kind, nameless.key.namespace, metadata.generate_name
         self._generated[identity] += 1
         name = generated_name(
             metadata.generate_name,
-            found.key.namespace,
-            found.kind,
+            nameless.key.namespace,
+            nameless.kind,
             str(self._generated[identity]),
         )
-        return changed(found, metadata=changed(metadata, name=name))
+        return changed(nameless, metadata=changed(metadata, name=name))
 
     def unmade_notice(self) -> Iterator[Finding]:
         """Yield which kinds of the objects that are not read have pod templates."""
@@ -516,13 +520,13 @@ def _unknown_fields(
         places.setdefault(
             tuple(step for step in place if isinstance(step, str)), []
         ).append(place)
-    for first, *others in places.values():
-        more = f", here and in {len(others)} more places" if others else ""
+    for first, *repeated in places.values():
+        elsewhere = f", here and in {len(repeated)} more places" if repeated else ""
         yield UnknownField(
             source,
             subject(raw),
             field_path(written_path(raw, first)),
-            f"unknown field{more}",
+            f"unknown field{elsewhere}",
         )
 
 

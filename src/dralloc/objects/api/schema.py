@@ -96,14 +96,14 @@ def schema_of(model: Any) -> Properties:
         }
     else:
         names = {to_camel(field.name): field.name for field in fields(model)}
-    found = {alias: _schema(hints[name]) for alias, name in names.items()}
+    by_alias = {alias: _schema(hints[name]) for alias, name in names.items()}
     alpha = {
-        old: found[new]
+        old: by_alias[new]
         for names in KEP5075_NAMES
         for old, new in names.items()
-        if new in found
+        if new in by_alias
     }
-    return Properties(alpha | found)
+    return Properties(alpha | by_alias)
 
 
 def _schema(hint: Any, marks: tuple[Any, ...] = ()) -> Schema:
@@ -130,11 +130,13 @@ def _schema(hint: Any, marks: tuple[Any, ...] = ()) -> Schema:
     if origin is Mapping:
         key, value = map(_schema, arguments)
         return next(
-            (one for one in (key, value) if isinstance(one, Removed)),
+            (argument for argument in (key, value) if isinstance(argument, Removed)),
             Entries({}, key, value),
         )
     if NoneType in arguments:
-        return next(_schema(one) for one in arguments if one is not NoneType)
+        return next(
+            _schema(argument) for argument in arguments if argument is not NoneType
+        )
     return (
         hint
         if hint in _PLAIN
@@ -196,7 +198,7 @@ def rebuilt(value: Any, schema: Schema, leaf: Leaf) -> Any:
 
 
 def _object(value: dict[str, Any], schema: Properties, leaf: Leaf) -> dict[str, Any]:
-    found = {}
+    rebuilt_fields = {}
     for name, part in value.items():
         inner = schema.by_name.get(name, Removed.WHOLE)
         if isinstance(inner, Beside):
@@ -205,19 +207,19 @@ def _object(value: dict[str, Any], schema: Properties, leaf: Leaf) -> dict[str, 
             )
         new = rebuilt(part, inner, leaf)
         if new is not ABSENT:
-            found[name] = new
-    return found
+            rebuilt_fields[name] = new
+    return rebuilt_fields
 
 
 def _map(value: dict[str, Any], schema: Entries, leaf: Leaf) -> Any:
-    found = {}
+    entries = {}
     for key, part in value.items():
         special = key in schema.special
         name = key if special else rebuilt(key, schema.key, leaf)
         new = rebuilt(part, schema.special[key] if special else schema.value, leaf)
         if ABSENT not in (name, new):
-            found[name] = new
-    return found if found or not value else ABSENT
+            entries[name] = new
+    return entries if entries or not value else ABSENT
 
 
 def is_quantity(value: Any) -> bool:
@@ -281,7 +283,7 @@ def wire_schema(model: type[ApiObject]) -> Properties:
     if not issubclass(model, PodOwner):
         return schema_of(model)
     template = schema_of(PodTemplate)
-    found = {
+    templates = {
         f"{pods.at}.{path}": template
         for pods in model.form.pods
         for path in pods.template
@@ -292,18 +294,18 @@ def wire_schema(model: type[ApiObject]) -> Properties:
         for path, schema in _OF_PODS.items()
     }
     tree: dict[str, Any] = {}
-    for path, schema in {**found, **_OF_OWNERS, **beside}.items():
+    for path, schema in {**templates, **_OF_OWNERS, **beside}.items():
         _grow(tree, path.split("."), schema)
     return Properties({step: _grown(part) for step, part in tree.items()})
 
 
 def _grow(tree: dict[str, Any], path: list[str], schema: Schema) -> None:
     """Put a schema at a path, unless there is one on the way."""
-    step, *rest = path
-    if not rest:
+    step, *steps_below = path
+    if not steps_below:
         tree.setdefault(step, schema)
     elif isinstance(inner := tree.setdefault(step, {}), dict):
-        _grow(inner, rest, schema)
+        _grow(inner, steps_below, schema)
 
 
 def _grown(part: Schema | dict[str, Any]) -> Schema:

@@ -49,9 +49,9 @@ def integer(text: str) -> int | None:
 def _compare(
     value: str | None, values: Sequence[str], holds: Callable[[int, int], bool]
 ) -> bool:
-    left = None if value is None else integer(value)
-    right = integer(values[0]) if len(values) == 1 else None
-    return left is not None and right is not None and holds(left, right)
+    number = None if value is None else integer(value)
+    limit = integer(values[0]) if len(values) == 1 else None
+    return number is not None and limit is not None and holds(number, limit)
 
 
 _REQUIREMENT_OPERATORS: dict[str, Callable[[str | None, Sequence[str]], bool]] = {
@@ -66,8 +66,8 @@ _REQUIREMENT_OPERATORS: dict[str, Callable[[str | None, Sequence[str]], bool]] =
 
 def holds(operator: str, values: Sequence[str], value: str | None) -> bool:
     """Return whether a condition on a label or field holds for its value; None if there is no such label."""
-    known = _REQUIREMENT_OPERATORS.get(operator)
-    return known is not None and known(value, values)
+    condition = _REQUIREMENT_OPERATORS.get(operator)
+    return condition is not None and condition(value, values)
 
 
 def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
@@ -75,15 +75,19 @@ def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
     if not term.match_expressions and not term.match_fields:
         return False
     return all(
-        holds(one.operator, one.values, node.metadata.labels.get(one.key))
-        for one in term.match_expressions
+        holds(
+            requirement.operator,
+            requirement.values,
+            node.metadata.labels.get(requirement.key),
+        )
+        for requirement in term.match_expressions
     ) and all(
         holds(
-            one.operator,
-            one.values,
-            node.metadata.name if one.key == "metadata.name" else None,
+            requirement.operator,
+            requirement.values,
+            node.metadata.name if requirement.key == "metadata.name" else None,
         )
-        for one in term.match_fields
+        for requirement in term.match_fields
     )
 
 
@@ -97,9 +101,9 @@ def names_of(selector: NodeSelector) -> Set[str] | None:
     names: set[str] = set()
     for term in selector.node_selector_terms:
         named = [
-            set(one.values)
-            for one in term.match_fields
-            if (one.key, one.operator) == ("metadata.name", "In")
+            set(requirement.values)
+            for requirement in term.match_fields
+            if (requirement.key, requirement.operator) == ("metadata.name", "In")
         ]
         if not named:
             return None
@@ -140,14 +144,14 @@ def _numeric(compare: Callable[[int, int], bool]) -> Callable[[str, str], bool]:
     """Return a comparison of integers in canonical form; with anything else it does not hold."""
 
     def holds(taint: str, toleration: str) -> bool:
-        left, right = integer(taint), integer(toleration)
+        taint_number, toleration_number = integer(taint), integer(toleration)
         if (
-            left is None
-            or right is None
-            or (taint, toleration) != (str(left), str(right))
+            taint_number is None
+            or toleration_number is None
+            or (taint, toleration) != (str(taint_number), str(toleration_number))
         ):
             return False
-        return compare(left, right)
+        return compare(taint_number, toleration_number)
 
     return holds
 

@@ -72,17 +72,20 @@ class DeviceTemplate:
     def __init__(self, devices: Sequence[Device], blanks: Sequence[str]) -> None:
         numbers = {blank: number for number, blank in enumerate(blanks)}
         self._attributes = [
-            (each.attributes, _places(each.attributes, numbers)) for each in devices
+            (template_device.attributes, _places(template_device.attributes, numbers))
+            for template_device in devices
         ]
         if sorted(
             number for _, places in self._attributes for _, number in places
         ) != list(numbers.values()):
             raise ValueError("texts differ elsewhere than in attributes")
         self._columns = [
-            (setter, [getattr(each, name) for each in devices])
+            (setter, [getattr(template_device, name) for template_device in devices])
             for name, setter in _OTHERS
         ]
-        self.places = {each.name: place for place, each in enumerate(devices)}
+        self.places = {
+            template_device.name: place for place, template_device in enumerate(devices)
+        }
         """Where the devices are, by name."""
         self.open = frozenset(
             name for _, places in self._attributes for name, _ in places
@@ -99,8 +102,10 @@ class DeviceTemplate:
     def filled(self, texts: Sequence[str]) -> TemplateDevices:
         """Return the devices with these texts in the blanks. Only what differs is made anew."""
         attributes = [
-            _filled(known, places, texts) if places else known
-            for known, places in self._attributes
+            _filled(template_attributes, places, texts)
+            if places
+            else template_attributes
+            for template_attributes, places in self._attributes
         ]
         devices = TemplateDevices(map(object.__new__, repeat(Device, len(attributes))))
         for setter, column in (*self._columns, (_SETTERS["attributes"], attributes)):
@@ -116,8 +121,12 @@ def common(devices: Sequence[Device]) -> object:
 
 def named(devices: Sequence[Device], names: Set[str]) -> list[Device]:
     """Return the devices with some names; of several with one name, the last."""
-    known = devices.template.places if isinstance(devices, TemplateDevices) else None
-    places = known or {each.name: place for place, each in enumerate(devices)}
+    template_places = (
+        devices.template.places if isinstance(devices, TemplateDevices) else None
+    )
+    places = template_places or {
+        device.name: place for place, device in enumerate(devices)
+    }
     return [devices[place] for name in names if (place := places.get(name)) is not None]
 
 
@@ -133,9 +142,11 @@ def _places(
 
 
 def _filled(
-    known: Attributes, places: Sequence[tuple[str, int]], texts: Sequence[str]
+    template_attributes: Attributes,
+    places: Sequence[tuple[str, int]],
+    texts: Sequence[str],
 ) -> Attributes:
-    attributes = {**known}
+    attributes = {**template_attributes}
     for name, number in places:
         attributes[name] = texts[number]
     return attributes
@@ -199,12 +210,12 @@ class SliceReader:
                 for key, name in LISTS.items()
                 if key in spec
             }
-            found = ResourceSlice.model_validate(
+            headed = ResourceSlice.model_validate(
                 {**body, "spec": head}, by_alias=True, by_name=False
             )
         except _UNUSUAL:
             return None
-        return found.model_copy(update={"spec": found.spec.model_copy(update=lists)})
+        return headed.model_copy(update={"spec": headed.spec.model_copy(update=lists)})
 
     def template(
         self, key: str, raw: Any, blanks: Sequence[str]
@@ -228,8 +239,8 @@ class SliceReader:
         raise _UnusualError
 
     def _counter_set(self, raw: Any) -> CounterSet:
-        found: CounterSet = self._part("sharedCounters", raw)[1]
-        return found
+        counter_set: CounterSet = self._part("sharedCounters", raw)[1]
+        return counter_set
 
     def _device(self, raw: Any) -> Device:
         if type(raw) is not dict:
@@ -250,16 +261,16 @@ class SliceReader:
     def _part(self, key: str, value: Any) -> tuple[str, Any]:
         """Return the validated value of one field of a device, the same object for equal values."""
         identity = (key, orjson.dumps(value))
-        found = self._parts.get(identity)
-        if found is None:
+        part = self._parts.get(identity)
+        if part is None:
             if key not in _VALIDATORS:
                 raise _UnusualError
             name, validator = _VALIDATORS[key]
-            found = self._parts[identity] = (
+            part = self._parts[identity] = (
                 name,
                 validator.validate_python(value, by_alias=True, by_name=False),
             )
-        return found
+        return part
 
     def _text(self, value: Any) -> str:
         if type(value) is not str:
@@ -289,7 +300,9 @@ class SliceReader:
         ):
             return value
         identity = (kind, orjson.dumps(value))
-        found = self._parts.get(identity)
-        if found is None:
-            found = self._parts[identity] = _ATTRIBUTE.validate_python({kind: value})
-        return found
+        attribute = self._parts.get(identity)
+        if attribute is None:
+            attribute = self._parts[identity] = _ATTRIBUTE.validate_python(
+                {kind: value}
+            )
+        return attribute

@@ -109,12 +109,12 @@ class _WireAttribute(WireModel):
 
 
 def _from_wire(wire: _WireAttribute) -> AttributeValue:
-    given = {field: value for field, value in wire if value is not None}
-    if len(given) > 1:
+    typed_values = {field: value for field, value in wire if value is not None}
+    if len(typed_values) > 1:
         raise PydanticCustomError(
-            "attribute", f"has more than one value: {', '.join(given)}"
+            "attribute", f"has more than one value: {', '.join(typed_values)}"
         )
-    return next(iter(given.values()), UNSET)
+    return next(iter(typed_values.values()), UNSET)
 
 
 def attribute_to_wire(value: AttributeValue) -> dict[str, Any]:

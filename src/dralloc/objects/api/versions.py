@@ -38,26 +38,26 @@ def change(raw: T, path: str, function: Callable[[Any], Any]) -> T:
         Names of fields with dots between them. ``[]`` behind one stands for all objects in a list, ``{}`` for all
         values of a map.
     """
-    step, _, rest = path.partition(".")
+    step, _, path_below = path.partition(".")
     key = step.rstrip("[]{}")
     if not isinstance(raw, dict) or key not in raw:
         return raw
 
     def below(part: Any) -> Any:
-        return change(part, rest, function) if rest else function(part)
+        return change(part, path_below, function) if path_below else function(part)
 
     part = raw[key]
     if key == step:
         changed = below(part)
     elif step.endswith("[]"):
         changed = (
-            [below(one) if isinstance(one, dict) else one for one in part]
+            [below(item) if isinstance(item, dict) else item for item in part]
             if isinstance(part, list)
             else part
         )
     else:
         changed = (
-            {name: below(one) for name, one in part.items()}
+            {name: below(item) for name, item in part.items()}
             if isinstance(part, dict)
             else part
         )
@@ -164,7 +164,7 @@ def from_kep5075_alpha(kind: str, raw: Json) -> Json:
         raw = change(
             raw,
             "status.allocation.devices.results[]",
-            lambda one: renamed(one, _RESULT),
+            lambda result: renamed(result, _RESULT),
         )
         raw = change(raw, "status.devices[]", _device_status)
     return raw
@@ -174,15 +174,15 @@ def _uses_sharing_policy(raw: Json) -> bool:
     spec = raw.get("spec")
     devices = spec.get("devices") if isinstance(spec, dict) else None
     listed = (
-        [one.get("capacity") for one in devices if isinstance(one, dict)]
+        [device.get("capacity") for device in devices if isinstance(device, dict)]
         if isinstance(devices, list)
         else []
     )
     capacities = (
         capacity
-        for each in listed
-        if isinstance(each, dict)
-        for capacity in each.values()
+        for capacities_of_device in listed
+        if isinstance(capacities_of_device, dict)
+        for capacity in capacities_of_device.values()
     )
     return any(
         isinstance(capacity, dict) and "sharingPolicy" in capacity
@@ -299,7 +299,7 @@ CONVERSIONS: Final[Mapping[str, Callable[[str, Json], Json]]] = {
 
 def written_path(raw: Json, path: Path) -> Path:
     """Return where in the object as it was written lies what v1 has under `path`."""
-    found: list[str | int] = []
+    written: list[str | int] = []
     part: Any = raw
     for step in path:
         if isinstance(part, str | int | float):
@@ -308,12 +308,12 @@ def written_path(raw: Json, path: Path) -> Path:
             if step in _ADDED:
                 continue
             if isinstance(part.get("basic"), dict):
-                found.append("basic")
+                written.append("basic")
                 part = part["basic"]
         name = _name(part, step)
-        found.append(name)
+        written.append(name)
         part = _part(part, name)
-    return tuple(found)
+    return tuple(written)
 
 
 def _name(part: Any, step: str | int) -> str | int:

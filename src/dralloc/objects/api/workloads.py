@@ -265,8 +265,8 @@ class Pod(PartialObject, api_version="v1", namespaced=True):
     def tried_before(self) -> bool:
         """Whether a scheduler has looked for a node already, and says why it has none."""
         return any(
-            one.reason in {"Unschedulable", "SchedulerError"}
-            for one in self.status.conditions
+            entry.reason in {"Unschedulable", "SchedulerError"}
+            for entry in self.status.conditions
         )
 
     @property
@@ -285,8 +285,8 @@ class Pod(PartialObject, api_version="v1", namespaced=True):
         containers = (*self.spec.init_containers, *self.spec.containers)
         return frozenset(
             name
-            for one in containers
-            for name, amount in one.resources.requested.items()
+            for container in containers
+            for name, amount in container.resources.requested.items()
             if amount.nanos
         )
 

@@ -83,18 +83,18 @@ def unpacked(data: bytes, limit: int) -> bytes:
 
 
 def _decompressed(data: bytes, limit: int) -> bytes:
-    whole = BytesIO()
+    unpacked_text = BytesIO()
     try:
         with gzip.open(BytesIO(data)) as packed:
             while chunk := packed.read(_CHUNK):
-                if whole.tell() + len(chunk) > limit:
+                if unpacked_text.tell() + len(chunk) > limit:
                     raise TextError(
                         f"unpacks to more than {limit} bytes; --limit unpacked=AMOUNT allows more"
                     )
-                whole.write(chunk)
+                unpacked_text.write(chunk)
     except (OSError, EOFError, zlib.error) as error:
         raise TextError(f"is not valid gzip data: {error}") from None
-    return whole.getvalue()
+    return unpacked_text.getvalue()
 
 
 def decoded(data: bytes) -> str:
@@ -109,12 +109,12 @@ def require_utf8(data: bytes) -> None:
     """Refuse what `decoded` would refuse, without a second copy of the text."""
     decoder = getincrementaldecoder("utf-8")()
     for start in range(0, len(data), _CHUNK):
-        kept = len(decoder.getstate()[0])
+        undecoded = len(decoder.getstate()[0])
         end = start + _CHUNK
         try:
             decoder.decode(memoryview(data)[start:end], final=end >= len(data))
         except UnicodeDecodeError as error:
-            raise _not_utf8(data, start - kept + error.start) from None
+            raise _not_utf8(data, start - undecoded + error.start) from None
 
 
 def _not_utf8(data: bytes, position: int) -> TextError:
@@ -268,7 +268,7 @@ def split_list(
         return None
     indent, first_key = opening.groups()
     separators = (b"}," + indent + first_key, b"}, " + first_key)
-    separator = next((one for one in separators if one in data), None)
+    separator = next((candidate for candidate in separators if candidate in data), None)
     closing = len(data)
     for _ in range(_CLOSING_BRACKETS if separator else 0):
         closing = data.rfind(b"]", opening.end(), closing)

@@ -253,11 +253,11 @@ class Loading:
     def add_all(self, paths: Iterable[Paths], stdin: IO[bytes] | None) -> None:
         """Add files, directories, and what `STDIN` stands for, each once; and objects."""
         seen: set[str] = set()
-        for one in _flat(paths):
-            if isinstance(one, Mapping):
-                self.add_document(dict(one), GIVEN)
+        for path_or_object in _flat(paths):
+            if isinstance(path_or_object, Mapping):
+                self.add_document(dict(path_or_object), GIVEN)
                 continue
-            path = str(one)
+            path = str(path_or_object)
             if path in seen:
                 continue
             seen.add(path)
@@ -278,9 +278,9 @@ class Loading:
         if not files:
             self._note(self.empty, str(path), "holds no *.yaml, *.yml or *.json file")
         for file in files:
-            self._add_file(file, found=True)
+            self._add_file(file, from_directory=True)
 
-    def _add_file(self, path: Path, *, found: bool = False) -> None:
+    def _add_file(self, path: Path, *, from_directory: bool = False) -> None:
         """Add a file; one that was found in a directory may hold something else than objects."""
         try:
             data = content(path, self.limits.unpacked)
@@ -291,9 +291,11 @@ class Loading:
         except TextError as error:
             self._note(self.reader.errors, str(path), str(error))
         else:
-            self.add_text(data, str(path), found=found)
+            self.add_text(data, str(path), from_directory=from_directory)
 
-    def add_text(self, data: bytes, source: str, *, found: bool = False) -> None:
+    def add_text(
+        self, data: bytes, source: str, *, from_directory: bool = False
+    ) -> None:
         """Add YAML or JSON; text that was found in a directory may hold something else than objects."""
         documents: list[Any] = []
         failure: str | None = None
@@ -304,27 +306,27 @@ class Loading:
             documents, failure = self._documents(data, source)
         except TextError as error:
             failure = str(error)
-        several = len(documents) + (failure is not None) > 1
+        is_series = len(documents) + (failure is not None) > 1
         for number, document in enumerate(documents, start=1):
-            place = f"{source}: document {number}" if several else source
+            place = f"{source}: document {number}" if is_series else source
             try:
-                if found and document is not None and not _is_object(document):
+                if from_directory and document is not None and not _is_object(document):
                     self.reader.skipped[_OTHER] += 1
                 elif document is not None:
                     self.add_document(document, place)
             except RecursionError:
                 self._note(self.reader.errors, place, "is nested too deeply")
         if failure is not None:
-            place = f"{source}: document {len(documents) + 1}" if several else source
+            place = f"{source}: document {len(documents) + 1}" if is_series else source
             self._note(self.reader.errors, place, failure)
         elif all(document is None for document in documents):
             self._note(self.empty, source, "holds no objects")
 
     def _documents(self, data: bytes, source: str) -> tuple[list[Any], str | None]:
         if len(data) >= SPLIT_FROM and not starts_like_json(data):
-            found = self._yaml.documents(data)
-            if found is not None:
-                return found, None
+            documents = self._yaml.documents(data)
+            if documents is not None:
+                return documents, None
         return documents_of(data, source, self.limits.aliases)
 
     @cached_property
@@ -359,9 +361,9 @@ class Loading:
             for item in document["items"] or ():
                 self.add_document(item_of(item, document), source)
             return
-        found = self.reader.read(document, source)
-        if found is not None:
-            self.objects.append(Located(found, source))
+        read_object = self.reader.read(document, source)
+        if read_object is not None:
+            self.objects.append(Located(read_object, source))
 
     @staticmethod
     def _note(findings: list[Finding], source: str, rule: str) -> None:
@@ -369,11 +371,11 @@ class Loading:
 
 
 def _flat(paths: Iterable[Paths]) -> Iterator[OnePath | Mapping[str, Any]]:
-    for one in paths:
-        if isinstance(one, str | PathLike | Mapping):
-            yield one
+    for path in paths:
+        if isinstance(path, str | PathLike | Mapping):
+            yield path
         else:
-            yield from one
+            yield from path
 
 
 def _is_object(document: Any) -> bool:

@@ -428,7 +428,11 @@ class YamlPieces:
         if _MARK in data or (b"*" in data and _ALIAS.search(data)):
             return None
         cuts = dict.fromkeys(
-            (0, *(each.start() for each in _DOCUMENT.finditer(data)), len(data))
+            (
+                0,
+                *(separator.start() for separator in _DOCUMENT.finditer(data)),
+                len(data),
+            )
         )
         try:
             return [
@@ -460,7 +464,7 @@ class YamlPieces:
         dashes = re.compile(rb"^%b-(?=[ \n])" % margin, re.MULTILINE).finditer(
             text, start, end
         )
-        items = pairwise([*(each.end() for each in dashes), end + len(margin) + 1])
+        items = pairwise([*(dash.end() for dash in dashes), end + len(margin) + 1])
         # The first key of an item is as far from the margin as the others are.
         pieces = (
             margin + b" " + text[first : last - len(margin) - 1]
@@ -484,10 +488,10 @@ class YamlPieces:
                 self._templates[name] = tuple(_template(parts[::2]))
             self._seen.add(name)
             return values
-        known = self._templates[name]
-        if not known:
+        template = self._templates[name]
+        if not template:
             return _parsed(text)
-        parts[::2] = known
+        parts[::2] = template
         written = b"".join(parts)
         return [self._item_at(written, 0, len(written))]
 
@@ -515,8 +519,8 @@ def _template(parts: Sequence[bytes]) -> Iterator[bytes]:
         )
     )
     try:
-        found = _BLANK.split(orjson.dumps(documents[0])) if len(documents) == 1 else []
+        pieces = _BLANK.split(orjson.dumps(documents[0])) if len(documents) == 1 else []
     except orjson.JSONEncodeError:
         return
-    if list(map(int, found[1::2])) == list(range(len(blanks))):
-        yield from found[::2]
+    if list(map(int, pieces[1::2])) == list(range(len(blanks))):
+        yield from pieces[::2]

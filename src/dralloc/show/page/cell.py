@@ -74,5 +74,5 @@ def _pictures(answer: Answer) -> Iterator[Picture]:
             yield pictures.utilisation(answer, _name("utilisation"))
 
 
-def _name(what: str) -> str:
-    return f"dralloc-{next(_number)}-{what}"
+def _name(title: str) -> str:
+    return f"dralloc-{next(_number)}-{title}"

@@ -84,14 +84,16 @@ def progress(plan: Plan, records: Sequence[Progress]) -> Iterator[Picture]:
     end = timings.get("classes", 0.0) + timings.get("survey", 0.0)
     for number, tier in enumerate(plan.tiers):
         end += timings.get(tier.name, 0.0)
-        found = [one for one in records if one.phase == tier.name]
-        if found:
-            found.append(
-                Progress(tier.name, tier.value, tier.bound, max(end, found[-1].seconds))
+        of_tier = [record for record in records if record.phase == tier.name]
+        if of_tier:
+            of_tier.append(
+                Progress(
+                    tier.name, tier.value, tier.bound, max(end, of_tier[-1].seconds)
+                )
             )
             name, title = f"progress-{number}", f"Best and bound over time: {tier.name}"
             yield _picture(
-                partial(progress_chart, found, title=""),
+                partial(progress_chart, of_tier, title=""),
                 name,
                 title,
                 f"{title}.",

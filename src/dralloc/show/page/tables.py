@@ -19,20 +19,20 @@ _TIERS = {
 }
 
 
-def titled(source: Comparison | Plan, title: str, here: str = "") -> Table:
+def titled(source: Comparison | Plan, title: str, new_title: str = "") -> Table:
     """Return the table of that title in a report for the terminal, under another title; empty if there is none."""
-    found = (
+    same_title = (
         part
         for part in source.parts()
         if isinstance(part, Table) and part.title == title
     )
-    table = next(found, Table(title, (), ()))
-    return replace(table, title=here or title)
+    table = next(same_title, Table(title, (), ()))
+    return replace(table, title=new_title or title)
 
 
 def placements(plan: Plan, title: str) -> Table:
     """Return every device that is granted, then those that were allocated before."""
-    now = [
+    granted = [
         (
             str(plan.demands[placement.demand].key),
             plan.node_of(placement),
@@ -56,7 +56,9 @@ def placements(plan: Plan, title: str) -> Table:
         for result in claim.results
     ]
     return Table(
-        title, (WHO, "node", "claim", "request", "device", "allocated"), [*now, *before]
+        title,
+        (WHO, "node", "claim", "request", "device", "allocated"),
+        [*granted, *before],
     )
 
 
@@ -68,8 +70,8 @@ def unplaced(comparison: Comparison) -> Table:
     ]
     nodes = [
         {
-            plan.demands[one.demand].key: plan.node_of(one)
-            for one in plan.solution.placements
+            plan.demands[placement.demand].key: plan.node_of(placement)
+            for placement in plan.solution.placements
         }
         for plan in plans
     ]

@@ -121,9 +121,9 @@ def axes(
 
 def enumerated(items: Iterable[str]) -> str:
     """Return the first of the items for a description, and how many more there are."""
-    every = list(items)
-    more = [f"and {len(every) - _MOST} more"] if len(every) > _MOST else []
-    return "; ".join([*every[:_MOST], *more])
+    listed = list(items)
+    further = [f"and {len(listed) - _MOST} more"] if len(listed) > _MOST else []
+    return "; ".join([*listed[:_MOST], *further])
 
 
 @lru_cache(maxsize=65536)
@@ -318,16 +318,16 @@ def bars(
     lengths: Sequence[float],
     thickness: float,
     style: Style,
-    **more: Any,
+    **bar_words: Any,
 ) -> BarContainer:
     """Horizontal bars in a colour, with a hatch in white."""
-    more |= {
+    bar_words |= {
         "color": style.colour,
         "hatch": style.hatch,
         "edgecolor": style.edge,
         "linewidth": 0,
     }
-    return ax.barh(places, lengths, thickness, **more)
+    return ax.barh(places, lengths, thickness, **bar_words)
 
 
 def tidy(
@@ -475,20 +475,22 @@ def _element(tag: str, text: str, **attributes: str) -> ET.Element:
 def _embed(element: ET.Element, name: str) -> None:
     """Ids get a prefix, colours become variables, fonts the page's, and blanks between elements go."""
     element.tag = _NAMESPACE.sub("", element.tag)
-    found = {
+    attributes = {
         _NAMESPACE.sub("", key): " ".join(value.split())
         for key, value in element.attrib.items()
     }
-    if found.get("transform", "").startswith(_NO_TURN):
-        del found["transform"]
-    if found.get("fill", "").startswith("#"):
-        found["style"] = f"fill: {found.pop('fill')}; {found.get('style', '')}"
-    if "style" in found:
-        found["style"] = "; ".join(_themed(found["style"]))
-    if "id" in found:
-        found["id"] = f"{name}-{found['id']}"
+    if attributes.get("transform", "").startswith(_NO_TURN):
+        del attributes["transform"]
+    if attributes.get("fill", "").startswith("#"):
+        attributes["style"] = (
+            f"fill: {attributes.pop('fill')}; {attributes.get('style', '')}"
+        )
+    if "style" in attributes:
+        attributes["style"] = "; ".join(_themed(attributes["style"]))
+    if "id" in attributes:
+        attributes["id"] = f"{name}-{attributes['id']}"
     element.attrib = {
-        key: _REFERENCE.sub(f"{name}-", value) for key, value in found.items()
+        key: _REFERENCE.sub(f"{name}-", value) for key, value in attributes.items()
     }
     element.text, element.tail = (
         text if text and text.strip() else None for text in (element.text, element.tail)

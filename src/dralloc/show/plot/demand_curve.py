@@ -55,7 +55,7 @@ def demand_curve(  # noqa: PLR0913 - the columns have names of their own
     )
     styles = _colours(colours, [str(name) for name in names])
     for place, (name, runs) in enumerate(groups.items()):
-        mean, least, most = runs.mean(), runs.min(), runs.max()
+        mean, lowest, highest = runs.mean(), runs.min(), runs.max()
         style, marker = _LINES[place % len(_LINES)], _MARKERS[place % len(_MARKERS)]
         ax.plot(
             mean.index,
@@ -67,7 +67,9 @@ def demand_curve(  # noqa: PLR0913 - the columns have names of their own
             lw=1.8,
             label=clean(str(name)),
         )
-        ax.fill_between(mean.index, least, most, color=styles[place], alpha=0.15, lw=0)
+        ax.fill_between(
+            mean.index, lowest, highest, color=styles[place], alpha=0.15, lw=0
+        )
     tidy(ax, colours, title, grid="y")
     ax.set_xlabel(clean(demand), size=TEXT, color=colours.ink)
     ax.set_ylabel("placed", size=TEXT, color=colours.ink)
@@ -92,8 +94,9 @@ def _says(means: Mapping[str, pd.Series[float]]) -> Iterator[str]:
 
 
 def _colours(colours: Theme, names: list[str]) -> list[str]:
-    own = {"first-fit": colours.first_fit, "optimal": colours.optimum}
-    others = [name for name in names if name not in own]
+    known_colours = {"first-fit": colours.first_fit, "optimal": colours.optimum}
+    other_names = [name for name in names if name not in known_colours]
     return [
-        own.get(name) or _OTHERS[others.index(name) % len(_OTHERS)] for name in names
+        known_colours.get(name) or _OTHERS[other_names.index(name) % len(_OTHERS)]
+        for name in names
     ]

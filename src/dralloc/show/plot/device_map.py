@@ -90,13 +90,13 @@ class MapLayout:
 
 
 def most_telling(
-    rows: Sequence[MapRow], tellings: Sequence[Mapping[int, int]], most: int
+    rows: Sequence[MapRow], tellings: Sequence[Mapping[int, int]], maximum: int
 ) -> tuple[MapRow, ...]:
     """At most so many rows: those with the largest counts, the first count first; in their order.
 
     `tellings` has counts by device: how many holdings of one sort or another it has.
     """
-    if len(rows) <= most:
+    if len(rows) <= maximum:
         return tuple(rows)
 
     def weight(place: int) -> tuple[int, ...]:
@@ -105,20 +105,20 @@ def most_telling(
             -sum(counts.get(device, 0) for device in devices) for counts in tellings
         )
 
-    kept = sorted(
-        sorted(range(len(rows)), key=lambda place: (*weight(place), place))[:most]
+    shown = sorted(
+        sorted(range(len(rows)), key=lambda place: (*weight(place), place))[:maximum]
     )
-    return tuple(rows[place] for place in kept)
+    return tuple(rows[place] for place in shown)
 
 
 def held_in(
     problem: Problem, held: Sequence[HeldDevice]
 ) -> Mapping[int, Sequence[HeldDevice]]:
     """Holdings by the slot of their device."""
-    found: dict[int, list[HeldDevice]] = {}
-    for one in held:
-        found.setdefault(problem.devices[one.device].slot, []).append(one)
-    return found
+    by_slot: dict[int, list[HeldDevice]] = {}
+    for holding in held:
+        by_slot.setdefault(problem.devices[holding.device].slot, []).append(holding)
+    return by_slot
 
 
 def lay_out(
@@ -138,8 +138,8 @@ def lay_out(
         count = len(
             {
                 block.holding.owner
-                for found in filled.values()
-                for block in found
+                for unit_blocks in filled.values()
+                for block in unit_blocks
                 if block.holding.new
             }
         )
@@ -149,12 +149,12 @@ def lay_out(
         for line in _in_lines(shown):
             height = max(map(_height, line))
             for place, unit in enumerate(line):
-                left = place * (_unit_width() + _GAP)
-                lines.append(MapText(unit.title, left, top + _TITLE - 4, 2))
+                x = place * (_unit_width() + _GAP)
+                lines.append(MapText(unit.title, x, top + _TITLE - 4, 2))
                 spots.append(
                     Spot(
                         unit,
-                        left,
+                        x,
                         top + _TITLE,
                         _unit_width(),
                         _height(unit),
@@ -180,14 +180,14 @@ def lay_out(
 def _blocks(
     problem: Problem, unit: PhysicalDevice, held: Mapping[int, Sequence[HeldDevice]]
 ) -> list[Block]:
-    found = [
-        one
-        if one.device == device
-        else replace(one, device=device, counters=problem.devices[device].consumes)
+    unit_holdings = [
+        holding
+        if holding.device == device
+        else replace(holding, device=device, counters=problem.devices[device].consumes)
         for device in unit.devices
-        for one in held.get(problem.devices[device].slot, ())
+        for holding in held.get(problem.devices[device].slot, ())
     ]
-    return blocks(problem, unit, sorted(found, key=lambda one: one.new))
+    return blocks(problem, unit, sorted(unit_holdings, key=lambda holding: holding.new))
 
 
 def _shown(
@@ -196,10 +196,10 @@ def _shown(
     """At most so many units; where some are left out, those that hold something come first, else in order."""
     if len(units) <= _MOST_UNITS:
         return units
-    kept = sorted(
+    shown = sorted(
         range(len(units)), key=lambda place: (not filled[units[place]], place)
     )[:_MOST_UNITS]
-    return [units[place] for place in sorted(kept)]
+    return [units[place] for place in sorted(shown)]
 
 
 def _in_lines(units: Sequence[PhysicalDevice]) -> Iterator[Sequence[PhysicalDevice]]:
@@ -268,14 +268,14 @@ class Legend:
     def of(cls, entries: Iterable[Entry], top: float) -> Legend:
         """Put the entries into lines."""
         placed: list[_Placed] = []
-        left = 0.0
+        x = 0.0
         for entry in entries:
             label = fitted(entry.label, _TEXT, WIDTH / 2)
             width = _SWATCH + 5 + text_width(label, _TEXT)
-            if left and left + width > WIDTH:
-                left, top = 0.0, top + _LINE
-            placed.append(_Placed(entry, label, left, top))
-            left += width + _SPACE
+            if x and x + width > WIDTH:
+                x, top = 0.0, top + _LINE
+            placed.append(_Placed(entry, label, x, top))
+            x += width + _SPACE
         return cls(tuple(placed), top + _LINE if placed else top)
 
 
@@ -325,20 +325,20 @@ class Drawing:
 
     def legend(self, legend: Legend) -> None:
         """Swatches with their labels."""
-        for entry, label, left, top in legend.placed:
+        for entry, label, x, top in legend.placed:
             style = entry.style or (
                 Style(self.theme.surface, "") if entry.starred else self._used()
             )
-            self._filled(left, top, _SWATCH, 11, style)
-            self._outline(left, top, _SWATCH, 11, strong=entry.starred)
+            self._filled(x, top, _SWATCH, 11, style)
+            self._outline(x, top, _SWATCH, 11, strong=entry.starred)
             if entry.starred:
                 self._write(
                     _STAR,
-                    left + _SWATCH / 2,
+                    x + _SWATCH / 2,
                     top + 5.5,
                     Font(self.theme.ink, align="center"),
                 )
-            self._write(label, left + _SWATCH + 5, top + 5.5, Font(self.theme.ink))
+            self._write(label, x + _SWATCH + 5, top + 5.5, Font(self.theme.ink))
 
     def units(
         self, layout: MapLayout, starred: Set[ClaimKey], tips: Mapping[HeldDevice, str]
@@ -395,7 +395,7 @@ class Drawing:
         starred: bool,
     ) -> None:
         box, holding = block.box, block.holding
-        left, top = (
+        x, top = (
             spot.left + box.left * spot.width + 0.8,
             spot.top + box.top * spot.height + 0.8,
         )
@@ -403,18 +403,18 @@ class Drawing:
         if width <= 0 or height <= 0:
             return
         style = self.palette.style(holding.profile) if holding.new else self._used()
-        patch = self._filled(left, top, width, height, style)
+        patch = self._filled(x, top, width, height, style)
         patch.set_gid(gid)
         patch.set_label("_" + clean(tips.get(holding, "")))
-        self._outline(left, top, width, height, strong=starred)
+        self._outline(x, top, width, height, strong=starred)
         self._label(
-            holding, (left, top, width, height), mark=_STAR + " " if starred else ""
+            holding, (x, top, width, height), mark=_STAR + " " if starred else ""
         )
 
     def _label(
         self, holding: HeldDevice, box: tuple[float, float, float, float], mark: str
     ) -> None:
-        left, top, width, height = box
+        x, top, width, height = box
         room, name = width - 2 * _PADDING, clean(holding.owner.name)
         if height < _TEXT + 2:
             return
@@ -423,12 +423,12 @@ class Drawing:
         two = height >= 2 * _TEXT + 6
         self._write(
             profile,
-            left + _PADDING,
+            x + _PADDING,
             middle - 5.5 if two else middle,
             plain._replace(bold=True),
         )
         if two:
-            self._write(fitted(name, _TEXT, room), left + _PADDING, middle + 5.5, plain)
+            self._write(fitted(name, _TEXT, room), x + _PADDING, middle + 5.5, plain)
         else:
             name = fitted(
                 name,
@@ -437,18 +437,18 @@ class Drawing:
                 least=6,
             )
             self._write(
-                name, left + width - _PADDING, middle, plain._replace(align="right")
+                name, x + width - _PADDING, middle, plain._replace(align="right")
             )
 
     def _used(self) -> Style:
         return Style(self.theme.used, "////")
 
     def _filled(
-        self, left: float, top: float, width: float, height: float, style: Style
+        self, x: float, top: float, width: float, height: float, style: Style
     ) -> Rectangle:
         """Return a rectangle in a colour, with its hatch in white."""
         patch = Rectangle(
-            (left, top),
+            (x, top),
             width,
             height,
             facecolor=style.colour,
@@ -462,7 +462,7 @@ class Drawing:
 
     def _outline(
         self,
-        left: float,
+        x: float,
         top: float,
         width: float,
         height: float,
@@ -473,7 +473,7 @@ class Drawing:
         line = (2.2 if strong else 0.7) * self.scale
         self.ax.add_patch(
             Rectangle(
-                (left, top),
+                (x, top),
                 width,
                 height,
                 fill=False,
@@ -543,10 +543,10 @@ def device_map(
     profiles = RequestProfiles(plan.compiled.cluster)
     held = held_devices(plan, profiles)
     only_here = _only_here(plan, beside)
-    every = rows(problem)
-    others = () if beside is None else held_devices(beside, profiles)
+    all_rows = rows(problem)
+    held_beside = () if beside is None else held_devices(beside, profiles)
     either = only_here if beside is None else only_here | _only_here(beside, plan)
-    shown = most_telling(every, _tellings((*held, *others), either), max_nodes)
+    shown = most_telling(all_rows, _tellings((*held, *held_beside), either), max_nodes)
     name = _NAMES[plan.mode] if isinstance(plan.mode, Mode) else plan.mode
     usual = f"{name}: {plan.metrics.placed} of {len(plan.demands)} placed"
     heading = usual if title is None else title
@@ -558,7 +558,11 @@ def device_map(
     )
     legend = Legend.of(_entries(held, profiles, Palette(profiles), starred), top)
     layout = lay_out(
-        problem, shown, held_in(problem, held), len(every) - len(shown), legend.bottom
+        problem,
+        shown,
+        held_in(problem, held),
+        len(all_rows) - len(shown),
+        legend.bottom,
     )
     says = _says(plan, starred, sorted(map(str, only_here)))
     drawing = Drawing.on(
@@ -566,7 +570,7 @@ def device_map(
     )
     drawing.heading(heading)
     drawing.legend(legend)
-    drawing.units(layout, only_here, {one: _tip(plan, one) for one in held})
+    drawing.units(layout, only_here, {holding: _tip(plan, holding) for holding in held})
     return drawing.ax
 
 
@@ -598,8 +602,8 @@ def _says(plan: Plan, starred: str, only_here: Sequence[str]) -> Iterator[str]:
 def _only_here(plan: Plan, beside: Plan | None) -> frozenset[ClaimKey]:
     if beside is None:
         return frozenset()
-    missing = {one.key for one in beside.unplaced}
-    return frozenset(missing - {one.key for one in plan.unplaced})
+    missing = {demand.key for demand in beside.unplaced}
+    return frozenset(missing - {demand.key for demand in plan.unplaced})
 
 
 def _tellings(
@@ -607,9 +611,9 @@ def _tellings(
 ) -> tuple[Mapping[int, int], ...]:
     """Counts by device that say how much a row has to tell."""
     return (
-        Counter(one.device for one in held if one.owner in in_one_only),
-        Counter(one.device for one in held if one.new),
-        Counter(one.device for one in held),
+        Counter(holding.device for holding in held if holding.owner in in_one_only),
+        Counter(holding.device for holding in held if holding.new),
+        Counter(holding.device for holding in held),
     )
 
 
@@ -619,23 +623,31 @@ def _entries(
     palette: Palette,
     starred: str,
 ) -> Iterator[Entry]:
-    drawn: dict[RequestProfile, None] = {one.profile: None for one in held if one.new}
+    drawn: dict[RequestProfile, None] = {
+        holding.profile: None for holding in held if holding.new
+    }
     for profile in profiles.all:
         if profile in drawn:
             yield Entry(profile.label, palette.style(profile))
-    if any(not one.new for one in held):
+    if any(not holding.new for holding in held):
         yield Entry("allocated before", None)
     if starred:
         yield Entry(starred, None, starred=True)
 
 
-def _tip(plan: Plan, one: HeldDevice) -> str:
+def _tip(plan: Plan, holding: HeldDevice) -> str:
     """Return everything about a holding, for whoever points at it."""
-    device = plan.compiled.problem.devices[one.device].id
-    what = "admin access" if one.admin else "placed" if one.new else "allocated before"
-    owner = (
-        str(one.claim)
-        if one.owner == one.claim
-        else f"{one.owner}, claim {one.claim.name}"
+    device = plan.compiled.problem.devices[holding.device].id
+    state = (
+        "admin access"
+        if holding.admin
+        else "placed"
+        if holding.new
+        else "allocated before"
     )
-    return f"{owner}: {one.profile.label} on {device} ({what})"
+    owner = (
+        str(holding.claim)
+        if holding.owner == holding.claim
+        else f"{holding.owner}, claim {holding.claim.name}"
+    )
+    return f"{owner}: {holding.profile.label} on {device} ({state})"

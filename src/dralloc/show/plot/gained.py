@@ -125,17 +125,17 @@ def gained(
     """
     segments = _segments(comparison.gain)
     profiles = RequestProfiles(comparison.optimal.compiled.cluster)
-    colours, palette, found = theme(), Palette(profiles), _gains(comparison, profiles)
-    counts = [gain.counts for gain in found]
+    colours, palette, gains = theme(), Palette(profiles), _gains(comparison, profiles)
+    counts = [gain.counts for gain in gains]
     order = sorted(
-        range(len(found)),
+        range(len(gains)),
         key=lambda place: (-counts[place][_ONLY_OPTIMUM], -counts[place].total()),
     )
-    shown = [found[place] for place in sorted(order[:most])]
+    shown = [gains[place] for place in sorted(order[:most])]
     ax = axes(
         ax,
         _MARGINS + _ROW * max(len(shown), 1),
-        says=[gain.told(segments) for gain in found],
+        says=[gain.told(segments) for gain in gains],
     )
     for place, gain in enumerate(shown):
         _bar(ax, place, gain.counts, segments, palette.style(gain.profile))
@@ -145,7 +145,7 @@ def gained(
     ax.set_xlabel("pods and claims", size=TEXT, color=colours.ink)
     usual = comparison.gain.heading if title is None else title
     heading = (
-        f"{usual} (and {len(found) - most} more kinds)" if len(found) > most else usual
+        f"{usual} (and {len(gains) - most} more kinds)" if len(gains) > most else usual
     )
     drawn = [
         part for part in segments if any(gain.counts[part.missing] for gain in shown)
@@ -161,16 +161,16 @@ def _bar(
     segments: Sequence[_Segment],
     style: Style,
 ) -> None:
-    left, colours = 0, theme()
+    start, colours = 0, theme()
     for part in segments:
         count = counts[part.missing]
         if count:
-            _patch(ax, colours, part, (left, place, count), style)
+            _patch(ax, colours, part, (start, place, count), style)
             text = f"{part.sign} {count}".strip()
             ink = colours.label if part.is_filled else colours.ink
             weight = "bold" if part.sign else "normal"
             ax.text(
-                left + count / 2,
+                start + count / 2,
                 place,
                 text,
                 size=SMALL,
@@ -179,7 +179,7 @@ def _bar(
                 ha="center",
                 va="center_baseline",
             )
-        left += count
+        start += count
 
 
 def _patch(
@@ -189,16 +189,16 @@ def _patch(
     bar: tuple[float, float, float],
     style: Style,
 ) -> None:
-    left, place, count = bar
+    start, place, count = bar
     fill = style.colour if part.is_filled else "none"
     if style.hatch and part.is_filled:
-        bars(ax, [place], [count], _THICKNESS, style, left=left)
+        bars(ax, [place], [count], _THICKNESS, style, left=start)
         fill = "none"
     ax.barh(
         place,
         count,
         _THICKNESS,
-        left=left,
+        left=start,
         facecolor=fill,
         edgecolor=part.edge(colours),
         linewidth=part.width,
@@ -223,28 +223,32 @@ def _gains(comparison: Comparison, profiles: RequestProfiles) -> list[_Gain]:
     """Return the demands by what they want, in the order in which each request profile shows first."""
     baseline = {demand.key for demand in comparison.baseline.unplaced}
     best = {demand.key for demand in comparison.optimal.unplaced}
-    found: dict[str, _Gain] = {}
+    by_words: dict[str, _Gain] = {}
     for demand in comparison.optimal.demands:
         wants, profile = _wants(demand, profiles)
-        gain = found.setdefault(wants, _Gain(wants, profile, Counter()))
+        gain = by_words.setdefault(wants, _Gain(wants, profile, Counter()))
         gain.counts[demand.key in baseline, demand.key in best] += 1
-    return list(found.values())
+    return list(by_words.values())
 
 
 def _wants(demand: Demand, profiles: RequestProfiles) -> tuple[str, RequestProfile]:
     """Return what a demand wants in words, and the request profile that stands for it."""
-    each = [
+    alternatives = [
         (request, _profiles(claim.key, request, profiles))
         for claim in demand.claims
         for request in claim.requests
     ]
-    wanted = Counter(" or ".join(_words(request, found)) for request, found in each)
+    texts = Counter(
+        " or ".join(_words(request, profiles_found))
+        for request, profiles_found in alternatives
+    )
     words = " + ".join(
         f"{count}\N{MULTIPLICATION SIGN} {text}" if count > 1 else text
-        for text, count in wanted.items()
+        for text, count in texts.items()
     )
     return words or "nothing", next(
-        (one for _, found in each for one in found), RequestProfile("")
+        (profile for _, profiles_found in alternatives for profile in profiles_found),
+        RequestProfile(""),
     )
 
 

@@ -94,9 +94,9 @@ class RequestProfiles:
 
     def __init__(self, cluster: Cluster) -> None:
         self._of: Mapping[tuple[ClaimKey, str], RequestProfile] = {
-            (claim.key, name): _profile_of(asked)
+            (claim.key, name): _profile_of(alternative)
             for claim in cluster.claims
-            for name, asked in claim.spec.devices.alternatives
+            for name, alternative in claim.spec.devices.alternatives
         }
         self.all: tuple[RequestProfile, ...] = tuple(dict.fromkeys(self._of.values()))
 
@@ -121,14 +121,16 @@ def _profile_of(request: ExactDeviceRequest | DeviceSubRequest) -> RequestProfil
 
 def _gist(expression: str) -> str:
     """Return the values that an expression compares attributes with; the expression itself if there are none."""
-    found = [
+    comparisons = [
         (name, sign, first or second or plain)
         for name, sign, first, second, plain in _COMPARED.findall(expression)
     ]
-    narrowing = [one for one in found if one[0] != "driver"] or found
+    narrowing = [
+        comparison for comparison in comparisons if comparison[0] != "driver"
+    ] or comparisons
     if not narrowing:
         return " ".join(expression.split())
-    return ", ".join(_compared(*one) for one in narrowing)
+    return ", ".join(_compared(*comparison) for comparison in narrowing)
 
 
 def _compared(name: str, sign: str, value: str) -> str:
@@ -210,14 +212,15 @@ def rows(problem: Problem) -> tuple[MapRow, ...]:
         for device in node.devices():
             if problem.on_node(device, number):
                 reach[device].append(number)
-    found: dict[tuple[int, ...], list[PhysicalDevice]] = defaultdict(list)
+    by_nodes: dict[tuple[int, ...], list[PhysicalDevice]] = defaultdict(list)
     for unit in _units(problem, reach):
-        found[
+        by_nodes[
             tuple(sorted({node for device in unit.devices for node in reach[device]}))
         ].append(unit)
-    ordered = sorted(found, key=lambda nodes: (len(nodes) > 1, nodes))
+    ordered = sorted(by_nodes, key=lambda nodes: (len(nodes) > 1, nodes))
     return tuple(
-        MapRow(_name(problem, nodes), nodes, tuple(found[nodes])) for nodes in ordered
+        MapRow(_name(problem, nodes), nodes, tuple(by_nodes[nodes]))
+        for nodes in ordered
     )
 
 
@@ -230,18 +233,18 @@ def _name(problem: Problem, nodes: Sequence[int]) -> str:
 
 
 def _units(problem: Problem, reached: Iterable[int]) -> Iterator[PhysicalDevice]:
-    found: dict[tuple[str, str, str] | int, list[int]] = defaultdict(list)
+    by_unit: dict[tuple[str, str, str] | int, list[int]] = defaultdict(list)
     for index in reached:
         device = problem.devices[index]
         sets = sorted(
             {problem.counters[number].id[:3] for number, _ in device.consumes}
         )
         for place in sets or (device.slot,):
-            found[place].append(index)
+            by_unit[place].append(index)
     counters: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for index, counter in enumerate(problem.counters):
         counters[counter.id[:3]].append(index)
-    for key, devices in found.items():
+    for key, devices in by_unit.items():
         if isinstance(key, int):
             lone = problem.devices[devices[0]]
             yield PhysicalDevice(
@@ -382,12 +385,12 @@ def blocks(
         if unit.shareable:
             return list(
                 _stacked(
-                    [(one,) for one in held],
-                    [_share_of_device(problem, one) for one in held],
+                    [(holding,) for holding in held],
+                    [_share_of_device(problem, holding) for holding in held],
                 )
             )
         return list(_beside(held, Box(0, 0, 1, 1)))
-    groups = _by_device([one for one in held if not one.admin])
+    groups = _by_device([holding for holding in held if not holding.admin])
     placed = [_tracks(problem, unit, group) for group in groups]
     if unit.tracks and all(placed):
         return list(_in_tracks(unit, groups, placed))
@@ -397,17 +400,17 @@ def blocks(
 
 
 def _by_device(held: Sequence[HeldDevice]) -> list[tuple[HeldDevice, ...]]:
-    found: dict[int, list[HeldDevice]] = {}
-    for one in held:
-        found.setdefault(one.device, []).append(one)
-    return [tuple(group) for group in found.values()]
+    by_device: dict[int, list[HeldDevice]] = {}
+    for holding in held:
+        by_device.setdefault(holding.device, []).append(holding)
+    return [tuple(group) for group in by_device.values()]
 
 
 def _beside(group: Sequence[HeldDevice], box: Box) -> Iterator[Block]:
     """Yield the holders of one device side by side."""
     width = box.width / len(group) if group else 0
-    for place, one in enumerate(group):
-        yield Block(one, box._replace(left=box.left + place * width, width=width))
+    for place, holding in enumerate(group):
+        yield Block(holding, box._replace(left=box.left + place * width, width=width))
 
 
 def _stacked(
@@ -436,13 +439,13 @@ def _share_of_set(
     problem: Problem, unit: PhysicalDevice, group: Sequence[HeldDevice]
 ) -> float:
     """Return the largest share that a device in use has of any counter of the set."""
-    own = set(unit.counters)
+    set_counters = set(unit.counters)
     return max(
         (
             amount / problem.counters[index].total
-            for one in group
-            for index, amount in one.counters
-            if index in own and problem.counters[index].total
+            for holding in group
+            for index, amount in holding.counters
+            if index in set_counters and problem.counters[index].total
         ),
         default=0.0,
     )
@@ -469,9 +472,9 @@ def _in_tracks(
     height = 1 / len(unit.tracks)
     for group, shares in zip(groups, placed, strict=True):
         for places in _runs(shares, filled):
-            left, width = filled[places[0]], shares[places[0]]
+            start, width = filled[places[0]], shares[places[0]]
             box = Box(
-                left, places[0] * height, min(width, 1 - left), len(places) * height
+                start, places[0] * height, min(width, 1 - start), len(places) * height
             )
             yield from _beside(group, box)
         for place, share in shares.items():
@@ -484,6 +487,11 @@ def _runs(
     """Tracks that follow each other and look the same."""
     numbered = enumerate(sorted(shares))
     for _, run in groupby(
-        numbered, lambda one: (one[1] - one[0], shares[one[1]], filled.get(one[1], 0.0))
+        numbered,
+        lambda numbered_track: (
+            numbered_track[1] - numbered_track[0],
+            shares[numbered_track[1]],
+            filled.get(numbered_track[1], 0.0),
+        ),
     ):
         yield [place for _, place in run]

@@ -37,14 +37,16 @@ def progress(
         The heading; names the tier if None.
     """
     colours = theme()
-    name = phase if phase is not None else next((one.phase for one in records), "")
-    found = [one for one in records if one.phase == name]
-    ax = axes(ax, _HEIGHT, WIDTH / 2 - 10, says=_says(found))
-    seconds = [one.seconds for one in found]
+    name = (
+        phase if phase is not None else next((record.phase for record in records), "")
+    )
+    of_phase = [record for record in records if record.phase == name]
+    ax = axes(ax, _HEIGHT, WIDTH / 2 - 10, says=_says(of_phase))
+    seconds = [record.seconds for record in of_phase]
     # Amounts are larger than what matplotlib takes for integers.
     best, bound = (
-        [float(one.best) for one in found],
-        [float(one.bound) for one in found],
+        [float(record.best) for record in of_phase],
+        [float(record.bound) for record in of_phase],
     )
     steps = ax.step(
         seconds,
@@ -67,11 +69,11 @@ def progress(
         ms=4.5,
         label="best",
     )
-    if found:
+    if of_phase:
         ax.fill_between(
             seconds, best, bound, step="post", color=colours.optimum, alpha=0.12, lw=0
         )
-        _name_ends(ax, found[-1], colours.ink)
+        _name_ends(ax, of_phase[-1], colours.ink)
     heading = (
         f"Best and bound over time: {name}".rstrip(": ") if title is None else title
     )

@@ -47,8 +47,8 @@ def ranks(
     colours = theme()
     plans = answers_drawn(comparison, _ROOM / len(comparison.answers))
     counts = [rank_counts(plan) for plan, _, _ in plans]
-    most = max((len(found) for found in counts), default=1)
-    names = [*(f"alternative {rank + 1}" for rank in range(most - 1)), "none"]
+    rows = max((len(rank_row) for rank_row in counts), default=1)
+    names = [*(f"alternative {rank + 1}" for rank in range(rows - 1)), "none"]
     titles = [UNDER[answer] for answer in comparison.answers]
     told = (
         f"{name}: "
@@ -57,11 +57,11 @@ def ranks(
         )
         for name, *row in zip(names, *counts, strict=True)
     )
-    ax = axes(ax, _MARGINS + _ROW * most, WIDTH / 2 - 10, says=told)
-    for (_, kind, shift), found in zip(plans, counts, strict=True):
-        places = [place + shift for place in range(most)]
-        bars(ax, places, found, _ROOM / len(plans), kind.style(colours))
-        for place, count in zip(places, found, strict=True):
+    ax = axes(ax, _MARGINS + _ROW * rows, WIDTH / 2 - 10, says=told)
+    for (_, kind, shift), rank_row in zip(plans, counts, strict=True):
+        places = [place + shift for place in range(rows)]
+        bars(ax, places, rank_row, _ROOM / len(plans), kind.style(colours))
+        for place, count in zip(places, rank_row, strict=True):
             ax.annotate(
                 str(count),
                 (count, place),
@@ -85,17 +85,20 @@ def has_alternatives(plan: Plan) -> bool:
 
 def rank_counts(plan: Plan) -> list[int]:
     """Count the requests with alternatives by the rank that they got; the last entry is how many got none."""
-    wanted = list(_with_choice(plan))
-    got = {
+    requests = list(_with_choice(plan))
+    granted_ranks = {
         (claim.key, grant.request): claim.requests[grant.request]
         .alternatives[grant.alternative]
         .rank
         for _, claim, grant in plan.grants()
         if len(claim.requests[grant.request].alternatives) > 1
     }
-    counts = Counter(got.values())
-    deepest = max((len(request.alternatives) for request in wanted), default=0)
-    return [*(counts[rank] for rank in range(deepest)), len(wanted) - len(got)]
+    counts = Counter(granted_ranks.values())
+    deepest = max((len(request.alternatives) for request in requests), default=0)
+    return [
+        *(counts[rank] for rank in range(deepest)),
+        len(requests) - len(granted_ranks),
+    ]
 
 
 def _with_choice(plan: Plan) -> Iterator[Request]:

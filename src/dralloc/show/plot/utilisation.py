@@ -56,10 +56,10 @@ def utilisation(
     colours = theme()
     thickness = _ROOM / len(comparison.answers)
     drawn = answers_drawn(comparison, thickness)
-    every = zip(
+    all_rows = zip(
         *(plan.metrics.utilisation for plan in comparison.answers.values()), strict=True
     )
-    rows = [row for row in every if row[0].total]
+    rows = [row for row in all_rows if row[0].total]
     # First fit and the optimum come last.
     order = sorted(
         range(len(rows)),
@@ -92,17 +92,17 @@ def utilisation(
 def _told(row: Sequence[Utilisation], comparison: Comparison) -> str:
     """Return what is in use of something under each of the answers."""
     under = (
-        f"{percent(one.share)} {UNDER[answer]}"
-        for answer, one in zip(comparison.answers, row, strict=True)
+        f"{percent(answer_row.share)} {UNDER[answer]}"
+        for answer, answer_row in zip(comparison.answers, row, strict=True)
     )
     return f"{row[0].kind} {row[0].name} {percent(row[0].share_before)} before, {', '.join(under)}"
 
 
 def _names(rows: Sequence[Utilisation]) -> list[str]:
     """Names of the rows; with the driver where there are several."""
-    several = len({row.driver for row in rows}) > 1
+    has_drivers = len({row.driver for row in rows}) > 1
     return [
-        fitted(clean(row.title if several else f"{row.kind} {row.name}"), TEXT, 260)
+        fitted(clean(row.title if has_drivers else f"{row.kind} {row.name}"), TEXT, 260)
         for row in rows
     ]
 
