@@ -110,7 +110,7 @@ class Document(Fields):
         return cls.model_validate(answer, context=answer)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON."""
+        """Return it as plain data, ready for JSON."""
         return self.model_dump(mode="json", by_alias=True)
 
     @classmethod
@@ -124,7 +124,7 @@ _REPR: Final = 300
 
 
 class Answer(ABC):
-    """Something that tells itself in a `headline` and in `parts`; everything else follows from these.
+    """An answer that shows itself in a `headline` and in `parts`; everything else follows from these.
 
     ``print(answer)`` is a readable report in full, ``repr(answer)`` one line. A notebook shows tables, bounded in rows,
     and pictures if matplotlib is installed.

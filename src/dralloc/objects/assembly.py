@@ -164,11 +164,7 @@ def assumed_nodes(slices: Sequence[ResourceSlice]) -> tuple[tuple[Node, ...], st
     named = _named_nodes(slices)
     if named:
         return named, f"no Node was given: assuming the {len(named)} that slices name"
-    if any(
-        published.spec.all_nodes
-        or any(device.all_nodes for device in published.spec.devices)
-        for published in slices
-    ):
+    if any(map(_is_everywhere, slices)):
         only = Node(
             metadata=ObjectMeta(
                 name=SYNTHETIC_NODE, labels={HOSTNAME_LABEL: SYNTHETIC_NODE}
@@ -176,6 +172,11 @@ def assumed_nodes(slices: Sequence[ResourceSlice]) -> tuple[tuple[Node, ...], st
         )
         return (only,), f'no Node was given: assuming one, "{SYNTHETIC_NODE}"'
     return (), "no Node was given, and slices name none: nothing can be placed"
+
+
+def _is_everywhere(published: ResourceSlice) -> bool:
+    spec = published.spec
+    return bool(spec.all_nodes) or any(device.all_nodes for device in spec.devices)
 
 
 def _named_nodes(slices: Iterable[ResourceSlice]) -> tuple[Node, ...]:
@@ -390,7 +391,7 @@ class Population:
 def _resting(
     source: ApiObject, *, ended: bool, suspended: bool = False
 ) -> Unasked | None:
-    """Why a pod is not scheduled any more, or an owner makes no pods."""
+    """Return why a pod is not scheduled any more, or an owner makes no pods."""
     if ended:
         return Unasked.FINISHED
     if source.metadata.deletion_timestamp is not None:

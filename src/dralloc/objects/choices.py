@@ -70,7 +70,7 @@ class FenceKind(StrEnum):
 
 
 class Mode(StrEnum):
-    """How to answer.
+    """The kind of answer.
 
     ``FIRST_FIT``: upstream's allocator on the nodes in order. ``SCHEDULER``: kube-scheduler, which filters and scores
     nodes around the same allocator. ``OPTIMAL``: as well as possible.
@@ -231,7 +231,7 @@ class Durations(StrEnum):
 
 
 class Backend(StrEnum):
-    """What does the work.
+    """The library that runs tasks in parallel.
 
     ``LOKY``: processes on this machine. ``DASK``: the Dask cluster of the current ``distributed.Client``, or of Dask's
     configured scheduler address, or one on this machine. ``RAY``: the Ray cluster that is initialised or that

@@ -23,6 +23,7 @@ from dralloc.objects.api import (
     ResourceClaimTemplate,
     ResourceQuota,
     ResourceSlice,
+    ResourceSliceSpec,
     Workload,
 )
 from dralloc.objects.api.base import changed
@@ -227,13 +228,10 @@ class Cluster(Answer):
         inclusions = several(Include, "inclusion", include)
         if not inclusions:
             return self
-        pods, suspended = (
-            tuple(
-                _ungated(pod) if Include.GATED in inclusions else pod
-                for pod in listed_pods
-            )
-            for listed_pods in (self.pods, self.suspended)
-        )
+        pods, suspended = self.pods, self.suspended
+        if Include.GATED in inclusions:
+            pods = tuple(map(_ungated, pods))
+            suspended = tuple(map(_ungated, suspended))
         if Include.SUSPENDED not in inclusions:
             return replace(self, pods=pods)
         return replace(self, pods=pods, suspended=())._with_pods(suspended)
@@ -291,24 +289,14 @@ class Cluster(Answer):
 
     def _tables(self) -> Iterator[Part]:
         """Yield what drivers publish, claims by namespace, and what is remarkable."""
-        published: dict[str, list[ResourceSlice]] = {}
-        for published_slice in self.slices:
-            published.setdefault(published_slice.spec.driver, []).append(
-                published_slice
-            )
-        rows = [
-            (
-                driver,
-                str(
-                    len({published_slice.spec.pool.name for published_slice in slices})
-                ),
-                str(len(slices)),
-                str(
-                    sum(len(published_slice.spec.devices) for published_slice in slices)
-                ),
-            )
-            for driver, slices in published.items()
-        ]
+        specs_by_driver: dict[str, list[ResourceSliceSpec]] = {}
+        for published in self.slices:
+            specs_by_driver.setdefault(published.spec.driver, []).append(published.spec)
+        rows: list[tuple[str, ...]] = []
+        for driver, specs in specs_by_driver.items():
+            pools = {spec.pool.name for spec in specs}
+            device_count = sum(len(spec.devices) for spec in specs)
+            rows.append((driver, str(len(pools)), str(len(specs)), str(device_count)))
         yield Table(
             "Published by drivers", ("driver", ">pools", ">slices", ">devices"), rows
         )

@@ -174,7 +174,7 @@ _LOCAL: Final = "02"
 class Identifiers:
     """Numbers identifiers in the order in which they are first seen; the same one always gets the same number."""
 
-    made: set[str] = field(default_factory=set)
+    replacements: set[str] = field(default_factory=set)
     """The replacements."""
     _numbers: dict[str, int] = field(default_factory=dict)
 
@@ -194,7 +194,7 @@ class Identifiers:
         parts, end = [], 0
         for match in _PATTERN.finditer(text):
             new = self._replacement(match)
-            self.made.add(new)
+            self.replacements.add(new)
             parts += [between(text[end : match.start()]), new]
             end = match.end()
         return "".join((*parts, between(text[end:])))
@@ -225,7 +225,7 @@ class Identifiers:
             new = IPv4Address(_NETWORK_V4 + number)
         else:
             new = IPv6Address(_NETWORK_V6 + number)
-        self.made.add(str(new))
+        self.replacements.add(str(new))
         return "/".join((str(new), *text.split("/")[1:]))
 
 
@@ -257,7 +257,7 @@ class NamesFound:
     """Of these, what expressions name: drivers, attributes and capacities. In other texts they stay, too."""
     code: set[str] = field(default_factory=set)
     """Words of expressions outside of literals."""
-    asked: set[str] = field(default_factory=set)
+    selector_keys: set[str] = field(default_factory=set)
     """Keys of labels that selectors name."""
     texts: set[str] = field(default_factory=set)
     """Texts that stay but for the names in them."""
@@ -268,7 +268,7 @@ class NamesFound:
         """Note what a text is; it stays."""
         if isinstance(mark, Name):
             self.add(mark, text)
-        elif isinstance(mark, Terms) and text not in mark.known:
+        elif isinstance(mark, Terms) and text not in mark.words:
             self.add(Name.TERM, text)
         elif isinstance(mark, Public):
             self.public[text] = None
@@ -277,7 +277,7 @@ class NamesFound:
         elif mark in (LabelKey.ASKED, LabelKey.KEPT):
             self.add(Name.KEY, text)
             if mark is LabelKey.ASKED:
-                self.asked.add(text)
+                self.selector_keys.add(text)
         elif mark is Text.CEL:
             with_literals(text, self.texts.add)
             self.code |= code_words(text)
@@ -395,7 +395,7 @@ class Names:
     """
 
     everywhere: Mapping[str, str]
-    own: Mapping[Name, Mapping[str, str]]
+    by_place: Mapping[Name, Mapping[str, str]]
     text: Mapping[str, str]
     hidden: frozenset[str]
 
@@ -403,7 +403,7 @@ class Names:
         """Return the replacement of a name."""
         if not name or name in KEPT.get(place, ()):
             return name
-        return self.own.get(place, self.everywhere)[name]
+        return self.by_place.get(place, self.everywhere)[name]
 
 
 def _width(count: int) -> int:
@@ -425,7 +425,7 @@ class Leaks:
         self._identifiers = identifiers
         self._made = frozenset(
             new
-            for replacements in (names.everywhere, *names.own.values())
+            for replacements in (names.everywhere, *names.by_place.values())
             for new in replacements.values()
         )
         self._names = Occurrences(names.hidden | self._made)
@@ -444,7 +444,10 @@ class Leaks:
         if text in self._public:
             return
         for place in self._names.find(text):
-            new = text[place] in self._made or text[place] in self._identifiers.made
+            new = (
+                text[place] in self._made
+                or text[place] in self._identifiers.replacements
+            )
             if not (new or is_quantity(text) or is_time(text)):
                 yield text[place]
 
@@ -457,7 +460,7 @@ def _vocabulary() -> frozenset[str]:
         for path, schema in parts(wire_schema(model)):
             words.update(path[-1:])
             if isinstance(schema, Terms):
-                words |= schema.known
+                words |= schema.words
     return frozenset(words)
 
 
@@ -542,7 +545,7 @@ class Redaction:
 
     names: Names
     identifiers: Identifiers
-    found: NamesFound
+    names_found: NamesFound
     _attribute: str = ""
     _redacted: set[str] = field(default_factory=set)
     """Attributes without domain of which some device has another text now."""
@@ -572,14 +575,16 @@ class Redaction:
         names = {
             name
             for place in _TELLING
-            for name in self.found.names[place]
+            for name in self.names_found.names[place]
             if len(name) >= _TELLING_LENGTH
         }
-        telling = Occurrences(names - self.found.public.keys() - self.found.code)
-        for text in self.found.public:
+        telling = Occurrences(
+            names - self.names_found.public.keys() - self.names_found.code
+        )
+        for text in self.names_found.public:
             if any(telling.find(text)):
                 yield f'a name is left inside of the text "{text}"'
-        for expression in self.found.inside:
+        for expression in self.names_found.inside:
             read = _attributes_read(expression) & self._redacted
             if read:
                 yield (
@@ -591,11 +596,11 @@ class Redaction:
         if isinstance(mark, Name):
             return self.names.of(mark, text)
         if isinstance(mark, Terms):
-            return text if text in mark.known else self.names.of(Name.TERM, text)
+            return text if text in mark.words else self.names.of(Name.TERM, text)
         if isinstance(mark, LabelKey):
             stays = (
                 mark is not LabelKey.IF_ASKED
-                or text in self.found.asked
+                or text in self.names_found.selector_keys
                 or text in KEPT[Name.KEY]
             )
             return self.names.of(Name.KEY, text) if stays else ABSENT
@@ -614,7 +619,7 @@ class Redaction:
         """Return the replacement of a name, or the text with the names and identifiers in it replaced."""
         if text in self.names.text:
             return self.names.text[text]
-        if text in self.found.words:
+        if text in self.names_found.words:
             return text
         return self.identifiers.replaced(text, self._without_names)
 
@@ -623,7 +628,7 @@ class Redaction:
 
     @cached_property
     def _leaks(self) -> Leaks:
-        return Leaks(self.found, self.names, self.identifiers)
+        return Leaks(self.names_found, self.names, self.identifiers)
 
     @cached_property
     def _hidden(self) -> Occurrences:

@@ -106,19 +106,26 @@ def one_line(text: str) -> str:
 def _table_lines(table: Table, *, headers: bool) -> Iterator[Text]:
     """Yield a table as lines: columns are as wide as they need, as those of kubectl."""
     heads = [one_line(column.removeprefix(">")) for column in table.columns]
-    rows = [[visible(cell).split("\n") for cell in row] for row in table.rows]
-    shown = [[[head] for head in heads], *rows] if headers else rows
-    widths = [
-        max(cell_len(line) for row in shown for line in row[place])
-        for place in range(len(heads))
-    ]
+    # A row has its cells, a cell its lines.
+    shown = [[[head] for head in heads]] if headers else []
+    shown.extend(map(_lines_of_cells, table.rows))
+    widths = [_column_width(shown, place) for place in range(len(heads))]
     if headers and table.title:
         yield Text(one_line(table.title), "bold")
-    for number, row in enumerate(shown):
+    for number, row_lines in enumerate(shown):
         style = "bold" if headers and number == 0 else ""
-        for cells in zip_longest(*row, fillvalue=""):
+        for cells in zip_longest(*row_lines, fillvalue=""):
             padded = map(_padded, cells, widths, table.columns)
             yield Text(f" {'  '.join(padded)}".rstrip(), style)
+
+
+def _lines_of_cells(row: Sequence[str]) -> list[list[str]]:
+    return [visible(cell).split("\n") for cell in row]
+
+
+def _column_width(rows: Iterable[Sequence[Sequence[str]]], place: int) -> int:
+    """Return the width of a column on a terminal, where characters of East Asian scripts take two columns."""
+    return max(cell_len(line) for row in rows for line in row[place])
 
 
 def _padded(text: str, width: int, column: str) -> str:
@@ -145,7 +152,7 @@ def counted(number: int, singular: str, plural: str = "") -> str:
 
 
 def listed(words: Sequence[str], maximum: int) -> str:
-    """At most so many of the words, and how many more there are."""
+    """Return at most so many of the words, and how many more there are."""
     further = f" and {len(words) - maximum} more" if len(words) > maximum else ""
     return ", ".join(words[:maximum]) + further
 

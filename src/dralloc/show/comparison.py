@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,6 @@ from dralloc.objects.choices import Mode, ObjectiveWord
 from dralloc.objects.errors import Finding
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table, amount, percent, timing_line
-from dralloc.problem.grouping import grouped
 from dralloc.show.plan import ComparisonDocument, Plan
 from dralloc.show.question import (
     WHO,
@@ -196,13 +196,11 @@ class Comparison(Documented):
     @cached_property
     def neither(self) -> tuple[ClaimKey, ...]:
         """What no answer places, in order."""
-        missing = [
-            {demand.key for demand in plan.unplaced} for plan in self.answers.values()
-        ]
-        by_none = set.intersection(*missing)
-        return tuple(
-            demand.key for demand in self.optimal.unplaced if demand.key in by_none
-        )
+        missing = [demand.key for demand in self.optimal.unplaced]
+        for plan in self.answers.values():
+            unplaced = {demand.key for demand in plan.unplaced}
+            missing = [key for key in missing if key in unplaced]
+        return tuple(missing)
 
     @property
     def gain(self) -> Difference:
@@ -247,12 +245,14 @@ class Comparison(Documented):
                 _figures(plans) if self.optimal.demands else [],
             ),
             Table(
-                "Utilisation", ("what", ">of", ">before", *titles), _utilisation(plans)
+                "Utilisation",
+                ("what", ">of", ">before", *titles),
+                list(_utilisation(plans)),
             ),
             Table(
                 "Namespaces",
                 ("namespace", "what", ">before", *titles, ">cap"),
-                _spending(plans),
+                list(_spending(plans)),
             ),
             *self.gains_and_losses(),
             Table(
@@ -315,34 +315,27 @@ class Comparison(Documented):
 
     @cached_property
     def _sizes(self) -> Mapping[ClaimKey, str]:
-        """What each demand asks for, in words."""
-        values = {
-            name: by_demand
-            for name, by_demand in self.optimal.compiled.worth.values.items()
-            if name != ObjectiveWord.PODS
-        }
-        return {
-            demand.key: ", ".join(
-                _counted(name, by_demand[number]) for name, by_demand in values.items()
-            )
-            for number, demand in enumerate(self.optimal.demands)
-        }
+        """The size of each demand in words: what it counts by each objective."""
+        sizes: dict[ClaimKey, str] = {}
+        worth = self.optimal.compiled.worth.values
+        for number, demand in enumerate(self.optimal.demands):
+            words = [
+                _counted(name, by_demand[number])
+                for name, by_demand in worth.items()
+                if name != ObjectiveWord.PODS
+            ]
+            sizes[demand.key] = ", ".join(words)
+        return sizes
 
     def _granted(self, keys: Sequence[ClaimKey]) -> list[tuple[str, str, str, str]]:
         """Return what the optimum gives to demands."""
         best, shown = self.optimal, set(keys)
-        grants = (
-            (best.demands[placement.demand].key, placement, grant)
-            for placement, _, grant in best.grants()
-        )
-        devices = grouped(
-            (
-                (key, best.node_of(placement)),
-                best.compiled.problem.devices[grant.device].id.device,
-            )
-            for key, placement, grant in grants
-            if key in shown
-        )
+        devices: dict[tuple[ClaimKey, str], list[str]] = defaultdict(list)
+        for placement, _, grant in best.grants():
+            key = best.demands[placement.demand].key
+            if key in shown:
+                device = best.compiled.problem.devices[grant.device].id.device
+                devices[key, best.node_of(placement)].append(device)
         return [
             (str(key), self._sizes[key], node, ", ".join(names))
             for (key, node), names in devices.items()
@@ -386,7 +379,11 @@ def _figures(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
     if not plans[0].compiled.worth.levels:
         rows.append(("bound", *(plan.bound for plan in plans)))
     rows.append(("gap", *(percent(plan.gap) for plan in plans)))
-    return [tuple("" if value is None else str(value) for value in row) for row in rows]
+    return [tuple(map(_figure_text, row)) for row in rows]
+
+
+def _figure_text(value: object) -> str:
+    return "" if value is None else str(value)
 
 
 def _objectives(plans: Sequence[Plan]) -> Iterator[tuple[str, ...]]:
@@ -396,27 +393,23 @@ def _objectives(plans: Sequence[Plan]) -> Iterator[tuple[str, ...]]:
         yield "weight placed", *(str(plan.metrics.weight) for plan in plans)
     priorities = sorted({demand.priority for demand in demands}, reverse=True)
     for name, values in worth.values.items():
+        title = "devices asked for" if name == ObjectiveWord.DEVICES else name
+        # With one priority, the number of pods is a row of its own already.
+        if name == ObjectiveWord.PODS and len(priorities) == 1:
+            continue
         for priority in priorities:
             worth_at = [
-                value if one.priority == priority else 0
-                for one, value in zip(demands, values, strict=True)
+                value if demand.priority == priority else 0
+                for demand, value in zip(demands, values, strict=True)
             ]
-            reached = (
-                sum(
-                    worth_at[placement.demand] for placement in plan.solution.placements
-                )
-                for plan in plans
-            )
-            title = "devices asked for" if name == ObjectiveWord.DEVICES else name
-            if len(priorities) > 1 or name != ObjectiveWord.PODS:
-                where = f" at priority {priority}" if len(priorities) > 1 else ""
-                yield (
-                    f"{title}{where}",
-                    *(
-                        f"{_text(name, total)} of {_text(name, sum(worth_at))}"
-                        for total in reached
-                    ),
-                )
+            asked_for = _text(name, sum(worth_at))
+            where = f" at priority {priority}" if len(priorities) > 1 else ""
+            row = [f"{title}{where}"]
+            for plan in plans:
+                placements = plan.solution.placements
+                reached = sum(worth_at[placement.demand] for placement in placements)
+                row.append(f"{_text(name, reached)} of {asked_for}")
+            yield tuple(row)
 
 
 def _text(objective: str, value: int) -> str:
@@ -431,30 +424,29 @@ def _counted(objective: str, value: int) -> str:
     return f"{_text(objective, value)} {name}"
 
 
-def _utilisation(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
-    return [
-        (
-            row.title,
-            amount(row.total),
-            percent(row.share_before),
-            *(percent(answer_row.share) for answer_row in (row, *answer_rows)),
-        )
-        for row, *answer_rows in zip(
-            *(plan.metrics.utilisation for plan in plans), strict=True
-        )
-        if row.total
-    ]
+def _utilisation(plans: Sequence[Plan]) -> Iterator[tuple[str, ...]]:
+    by_plan = [plan.metrics.utilisation for plan in plans]
+    for answers in zip(*by_plan, strict=True):
+        # What there is, and what was in use before, is the same for all answers.
+        common = answers[0]
+        if common.total:
+            shares = [percent(answer.share) for answer in answers]
+            yield (
+                common.title,
+                amount(common.total),
+                percent(common.share_before),
+                *shares,
+            )
 
 
-def _spending(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
-    rows = zip(*(plan.metrics.spending for plan in plans), strict=True)
-    return [
-        (
-            answers[0].namespace,
-            answers[0].resource,
-            amount(answers[0].before),
+def _spending(plans: Sequence[Plan]) -> Iterator[tuple[str, ...]]:
+    by_plan = [plan.metrics.spending for plan in plans]
+    for answers in zip(*by_plan, strict=True):
+        common = answers[0]
+        yield (
+            common.namespace,
+            common.resource,
+            amount(common.before),
             *(amount(answer.used) for answer in answers),
-            "" if answers[0].most is None else amount(answers[0].most),
+            "" if common.most is None else amount(common.most),
         )
-        for answers in rows
-    ]

@@ -386,17 +386,21 @@ class Plan(Documented):
         budgets = self.compiled.problem.budgets if self.mode is Mode.OPTIMAL else ()
         capped = {budget.namespace for budget in budgets if budget.most is not None}
         admitted = {self.demands[number].gang for number in placed}
-        return tuple(
-            Unplaced(
-                key=demand.key,
-                claims=tuple(claim.key for claim in demand.claims),
-                error=str(self.solution.errors.get(number, "")),
-                gang="" if demand.gang in admitted else demand.gang,
-                capped=demand.key.namespace in capped,
+        unplaced: list[Unplaced] = []
+        for number, demand in enumerate(self.demands):
+            if number in placed:
+                continue
+            claims = tuple(claim.key for claim in demand.claims)
+            unplaced.append(
+                Unplaced(
+                    key=demand.key,
+                    claims=claims,
+                    error=str(self.solution.errors.get(number, "")),
+                    gang="" if demand.gang in admitted else demand.gang,
+                    capped=demand.key.namespace in capped,
+                )
             )
-            for number, demand in enumerate(self.demands)
-            if number not in placed
-        )
+        return tuple(unplaced)
 
     @property
     def reasons(self) -> Mapping[ClaimKey, str]:

@@ -177,7 +177,7 @@ def boxes(source: Cluster, mode: ModeName = "optimal") -> dict[str, Box]:
 
 def test_partitions_lie_where_their_counters_put_them() -> None:
     found = boxes(dralloc.load(ROOT / "models" / "h100-mig-smallest"))
-    assert all(box.left == 0 and box.width == 1 for box in found.values())
+    assert all(box.x == 0 and box.width == 1 for box in found.values())
     (half,) = (box for name, box in found.items() if "4g40gb-5-0" in name)
     assert half == Box(0, 0, 1, 0.5)
     for name, box in found.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -158,11 +158,10 @@ def figures_of(
     end = max((stay.ended for stay in done if stay.ended is not None), default=warm_up)
     first = min((stay.arrived for stay in stays), default=warm_up)
     held = _DeviceTime(incoming, history)
+    states = Counter(stay.state for stay in stays)
     return RunFigures(
         arrivals=len(stays),
-        states={
-            state: sum(stay.state is state for stay in stays) for state in ArrivalState
-        },
+        states={state: states[state] for state in ArrivalState},
         acceptance=len(started) / len(stays) if stays else None,
         waiting=Quantiles.of(
             [
@@ -503,10 +502,9 @@ class Simulated(Answer):
     def parts(self) -> list[Part]:
         """Return what all runs came to, and how full the cluster was."""
         figures = [run.figures for run in self.runs]
-        rows = [
-            (title, *(show(run_figures) for run_figures in figures))
-            for title, show in _FIGURES.items()
-        ]
+        rows: list[tuple[str, ...]] = []
+        for title, show in _FIGURES.items():
+            rows.append((title, *map(show, figures)))
         has_seeds = len(figures) > 1
         titles = [f"seed {run.seed}" if has_seeds else self.policy for run in self.runs]
         columns = ("", *(f">{title}" for title in titles))
@@ -559,22 +557,26 @@ class Simulated(Answer):
 
     def _regrets(self) -> Iterator[Part]:
         """Yield how far each run is from what could have been."""
-        rows = [
-            (
-                str(run.seed),
-                str(
-                    sum(
-                        decision.best - decision.placed for decision in regret.decisions
-                    )
-                ),
-                str(sum(decision.regret for decision in regret.decisions)),
-                f"{regret.reached / _HOUR:.1f}",
-                f"{regret.bound / _HOUR:.1f}",
-                percent(1 - regret.reached / regret.bound if regret.bound else 0.0),
+        rows: list[tuple[str, ...]] = []
+        for run in self.runs:
+            regret = run.regret
+            if regret is None:
+                continue
+            missed = sum(
+                decision.best - decision.placed for decision in regret.decisions
             )
-            for run in self.runs
-            if (regret := run.regret) is not None
-        ]
+            at_most = sum(decision.regret for decision in regret.decisions)
+            share = 1 - regret.reached / regret.bound if regret.bound else 0.0
+            rows.append(
+                (
+                    str(run.seed),
+                    str(missed),
+                    str(at_most),
+                    f"{regret.reached / _HOUR:.1f}",
+                    f"{regret.bound / _HOUR:.1f}",
+                    percent(share),
+                )
+            )
         columns = (
             ">seed",
             ">missed at decisions, in devices",

@@ -219,10 +219,14 @@ def _taken_parts(incoming: Incoming, coming: Sequence[int]) -> Integers:
         },
         key=str,
     )
-    parts = [
-        [min(_PARTS, row.get(name, 0) * _PARTS // free[name]) for name in names]
-        for row in rows
-    ]
+
+    def parts_of(amounts: Amounts) -> list[int]:
+        # Rounded down: the relaxation may take less than an arrival does, never more.
+        return [
+            min(_PARTS, amounts.get(name, 0) * _PARTS // free[name]) for name in names
+        ]
+
+    parts = list(map(parts_of, rows))
     return np.array(parts, np.int64).reshape(len(coming), len(names))
 
 
@@ -277,7 +281,7 @@ class WatchedPlacer(Placer):
         self._values = values_of(watched.incoming)
 
     def equal_jobs(self, job: int) -> Hashable:
-        """As the watched placer says."""
+        """Ask the watched placer."""
         return self._watched.equal_jobs(job)
 
     def decide(self, queue: WaitingQueue) -> Iterator[int]:
@@ -329,7 +333,7 @@ class WatchedPlacer(Placer):
         return DecisionRegret(value, max(value, tier.value), max(value, tier.bound))
 
     def release(self, arrival: int) -> None:
-        """As the watched placer does."""
+        """Let the watched placer do it."""
         self._watched.release(arrival)
 
     @property
@@ -338,7 +342,7 @@ class WatchedPlacer(Placer):
         return self._watched.problem
 
     def as_running(self, demand: Demand) -> Demand:
-        """As the watched placer says."""
+        """Ask the watched placer."""
         return self._watched.as_running(demand)
 
     @property
@@ -352,11 +356,11 @@ class WatchedPlacer(Placer):
         return self._watched.ledger
 
     def node_of(self, arrival: int) -> str:
-        """As the watched placer says."""
+        """Ask the watched placer."""
         return self._watched.node_of(arrival)
 
     def placement_of(self, arrival: int) -> Placement | None:
-        """As the watched placer says."""
+        """Ask the watched placer."""
         return self._watched.placement_of(arrival)
 
 

@@ -91,11 +91,11 @@ class WaitingQueue:
         del self._ranks[job]
 
     def reopen(self) -> None:
-        """Something has been released: nobody is passed over any more."""
+        """Pass over nobody any more, as something has been released."""
         self._passed_over.clear()
 
     def in_order(self) -> list[int]:
-        """Everybody who waits."""
+        """Return everybody who waits, in order."""
         return [rank.job for rank in sorted(self._ranks.values())]
 
     def hopeful(self) -> Iterator[int]:

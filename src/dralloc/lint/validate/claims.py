@@ -611,7 +611,7 @@ CLAIM_RULES: Final = (
         expressions(_DERIVED / "expression"),
         (
             "derived-expression",
-            told("", lambda one: not one.text, "is required"),
+            told("", lambda expression: not expression.text, "is required"),
             "A derived attribute has an expression.",
         ),
         ("derived-length", too_long, "An expression has at most 10 KiB."),

@@ -254,7 +254,7 @@ def run_of(part: Json) -> str:
 
 
 def held_since(part: Json) -> str:
-    """When a DeviceTaintRule or a node was fenced; empty if nobody has noted it."""
+    """Return when a DeviceTaintRule or a node was fenced; empty if nobody has noted it."""
     if part["kind"] == NODES.kind:
         return next(
             (

@@ -406,7 +406,7 @@ class BatchQueue:
 
     @contextmanager
     def _planning(self) -> Iterator[None]:
-        """As long as a plan is made, it can be given up at any moment."""
+        """Allow a plan to be given up at any moment while it is made."""
         self._plans = True
         try:
             if self._stop.is_set():

@@ -138,7 +138,7 @@ class AllocationResult(WireModel):
     allocation_timestamp: Time | None = None
 
     def wire_form(self) -> dict[str, Any]:
-        """As the API server shows it."""
+        """Return it as the API server shows it."""
         return {
             "devices": {},
             **self.model_dump(mode="json", by_alias=True, exclude_defaults=True),

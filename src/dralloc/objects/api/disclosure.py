@@ -260,10 +260,10 @@ class Timestamp:
 class Terms:
     """Words of the API, of which the given ones are known; another one counts as `Name.TERM`."""
 
-    known: frozenset[str]
+    words: frozenset[str]
 
     def __init__(self, *words: str) -> None:
-        object.__setattr__(self, "known", frozenset(words))
+        object.__setattr__(self, "words", frozenset(words))
 
 
 Mark = Name | Public | Text | Removed | Timestamp | LabelKey | Terms

@@ -227,10 +227,11 @@ class _Pods:
         """Yield each set of pods, and where its template is."""
         path, star, _ = self.at.partition(".*")
         for name, part in root.at(path).items() if star else [("", root.at(path))]:
-            templates = [part.at(one) for one in self.template]
-            template = next(
-                (one for one in templates if one.value is not None), templates[-1]
-            )
+            # The first path that leads to something; the last one is named if none does.
+            for path_below in self.template:
+                template = part.at(path_below)
+                if template.value is not None:
+                    break
             if template.value is None and self.optional:
                 continue
             if template.value is None:
@@ -239,7 +240,7 @@ class _Pods:
             called = "-".join(filter(None, (name, self.suffix)))
             wire = {
                 "name": called,
-                "ranges": [(one.start, one.stop) for one in ranges],
+                "ranges": [(numbers.start, numbers.stop) for numbers in ranges],
                 "template": template.value,
             }
             yield wire, template.path

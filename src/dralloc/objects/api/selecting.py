@@ -171,11 +171,13 @@ def all_tolerated(
     tolerations: Sequence[DeviceToleration] | Sequence[Toleration],
 ) -> bool:
     """Return whether every taint that keeps something away is tolerated."""
-    return all(
-        any(tolerates(toleration, taint) for toleration in tolerations)
-        for taint in taints
-        if taint.effect in _PREVENTING
-    )
+    for taint in taints:
+        # A taint of another effect (PreferNoSchedule, None) keeps nothing away.
+        if taint.effect in _PREVENTING and not any(
+            tolerates(toleration, taint) for toleration in tolerations
+        ):
+            return False
+    return True
 
 
 def goes_to_cordoned(pod: Pod) -> bool:

@@ -36,7 +36,7 @@ __all__ = [
 # equal nodes.
 
 _SETTERS: Final[Mapping[str, Callable[[Device, Any], None]]] = {
-    one.name: getattr(Device, one.name).__set__ for one in fields(Device)
+    part.name: getattr(Device, part.name).__set__ for part in fields(Device)
 }
 """They write the fields of devices that are being made: the constructor of what is frozen takes twice as long."""
 
@@ -75,14 +75,14 @@ class DeviceTemplate:
             (template_device.attributes, _places(template_device.attributes, numbers))
             for template_device in devices
         ]
-        if sorted(
-            number for _, places in self._attributes for _, number in places
-        ) != list(numbers.values()):
+        filled = [number for _, places in self._attributes for _, number in places]
+        if sorted(filled) != list(numbers.values()):
             raise ValueError("texts differ elsewhere than in attributes")
-        self._columns = [
-            (setter, [getattr(template_device, name) for template_device in devices])
-            for name, setter in _OTHERS
-        ]
+        # Field by field and not device by device: a loop in C then writes each column.
+        self._columns: list[tuple[Callable[[Device, Any], None], list[Any]]] = []
+        for name, setter in _OTHERS:
+            column = [getattr(device, name) for device in devices]
+            self._columns.append((setter, column))
         self.places = {
             template_device.name: place for place, template_device in enumerate(devices)
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Table, duration, percent, tier_text
 from dralloc.problem.solution import Tier
 from dralloc.show.comparison import Comparison
@@ -63,35 +64,29 @@ def placements(plan: Plan, title: str) -> Table:
 
 
 def unplaced(comparison: Comparison) -> Table:
-    """Whatever one of the answers does not place, and why."""
+    """Return a row for each demand that one of the answers does not place: the reason or the node, by answer."""
     plans = list(comparison.answers.values())
-    reasons = [
-        {row[0]: row[1] for row in titled(plan, "Not placed").rows} for plan in plans
-    ]
-    nodes = [
-        {
-            plan.demands[placement.demand].key: plan.node_of(placement)
-            for placement in plan.solution.placements
-        }
-        for plan in plans
-    ]
-    rows = [
-        (
-            str(key),
-            *(
-                why.get(str(key)) or f"placed on {node.get(key, '')}"
-                for why, node in zip(reasons, nodes, strict=True)
-            ),
-        )
-        for key in (demand.key for demand in comparison.optimal.demands)
-        if any(str(key) in why for why in reasons)
-    ]
+    fates = list(map(_fates, plans))
+    rows: list[tuple[str, ...]] = []
+    for demand in comparison.optimal.demands:
+        key = demand.key
+        if any(key in plan.reasons for plan in plans):
+            rows.append((str(key), *(fate[key] for fate in fates)))
     which = "both" if len(plans) == 2 else "more"
     return Table(
         f"Not placed by one answer or {which}, with the reason",
         (WHO, *comparison.answers),
         rows,
     )
+
+
+def _fates(plan: Plan) -> Mapping[ClaimKey, str]:
+    """Return the node of each demand that is placed, and the reason of each that is not."""
+    placed = {
+        plan.demands[placement.demand].key: f"placed on {plan.node_of(placement)}"
+        for placement in plan.solution.placements
+    }
+    return {**placed, **plan.reasons}
 
 
 def tiers(plan: Plan) -> Table:

@@ -64,7 +64,7 @@ class MapText(NamedTuple):
     """A line of text: the name of a row or of a unit, or what is left out."""
 
     text: str
-    left: float
+    x: float
     baseline: float
     level: int
 
@@ -73,7 +73,7 @@ class Spot(NamedTuple):
     """A unit in its place, with what is in it."""
 
     unit: PhysicalDevice
-    left: float
+    x: float
     top: float
     width: float
     height: float
@@ -92,29 +92,30 @@ class MapLayout:
 def most_telling(
     rows: Sequence[MapRow], tellings: Sequence[Mapping[int, int]], maximum: int
 ) -> tuple[MapRow, ...]:
-    """At most so many rows: those with the largest counts, the first count first; in their order.
+    """Return at most so many rows: those with the largest counts, the first count first; in their order.
 
     `tellings` has counts by device: how many holdings of one sort or another it has.
     """
     if len(rows) <= maximum:
         return tuple(rows)
 
-    def weight(place: int) -> tuple[int, ...]:
+    def rank(place: int) -> tuple[int, ...]:
         devices = [device for unit in rows[place].units for device in unit.devices]
-        return tuple(
-            -sum(counts.get(device, 0) for device in devices) for counts in tellings
-        )
+        totals = [_total(counts, devices) for counts in tellings]
+        return (*(-total for total in totals), place)
 
-    shown = sorted(
-        sorted(range(len(rows)), key=lambda place: (*weight(place), place))[:maximum]
-    )
-    return tuple(rows[place] for place in shown)
+    most_telling_first = sorted(range(len(rows)), key=rank)
+    return tuple(rows[place] for place in sorted(most_telling_first[:maximum]))
+
+
+def _total(counts: Mapping[int, int], devices: Iterable[int]) -> int:
+    return sum(counts.get(device, 0) for device in devices)
 
 
 def held_in(
     problem: Problem, held: Sequence[HeldDevice]
 ) -> Mapping[int, Sequence[HeldDevice]]:
-    """Holdings by the slot of their device."""
+    """Group holdings by the slot of their device."""
     by_slot: dict[int, list[HeldDevice]] = {}
     for holding in held:
         by_slot.setdefault(problem.devices[holding.device].slot, []).append(holding)
@@ -193,7 +194,7 @@ def _blocks(
 def _shown(
     units: Sequence[PhysicalDevice], filled: Mapping[PhysicalDevice, Sequence[Block]]
 ) -> Sequence[PhysicalDevice]:
-    """At most so many units; where some are left out, those that hold something come first, else in order."""
+    """Return at most so many units, in order; those that hold nothing are the first to be left out."""
     if len(units) <= _MOST_UNITS:
         return units
     shown = sorted(
@@ -253,7 +254,7 @@ class Entry:
 class _Placed(NamedTuple):
     entry: Entry
     label: str
-    left: float
+    x: float
     top: float
 
 
@@ -365,17 +366,17 @@ class Drawing:
         text = fitted(clean(line.text), size, room, bold=line.level < 2)
         self._write(
             text,
-            line.left,
+            line.x,
             line.baseline,
             Font(colour, size, bold=line.level < 2, upright="baseline"),
         )
 
     def _empty(self, spot: Spot) -> None:
-        self._outline(spot.left, spot.top, spot.width, spot.height)
+        self._outline(spot.x, spot.top, spot.width, spot.height)
         tracks = len(spot.unit.tracks)
         for place in range(1, tracks):
             y = spot.top + spot.height * place / tracks
-            ends = (spot.left, spot.left + spot.width)
+            ends = (spot.x, spot.x + spot.width)
             self.ax.plot(
                 ends,
                 (y, y),
@@ -396,7 +397,7 @@ class Drawing:
     ) -> None:
         box, holding = block.box, block.holding
         x, top = (
-            spot.left + box.left * spot.width + 0.8,
+            spot.x + box.x * spot.width + 0.8,
             spot.top + box.top * spot.height + 0.8,
         )
         width, height = box.width * spot.width - 1.6, box.height * spot.height - 1.6
@@ -609,7 +610,7 @@ def _only_here(plan: Plan, beside: Plan | None) -> frozenset[ClaimKey]:
 def _tellings(
     held: tuple[HeldDevice, ...], in_one_only: frozenset[ClaimKey]
 ) -> tuple[Mapping[int, int], ...]:
-    """Counts by device that say how much a row has to tell."""
+    """Return counts by device that say how much a row has to tell, the most important first."""
     return (
         Counter(holding.device for holding in held if holding.owner in in_one_only),
         Counter(holding.device for holding in held if holding.new),

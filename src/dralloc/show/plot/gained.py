@@ -147,9 +147,8 @@ def gained(
     heading = (
         f"{usual} (and {len(gains) - most} more kinds)" if len(gains) > most else usual
     )
-    drawn = [
-        part for part in segments if any(gain.counts[part.missing] for gain in shown)
-    ]
+    totals: Counter[_Missing] = sum((gain.counts for gain in shown), Counter())
+    drawn = [part for part in segments if totals[part.missing]]
     tidy(ax, colours, heading, legend=[_entry(colours, part) for part in drawn])
     return ax
 

@@ -364,7 +364,7 @@ def _new(plan: Plan, profiles: RequestProfiles) -> Iterator[HeldDevice]:
 class Box(NamedTuple):
     """A rectangle in a unit; the unit is a square from 0 to 1, its y axis points down."""
 
-    left: float
+    x: float
     top: float
     width: float
     height: float
@@ -410,7 +410,7 @@ def _beside(group: Sequence[HeldDevice], box: Box) -> Iterator[Block]:
     """Yield the holders of one device side by side."""
     width = box.width / len(group) if group else 0
     for place, holding in enumerate(group):
-        yield Block(holding, box._replace(left=box.left + place * width, width=width))
+        yield Block(holding, box._replace(x=box.x + place * width, width=width))
 
 
 def _stacked(

@@ -50,13 +50,10 @@ def ranks(
     rows = max((len(rank_row) for rank_row in counts), default=1)
     names = [*(f"alternative {rank + 1}" for rank in range(rows - 1)), "none"]
     titles = [UNDER[answer] for answer in comparison.answers]
-    told = (
-        f"{name}: "
-        + ", ".join(
-            f"{count} {under}" for count, under in zip(row, titles, strict=True)
-        )
-        for name, *row in zip(names, *counts, strict=True)
-    )
+    told: list[str] = []
+    for name, *row in zip(names, *counts, strict=True):
+        under = [f"{count} {title}" for count, title in zip(row, titles, strict=True)]
+        told.append(f"{name}: {', '.join(under)}")
     ax = axes(ax, _MARGINS + _ROW * rows, WIDTH / 2 - 10, says=told)
     for (_, kind, shift), rank_row in zip(plans, counts, strict=True):
         places = [place + shift for place in range(rows)]

@@ -77,9 +77,8 @@ def utilisation(
     name_rows(ax, colours, _names([row[0] for row in shown]))
     ax.set_xlim(0, 1.09)
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0%", "25%", "50%", "75%", "100%"])
-    legend = [
-        swatch(colours, kind) for kind in (BEFORE, *(kind for _, kind, _ in drawn))
-    ]
+    kinds = [BEFORE, *(kind for _, kind, _ in drawn)]
+    legend = [swatch(colours, kind) for kind in kinds]
     tidy(
         ax,
         colours,
