@@ -15,8 +15,7 @@ import dralloc
 from conftest import ROOT
 from dralloc.objects.report import Table
 from dralloc.show.page.cell import rendered
-from dralloc.show.page.render import Circumstances, render
-from dralloc.show.page.tables import unplaced
+from dralloc.show.page.render import Circumstances, render, unplaced_table
 from dralloc.show.plot.canvas import DARK, LIGHT
 from dralloc.solve.optimum import Progress
 from wire import (
@@ -299,5 +298,5 @@ def test_reasons_have_a_column_for_each_answer() -> None:
     smallest = dralloc.load(ROOT / "models" / "h100-mig-smallest")
     every = dralloc.compare(smallest, modes="scheduler,first-fit,optimal", seeds=1)
     both = dralloc.compare(smallest)
-    assert unplaced(every).columns[1:] == ("scheduler", "first fit", "optimum")
-    assert unplaced(both).columns[1:] == ("first fit", "optimum")
+    assert unplaced_table(every).columns[1:] == ("scheduler", "first fit", "optimum")
+    assert unplaced_table(both).columns[1:] == ("first fit", "optimum")

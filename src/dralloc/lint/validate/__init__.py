@@ -7,8 +7,14 @@ level and words about it. Errors follow ``pkg/apis/resource/validation`` of Kube
 from __future__ import annotations
 
 from dralloc.lint.validate.rule import Rule
-from dralloc.lint.validate.run import RULES, validate, validate_reading
-from dralloc.lint.validate.violation import Validation, Violation, as_sarif
+from dralloc.lint.validate.run import (
+    RULES,
+    Validation,
+    Violation,
+    as_sarif,
+    validate,
+    validate_reading,
+)
 from dralloc.objects.errors import Level
 
 __all__ = [

@@ -40,9 +40,9 @@ from dralloc.lint.validate.rule import (
     Check,
     Details,
     Issue,
-    Part,
     Parts,
     Places,
+    RulePart,
     ValidationContext,
     errors,
     remarks,
@@ -88,7 +88,7 @@ MAX_PARAMETERS: Final = 10 * 1024
 _COMPILE: Final = "resource.k8s.io validation, validateCELExpression; KEP-4381"
 
 
-def _ambiguous(context: ValidationContext) -> Iterator[Part[str]]:
+def _ambiguous(context: ValidationContext) -> Iterator[RulePart[str]]:
     """Extended resources that stand for several classes."""
     by_name: dict[str, list[Any]] = defaultdict(list)
     for device_class in context.cluster.classes.values():
@@ -98,7 +98,7 @@ def _ambiguous(context: ValidationContext) -> Iterator[Part[str]]:
         if len(classes) > 1:
             names = ", ".join(device_class.name for device_class in classes)
             text = f'"{resource}" stands for several classes, one of which is used: {names}'
-            yield Part(classes[-1], "spec.extendedResourceName", text)
+            yield RulePart(classes[-1], "spec.extendedResourceName", text)
 
 
 class Expression(NamedTuple):
@@ -118,9 +118,9 @@ class Expression(NamedTuple):
 def expressions(places: Places) -> Parts:
     """Yield the expressions at some places, with what they may use."""
 
-    def found(context: ValidationContext) -> Iterator[Part[Expression]]:
+    def found(context: ValidationContext) -> Iterator[RulePart[Expression]]:
         for owner, path, text in places(context):
-            yield Part(owner, path, Expression(text, context.features))
+            yield RulePart(owner, path, Expression(text, context.features))
 
     return found
 
@@ -376,7 +376,7 @@ def _compiles(expression: Expression, at: str) -> Iterable[Issue]:
     return compiled(_derived)(expression, at) if expression.text else ()
 
 
-def _costly(context: ValidationContext) -> Iterator[Part[str]]:
+def _costly(context: ValidationContext) -> Iterator[RulePart[str]]:
     """Claims whose derivations cost too much together."""
     for owner, path, spec in SPECS(context):
         total = 0
@@ -388,7 +388,9 @@ def _costly(context: ValidationContext) -> Iterator[Part[str]]:
                     total += _derived(expression.text, expression.gates).cost
         if total > MAX_COST:
             text = f"they may cost {total}, at most {MAX_COST} are allowed"
-            yield Part(owner, path, f"its derived attributes are too complex: {text}")
+            yield RulePart(
+                owner, path, f"its derived attributes are too complex: {text}"
+            )
 
 
 def _used(spec: DeviceClaim, at: str) -> Iterator[Issue]:
@@ -418,12 +420,12 @@ def _references(lists: str) -> Check:
 
 def _admin_requests(
     context: ValidationContext,
-) -> Iterator[Part[tuple[str, Namespace | None]]]:
+) -> Iterator[RulePart[tuple[str, Namespace | None]]]:
     """Requests for admin access: the namespace of their claim by its name, and as it was given."""
     for owner, path, request in EXACT(context):
         if request.admin_access:
             name = owner.metadata.namespace or DEFAULT_NAMESPACE
-            yield Part(
+            yield RulePart(
                 owner,
                 f"{path}.adminAccess",
                 (name, context.cluster.namespaces.get(name)),

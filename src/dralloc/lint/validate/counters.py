@@ -27,7 +27,7 @@ from dralloc.lint.validate.rule import (
     SLICES,
     Check,
     Issue,
-    Part,
+    RulePart,
     ValidationContext,
     errors,
     nothing,
@@ -90,7 +90,7 @@ class _Range:
         return any(value.nanos % NANOS for value in self.bounds.values())
 
 
-def _policies(context: ValidationContext) -> Iterator[Part[_Policy]]:
+def _policies(context: ValidationContext) -> Iterator[RulePart[_Policy]]:
     """Yield the request policies of counters, and of the capacities of devices that may have any."""
     for places, field in ((DEVICES, "capacity"), (COUNTER_SETS, "counters")):
         for owner, path, holder in places(context):
@@ -99,10 +99,12 @@ def _policies(context: ValidationContext) -> Iterator[Part[_Policy]]:
                     holder, "allow_multiple_allocations", True
                 ):
                     policy = _Policy(amount.value, amount.request_policy)
-                    yield Part(owner, f"{path}.{field}[{name}].requestPolicy", policy)
+                    yield RulePart(
+                        owner, f"{path}.{field}[{name}].requestPolicy", policy
+                    )
 
 
-def _ranges(context: ValidationContext) -> Iterator[Part[_Range]]:
+def _ranges(context: ValidationContext) -> Iterator[RulePart[_Range]]:
     for owner, path, amount in _policies(context):
         policy = amount.policy
         if (
@@ -110,7 +112,7 @@ def _ranges(context: ValidationContext) -> Iterator[Part[_Range]]:
             and policy.default is not None
             and not policy.valid_values
         ):
-            yield Part(
+            yield RulePart(
                 owner,
                 f"{path}.validRange",
                 _Range(amount.total, policy.default, policy.valid_range),

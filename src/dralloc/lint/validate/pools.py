@@ -16,7 +16,7 @@ from dralloc.lint.validate.rule import (
     Check,
     Details,
     Issue,
-    Part,
+    RulePart,
     ValidationContext,
     place_of,
     remarks,
@@ -110,13 +110,13 @@ def _pool(id_: PoolID, slices: list[ResourceSlice]) -> Pool:
     return pool
 
 
-def _members(context: ValidationContext) -> Iterator[Part[_PoolSlice]]:
+def _members(context: ValidationContext) -> Iterator[RulePart[_PoolSlice]]:
     for pool in context.view(find_pools):
         for member in (*pool.slices, *pool.older):
-            yield Part(member, "spec", _PoolSlice(member, pool))
+            yield RulePart(member, "spec", _PoolSlice(member, pool))
 
 
-def _consumptions(context: ValidationContext) -> Iterator[Part[_Consumption]]:
+def _consumptions(context: ValidationContext) -> Iterator[RulePart[_Consumption]]:
     """Yield the first of equal consumptions of each slice."""
     for pool in context.view(find_pools):
         equal: dict[
@@ -131,18 +131,18 @@ def _consumptions(context: ValidationContext) -> Iterator[Part[_Consumption]]:
             elsewhere = (
                 f", here and for {len(repeated)} more devices" if repeated else ""
             )
-            yield Part(
+            yield RulePart(
                 slice_, path, _Consumption(consumption, published, pool.id, elsewhere)
             )
 
 
-def _missing_slices(context: ValidationContext) -> Iterator[Part[str]]:
+def _missing_slices(context: ValidationContext) -> Iterator[RulePart[str]]:
     for pool in context.view(find_pools):
         counts = {member.spec.pool.resource_slice_count for member in pool.slices}
         if len(counts) == 1 and len(pool.slices) not in counts:
             text = f"is {counts.pop()}, but generation {pool.generation} of pool {pool.id} has {len(pool.slices)}"
             text = f"{text}: no device of it can be allocated"
-            yield Part(pool.slices[0], "spec.pool.resourceSliceCount", text)
+            yield RulePart(pool.slices[0], "spec.pool.resourceSliceCount", text)
 
 
 def _counts(member: _PoolSlice, at: str) -> Iterator[Issue]:

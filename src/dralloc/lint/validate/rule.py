@@ -43,12 +43,12 @@ __all__ = [
     "Check",
     "Details",
     "Issue",
-    "Part",
     "Parts",
     "Place",
     "Places",
     "Row",
     "Rule",
+    "RulePart",
     "ValidationContext",
     "errors",
     "nothing",
@@ -69,7 +69,7 @@ class Issue(NamedTuple):
     message: str
 
 
-class Part(NamedTuple, Generic[T]):
+class RulePart(NamedTuple, Generic[T]):
     """A part of an object, with the path where it lies."""
 
     owner: ApiObject
@@ -101,7 +101,7 @@ class ValidationContext:
         return (owner.kind, owner.key) in self.cluster.sources
 
 
-Parts: TypeAlias = Callable[[ValidationContext], Iterable[Part[Any]]]
+Parts: TypeAlias = Callable[[ValidationContext], Iterable[RulePart[Any]]]
 """Finds the parts that a rule is about."""
 
 Check: TypeAlias = Callable[[Any, str], Iterable[Issue]]
@@ -198,12 +198,12 @@ class Places:
 
     paths: tuple[tuple[str, str], ...]
 
-    def __call__(self, context: ValidationContext) -> Iterator[Part[Any]]:
+    def __call__(self, context: ValidationContext) -> Iterator[RulePart[Any]]:
         """Yield the parts at these places, object by object."""
         for kind, path in self.paths:
             for owner in context.view(_objects)[kind]:
                 for at, value in walk(owner, place_of(path)):
-                    yield Part(owner, at, value)
+                    yield RulePart(owner, at, value)
 
     def of(self, kind: str) -> Iterator[Place]:
         """Yield the paths into objects of one kind."""

@@ -40,7 +40,7 @@ from dralloc.lint.validate.rule import (
     RESULTS,
     Check,
     Issue,
-    Part,
+    RulePart,
     ValidationContext,
     errors,
     said,
@@ -403,17 +403,17 @@ def _given_pods(context: ValidationContext) -> Iterator[Pod]:
             yield pod
 
 
-def _entries(context: ValidationContext) -> Iterator[Part[_Entry]]:
+def _entries(context: ValidationContext) -> Iterator[RulePart[_Entry]]:
     for pod in _given_pods(context):
         for index, entry in enumerate(pod.spec.resource_claims):
-            yield Part(
+            yield RulePart(
                 pod,
                 f"spec.resourceClaims[{index}]",
                 _Entry(entry, pod.key.namespace, context.cluster),
             )
 
 
-def _uses(context: ValidationContext) -> Iterator[Part[_Use]]:
+def _uses(context: ValidationContext) -> Iterator[RulePart[_Use]]:
     for pod in _given_pods(context):
         entries = {
             entry.name: _Entry(entry, pod.key.namespace, context.cluster)
@@ -424,7 +424,7 @@ def _uses(context: ValidationContext) -> Iterator[Part[_Use]]:
             ("containers", pod.spec.containers),
         ):
             for index, container in enumerate(containers):
-                yield Part(
+                yield RulePart(
                     pod,
                     f"spec.{field}[{index}].resources.claims",
                     _Use(container, entries),
@@ -477,19 +477,19 @@ def _request_exists(use: _Use, at: str) -> Iterator[Issue]:
             )
 
 
-def _drifts(context: ValidationContext) -> Iterator[Part[str]]:
+def _drifts(context: ValidationContext) -> Iterator[RulePart[str]]:
     if context.cluster.slices:
         claims = [claim for _, _, claim in CLAIMS(context)]
         for drift in find_drift(context.cluster.slices, claims, context.features):
-            yield Part(drift.claim, drift.path, drift.rule)
+            yield RulePart(drift.claim, drift.path, drift.rule)
 
 
-def _annotations(context: ValidationContext) -> Iterator[Part[str]]:
+def _annotations(context: ValidationContext) -> Iterator[RulePart[str]]:
     groups = (context.cluster.pod_groups.values(), context.cluster.workloads.values())
     owners: Iterator[ApiObject] = chain(_given_pods(context), *groups)
     for owner in owners:
         if ACROSS in owner.metadata.annotations:
-            yield Part(
+            yield RulePart(
                 owner,
                 f'metadata.annotations["{ACROSS}"]',
                 owner.metadata.annotations[ACROSS],
@@ -503,7 +503,7 @@ def _across_form(text: str, at: str) -> Iterator[Issue]:
         yield Issue(at, str(error))
 
 
-def _across_requests(context: ValidationContext) -> Iterator[Part[str]]:
+def _across_requests(context: ValidationContext) -> Iterator[RulePart[str]]:
     """Yield requests that annotations of pods name and that their claims do not have."""
     for owner, path, text in _annotations(context):
         if isinstance(owner, Pod) and not any(_across_form(text, path)):
@@ -515,7 +515,7 @@ def _across_requests(context: ValidationContext) -> Iterator[Part[str]]:
             for constraint in annotated(text, ""):
                 for request in constraint.requests:
                     if request not in requests_of_pod:
-                        yield Part(
+                        yield RulePart(
                             owner,
                             path,
                             f'"{request}" is no request of the pod\'s claims',

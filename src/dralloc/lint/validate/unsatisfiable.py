@@ -14,8 +14,8 @@ from dralloc.lint.validate.rule import (
     SPECS,
     Details,
     Issue,
-    Part,
     Row,
+    RulePart,
     ValidationContext,
     remarks,
     said,
@@ -171,14 +171,14 @@ def find_alternatives(
     ]
 
 
-def _choices(context: ValidationContext) -> Iterator[Part[_Choice]]:
+def _choices(context: ValidationContext) -> Iterator[RulePart[_Choice]]:
     for _, _, requests in context.view(find_alternatives):
         for request in requests:
             # A request with firstAvailable is served as long as one of them can be.
             servable = sum(not alternative.stop for alternative in request)
             for alternative in request:
                 other_servable = servable - (not alternative.stop)
-                yield Part(
+                yield RulePart(
                     alternative.owner,
                     alternative.path,
                     _Choice(alternative, other_servable > 0),
@@ -227,7 +227,7 @@ def _selector_fails(choice: _Choice, at: str) -> Iterator[Issue]:
         yield Issue(f"{at}.selectors[{index}].cel.expression", message)
 
 
-def _incomparable(context: ValidationContext) -> Iterator[Part[str]]:
+def _incomparable(context: ValidationContext) -> Iterator[RulePart[str]]:
     """Requests of whose devices none has the attribute that a constraint compares."""
     for spec, path, requests in context.view(find_alternatives):
         requested = [alternative for request in requests for alternative in request]
@@ -257,7 +257,7 @@ def _incomparable(context: ValidationContext) -> Iterator[Part[str]]:
                     devices = counted(len(alternative.offers), "device")
                     text = f'none of {devices} for request "{alternative.name}" has the attribute "{attribute}"'
                     text = f"{text}: the constraint never holds"
-                    yield Part(
+                    yield RulePart(
                         alternative.owner, f"{path}.constraints[{index}].{field}", text
                     )
 
@@ -341,22 +341,24 @@ UNSATISFIABLE_RULES: Final = (
 # than it must.
 
 
-def _empty_classes(context: ValidationContext) -> Iterator[Part[str]]:
+def _empty_classes(context: ValidationContext) -> Iterator[RulePart[str]]:
     candidates = context.view(find_candidates)
     for name, device_class in (
         context.cluster.classes.items() if candidates.offers else ()
     ):
         if not candidates.of_class(name):
-            yield Part(device_class, "spec.selectors", "no device is in the class")
+            yield RulePart(device_class, "spec.selectors", "no device is in the class")
 
 
-def _failing_selectors(context: ValidationContext) -> Iterator[Part[str]]:
+def _failing_selectors(context: ValidationContext) -> Iterator[RulePart[str]]:
     for name, device_class in context.cluster.classes.items():
         for index, message in context.view(find_candidates).failures_of_class(name):
-            yield Part(device_class, f"spec.selectors[{index}].cel.expression", message)
+            yield RulePart(
+                device_class, f"spec.selectors[{index}].cel.expression", message
+            )
 
 
-def _unreached(context: ValidationContext) -> Iterator[Part[str]]:
+def _unreached(context: ValidationContext) -> Iterator[RulePart[str]]:
     """Yield the first device of each slice that no class accepts."""
     candidates = context.view(find_candidates)
     reached = {
@@ -370,32 +372,32 @@ def _unreached(context: ValidationContext) -> Iterator[Part[str]]:
         further = (
             f" and {len(following)} more devices of the slice" if following else ""
         )
-        yield Part(
+        yield RulePart(
             first.slice,
             f"spec.devices[{first.index}]",
             f'no class accepts "{first.device.name}"{further}',
         )
 
 
-def _missing_nodes(context: ValidationContext) -> Iterator[Part[str]]:
+def _missing_nodes(context: ValidationContext) -> Iterator[RulePart[str]]:
     node_names = {node.name for node in context.cluster.nodes if context.is_given(node)}
     for published in context.cluster.slices if node_names else ():
         name = published.spec.node_name
         if name and name not in node_names:
-            yield Part(published, "spec.nodeName", f'node "{name}" does not exist')
+            yield RulePart(published, "spec.nodeName", f'node "{name}" does not exist')
 
 
-def _idle_selectors(context: ValidationContext) -> Iterator[Part[str]]:
+def _idle_selectors(context: ValidationContext) -> Iterator[RulePart[str]]:
     nodes = [node for node in context.cluster.nodes if context.is_given(node)]
     for published in context.cluster.slices if nodes else ():
         selector = published.spec.node_selector
         if selector is not None and not any(
             selector_matches(selector, node) for node in nodes
         ):
-            yield Part(published, "spec.nodeSelector", "selects no node")
+            yield RulePart(published, "spec.nodeSelector", "selects no node")
 
 
-def _orders(context: ValidationContext) -> Iterator[Part[str]]:
+def _orders(context: ValidationContext) -> Iterator[RulePart[str]]:
     """Yield the first device of each pool that stands before a smaller one, if something accepts both."""
     accepting = context.view(_accepting)
     for pool in context.view(find_pools):
@@ -410,7 +412,7 @@ def _orders(context: ValidationContext) -> Iterator[Part[str]]:
             text = (
                 f"{text}, and {by} accepts both: first fit takes the larger one first"
             )
-            yield Part(first.slice, f"spec.devices[{first.index}]", text)
+            yield RulePart(first.slice, f"spec.devices[{first.index}]", text)
 
 
 def _offers_by_pool(
@@ -489,7 +491,7 @@ def _common(first: Offer, second: Offer, accepting: Mapping[Offer, list[str]]) -
     return next((name for name in accepting.get(first, ()) if name in acceptors), "")
 
 
-def _types(context: ValidationContext) -> Iterator[Part[str]]:
+def _types(context: ValidationContext) -> Iterator[RulePart[str]]:
     """Attributes that have several types on the devices of a driver; with the first device of the last type."""
     by_attribute: dict[tuple[str, str], dict[str, Offer]] = defaultdict(dict)
     for offer in context.view(find_candidates).offers:
@@ -502,7 +504,7 @@ def _types(context: ValidationContext) -> Iterator[Part[str]]:
             first, second = typed[:2]
             last = list(types.values())[-1]
             text = f"has the type {second}, but {first} on device {types[first].id}: they never match"
-            yield Part(
+            yield RulePart(
                 last.slice, f"spec.devices[{last.index}].attributes[{name}]", text
             )
 

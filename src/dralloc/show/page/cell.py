@@ -16,7 +16,7 @@ from dralloc.show.comparison import Comparison
 from dralloc.show.plan import Plan
 
 if TYPE_CHECKING:
-    from dralloc.show.page.pictures import Picture
+    from dralloc.show.page.render import Picture
 
 __all__ = ["cell", "rendered"]
 
@@ -63,15 +63,19 @@ def cell(answer: Answer) -> str:
 
 
 def _pictures(answer: Answer) -> Iterator[Picture]:
-    from dralloc.show.page import pictures  # noqa: PLC0415 - matplotlib is optional
+    from dralloc.show.page.render import (  # noqa: PLC0415 - matplotlib is optional
+        gains_picture,
+        map_picture,
+        utilisation_picture,
+    )
 
     if isinstance(answer, Plan) and answer.compiled.problem.devices:
-        yield pictures.map(answer, None, _name("map"), "Devices")
+        yield map_picture(answer, None, _name("map"), "Devices")
     if isinstance(answer, Comparison):
         if answer.optimal.demands:
-            yield pictures.gains(answer, _name("gains"))
+            yield gains_picture(answer, _name("gains"))
         if any(row.total for row in answer.optimal.metrics.utilisation):
-            yield pictures.utilisation(answer, _name("utilisation"))
+            yield utilisation_picture(answer, _name("utilisation"))
 
 
 def _name(title: str) -> str:

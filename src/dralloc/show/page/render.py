@@ -1,21 +1,233 @@
-"""The whole page. Its sections are in ``templates/page.html``; those that have nothing to show are left out."""
+"""The whole page: its pictures, the tables that only it has, and the template that they are put into."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
+from typing import Any, NamedTuple
 
-from dralloc.objects.report import percent
+from markupsafe import Markup
+
+from dralloc.objects.names import ClaimKey
+from dralloc.objects.report import Table, duration, percent, tier_text
+from dralloc.problem.solution import Tier
 from dralloc.show.comparison import Comparison
-from dralloc.show.page import pictures, tables
 from dralloc.show.page.cell import rendered
-from dralloc.show.plot.canvas import DARK, LIGHT, Theme, colour_variables
-from dralloc.show.question import kinds_asked
+from dralloc.show.plan import Plan
+from dralloc.show.plot import device_map, gained, progress, ranks, utilisation
+from dralloc.show.plot.canvas import DARK, LIGHT, Theme, colour_variables, svg
+from dralloc.show.plot.gained import has_alternatives
+from dralloc.show.question import WHO, asked, kinds_asked
 from dralloc.solve.optimum import Progress
 
-__all__ = ["Circumstances", "render"]
+__all__ = [
+    "Circumstances",
+    "Picture",
+    "gains_picture",
+    "map_picture",
+    "render",
+    "unplaced_table",
+    "utilisation_picture",
+]
+
+# ----------------------------------------------------------------------------
+# The pictures of the page, each with its title, description and caption.
+
+
+class Picture(NamedTuple):
+    """A picture as SVG, with a name that is its id, and its caption. A wide one needs the whole width."""
+
+    svg: Markup
+    name: str
+    caption: str
+    wide: bool
+
+
+def _picture(
+    draw: Callable[[], Any], name: str, title: str, caption: str, *, wide: bool = True
+) -> Picture:
+    return Picture(Markup(svg(draw, name, title)), name, caption, wide)
+
+
+def map_picture(plan: Plan, beside: Plan | None, name: str, title: str) -> Picture:
+    """Draw where everything is under one answer."""
+    placed = f"{plan.metrics.placed} of {asked(plan.compiled)} placed"
+    caption = f"{title}: {placed}. Point at a box for its claim and device."
+    return _picture(
+        partial(device_map, plan, beside=beside, title=""), name, title, caption
+    )
+
+
+def utilisation_picture(
+    comparison: Comparison, name: str = "utilisation-picture"
+) -> Picture:
+    """Draw how full everything is."""
+    title = "Utilisation before, with first fit and with the optimum"
+    caption = "Part in use by counter and capacity, over all nodes."
+    return _picture(partial(utilisation, comparison, title=""), name, title, caption)
+
+
+def gains_picture(comparison: Comparison, name: str = "gains-picture") -> Picture:
+    """Draw what the optimum places and the answer that it is held against does not."""
+    gain = comparison.gain
+    title = f"Pods and claims by what they want and by which of {gain.words(gain.not_by)} and the optimum places them"
+    caption = f"{title}. A bold outline marks what only one of these two places."
+    return _picture(partial(gained, comparison, title=""), name, title, caption)
+
+
+def ranks_picture(comparison: Comparison) -> Picture:
+    """Draw which alternatives requests got."""
+    title = "Alternatives that requests with firstAvailable got"
+    draw = partial(ranks, comparison, title="")
+    return _picture(draw, "ranks-picture", title, f"{title}, by answer.", wide=False)
+
+
+def progress_pictures(plan: Plan, records: Sequence[Progress]) -> Iterator[Picture]:
+    """Best and bound over time, for each tier of which more is known than how it ended."""
+    timings = plan.solution.timings
+    end = timings.get("classes", 0.0) + timings.get("survey", 0.0)
+    for number, tier in enumerate(plan.tiers):
+        end += timings.get(tier.name, 0.0)
+        of_tier = [record for record in records if record.phase == tier.name]
+        if of_tier:
+            of_tier.append(
+                Progress(
+                    tier.name, tier.value, tier.bound, max(end, of_tier[-1].seconds)
+                )
+            )
+            name, title = f"progress-{number}", f"Best and bound over time: {tier.name}"
+            yield _picture(
+                partial(progress, of_tier, title=""),
+                name,
+                title,
+                f"{title}.",
+                wide=False,
+            )
+
+
+# ----------------------------------------------------------------------------
+# The tables that only the page has; all others are those of the terminal.
+
+_TIERS = {
+    "weight": "weight of what is placed, the more the better",
+    "alternatives": "ranks of the picked alternatives, the less the better",
+}
+
+
+def titled(source: Comparison | Plan, title: str, new_title: str = "") -> Table:
+    """Return the table of that title in a report for the terminal, under another title; empty if there is none."""
+    same_title = (
+        part
+        for part in source.parts()
+        if isinstance(part, Table) and part.title == title
+    )
+    table = next(same_title, Table(title, (), ()))
+    return replace(table, title=new_title or title)
+
+
+def placements_table(plan: Plan, title: str) -> Table:
+    """Return every device that is granted, then those that were allocated before."""
+    granted = [
+        (
+            str(plan.demands[placement.demand].key),
+            plan.node_of(placement),
+            claim.key.name,
+            str(claim.requests[grant.request].alternatives[grant.alternative].name),
+            str(plan.compiled.problem.devices[grant.device].id),
+            "now",
+        )
+        for placement, claim, grant in plan.grants()
+    ]
+    before = [
+        (
+            str(claim.key),
+            "",
+            claim.key.name,
+            result.request,
+            str(result.device_id),
+            "before",
+        )
+        for claim in plan.compiled.cluster.claims
+        for result in claim.results
+    ]
+    return Table(
+        title,
+        (WHO, "node", "claim", "request", "device", "allocated"),
+        [*granted, *before],
+    )
+
+
+def unplaced_table(comparison: Comparison) -> Table:
+    """Return a row for each demand that one of the answers does not place: the reason or the node, by answer."""
+    plans = list(comparison.answers.values())
+    fates = list(map(_fates, plans))
+    rows: list[tuple[str, ...]] = []
+    for demand in comparison.optimal.demands:
+        key = demand.key
+        if any(key in plan.reasons for plan in plans):
+            rows.append((str(key), *(fate[key] for fate in fates)))
+    which = "both" if len(plans) == 2 else "more"
+    return Table(
+        f"Not placed by one answer or {which}, with the reason",
+        (WHO, *comparison.answers),
+        rows,
+    )
+
+
+def _fates(plan: Plan) -> Mapping[ClaimKey, str]:
+    """Return the node of each demand that is placed, and the reason of each that is not."""
+    placed = {
+        plan.demands[placement.demand].key: f"placed on {plan.node_of(placement)}"
+        for placement in plan.solution.placements
+    }
+    return {**placed, **plan.reasons}
+
+
+def tiers_table(plan: Plan) -> Table:
+    """Return the objective, with what is proven of each tier."""
+    rows = [
+        (
+            tier.name,
+            _counted(tier),
+            tier_text(tier.name, tier.value),
+            tier_text(tier.name, tier.bound),
+            percent(tier.gap),
+            "proven" if tier.proven else f"not proven: {tier.why}",
+        )
+        for tier in plan.tiers
+    ]
+    columns = ("tier", "what it counts", ">value", ">bound", ">gap", "status")
+    return Table("Tiers of the objective, the most important first", columns, rows)
+
+
+def _counted(tier: Tier) -> str:
+    if tier.name.startswith("fairness-"):
+        number = tier.name.rpartition("-")[2]
+        poorest = (
+            "the poorest namespace uses"
+            if number == "1"
+            else f"the {number} poorest namespaces use together"
+        )
+        return f"what {poorest}, the more the better"
+    return _TIERS.get(
+        tier.name, "the more the better" if tier.sense > 0 else "the less the better"
+    )
+
+
+def timings_table(seconds: Mapping[str, float]) -> Table:
+    """Seconds by phase."""
+    return Table(
+        "Time by phase",
+        ("phase", ">time"),
+        [(name, duration(value)) for name, value in seconds.items()],
+    )
+
+
+# ----------------------------------------------------------------------------
+# The page. Its sections are in ``templates/page.html``; those that have nothing to show
+# are left out.
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +288,17 @@ def render(comparison: Comparison, about: Circumstances | None = None) -> str:
         kinds=kinds_asked(best.compiled),
         about=about,
         facts={**source, **about.options, "version": f"dralloc {version('dralloc')}"},
-        titled=partial(tables.titled, comparison),
-        tables=tables,
-        pictures=pictures,
+        titled=partial(titled, comparison),
+        has_alternatives=has_alternatives,
+        map_picture=map_picture,
+        utilisation_picture=utilisation_picture,
+        gains_picture=gains_picture,
+        ranks_picture=ranks_picture,
+        progress_pictures=progress_pictures,
+        placements_table=placements_table,
+        unplaced_table=unplaced_table,
+        tiers_table=tiers_table,
+        timings_table=timings_table,
         percent=percent,
         rest="; dralloc compare --json lists all",
         light=_variables(LIGHT),

@@ -9,11 +9,8 @@ requests have equal colours in all pictures of a cluster. Under a dark matplotli
 
 from __future__ import annotations
 
-from dralloc.show.plot.demand_curve import demand_curve
+from dralloc.show.plot.charts import demand_curve, progress, utilisation
 from dralloc.show.plot.device_map import device_map
-from dralloc.show.plot.gained import gained
-from dralloc.show.plot.progress import progress
-from dralloc.show.plot.ranks import ranks
-from dralloc.show.plot.utilisation import utilisation
+from dralloc.show.plot.gained import gained, ranks
 
 __all__ = ["demand_curve", "device_map", "gained", "progress", "ranks", "utilisation"]
