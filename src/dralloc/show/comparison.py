@@ -344,6 +344,7 @@ class Comparison(Documented):
     def _losses(self) -> Iterator[tuple[str, str]]:
         """Yield the first of what no answer places, and why; the optimum's reason where it is another one."""
         first, best = self.first_fit.reasons, self.optimal.reasons
+        # Each answer gives its own reason: first fit, for instance, knows no caps.
         for key in self.neither[:_SHOWN]:
             beside = "" if first[key] == best[key] else f"; the optimum: {best[key]}"
             yield str(key), f"{first[key]}{beside}"
@@ -370,6 +371,7 @@ def _figures(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
         ("devices used", *(plan.metrics.devices for plan in plans)),
         ("nodes used", *(plan.metrics.nodes for plan in plans)),
     ]
+    # Without alternatives all requests get their first, which says nothing.
     if len(ranks) > 1:
         rows += (
             (f"requests with alternative {rank}", *counts)

@@ -11,7 +11,13 @@ from dralloc.objects.notebook import Brief
 from dralloc.objects.quantity import NANOS
 from dralloc.problem import Problem
 from dralloc.problem.ledger import Ledger
-from dralloc.problem.solution import Solution, charged_grants, grants_of, spent
+from dralloc.problem.solution import (
+    Placement,
+    Solution,
+    charged_grants,
+    grants_of,
+    spent,
+)
 from dralloc.problem.supply import NODE_DRIVER
 
 __all__ = ["Metrics", "Spending", "Utilisation", "measure"]
@@ -114,6 +120,7 @@ def measure(
         for claim, served, grant in grants_of(problem, placements)
     }
     ranks, opened = Tally(rank_of.values()), set[int]()
+    # While a pool is being updated, a device has a number for each generation, but one slot.
     for _, number, charge in charged_grants(problem, placements):
         device = problem.devices[number]
         ledger.enter(device, charge, share=device.shareable)
@@ -131,21 +138,22 @@ def measure(
             *_summed("counter", _counters(ledger)),
             *_summed("capacity", _capacities(ledger)),
         ),
-        spending=tuple(
-            Spending(
-                budget.namespace,
-                budget.resource,
-                budget.total,
-                budget.used,
-                budget.used + placed_amount,
-                budget.most,
-            )
-            for budget in problem.budgets
-            for placed_amount in [
-                spent(problem, placements, budget.resource).get(budget.namespace, 0)
-            ]
-        ),
+        spending=tuple(_spending(problem, placements)),
     )
+
+
+def _spending(problem: Problem, placements: Sequence[Placement]) -> Iterator[Spending]:
+    """Yield what the namespace of each budget uses of its resource, before and after."""
+    for budget in problem.budgets:
+        by_namespace = spent(problem, placements, budget.resource)
+        yield Spending(
+            budget.namespace,
+            budget.resource,
+            budget.total,
+            budget.used,
+            budget.used + by_namespace.get(budget.namespace, 0),
+            budget.most,
+        )
 
 
 _Amounts = Iterator[tuple[str, str, tuple[int, int, int]]]
@@ -163,26 +171,25 @@ def _summed(kind: str, amounts: _Amounts) -> Iterator[Utilisation]:
 
 
 def _devices(ledger: Ledger, products: Sequence[str]) -> _Amounts:
-    """Yield the devices that no counter and no capacity tells about: of which an allocation takes the whole."""
+    """Yield the devices of which an allocation takes the whole, as one unit each.
+
+    The others are counted by their counters and capacities. The synthetic device that stands for the CPU and memory
+    of a node is no device that anybody bought.
+    """
     problem, before = ledger.problem, Ledger(ledger.problem)
     for versions in problem.versions.values():
+        # What is published last counts: that of the newest generation of the pool.
         number = versions[-1]
         device = problem.devices[number]
         if device.consumes or device.id.driver == NODE_DRIVER:
             continue
-        if not (
-            device.shareable
-            and any(capacity.consumable for capacity in device.capacity.values())
-        ):
-            used = [
-                NANOS * (not ledger_then.is_free(device))
-                for ledger_then in (before, ledger)
-            ]
-            yield (
-                device.id.driver,
-                products[number] if products else "",
-                (NANOS, used[0], used[1]),
-            )
+        capacities = device.capacity.values()
+        if device.shareable and any(capacity.consumable for capacity in capacities):
+            continue
+        product = products[number] if products else ""
+        used_before = NANOS * (not before.is_free(device))
+        used = NANOS * (not ledger.is_free(device))
+        yield device.id.driver, product, (NANOS, used_before, used)
 
 
 def _counters(ledger: Ledger) -> _Amounts:

@@ -385,6 +385,8 @@ class Plan(Documented):
         placed = {placement.demand for placement in self.solution.placements}
         budgets = self.compiled.problem.budgets if self.mode is Mode.OPTIMAL else ()
         capped = {budget.namespace for budget in budgets if budget.most is not None}
+        # A member beyond the minimum of its gang may be left out of a gang that is admitted:
+        # then the gang is not the reason.
         admitted = {self.demands[number].gang for number in placed}
         unplaced: list[Unplaced] = []
         for number, demand in enumerate(self.demands):

@@ -55,9 +55,13 @@ _GAP: Final = 8.0
 _TRACK: Final = 15.0
 """Height of a track, of which a label in one line needs that much."""
 _ACROSS: Final = 8
+"""How many units stand beside each other; a node has eight GPUs at most, as a rule."""
 _MOST_UNITS: Final = 32
+"""How many units of a row are drawn."""
 _TITLE: Final = 12.0
+"""Height of the title of a unit."""
 _HEADER: Final = 22.0
+"""Height of the name of a row."""
 
 
 class MapText(NamedTuple):
@@ -136,16 +140,17 @@ def lay_out(
         top += _HEADER
         filled = {unit: _blocks(problem, unit, held) for unit in row.units}
         shown = _shown(row.units, filled)
-        count = len(
-            {
-                block.holding.owner
-                for unit_blocks in filled.values()
-                for block in unit_blocks
-                if block.holding.new
-            }
-        )
+        # Units that are left out count, too, and an owner with several devices once.
+        placed = {
+            block.holding.owner
+            for unit_blocks in filled.values()
+            for block in unit_blocks
+            if block.holding.new
+        }
         lines.append(
-            MapText(f"{row.name}: {count or 'nothing'} placed here", 0, top - 8, 1)
+            MapText(
+                f"{row.name}: {len(placed) or 'nothing'} placed here", 0, top - 8, 1
+            )
         )
         for line in _in_lines(shown):
             height = max(map(_height, line))
@@ -181,13 +186,19 @@ def lay_out(
 def _blocks(
     problem: Problem, unit: PhysicalDevice, held: Mapping[int, Sequence[HeldDevice]]
 ) -> list[Block]:
-    unit_holdings = [
-        holding
-        if holding.device == device
-        else replace(holding, device=device, counters=problem.devices[device].consumes)
-        for device in unit.devices
-        for holding in held.get(problem.devices[device].slot, ())
-    ]
+    unit_holdings: list[HeldDevice] = []
+    for device in unit.devices:
+        counters = problem.devices[device].consumes
+        for holding in held.get(problem.devices[device].slot, ()):
+            # A holding may name another number of the same slot: the device as the pool
+            # published it before.
+            is_current = holding.device == device
+            unit_holdings.append(
+                holding
+                if is_current
+                else replace(holding, device=device, counters=counters)
+            )
+    # What was held before is drawn first, so that it stays where it was in all pictures.
     return blocks(problem, unit, sorted(unit_holdings, key=lambda holding: holding.new))
 
 
@@ -204,6 +215,7 @@ def _shown(
 
 
 def _in_lines(units: Sequence[PhysicalDevice]) -> Iterator[Sequence[PhysicalDevice]]:
+    """Yield the lines of a row: units of one driver and height, as many as there is room for."""
     order = Counter[tuple[str, float]]()
     for unit in units:
         order[unit.driver, _height(unit)] += 1
@@ -302,6 +314,7 @@ class Drawing:
     @classmethod
     def on(cls, ax: Axes, height: float, theme: Theme, palette: Palette) -> Drawing:
         """Prepare axes: one unit of data is one point of the natural size."""
+        # The figure may be larger or smaller than the map's natural size, and so is its text.
         place, figure = ax.get_position(), ax.get_figure(root=True)
         across, down = (
             figure.get_size_inches() * POINTS if figure is not None else (WIDTH, height)
@@ -321,11 +334,11 @@ class Drawing:
         )
 
     def heading(self, text: str) -> None:
-        """The title of the whole map."""
+        """Write the title of the whole map."""
         self._text(MapText(text, 0, 11, 0))
 
     def legend(self, legend: Legend) -> None:
-        """Swatches with their labels."""
+        """Draw swatches with their labels."""
         for entry, label, x, top in legend.placed:
             style = entry.style or (
                 Style(self.theme.surface, "") if entry.starred else self._used()
@@ -344,7 +357,7 @@ class Drawing:
     def units(
         self, layout: MapLayout, starred: Set[ClaimKey], tips: Mapping[HeldDevice, str]
     ) -> None:
-        """All units with what is in them."""
+        """Draw all units with what is in them."""
         for line in layout.lines:
             self._text(line)
         numbers = count()
@@ -395,6 +408,7 @@ class Drawing:
         *,
         starred: bool,
     ) -> None:
+        # A gap around each block keeps the outlines of neighbours apart.
         box, holding = block.box, block.holding
         x, top = (
             spot.x + box.x * spot.width + 0.8,
@@ -405,6 +419,7 @@ class Drawing:
             return
         style = self.palette.style(holding.profile) if holding.new else self._used()
         patch = self._filled(x, top, width, height, style)
+        # The page makes a tooltip of id and label; the underscore keeps it out of legends.
         patch.set_gid(gid)
         patch.set_label("_" + clean(tips.get(holding, "")))
         self._outline(x, top, width, height, strong=starred)
@@ -428,6 +443,7 @@ class Drawing:
             middle - 5.5 if two else middle,
             plain._replace(bold=True),
         )
+        # The owner's name is below the profile, or behind it where there is one line.
         if two:
             self._write(fitted(name, _TEXT, room), x + _PADDING, middle + 5.5, plain)
         else:

@@ -133,6 +133,8 @@ def gained(
     profiles = RequestProfiles(comparison.optimal.compiled.cluster)
     colours, palette, gains = theme(), Palette(profiles), _gains(comparison, profiles)
     counts = [gain.counts for gain in gains]
+    # The rows that tell most are chosen, and drawn in the order of the demands, which
+    # is that of all other pictures.
     order = sorted(
         range(len(gains)),
         key=lambda place: (-counts[place][_ONLY_OPTIMUM], -counts[place].total()),
@@ -166,6 +168,7 @@ def _bar(
     segments: Sequence[_Segment],
     style: Style,
 ) -> None:
+    # Segments without demands are left out, as a bar of no length still has an outline.
     start, colours = 0, theme()
     for part in segments:
         count = counts[part.missing]
@@ -196,6 +199,8 @@ def _patch(
 ) -> None:
     start, place, count = bar
     fill = style.colour if part.is_filled else "none"
+    # matplotlib draws hatches in the colour of the edge: a hatched bar gets its outline
+    # from a second, empty one on top of it.
     if style.hatch and part.is_filled:
         bars(ax, [place], [count], _THICKNESS, style, left=start)
         fill = "none"
@@ -208,6 +213,7 @@ def _patch(
         edgecolor=part.edge(colours),
         linewidth=part.width,
         linestyle=part.line,
+        # Bold outlines are above those of their neighbours, which would cover half of them.
         zorder=3 if part.sign else 2,
     )
 
@@ -243,6 +249,7 @@ def _wants(demand: Demand, profiles: RequestProfiles) -> tuple[str, RequestProfi
         for claim in demand.claims
         for request in claim.requests
     ]
+    # Equal requests are counted: "2x a100", not "a100 + a100".
     texts = Counter(
         " or ".join(_words(request, profiles_found))
         for request, profiles_found in alternatives
@@ -300,6 +307,7 @@ def ranks(
     rows = max((len(rank_row) for rank_row in counts), default=1)
     names = [*(f"alternative {rank + 1}" for rank in range(rows - 1)), "none"]
     titles = [UNDER[answer] for answer in comparison.answers]
+    # The same in words, for those who cannot see the picture.
     told: list[str] = []
     for name, *row in zip(names, *counts, strict=True):
         under = [f"{count} {title}" for count, title in zip(row, titles, strict=True)]
@@ -319,6 +327,7 @@ def ranks(
                 va="center_baseline",
             )
     name_rows(ax, colours, names)
+    # Room for the number behind the longest bar.
     ax.set_xlim(0, max((*chain(*counts), 1)) * 1.12)
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     tidy(ax, colours, title, legend=[swatch(colours, kind) for _, kind, _ in plans])
