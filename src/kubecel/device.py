@@ -211,8 +211,8 @@ def _wire_attribute(value: Mapping[str, Any]) -> AttributeValue:
 
 
 # ----------------------------------------------------------------------------
-# What a selector reads. It errs on the side of "everything": who caches answers by
-# what was read must never miss a thing.
+# What a selector reads. It errs on the side of "everything": who caches answers by what
+# was read must never miss a thing.
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,9 +90,9 @@ AttributeValue: TypeAlias = (
 # ----------------------------------------------------------------------------
 # Kubernetes quantities: exact values, the API's grammar, canonical text.
 #
-# Source: ``k8s.io/apimachinery/pkg/api/resource``. A quantity is a decimal number
-# with a suffix (``m`` to ``E``, ``Ki`` to ``Ei``) or a decimal exponent. The finest
-# step is one nano; finer text is rounded away from zero. Values never become floats.
+# Source: ``k8s.io/apimachinery/pkg/api/resource``. A quantity is a decimal number with
+# a suffix (``m`` to ``E``, ``Ki`` to ``Ei``) or a decimal exponent. The finest step is
+# one nano; finer text is rounded away from zero. Values never become floats.
 
 NANOS: Final = 10**9
 """Nanos in one unit: the resolution of a quantity."""
@@ -331,8 +331,8 @@ def _amount(
 
 
 # ----------------------------------------------------------------------------
-# Semantic versions, as the library behind Kubernetes' CEL type (blang/semver) reads
-# and compares them.
+# Semantic versions, as the library behind Kubernetes' CEL type (blang/semver) reads and
+# compares them.
 
 _NUMBER: Final = re.compile(r"[0-9]+", re.ASCII)
 _WORD: Final = re.compile(r"[0-9A-Za-z-]+", re.ASCII)

@@ -240,21 +240,20 @@ class FreeDevices:
 
 # ----------------------------------------------------------------------------
 # Known failures. Within a batch devices, capacities and counters only become scarcer,
-# so that what did not fit on a node never will. Two things let go of something: the search taking
-# back a choice, which leaves no trace, and a gang that is given up. What was learnt
-# since then is forgotten (`KnownFailures.take_back`).
+# so that what did not fit on a node never will. Two things let go of something: the
+# search taking back a choice, which leaves no trace, and a gang that is given up. What
+# was learnt since then is forgotten (`KnownFailures.take_back`).
 #
 # Demands may all differ in what they take of CPU and memory; of devices most want one
-# of a few things. So the two are kept apart. What a node has left of CPU and memory
-# is compared with what the demand takes, for all nodes at once. Of the devices it is
-# known for each class of claims on which nodes they are hopeless: too few devices are
-# free for one of the requests, or a search had no solution.
+# of a few things. So the two are kept apart. What a node has left of CPU and memory is
+# compared with what the demand takes, for all nodes at once. Of the devices it is known
+# for each class of claims on which nodes they are hopeless: too few devices are free
+# for one of the requests, or a search had no solution.
 #
 # A node that is passed over must not have ended the attempt with an error. A search
-# meets one in three places: a request for all devices, a claim with more requests
-# than there may be results, and a selector that fails on a device. Classes with one
-# of the first two, and nodes with the third, are only passed over if a search was
-# there.
+# meets one in three places: a request for all devices, a claim with more requests than
+# there may be results, and a selector that fails on a device. Classes with one of the
+# first two, and nodes with the third, are only passed over if a search was there.
 
 _STEPS: Final = 3
 """How many nodes are looked at one after the other before all are: most often an equal demand fits where the last did,

@@ -420,19 +420,21 @@ def _can_serve(
 # hold no solution does not change which one that is. Two kinds of parts are left out:
 #
 # - what some necessary condition excludes (`infeasible`);
-# - a device that equals one that was tried in the same place without success. Two devices are equal if they are on the
-#   same lists at the same charge, have the same values in all constraints of the demand, equal traits
-#   (`dralloc.problem.equivalence.device_traits`) and are in the same state. Exchanging them maps every solution onto a
-#   solution; as the place looks for further devices only behind the chosen one, what the later of the two could lead
-#   to, the earlier could, too.
+# - a device that equals one that was tried in the same place without success. Two
+#   devices are equal if they are on the same lists at the same charge, have the same
+#   values in all constraints of the demand, equal traits
+#   (`dralloc.problem.equivalence.device_traits`) and are in the same state. Exchanging
+#   them maps every solution onto a solution; as the place looks for further devices
+#   only behind the chosen one, what the later of the two could lead to, the earlier
+#   could, too.
 #
 # Selectors are evaluated before the search reaches a device, which has no effect:
 # failures are kept, and raised where the plain search would. Leaving something out
 # could hide such a failure, or the other error of a search, a device that violates a
-# constraint of a request for all devices. So nothing is left out where one of these
-# can occur: where a selector fails on any device that is not in use, or a constraint
-# covers a request for all devices (`PrunedSearch._is_safe`). The early end at more
-# than 32 devices leaves out only what has no solution, in both searches.
+# constraint of a request for all devices. So nothing is left out where one of these can
+# occur: where a selector fails on any device that is not in use, or a constraint covers
+# a request for all devices (`PrunedSearch._is_safe`). The early end at more than 32
+# devices leaves out only what has no solution, in both searches.
 #
 # As most searches go straight to their solution, all this starts with the first few
 # dead ends, and pauses for longer and longer where it has nothing to say.

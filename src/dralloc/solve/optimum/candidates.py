@@ -47,8 +47,8 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# Which nodes could ever serve a demand: a look at what they are made of, not at what
-# is in use.
+# Which nodes could ever serve a demand: a look at what they are made of, not at what is
+# in use.
 
 
 class NodeCapabilities:

@@ -55,8 +55,8 @@ from dralloc.solve.work import run_all
 __all__ = ["NeighbourhoodSearch", "SearchedComponent"]
 
 # ----------------------------------------------------------------------------
-# Which neighbourhood comes next: several ways to choose nodes and those who wait,
-# drawn by their success.
+# Which neighbourhood comes next: several ways to choose nodes and those who wait, drawn
+# by their success.
 #
 # Each way names some nodes. Freed are the blocks that stand on them, as long as there
 # is room, and beside them blocks that wait and that one of the nodes could serve.
@@ -548,8 +548,8 @@ class NeighbourhoodSearch:
 
 
 # ----------------------------------------------------------------------------
-# A component that is too large or too mixed for one model: searched first, and
-# decided by the exact model at last.
+# A component that is too large or too mixed for one model: searched first, and decided
+# by the exact model at last.
 
 _SMALL: Final = 50_000
 """Up to so many candidates, the exact model may decide in no time."""

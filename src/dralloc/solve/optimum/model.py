@@ -43,12 +43,12 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# Interchangeable devices: an equivalence class for requests that are equally served
-# by each of them.
+# Interchangeable devices: an equivalence class for requests that are equally served by
+# each of them.
 #
 # Which request gets which of the devices is then not decided by the solver but handed
-# out afterwards. This takes most booleans, and most of the symmetry, out of a model
-# in which many pods have equal requests.
+# out afterwards. This takes most booleans, and most of the symmetry, out of a model in
+# which many pods have equal requests.
 
 
 class InterchangeableDevices(NamedTuple):
@@ -152,8 +152,8 @@ def _is_plain(problem: Problem, choice: ServingChoice) -> bool:
 
 
 # ----------------------------------------------------------------------------
-# The variables of the exact model (see `dralloc.solve.optimum.model`), created from
-# the survey.
+# The variables of the exact model (see `dralloc.solve.optimum.model`), created from the
+# survey.
 
 _MOST_NAMES: Final = 200_000
 """With more candidates than this the variables stay unnamed: names would cost more memory than the model."""
@@ -580,8 +580,8 @@ def _devices(serving: Serving, here: Placement | None) -> set[int]:
 # Equal demands are interchangeable: the search need not try them in every order.
 #
 # Equal is what has the same candidates here, which is coarser than
-# `dralloc.problem.equivalence.claim_key`: also demands that ask in different words,
-# but can only get the same devices at the same charge, stand in for each other.
+# `dralloc.problem.equivalence.claim_key`: also demands that ask in different words, but
+# can only get the same devices at the same charge, stand in for each other.
 
 
 def equal_demands(model: Model, stop: Stop) -> list[tuple[int, ...]]:

@@ -407,9 +407,11 @@ _GOALS = {
 # ----------------------------------------------------------------------------
 # Caps of namespaces, and fairness between them.
 #
-# With ``use[n]`` what namespace *n* uses in the end, a cap is ``use[n] <= most[n]``. Fairness is max-min: the poorest
-# gets as much as possible, then the two poorest together, and so on (leximin; Ogryczak and Sliwinski 2003). Tier *i*
-# maximises the sum of the *i* smallest uses, as the smallest sum of the *i* largest distances to the total::
+# With ``use[n]`` what namespace *n* uses in the end, a cap is ``use[n] <= most[n]``.
+# Fairness is max-min: the poorest gets as much as possible, then the two poorest
+# together, and so on (leximin; Ogryczak and Sliwinski 2003). Tier *i* maximises the sum
+# of the *i* smallest uses, as the smallest sum of the *i* largest distances to the
+# total::
 #
 #     minimise  i * s + sum_n d[n]    with  d[n] + s >= total - use[n],  d[n] >= 0,  s >= 0
 

@@ -39,8 +39,8 @@ from dralloc.solve.work import Excerpt, run_all, shield_children, stop_processes
 __all__ = ["Excerpts", "work_out"]
 
 # ----------------------------------------------------------------------------
-# The part of a problem that a component uses, as an excerpt that can be sent to
-# another process.
+# The part of a problem that a component uses, as an excerpt that can be sent to another
+# process.
 #
 # Everything gets new numbers, in the order of the old ones, so that the same models
 # come out as from the whole.

@@ -34,8 +34,8 @@ __all__ = [
 #
 # Strict priorities are weights: each is worth more than all below it together. As one
 # number that is soon beyond the solver's integers; but where all weights above a line
-# are worth more than everything below it, the sums above can be solved first, and
-# then the sums below.
+# are worth more than everything below it, the sums above can be solved first, and then
+# the sums below.
 
 _MERGED: Final = 2**31
 """Up to such sums priorities are one tier. More would fit, but linear programs have floats."""

@@ -248,8 +248,8 @@ def _lower_bound(value: float) -> int:
 
 
 # ----------------------------------------------------------------------------
-# The linear relaxation of a model: values and shadow prices, in floats, as a guide
-# and never as a proof.
+# The linear relaxation of a model: values and shadow prices, in floats, as a guide and
+# never as a proof.
 
 _LINEAR_LISTEN_SECONDS: Final = 0.05
 """Seconds until it is asked again whether to stop."""

@@ -47,7 +47,8 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# Components, up to names: devices connected by common counters, or one device by itself.
+# Components, up to names: devices connected by common counters, or one device by
+# itself.
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,12 +49,9 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# What is known about nodes for pods of one kind, and forgotten node by node as nodes
-# change.
-#
-# Most verdicts and scores of a node depend on the kind of the pod and on what is on
-# the node alone. They hold until a pod comes or goes there, or a device that the node
-# reaches is taken.
+# Memory. Most verdicts and scores of a node depend on the kind of the pod and on what
+# is on the node alone. They hold until a pod comes or goes there, or a device that the
+# node reaches is taken.
 
 CLAIMS_FILTER: Final = "DynamicResources"
 """The filter that looks at nothing of a pod but its claims."""
@@ -133,15 +130,16 @@ class Memory:
         if plugin.looks_around:
             return ask(cycle)
         view = plugin.view
-        known = self._answers if view is None or self.of_kind is None else self.of_kind
-        if ask not in known:
-            known[ask] = (
-                ask(cycle)
-                if view is None or known is self._answers
-                else _once(ask(cycle), view)
-            )
-        found: T = known[ask]
-        return found
+        answers = self._answers
+        if view is not None and self.of_kind is not None:
+            # Whatever the claims are: nodes that look the same are asked about once.
+            answers = self.of_kind
+        if ask not in answers:
+            answers[ask] = ask(cycle)
+            if view is not None and answers is self.of_kind:
+                answers[ask] = _once(answers[ask], view)
+        known_answer: T = answers[ask]
+        return known_answer
 
     def verdicts(self, filters: Hashable) -> Verdicts:
         """The verdicts of some filters together, by name."""
@@ -161,25 +159,22 @@ class Memory:
         self, cycle: Cycle, plugins: Iterable[Plugin], places: Places
     ) -> Scores | None:
         """The sums of these scores, but for what all places have in common; None if one depends on other places."""
-        return self._local_scores(cycle, plugins).independent_totals(
-            places, cycle.snapshot.nodes
-        )
+        scores = self._local_scores(cycle, plugins)
+        return scores.independent_totals(places, cycle.snapshot.nodes)
 
     def _local_scores(self, cycle: Cycle, plugins: Iterable[Plugin]) -> _LocalScores:
         if self._scores is None:
             weighted = {}
             for plugin in plugins:
-                scoring = (
-                    self.answer(plugin, plugin.score, cycle)
-                    if plugin.score and not plugin.looks_around
-                    else None
-                )
-                if scoring is not None:
-                    if plugin.reads is not None:
-                        scoring = _of_traits(
-                            scoring, cycle, (plugin.name, "score", plugin.reads(cycle))
-                        )
-                    weighted[plugin.name] = scoring, plugin.weight_in(cycle.profile)
+                if plugin.score is None or plugin.looks_around:
+                    continue
+                scoring = self.answer(plugin, plugin.score, cycle)
+                if scoring is None:
+                    continue
+                if plugin.reads is not None:
+                    key = plugin.name, "score", plugin.reads(cycle)
+                    scoring = _of_traits(scoring, cycle, key)
+                weighted[plugin.name] = scoring, plugin.weight_in(cycle.profile)
             self._scores = _LocalScores(weighted, self.size)
         return self._scores
 
@@ -197,13 +192,13 @@ def _once(answer: Any, view: Callable[[NodeInfo], Hashable]) -> Any:
             return answer
         case Scoring():
             return answer._replace(score=_once(answer.score, view))
-    known: dict[Hashable, Any] = {}
+    answers: dict[Hashable, Any] = {}
 
     def asked(node: NodeInfo) -> Any:
         seen = view(node)
-        if seen not in known:
-            known[seen] = answer(node)
-        return known[seen]
+        if seen not in answers:
+            answers[seen] = answer(node)
+        return answers[seen]
 
     return asked
 
@@ -235,16 +230,16 @@ class _LocalScores:
     def at(self, places: Places, nodes: Sequence[NodeInfo]) -> dict[str, Scores]:
         """The scores by plugin at some places, all feasible ones."""
         self._ask_for(places, nodes)
-        found = {}
-        # Most often many plugins have nothing to say about any node.
-        for varies, row, (name, (scoring, weight)) in zip(
-            self._varies.tolist(), self._values, self._scorings.items(), strict=True
-        ):
-            without = self._without[name][: len(places)]
-            found[name] = (
-                weight * scoring.normalise(row.take(places)) if varies else without
-            )
-        return found
+        scores: dict[str, Scores] = {}
+        scorings = self._scorings.items()
+        entries = zip(scorings, self._varies.tolist(), self._values, strict=True)
+        for (name, (scoring, weight)), varies, row in entries:
+            if varies:
+                scores[name] = weight * scoring.normalise(row.take(places))
+            else:
+                # Most often many plugins have nothing to say about any node.
+                scores[name] = self._without[name][: len(places)]
+        return scores
 
     def independent_totals(
         self, places: Places, nodes: Sequence[NodeInfo]
@@ -252,9 +247,10 @@ class _LocalScores:
         """See `Memory.independent_totals`."""
         self._ask_for(places, nodes)
         totals = np.zeros(len(places), np.int64)
-        for varies, row, (scoring, weight) in zip(
-            self._varies.tolist(), self._values, self._scorings.values(), strict=True
-        ):
+        scorings = self._scorings.values()
+        entries = zip(scorings, self._varies.tolist(), self._values, strict=True)
+        for (scoring, weight), varies, row in entries:
+            # What is normalised is relative to the other feasible nodes.
             if varies and scoring.normalise is not unchanged:
                 return None
             if varies:
@@ -264,19 +260,22 @@ class _LocalScores:
     def _ask_for(self, places: Places, nodes: Sequence[NodeInfo]) -> None:
         """Know the scores at these places."""
         unknown = places[~self._known[places]]
-        if len(unknown):
-            few = len(unknown) < FEW
-            for number, (scoring, _) in enumerate(self._scorings.values()):
-                scores = None if few else scoring.column(unknown)
-                if scores is None:
-                    scores = np.array(
-                        [scoring.score(nodes[place]) for place in unknown.tolist()],
-                        np.int64,
-                    )
-                self._values[number, unknown] = scores
-                self._varies[number] |= scores.any()
-            self._known[unknown] = True
+        if not len(unknown):
+            return
+        for row, (scoring, _) in enumerate(self._scorings.values()):
+            scores = None
+            if len(unknown) >= FEW:
+                scores = scoring.column(unknown)
+            if scores is None:
+                values = [scoring.score(nodes[place]) for place in unknown.tolist()]
+                scores = np.array(values, np.int64)
+            self._values[row, unknown] = scores
+            self._varies[row] |= scores.any()
+        self._known[unknown] = True
 
+
+# ----------------------------------------------------------------------------
+# The attempt.
 
 _LEAST_NODES: Final = 100
 _LEAST_PERCENTAGE: Final = 5
@@ -369,12 +368,13 @@ def _turns_in_heap(size: int) -> NDArray[np.intp]:
 def checks_of(cycle: Cycle) -> Iterator[tuple[Plugin, Check | Rejection]]:
     """What the filters have to say about the pod; a rejection is the last of them."""
     for plugin in PLUGINS:
-        if plugin.filter is not None and plugin.name not in cycle.profile.no_filters:
-            found = cycle.memory.answer(plugin, plugin.filter, cycle)
-            if found is not None:
-                yield plugin, found
-            if isinstance(found, Rejection):
-                return
+        if plugin.filter is None or plugin.name in cycle.profile.no_filters:
+            continue
+        answer = cycle.memory.answer(plugin, plugin.filter, cycle)
+        if answer is not None:
+            yield plugin, answer
+        if isinstance(answer, Rejection):
+            return
 
 
 def first_rejection(checks: Sequence[Check], node: NodeInfo) -> Rejection | None:
@@ -421,48 +421,56 @@ def filtered(
             verdicts.ask_for(together(checks), window, nodes, enough)
             return (*verdicts.found(window, enough), verdicts)
         checks = checked_at_once(cycle, checks, window, verdicts)
-    parts = [
-        (around, [*part])
-        for around, part in groupby(checks, key=lambda each: each[0].looks_around)
-    ]
-    if [around for around, _ in parts] == [False]:
-        known, behind = _known(cycle, checks), verdicts.open(window)
-        ruled_out(cycle, checks, behind, known)
-        known.ask_for(together(checks), behind, nodes, enough)
-        if known is not verdicts:
-            verdicts.enter_known(behind, known)
+    if checks and not any(plugin.looks_around for plugin, _ in checks):
+        remembered, unknown = _known(cycle, checks), verdicts.open(window)
+        ruled_out(cycle, checks, unknown, remembered)
+        remembered.ask_for(together(checks), unknown, nodes, enough)
+        if remembered is not verdicts:
+            verdicts.enter_known(unknown, remembered)
     else:
-        each = [
-            together(one) if around else partial(_known(cycle, one).ask, together(one))
-            for around, one in parts
-        ]
-        verdicts.ask_for(partial(first_rejection, each), window, nodes, enough)
+        steps: list[Check] = []
+        for looks_around, group in groupby(checks, key=_looks_around):
+            row = list(group)
+            step = together(row)
+            if not looks_around:
+                step = partial(_known(cycle, row).ask, step)
+            steps.append(step)
+        verdicts.ask_for(partial(first_rejection, steps), window, nodes, enough)
     return (*verdicts.found(window, enough), verdicts)
+
+
+def _looks_around(entry: tuple[Plugin, Check]) -> bool:
+    plugin, _ = entry
+    return plugin.looks_around
 
 
 def checked_at_once(
     cycle: Cycle, checks: Checks, window: Places, verdicts: Verdicts
 ) -> Checks:
     """The checks that are left once the first of them were asked about all nodes at once, as far as they can be."""
-    for number, (plugin, check) in enumerate(checks):
+    for position, (plugin, check) in enumerate(checks):
         places = verdicts.open(window)
         if plugin.reads is not None:
             column: RejectionColumn | None = _traits(cycle, plugin, check, places)
         else:
             column = plugin.column and plugin.column(cycle, places)
         if column is None:
-            return checks[number:]
+            return checks[position:]
         verdicts.enter_column(places, column)
     return ()
 
 
-def ruled_out(cycle: Cycle, checks: Checks, places: Places, known: Verdicts) -> None:
-    """Know what the only check that is left is certain to have against nodes, without asking it."""
-    if len(checks) == 1 and len(places := known.open(places)) >= FEW:
-        [(plugin, _)] = checks
-        column = plugin.rules_out and plugin.rules_out(cycle, places)
-        if column is not None:
-            known.enter_column(places, column)
+def ruled_out(cycle: Cycle, checks: Checks, places: Places, verdicts: Verdicts) -> None:
+    """Know what the only check that remains is certain to have against nodes, without asking it."""
+    if len(checks) != 1:
+        return
+    unknown = verdicts.open(places)
+    [(plugin, _)] = checks
+    if len(unknown) < FEW or plugin.rules_out is None:
+        return
+    column = plugin.rules_out(cycle, unknown)
+    if column is not None:
+        verdicts.enter_column(unknown, column)
 
 
 def _traits(
@@ -502,27 +510,29 @@ def scored(
         for plugin in PLUGINS
         if plugin.score and plugin.name not in cycle.profile.no_scores
     ]
-    found = cycle.memory.scores(cycle, plugins, places)
+    weighted = cycle.memory.scores(cycle, plugins, places)
     cycle = cycle._replace(feasible=feasible)
     for plugin in plugins:
-        scoring = plugin.score(cycle) if plugin.looks_around and plugin.score else None
+        if plugin.score is None or not plugin.looks_around:
+            continue
+        scoring = plugin.score(cycle)
         if scoring is not None:
-            raw = np.array([scoring.score(node) for node in feasible], np.int64)
-            found[plugin.name] = plugin.weight_in(cycle.profile) * scoring.normalise(
-                raw
-            )
-    return found
+            scores = np.array([scoring.score(node) for node in feasible], np.int64)
+            weight = plugin.weight_in(cycle.profile)
+            weighted[plugin.name] = weight * scoring.normalise(scores)
+    return weighted
 
 
 # ----------------------------------------------------------------------------
-# The best feasible nodes for a pod, found without looking for devices on worse ones.
+# The best nodes first, without looking for devices on worse ones. An attempt asks every
+# node for devices that passes the other filters, and one of the best is taken. Most of
+# these searches are about nodes that are not taken. Nodes can be rated first, and asked
+# for devices from the best one down, if
 #
-# An attempt asks every node for devices that passes the other filters, and one of the
-# best is taken. Most of these searches are about nodes that are not taken. Nodes can
-# be rated first, and asked for devices from the best one down, if
-#
-# - not more nodes are left than are scored at most, so that an attempt looks at all of them, whoever has devices;
-# - no filter and no score looks at other nodes, and no score depends on which other nodes are feasible;
+# - not more nodes are left than are scored at most, so that an attempt looks at all of
+#   them, whoever has devices;
+# - no filter and no score looks at other nodes, and no score depends on which other
+#   nodes are feasible;
 # - no search for devices can end with an error, which would end the attempt.
 
 _SCORING: Final = tuple(plugin for plugin in PLUGINS if plugin.score)
@@ -551,11 +561,9 @@ def best_feasible(
     plugins = [
         plugin for plugin in _SCORING if plugin.name not in cycle.profile.no_scores
     ]
-    if any(
-        plugin.looks_around and plugin.score and plugin.score(cycle) is not None
-        for plugin in plugins
-    ):
-        return None
+    for plugin in plugins:
+        if plugin.looks_around and plugin.score and plugin.score(cycle) is not None:
+            return None
     totals = memory.independent_totals(cycle, plugins, candidates)
     if totals is None:
         return None
@@ -576,33 +584,32 @@ def all_feasible(cycle: Cycle, checks: Checks, window: Places) -> Places | None:
 
 def _come_apart(cycle: Cycle, checks: Checks) -> bool:
     """Whether devices are the last that is looked at, each node by itself, and nothing there ends with an error."""
-    return (
-        bool(checks)
-        and checks[-1][0].name == CLAIMS_FILTER
-        and cycle.memory.of_claims is not None
-        and not any(plugin.looks_around for plugin, _ in checks)
-        and cycle.devices.never_fails(cycle.pod)
-    )
+    if not checks or cycle.memory.of_claims is None:
+        return False
+    last_plugin, _ = checks[-1]
+    if last_plugin.name != CLAIMS_FILTER:
+        return False
+    if any(plugin.looks_around for plugin, _ in checks):
+        return False
+    return cycle.devices.never_fails(cycle.pod)
 
 
 def _candidates(
     cycle: Cycle, checks: Checks, window: Places
 ) -> tuple[Places, Verdicts]:
     """The places that nothing is known to be against, and what is known about devices."""
-    memory, others = cycle.memory, checks[:-1]
+    memory, node_checks = cycle.memory, checks[:-1]
     assert memory.of_claims is not None
     served = memory.of_claims.verdicts((CLAIMS_FILTER,))
-    if others:
-        names = tuple(plugin.name for plugin, _ in others)
+    if node_checks:
+        names = tuple(plugin.name for plugin, _ in node_checks)
         verdicts = memory.verdicts(names) if memory.is_kept else Verdicts(memory.size)
         unknown = verdicts.open(window)
-        rest = (
-            others
-            if len(unknown) < FEW
-            else checked_at_once(cycle, others, window, verdicts)
-        )
-        if len(unknown) and rest:
-            verdicts.ask_for(together(rest), window, cycle.snapshot.nodes, len(window))
+        if len(unknown) >= FEW:
+            node_checks = checked_at_once(cycle, node_checks, window, verdicts)
+        if len(unknown) and node_checks:
+            check = together(node_checks)
+            verdicts.ask_for(check, window, cycle.snapshot.nodes, len(window))
         window = verdicts.not_rejected(window)
     ruled_out(cycle, checks[-1:], window, served)
     return served.not_rejected(window), served

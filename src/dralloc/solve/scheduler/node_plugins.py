@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 
 from dralloc.compile.pods import PodKind, Term, spread_selector
-from dralloc.objects.api import TopologySpreadConstraint
+from dralloc.objects.api import Taint, TopologySpreadConstraint
 from dralloc.objects.api.disclosure import HOSTNAME_LABEL
 from dralloc.objects.api.selecting import (
     CORDON_TAINT,
@@ -63,11 +63,9 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# Plugins that look at what a node is: cordons, taints, labels, ports and images.
-#
-# Source: ``framework/plugins`` of ``kubernetes/pkg/scheduler``:
-# ``nodeunschedulable``, ``tainttoleration``, ``nodeaffinity``, ``nodeports``,
-# ``imagelocality``.
+# Traits of nodes: cordons, taints, labels, ports and images. Source:
+# ``framework/plugins`` of ``kubernetes/pkg/scheduler``: ``nodeunschedulable``,
+# ``tainttoleration``, ``nodeaffinity``, ``nodeports``, ``imagelocality``.
 
 _CORDONED: Final = Rejection(("node(s) were unschedulable",))
 _TAINTED: Final = Rejection(("node(s) had untolerated taint(s)",))
@@ -102,18 +100,18 @@ def _tainted(cycle: Cycle) -> Check:
 
 def _intolerable(cycle: Cycle) -> Scoring:
     tolerations = [
-        one
-        for one in cycle.pod.kind.spec.tolerations
-        if one.effect in ("", _PREFER_NOT)
+        toleration
+        for toleration in cycle.pod.kind.spec.tolerations
+        if toleration.effect in ("", _PREFER_NOT)
     ]
 
+    def is_tolerated(taint: Taint) -> bool:
+        return any(tolerates(toleration, taint) for toleration in tolerations)
+
     def intolerable(node: NodeInfo) -> int:
-        taints = (
-            taint for taint in node.node.spec.taints if taint.effect == _PREFER_NOT
-        )
-        return sum(
-            not any(tolerates(one, taint) for one in tolerations) for taint in taints
-        )
+        taints = node.node.spec.taints
+        preferences = [taint for taint in taints if taint.effect == _PREFER_NOT]
+        return sum(not is_tolerated(taint) for taint in preferences)
 
     return Scoring(intolerable, lambda counts: MAX_SCORE - relative(counts))
 
@@ -121,18 +119,18 @@ def _intolerable(cycle: Cycle) -> Scoring:
 def _named(cycle: Cycle) -> Set[str] | None:
     """The nodes that the terms of required affinity name; None if one of them names none."""
     required = cycle.pod.kind.spec.required_nodes
-    return None if required is None else names_of(required)
+    if required is None:
+        return None
+    return names_of(required)
 
 
 def _not_selected(cycle: Cycle) -> Check | Rejection | None:
     kind, added = cycle.pod.kind, cycle.profile.added_affinity.required
+    # Terms that name nodes, and no node that is in all of them.
     if _named(cycle) == set():
         return _CONFLICT
-    if (
-        not kind.spec.node_selector
-        and kind.spec.required_nodes is None
-        and added is None
-    ):
+    own_rules = kind.spec.node_selector or kind.spec.required_nodes is not None
+    if not own_rules and added is None:
         return None
 
     def check(node: NodeInfo) -> Rejection | None:
@@ -146,60 +144,61 @@ def _not_selected(cycle: Cycle) -> Check | Rejection | None:
 
 
 def _preferred(cycle: Cycle) -> Scoring | None:
-    affinity = (
-        cycle.pod.kind.spec.affinity and cycle.pod.kind.spec.affinity.node_affinity
-    )
-    terms = (
-        *cycle.profile.added_affinity.preferred,
-        *(affinity.preferred if affinity else ()),
-    )
+    terms = list(cycle.profile.added_affinity.preferred)
+    affinity = cycle.pod.kind.spec.affinity
+    if affinity and affinity.node_affinity:
+        terms += affinity.node_affinity.preferred
     if not terms:
         return None
-    return Scoring(
-        lambda node: sum(
-            one.weight for one in terms if term_matches(one.preference, node.node)
-        ),
-        relative,
-    )
+
+    def score(node: NodeInfo) -> int:
+        return sum(
+            term.weight for term in terms if term_matches(term.preference, node.node)
+        )
+
+    return Scoring(score, relative)
 
 
 def _ports_taken(cycle: Cycle) -> Check | None:
-    wanted = cycle.pod.kind.host_ports
-    if not wanted:
+    ports = cycle.pod.kind.host_ports
+    if not ports:
         return None
-    return lambda node: (
-        _TAKEN
-        if any(port.collides(other) for port in wanted for other in node.ports)
-        else None
-    )
+
+    def check(node: NodeInfo) -> Rejection | None:
+        for port in ports:
+            if any(port.collides(taken_port) for taken_port in node.ports):
+                return _TAKEN
+        return None
+
+    return check
 
 
 def _images_there(cycle: Cycle) -> Scoring:
     kind, worth = cycle.pod.kind, cycle.snapshot.images
-    wanted = list(_images(kind))
-    most = _MOST * len(kind.containers)
+    images = list(_images(kind))
+    upper = _MOST * len(kind.containers)
 
     def score(node: NodeInfo) -> int:
-        here = image_names(node.node)
-        sizes = sum(worth[image] for image in wanted if image in here) if here else 0
-        return (
-            MAX_SCORE
-            * (min(max(sizes, _LEAST), max(most, _LEAST)) - _LEAST)
-            // (most - _LEAST)
-        )
+        names = image_names(node.node)
+        size = sum(worth[image] for image in images if image in names) if names else 0
+        size = min(max(size, _LEAST), max(upper, _LEAST))
+        return MAX_SCORE * (size - _LEAST) // (upper - _LEAST)
 
     return Scoring(score)
 
 
 def _images(kind: PodKind) -> Iterator[str]:
     """The images of containers and of volumes, with their tags."""
-    volumes = (
+    images = [container.image for container in kind.containers]
+    images += [
         volume.image.reference
         for volume in kind.spec.volumes
         if volume.image is not None
-    )
-    for image in (*(one.image for one in kind.containers), *volumes):
-        yield image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
+    ]
+    for image in images:
+        # A colon before the last slash belongs to the registry's port.
+        has_tag = image.rfind(":") > image.rfind("/")
+        yield image if has_tag else f"{image}:latest"
 
 
 def _tolerations(cycle: Cycle) -> Hashable:
@@ -246,10 +245,9 @@ IMAGE_LOCALITY: Final = Plugin(
 
 
 # ----------------------------------------------------------------------------
-# Pods that want to be near to others, or away from them.
-#
-# Source: ``framework/plugins/interpodaffinity`` (``filtering.go``, ``scoring.go``).
-# Scores are normalised with float64 as upstream does.
+# Affinity: pods that want to be near to others, or away from them. Source:
+# ``framework/plugins/interpodaffinity`` (``filtering.go``, ``scoring.go``). Scores are
+# normalised with float64 as upstream does.
 
 _NOT_NEAR: Final = Rejection(("node(s) didn't match pod affinity rules",), eased=True)
 _NOT_AWAY: Final = Rejection(
@@ -278,16 +276,15 @@ def _filter_by_affinity(cycle: Cycle) -> Check | None:
         for term in kind.required_anti_affinity
     ]
     # The first of pods that want to be near to each other may go anywhere.
-    first = not any(tally.counts for tally in near) and _means(
-        kind.required_affinity, kind
-    )
+    nobody_there = not any(tally.counts for tally in near)
+    first = nobody_there and _means(kind.required_affinity, kind)
 
     def check(node: NodeInfo) -> Rejection | None:
-        if any(
-            tally.topology_key not in node.labels or not (first or tally.on(node))
-            for tally in near
-        ):
-            return _NOT_NEAR
+        for tally in near:
+            if tally.topology_key not in node.labels:
+                return _NOT_NEAR
+            if not first and not tally.on(node):
+                return _NOT_NEAR
         if any(tally.on(node) for tally in away):
             return _NOT_AWAY
         if any(tally.on(node) for tally in unwanted):
@@ -301,37 +298,32 @@ def _score_affinity(cycle: Cycle) -> Scoring | None:
     kind, snapshot, profile = cycle.pod.kind, cycle.snapshot, cycle.profile
     if profile.ignores_preferences_of_others and not kind.preferred:
         return None
-    own = [
-        (_meant(snapshot, (term,), term.topology_key), term.weight)
-        for term in kind.preferred
-    ]
-    hard = [
-        (tally, profile.hard_affinity_weight)
-        for _, tally in _carried(snapshot, "required_affinity", kind)
-    ]
-    soft = [
-        (tally, term.weight) for term, tally in _carried(snapshot, "preferred", kind)
-    ]
-    weighed = [
-        (tally, weight)
-        for tally, weight in (*own, *hard, *soft)
-        if tally.counts and weight
-    ]
+    # What the pod prefers, and what pods on nodes require or prefer with it.
+    weights: list[tuple[Tally, int]] = []
+    for term in kind.preferred:
+        tally = _meant(snapshot, (term,), term.topology_key)
+        weights.append((tally, term.weight))
+    for _, tally in _carried(snapshot, "required_affinity", kind):
+        weights.append((tally, profile.hard_affinity_weight))
+    for term, tally in _carried(snapshot, "preferred", kind):
+        weights.append((tally, term.weight))
+    weighed = [(tally, weight) for tally, weight in weights if tally.counts and weight]
     if not weighed:
         return None
-    return Scoring(
-        lambda node: sum(tally.on(node) * weight for tally, weight in weighed),
-        _stretched,
-    )
+
+    def score(node: NodeInfo) -> int:
+        return sum(tally.on(node) * weight for tally, weight in weighed)
+
+    return Scoring(score, _stretched)
 
 
 def _stretched(scores: Scores) -> Scores:
     """The worst becomes 0, the best `MAX_SCORE`."""
-    above = scores - scores.min()
+    above: Scores = scores - scores.min()
     span = above.max()
-    stretched: Scores = (
-        (float(MAX_SCORE) * (above / float(span))).astype(np.int64) if span else above
-    )
+    if not span:
+        return above
+    stretched: Scores = (float(MAX_SCORE) * (above / float(span))).astype(np.int64)
     return stretched
 
 
@@ -373,9 +365,8 @@ INTER_POD_AFFINITY: Final = Plugin(
 
 
 # ----------------------------------------------------------------------------
-# How evenly pods are spread over the domains of a topology.
-#
-# Source: ``framework/plugins/podtopologyspread`` (``common.go``, ``filtering.go``,
+# Spreading: how evenly pods are over the domains of a topology. Source:
+# ``framework/plugins/podtopologyspread`` (``common.go``, ``filtering.go``,
 # ``scoring.go``). Scores are computed with float64 as upstream does.
 
 _UNEVEN: Final = "node(s) didn't match pod topology spread constraints"
@@ -405,7 +396,7 @@ class _SpreadConstraint:
         The nodes on which pods count, by place, with their domains.
     """
 
-    given: TopologySpreadConstraint
+    spec: TopologySpreadConstraint
     sort: Hashable
     selects: Callable[[PodKind], bool]
     itself: bool
@@ -414,7 +405,7 @@ class _SpreadConstraint:
 
     @property
     def key(self) -> str:
-        return self.given.topology_key
+        return self.spec.topology_key
 
     @cached_property
     def domains(self) -> frozenset[str]:
@@ -437,72 +428,78 @@ def _filter_by_spread(cycle: Cycle) -> Check | None:
     constraints = _constraints(cycle, "DoNotSchedule")
     if not constraints:
         return None
-    limits = [(one, one.tally, _most(one)) for one in constraints]
+    limits = [
+        (constraint, constraint.tally, _most_in_domain(constraint))
+        for constraint in constraints
+    ]
 
     def check(node: NodeInfo) -> Rejection | None:
-        for one, tally, most in limits:
-            if one.key not in node.labels:
+        for constraint, tally, limit in limits:
+            if constraint.key not in node.labels:
                 return _NO_DOMAIN
-            if tally.on(node) > most:
+            if tally.on(node) > limit:
                 return _TOO_UNEVEN
         return None
 
     return check
 
 
-def _most(one: _SpreadConstraint) -> int:
+def _most_in_domain(constraint: _SpreadConstraint) -> int:
     """How many pods may be in a domain already: the fewest that are in any, and the skew, with the pod itself."""
-    counts = one.tally.counts
-    few = len(one.domains) < (one.given.min_domains or 1)
-    least = 0 if few else min(counts.get(domain, 0) for domain in one.domains)
-    return one.given.max_skew + least - one.itself
+    counts, spec = constraint.tally.counts, constraint.spec
+    fewest = 0
+    # With fewer domains than asked for, one that does not exist yet counts as empty.
+    if len(constraint.domains) >= (spec.min_domains or 1):
+        fewest = min(counts.get(domain, 0) for domain in constraint.domains)
+    return spec.max_skew + fewest - constraint.itself
 
 
 def _score_spread(cycle: Cycle) -> Scoring | None:
     constraints = _constraints(cycle, "ScheduleAnyway")
     if not constraints:
         return None
-    keys = _needed(cycle, [one.given for one in constraints])
+    keys = _needed(cycle, [constraint.spec for constraint in constraints])
     rated = [node for node in cycle.feasible if _has(node, keys)]
-    weighed = [(one, *_counted(one, rated)) for one in constraints]
+    weighed = [(constraint, *_counted(constraint, rated)) for constraint in constraints]
 
     def score(node: NodeInfo) -> int:
         if not _has(node, keys):
             return _IGNORED
         total = 0.0
-        for one, tally, weight in weighed:
-            if one.key in node.labels:
-                total += float(tally.on(node)) * weight + float(one.given.max_skew - 1)
+        for constraint, tally, weight in weighed:
+            if constraint.key in node.labels:
+                skew = float(constraint.spec.max_skew - 1)
+                total += float(tally.on(node)) * weight + skew
         return rounded(total)
 
     return Scoring(score, _few_is_good)
 
 
-def _counted(one: _SpreadConstraint, rated: Sequence[NodeInfo]) -> tuple[Tally, float]:
+def _counted(
+    constraint: _SpreadConstraint, rated: Sequence[NodeInfo]
+) -> tuple[Tally, float]:
     """What counts for a constraint, and its weight: less for fewer domains."""
-    if one.key == HOSTNAME_LABEL:
-        return one.by_node, log(float(len(rated) + 2))
-    return one.tally, log(
-        float(len({node.labels.get(one.key, "") for node in rated}) + 2)
-    )
+    if constraint.key == HOSTNAME_LABEL:
+        return constraint.by_node, log(float(len(rated) + 2))
+    domains = {node.labels.get(constraint.key, "") for node in rated}
+    return constraint.tally, log(float(len(domains) + 2))
 
 
 def _few_is_good(counts: Scores) -> Scores:
     rated = counts[counts != _IGNORED]
-    most = rated.max(initial=0)
-    shares = MAX_SCORE * (most + rated.min() - counts) // most if most else MAX_SCORE
+    highest = rated.max(initial=0)
+    if not highest:
+        return np.where(counts == _IGNORED, 0, MAX_SCORE)
+    shares = MAX_SCORE * (highest + rated.min() - counts) // highest
     return np.where(counts == _IGNORED, 0, shares)
 
 
 def _needed(cycle: Cycle, constraints: Iterable[TopologySpreadConstraint]) -> list[str]:
     """The labels without which a node is left out: all, but for the system's default constraints."""
-    own = (
-        bool(cycle.pod.kind.spec.topology_spread_constraints)
-        or not cycle.profile.spread_by_system
-    )
-    if own:
-        return [one.topology_key for one in constraints]
-    return []
+    own_constraints = cycle.pod.kind.spec.topology_spread_constraints
+    if not own_constraints and cycle.profile.spread_by_system:
+        return []
+    return [constraint.topology_key for constraint in constraints]
 
 
 def _has(node: NodeInfo, keys: Iterable[str]) -> bool:
@@ -514,63 +511,60 @@ def _constraints(cycle: Cycle, action: str) -> Sequence[_SpreadConstraint]:
     memo, key = cycle.pod.kind.memo, ("spread", action)
     if key not in memo:
         memo[key] = list(_worked_out(cycle, action))
-    found: Sequence[_SpreadConstraint] = memo[key]
-    return found
+    constraints: Sequence[_SpreadConstraint] = memo[key]
+    return constraints
 
 
 def _worked_out(cycle: Cycle, action: str) -> Iterator[_SpreadConstraint]:
     kind, profile = cycle.pod.kind, cycle.profile
-    own = kind.spec.topology_spread_constraints
-    if not own and kind.controller is None:
+    own_constraints = kind.spec.topology_spread_constraints
+    # Default constraints are about pods of one controller.
+    if not own_constraints and kind.controller is None:
         return
-    given = [
-        one
-        for one in own or profile.default_constraints
-        if one.when_unsatisfiable == action
+    specs = [
+        spec
+        for spec in own_constraints or profile.default_constraints
+        if spec.when_unsatisfiable == action
     ]
-    keys = _needed(cycle, given)
-    for one in given:
+    keys = _needed(cycle, specs)
+    for spec in specs:
         eligible = {
-            node.place: node.labels.get(one.topology_key, "")
+            node.place: node.labels.get(spec.topology_key, "")
             for node in cycle.snapshot.nodes
-            if _has(node, keys) and _counts(one, kind, node)
+            if _has(node, keys) and _counts(spec, kind, node)
         }
-        whose = _of_selector(one, kind) if own else _of_controller(kind)
-        yield _SpreadConstraint(one, *whose, eligible, cycle.snapshot)
+        whose = _of_selector(spec, kind) if own_constraints else _of_controller(kind)
+        yield _SpreadConstraint(spec, *whose, eligible, cycle.snapshot)
 
 
-def _counts(one: TopologySpreadConstraint, kind: PodKind, node: NodeInfo) -> bool:
+def _counts(spec: TopologySpreadConstraint, kind: PodKind, node: NodeInfo) -> bool:
     """Whether pods on the node count (``nodeAffinityPolicy``, ``nodeTaintsPolicy``)."""
-    if one.node_affinity_policy == "Honor" and not kind.may_run_on(node.node):
+    if spec.node_affinity_policy == "Honor" and not kind.may_run_on(node.node):
         return False
-    return one.node_taints_policy != "Honor" or all_tolerated(
-        node.node.spec.taints, kind.spec.tolerations
-    )
+    if spec.node_taints_policy != "Honor":
+        return True
+    return all_tolerated(node.node.spec.taints, kind.spec.tolerations)
 
 
-def _of_selector(one: TopologySpreadConstraint, kind: PodKind) -> _Whose:
-    selector = spread_selector(one, kind.labels)
+def _of_selector(spec: TopologySpreadConstraint, kind: PodKind) -> _Whose:
+    selector = spread_selector(spec, kind.labels)
 
-    def selects(other: PodKind) -> bool:
+    def selects(candidate: PodKind) -> bool:
+        if candidate.namespace != kind.namespace:
+            return False
         # An empty selector counts nobody (upstream's countPodsMatchSelector).
-        return (
-            other.namespace == kind.namespace
-            and not selector.is_empty
-            and selector.matches(other.labels)
-        )
+        return not selector.is_empty and selector.matches(candidate.labels)
 
-    return (
-        ("selected", kind.namespace, selector),
-        selects,
-        selector.matches(kind.labels),
-    )
+    identity = ("selected", kind.namespace, selector)
+    return identity, selects, selector.matches(kind.labels)
 
 
 def _of_controller(kind: PodKind) -> _Whose:
     """Pods of the same controller: those that its selector selects are those that it controls."""
 
-    def selects(other: PodKind) -> bool:
-        return other.namespace == kind.namespace and other.controller == kind.controller
+    def selects(candidate: PodKind) -> bool:
+        same_namespace = candidate.namespace == kind.namespace
+        return same_namespace and candidate.controller == kind.controller
 
     return ("controlled", kind.namespace, kind.controller), selects, True
 

@@ -59,9 +59,7 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# A profile of the scheduler: which plugins run, with which weights and arguments.
-#
-# Source: ``apis/config/v1/defaults.go`` and ``default_plugins.go`` of
+# Profiles. Source: ``apis/config/v1/defaults.go`` and ``default_plugins.go`` of
 # ``kubernetes/pkg/scheduler``.
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
@@ -145,10 +143,8 @@ class Profile:
 
 
 # ----------------------------------------------------------------------------
-# What a plugin of the scheduler is, and what it is told: it may filter nodes, and it
-# may score those that are left.
-#
-# Source: ``k8s.io/kube-scheduler/framework/interface.go``.
+# Plugins, and what they are told. Source: ``k8s.io/kube-scheduler/framework``,
+# ``interface.go``.
 
 MAX_SCORE: Final = 100
 """The best score of a node (``MaxNodeScore``)."""
@@ -278,21 +274,22 @@ class Plugin:
 def relative(scores: Scores) -> Scores:
     """Scores as shares of the best one, from 0 to `MAX_SCORE` (``DefaultNormalizeScore``)."""
     best = scores.max(initial=0)
-    return MAX_SCORE * scores // best if best else scores
+    if not best:
+        return scores
+    shares: Scores = MAX_SCORE * scores // best
+    return shares
 
 
 def rounded(value: float) -> int:
     """The nearest integer, halves away from zero (``math.Round`` of a value that is not negative)."""
-    whole = floor(value)
-    return whole + (value - whole >= 0.5)
+    below = floor(value)
+    return below + (value - below >= 0.5)
 
 
 # ----------------------------------------------------------------------------
-# What is against nodes, by their places in the scheduler's order, and how the
-# scheduler says why a pod has no node.
-#
-# Source of the words: ``FitError`` in ``framework/types.go`` of
-# ``kubernetes/pkg/scheduler``.
+# Verdicts: what is against nodes, by their places in the scheduler's order, and how the
+# scheduler says why a pod has no node. Source of the words: ``FitError`` in
+# ``framework/types.go`` of ``kubernetes/pkg/scheduler``.
 
 Places = NDArray[np.intp]
 """Nodes by their places in the scheduler's order."""
@@ -315,10 +312,11 @@ class Verdicts:
     ) -> None:
         """Know the places of a window up to the first feasible one that is not needed."""
         while True:
-            found = self.codes[window]
-            (feasible,) = (found == _PASSES).nonzero()
+            codes = self.codes[window]
+            (feasible,) = (codes == _PASSES).nonzero()
+            # The search ends with the first feasible node that is one too many.
             end = int(feasible[enough]) if len(feasible) > enough else len(window)
-            (unknown,) = (found[:end] == _UNKNOWN).nonzero()
+            (unknown,) = (codes[:end] == _UNKNOWN).nonzero()
             if not len(unknown):
                 return
             for place in window[unknown[: enough + 1]].tolist():
@@ -326,10 +324,10 @@ class Verdicts:
 
     def found(self, window: Places, enough: int) -> tuple[Places, Places]:
         """The first feasible places of a window, and all others up to the first feasible one that is not needed."""
-        found = self.codes[window]
-        (feasible,) = (found == _PASSES).nonzero()
+        codes = self.codes[window]
+        (feasible,) = (codes == _PASSES).nonzero()
         end = int(feasible[enough]) if len(feasible) > enough else len(window)
-        (rejected,) = (found[:end] > _PASSES).nonzero()
+        (rejected,) = (codes[:end] > _PASSES).nonzero()
         return window[feasible[:enough]], window[rejected]
 
     def enter_column(self, places: Places, column: RejectionColumn) -> None:
@@ -338,22 +336,22 @@ class Verdicts:
         codes = np.array([_UNKNOWN, *map(self._code_of, column.rejections)], np.int64)
         self.codes[places[against]] = codes[column.codes[against]]
 
-    def enter_known(self, places: Places, known: Verdicts) -> None:
+    def enter_known(self, places: Places, others: Verdicts) -> None:
         """Know what others know about some places."""
         codes = np.array(
-            [_UNKNOWN, _PASSES, *map(self._code_of, known.rejections)], np.int64
+            [_UNKNOWN, _PASSES, *map(self._code_of, others.rejections)], np.int64
         )
-        self.codes[places] = codes[known.codes[places]]
+        self.codes[places] = codes[others.codes[places]]
 
     def open(self, window: Places) -> Places:
         """The places of a window that are not known."""
-        found: Places = window[self.codes[window] == _UNKNOWN]
-        return found
+        unknown: Places = window[self.codes[window] == _UNKNOWN]
+        return unknown
 
     def not_rejected(self, window: Places) -> Places:
         """The places of a window against which nothing is known to be."""
-        found: Places = window[self.codes[window] <= _PASSES]
-        return found
+        passing: Places = window[self.codes[window] <= _PASSES]
+        return passing
 
     def forget(self, places: Places) -> None:
         """Forget what is against these places."""
@@ -429,11 +427,11 @@ class Rejected(Mapping[NodeInfo, Rejection]):
 
     def resolvable_places(self) -> Places:
         """Their places."""
-        resolvable = np.array(
-            [False, False, *(one.resolvable for one in self._rejections)], np.bool_
-        )
-        found: Places = self._places[resolvable[self._codes]]
-        return found
+        of_rejections = [rejection.resolvable for rejection in self._rejections]
+        # By code: what is unknown or passes is no rejection.
+        resolvable = np.array([False, False, *of_rejections], np.bool_)
+        places: Places = self._places[resolvable[self._codes]]
+        return places
 
 
 def fit_error(
@@ -456,12 +454,12 @@ def fit_error(
     for rejection, number in rejections.items():
         for reason in rejection.reasons:
             reasons[reason] += number
-    rest = nodes - sum(rejections.values())
-    if absent and rest:
-        reasons[absent] += rest
-    return _sentence(
-        nodes, sorted(f"{number} {reason}" for reason, number in reasons.items()), after
-    )
+    unseen = nodes - sum(rejections.values())
+    if absent and unseen:
+        reasons[absent] += unseen
+    # Upstream sorts the texts, so "10 ..." stands before "2 ...".
+    texts = sorted(f"{number} {reason}" for reason, number in reasons.items())
+    return _sentence(nodes, texts, after)
 
 
 def refused(nodes: int, rejection: Rejection, after: str) -> str:
@@ -471,4 +469,5 @@ def refused(nodes: int, rejection: Rejection, after: str) -> str:
 
 def _sentence(nodes: int, reasons: Sequence[str], after: str) -> str:
     against = f"{', '.join(reasons)}." if reasons else ""
-    return " ".join(filter(None, (f"0/{nodes} nodes are available:", against, after)))
+    parts = (f"0/{nodes} nodes are available:", against, after)
+    return " ".join(filter(None, parts))

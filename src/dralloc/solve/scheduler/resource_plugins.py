@@ -24,6 +24,7 @@ from dralloc.compile.pods import (
     is_scalar,
     requests_of,
 )
+from dralloc.objects.api import ResourceClaim
 from dralloc.objects.errors import FatalError, NodeError
 from dralloc.solve.scheduler.devices import MOST_ALTERNATIVES, Found
 from dralloc.solve.scheduler.plugin import (
@@ -46,11 +47,8 @@ from dralloc.solve.scheduler.snapshot import NodeInfo, TooLargeError
 __all__ = ["BALANCED_ALLOCATION", "DYNAMIC_RESOURCES", "NODE_RESOURCES_FIT", "use_of"]
 
 # ----------------------------------------------------------------------------
-# Whether a node has what a pod requests, how much of it is left, and how evenly that
-# is used.
-#
-# Source: ``framework/plugins/noderesources``: ``fit.go``, ``least_allocated.go``,
-# ``most_allocated.go``, ``requested_to_capacity_ratio.go``,
+# Resources of nodes. Source: ``framework/plugins/noderesources``: ``fit.go``,
+# ``least_allocated.go``, ``most_allocated.go``, ``requested_to_capacity_ratio.go``,
 # ``resource_allocation.go``, ``balanced_allocation.go``. Upstream computes evenness
 # with float64, in this order of operations, and so do we: the scores are the same to
 # the last bit.
@@ -64,7 +62,7 @@ Amounts = Iterable[tuple[int, int, int]]
 
 
 def _lacking(cycle: Cycle) -> Check:
-    wanted = {
+    requests = {
         name: amount
         for name, amount in cycle.pod.kind.requests.items()
         if amount and not cycle.profile.ignores(name)
@@ -75,12 +73,12 @@ def _lacking(cycle: Cycle) -> Check:
             return None
         lacking = [
             name
-            for name in node.lacking(wanted)
+            for name in node.lacking(requests)
             if not cycle.devices.serves(name, node)
         ]
         too_many = node.pod_room < 1
         if lacking or too_many:
-            return insufficient(node, wanted, lacking, too_many=too_many)
+            return insufficient(node, requests, lacking, too_many=too_many)
         return None
 
     return check
@@ -88,33 +86,36 @@ def _lacking(cycle: Cycle) -> Check:
 
 def _lacking_column(cycle: Cycle, places: Places) -> RejectionColumn | None:
     """What `_lacking` says about nodes; None if there are amounts too large for columns."""
-    wanted = {
+    requests = {
         name: amount
         for name, amount in cycle.pod.kind.requests.items()
         if amount and not cycle.profile.ignores(name)
     }
     columns = cycle.snapshot.columns
-    if any(amount >= 2**50 for amount in wanted.values()):
+    if any(amount >= 2**50 for amount in requests.values()):
         return None
     try:
         # What is short, bit by bit, and below that whether fewer pods would help.
         codes = (columns.pod_room[places] < 1).astype(np.int64) << 1
         resolvable = np.ones(len(places), np.bool_)
-        for bit, (name, amount) in enumerate(wanted.items(), 2):
-            there = columns.allocatable(name)[places]
-            short = amount > np.maximum(there - columns.requested(name)[places], 0)
+        for bit, (name, amount) in enumerate(requests.items(), 2):
+            allocatable = columns.allocatable(name)[places]
+            free = np.maximum(allocatable - columns.requested(name)[places], 0)
+            short = amount > free
             if cycle.devices.is_backed(name):
-                short &= there != 0
+                # A node that does not have the resource may have devices for it.
+                short &= allocatable != 0
             codes |= short.astype(np.int64) << bit
-            resolvable &= ~short | (amount <= there)
+            resolvable &= ~short | (amount <= allocatable)
         codes[columns.limited[places] == 0] = 0
     except TooLargeError:
         return None
     codes |= resolvable & (codes != 0)
     (against,) = codes.nonzero()
-    found = sorted(set(codes[against].tolist()))
-    codes[against] = 1 + np.searchsorted(np.array(found, np.int64), codes[against])
-    return RejectionColumn(codes, [_rejection(code, list(wanted)) for code in found])
+    # From bits to places in the list of rejections, counted from 1.
+    kinds = sorted(set(codes[against].tolist()))
+    codes[against] = 1 + np.searchsorted(np.array(kinds, np.int64), codes[against])
+    return RejectionColumn(codes, [_rejection(code, list(requests)) for code in kinds])
 
 
 def _rejection(code: int, names: Sequence[str]) -> Rejection:
@@ -126,52 +127,51 @@ def _rejection(code: int, names: Sequence[str]) -> Rejection:
 
 
 def insufficient(
-    node: NodeInfo, wanted: Mapping[str, int], lacking: Iterable[str], *, too_many: bool
+    node: NodeInfo,
+    requests: Mapping[str, int],
+    lacking: Sequence[str],
+    *,
+    too_many: bool,
 ) -> Rejection:
-    """The rejection of a node that lacks some of what is wanted; fewer pods help if it has as much at all."""
+    """The rejection of a node that lacks some of what is requested; fewer pods help if it has as much at all."""
     reasons = [_TOO_MANY] * too_many + [f"Insufficient {name}" for name in lacking]
-    return Rejection(
-        tuple(reasons),
-        all(wanted[name] <= node.allocatable.get(name, 0) for name in lacking),
-    )
+    has_enough = (requests[name] <= node.allocatable.get(name, 0) for name in lacking)
+    return Rejection(tuple(reasons), all(has_enough))
 
 
-def _left(cycle: Cycle) -> Scoring:
-    profile, wanted, columns = (
-        cycle.profile,
-        cycle.pod.kind.scored,
-        cycle.snapshot.columns,
-    )
+def _rated(cycle: Cycle) -> Scoring:
+    """How much of a node's resources is free, or in use, with the pod on it."""
+    profile, columns = cycle.profile, cycle.snapshot.columns
+    requests = cycle.pod.kind.scored
     rate = _STRATEGIES[profile.strategy](profile)
+
+    def score(node: NodeInfo) -> int:
+        return rate(_amounts(profile, [node], requests))
 
     def column(places: Places) -> Scores | None:
         """As ``score``, for strategies that round each share by itself."""
-        if profile.strategy is Strategy.RATIO or any(
-            amount >= 2**50 for amount in wanted.values()
-        ):
+        if profile.strategy is Strategy.RATIO:
             return None
-        total, weights = (
-            np.zeros(len(places), np.int64),
-            np.zeros(len(places), np.int64),
-        )
+        if any(amount >= 2**50 for amount in requests.values()):
+            return None
+        total = np.zeros(len(places), np.int64)
+        weights = np.zeros(len(places), np.int64)
         for name, weight in profile.scored_resources.items():
-            if not wanted.get(name) and is_scalar(name):
+            if not requests.get(name) and is_scalar(name):
                 continue
-            there = columns.allocatable(name)[places]
-            requested = columns.occupied(name)[places] + wanted.get(name, 0)
-            counted = np.minimum(requested, there)
+            allocatable = columns.allocatable(name)[places]
+            requested = columns.occupied(name)[places] + requests.get(name, 0)
+            counted = np.minimum(requested, allocatable)
             if profile.strategy is Strategy.LEAST:
-                counted = there - counted
-            having = there > 0
-            total += np.where(
-                having, weight * (counted * MAX_SCORE // np.maximum(there, 1)), 0
-            )
+                counted = allocatable - counted
+            # A node without the resource is rated by the others alone.
+            having = allocatable > 0
+            shares = counted * MAX_SCORE // np.maximum(allocatable, 1)
+            total += np.where(having, weight * shares, 0)
             weights += np.where(having, weight, 0)
         return total // np.maximum(weights, 1)
 
-    return Scoring(
-        lambda node: rate(_amounts(profile, [node], wanted)), column=_or_none(column)
-    )
+    return Scoring(score, column=_or_none(column))
 
 
 def _or_none(
@@ -190,77 +190,66 @@ def _or_none(
 
 def use_of(profile: Profile, nodes: Sequence[NodeInfo], pods: Sequence[PodInfo]) -> int:
     """How full nodes are together if pods come to them (``ScorePlacement``), of `MAX_SCORE`."""
-    wanted: Counter[str] = Counter()
+    requests: Counter[str] = Counter()
     for pod in pods:
-        wanted.update(pod.kind.scored)
-    return _weighted(_most)(_amounts(profile, nodes, wanted))
+        requests.update(pod.kind.scored)
+    return _weighted(_most)(_amounts(profile, nodes, requests))
 
 
 def _amounts(
-    profile: Profile, nodes: Sequence[NodeInfo], wanted: Mapping[str, int]
+    profile: Profile, nodes: Sequence[NodeInfo], requests: Mapping[str, int]
 ) -> Amounts:
     for name, weight in profile.scored_resources.items():
         having = [node for node in nodes if node.allocatable.get(name)]
-        if having and (wanted.get(name) or not is_scalar(name)):
+        # An extended resource only counts for those who request it.
+        if having and (requests.get(name) or not is_scalar(name)):
             used = sum([_used(node, name) for node in having])
-            yield (
-                wanted.get(name, 0) + used,
-                sum([node.allocatable[name] for node in having]),
-                weight,
-            )
+            allocatable = sum([node.allocatable[name] for node in having])
+            yield requests.get(name, 0) + used, allocatable, weight
 
 
 def _used(node: NodeInfo, resource: str) -> int:
-    return (node.occupied if resource in (CPU, MEMORY) else node.requested).get(
-        resource, 0
-    )
+    amounts = node.occupied if resource in (CPU, MEMORY) else node.requested
+    return amounts.get(resource, 0)
 
 
 def _weighted(rate: Callable[[int, int], int]) -> Callable[[Amounts], int]:
     """The mean over the resources, rounded down."""
 
     def mean(amounts: Amounts) -> int:
-        rated = [
-            (rate(requested, there), weight) for requested, there, weight in amounts
-        ]
-        total = sum(weight for _, weight in rated)
-        if total:
-            return sum(score * weight for score, weight in rated) // total
-        return 0
+        total_score = total_weight = 0
+        for requested, allocatable, weight in amounts:
+            total_score += rate(requested, allocatable) * weight
+            total_weight += weight
+        return total_score // total_weight if total_weight else 0
 
     return mean
 
 
-def _least(requested: int, there: int) -> int:
-    if requested > there:
+def _least(requested: int, allocatable: int) -> int:
+    if requested > allocatable:
         return 0
-    return (there - requested) * MAX_SCORE // there
+    return (allocatable - requested) * MAX_SCORE // allocatable
 
 
-def _most(requested: int, there: int) -> int:
-    return min(requested, there) * MAX_SCORE // there
+def _most(requested: int, allocatable: int) -> int:
+    return min(requested, allocatable) * MAX_SCORE // allocatable
 
 
 def _ratio(profile: Profile) -> Callable[[Amounts], int]:
     """The mean over the resources that have a score at all, rounded; upstream divides as float64."""
 
     def mean(amounts: Amounts) -> int:
-        rated = [
-            (
-                _on_shape(
-                    profile.shape,
-                    MAX_SCORE if requested > there else requested * MAX_SCORE // there,
-                ),
-                weight,
-            )
-            for requested, there, weight in amounts
-        ]
-        total = sum(weight for score, weight in rated if score > 0)
-        if total:
-            return rounded(
-                sum(score * weight for score, weight in rated if score > 0) / total
-            )
-        return 0
+        total_score = total_weight = 0
+        for requested, allocatable, weight in amounts:
+            utilisation = MAX_SCORE
+            if requested <= allocatable:
+                utilisation = requested * MAX_SCORE // allocatable
+            score = _on_shape(profile.shape, utilisation)
+            if score > 0:
+                total_score += score * weight
+                total_weight += weight
+        return rounded(total_score / total_weight) if total_weight else 0
 
     return mean
 
@@ -270,13 +259,12 @@ def _on_shape(shape: Shape, utilisation: int) -> int:
     before, score = shape[0]
     for point, value in shape:
         if utilisation <= point:
+            if point <= before:
+                return score
             rise = (value - score) * (utilisation - before)
             # Go divides towards zero.
-            return score + (
-                abs(rise) // (point - before) * (1 if rise >= 0 else -1)
-                if point > before
-                else 0
-            )
+            step = abs(rise) // (point - before)
+            return score + step if rise >= 0 else score - step
         before, score = point, value
     return score
 
@@ -289,71 +277,62 @@ _STRATEGIES: Final[Mapping[Strategy, Callable[[Profile], Callable[[Amounts], int
 
 
 def _balanced(cycle: Cycle) -> Scoring | None:
-    requests, resources = cycle.pod.kind.requests, cycle.profile.balanced_resources
-    wanted = {name: requests.get(name, 0) for name in resources}
-    if not any(wanted.values()):
+    resources, columns = cycle.profile.balanced_resources, cycle.snapshot.columns
+    requests = {name: cycle.pod.kind.requests.get(name, 0) for name in resources}
+    if not any(requests.values()):
         return None
+    names = [name for name in resources if requests[name] or not is_scalar(name)]
 
     def score(node: NodeInfo) -> int:
-        there = {
-            name: node.allocatable[name]
-            for name in resources
-            if (wanted[name] or not is_scalar(name)) and node.allocatable.get(name)
+        allocatable = {
+            name: node.allocatable[name] for name in names if node.allocatable.get(name)
         }
-        before = {name: node.requested.get(name, 0) for name in there}
-        after = {name: before[name] + wanted[name] for name in there}
-        return (
-            MAX_SCORE // 2
-            + (MAX_SCORE // 2 + _evenness(after, there) - _evenness(before, there)) // 2
-        )
-
-    names, columns = (
-        [name for name in resources if wanted[name] or not is_scalar(name)],
-        cycle.snapshot.columns,
-    )
+        before = {name: node.requested.get(name, 0) for name in allocatable}
+        after = {name: before[name] + requests[name] for name in allocatable}
+        gain = _evenness(after, allocatable) - _evenness(before, allocatable)
+        return MAX_SCORE // 2 + (MAX_SCORE // 2 + gain) // 2
 
     def column(places: Places) -> Scores | None:
         """As ``score``, in the same order of operations, where every node has both of two resources."""
-        there = [columns.allocatable(name)[places] for name in names]
-        if len(names) != 2 or not all((amounts > 0).all() for amounts in there):
+        if len(names) != 2:
             return None
-        if any(amount >= 2**50 for amount in wanted.values()):
+        allocatable = [columns.allocatable(name)[places] for name in names]
+        if not all((amounts > 0).all() for amounts in allocatable):
+            return None
+        if any(amount >= 2**50 for amount in requests.values()):
             return None
         before = [columns.requested(name)[places] for name in names]
-        after = [used + wanted[name] for used, name in zip(before, names, strict=True)]
-        return (
-            MAX_SCORE // 2
-            + (
-                MAX_SCORE // 2
-                + _evenness_of_two(after, there)
-                - _evenness_of_two(before, there)
-            )
-            // 2
-        )
+        after = [
+            used + requests[name] for used, name in zip(before, names, strict=True)
+        ]
+        gain = _evenness_of_two(after, allocatable)
+        gain = gain - _evenness_of_two(before, allocatable)
+        return MAX_SCORE // 2 + (MAX_SCORE // 2 + gain) // 2
 
     return Scoring(score, column=_or_none(column))
 
 
-def _evenness_of_two(used: Sequence[Scores], there: Sequence[Scores]) -> Scores:
+def _evenness_of_two(used: Sequence[Scores], allocatable: Sequence[Scores]) -> Scores:
     """As `_evenness`, of many nodes."""
     first, second = (
-        np.minimum(part / whole, 1.0) for part, whole in zip(used, there, strict=True)
+        np.minimum(amounts / limits, 1.0)
+        for amounts, limits in zip(used, allocatable, strict=True)
     )
-    evenness: Scores = ((1 - np.abs((first - second) / 2)) * float(MAX_SCORE)).astype(
-        np.int64
-    )
+    deviation = np.abs((first - second) / 2)
+    evenness: Scores = ((1 - deviation) * float(MAX_SCORE)).astype(np.int64)
     return evenness
 
 
-def _evenness(used: Mapping[str, int], there: Mapping[str, int]) -> int:
+def _evenness(used: Mapping[str, int], allocatable: Mapping[str, int]) -> int:
     """`MAX_SCORE` less the standard deviation of the shares that are used."""
-    shares = [min(used[name] / there[name], 1.0) for name in there]
+    shares = [min(used[name] / allocatable[name], 1.0) for name in allocatable]
     return int((1 - _deviation(shares)) * float(MAX_SCORE))
 
 
 def _deviation(shares: Sequence[float]) -> float:
     if len(shares) < 2:
         return 0.0
+    # Upstream has this case, too: it rounds otherwise than the general one.
     if len(shares) == 2:
         return abs((shares[0] - shares[1]) / 2)
     total = squares = 0.0
@@ -368,7 +347,7 @@ def _deviation(shares: Sequence[float]) -> float:
 NODE_RESOURCES_FIT: Final = Plugin(
     "NodeResourcesFit",
     _lacking,
-    _left,
+    _rated,
     view=attrgetter("usage"),
     column=_lacking_column,
 )
@@ -378,10 +357,9 @@ BALANCED_ALLOCATION: Final = Plugin(
 
 
 # ----------------------------------------------------------------------------
-# Devices for claims, and nodes with better alternatives.
-#
-# Source: ``framework/plugins/dynamicresources``: ``dynamicresources.go``,
-# ``extendeddynamicresources.go``, ``nodeallocatabledynamicresources.go``.
+# Devices for claims. Source: ``framework/plugins/dynamicresources``:
+# ``dynamicresources.go``, ``extendeddynamicresources.go``,
+# ``nodeallocatabledynamicresources.go``.
 
 _CANNOT: Final = Rejection(("cannot allocate all claims",))
 _CANNOT_YET: Final = _CANNOT._replace(eased=True)
@@ -403,83 +381,93 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
     if not claims:
         return None
     for claim in claims:
-        if devices.is_full(claim, pod):
-            return _IN_USE
-        if devices.is_taken(claim, pod):
-            return Rejection(
-                (f"node allocatable resource claim {claim.name} {_MAPPED}",)
-            )
-        if claim.key in cycle.in_flight:
-            return Rejection(
-                (f"resource claim {claim.key} is in the process of being allocated",)
-            )
-        for request, one in (
-            claim.spec.devices.alternatives if claim.status.allocation is None else ()
-        ):
-            if one.device_class_name not in cycle.classes:
-                return Rejection(
-                    (
-                        f"request {request}: device class {one.device_class_name} does not exist",
-                    )
-                )
+        rejection = _rejection_for(cycle, claim)
+        if rejection is not None:
+            return rejection
 
     unbacked = devices.unbacked(pod)
     cannot = _CANNOT_YET if devices.has_shared_claims(pod) else _CANNOT
     allocated = [claim for claim in claims if devices.is_allocated(claim)]
     # Equal pods share the check, so that it looks at nothing that changes when one of them is bound.
-    held, wanted = devices.held(claims), devices.wanted(pod)
+    held, claims_on = devices.held(claims), devices.wanted(pod)
     footprints = devices.footprints or None
 
-    def footprint_rejection(node: NodeInfo, found: Found) -> Rejection | None:
-        taken = footprints.of(pod, lambda key: found.get(key, ())) if footprints else {}
-        return _short_of(pod, node, taken) if taken else None
+    def footprint_rejection(node: NodeInfo, granted: Found) -> Rejection | None:
+        if not footprints:
+            return None
+        footprint = footprints.of(pod, lambda key: granted.get(key, ()))
+        return _short_of(pod, node, footprint) if footprint else None
 
     def check(node: NodeInfo) -> Rejection | None:
         if unbacked and any(name not in node.allocatable for name in unbacked):
             return _CANNOT_FIT
-        reachable = not allocated or all(
-            devices.is_reachable(claim, node) for claim in allocated
-        )
-        here = wanted(node)
-        if not here.claims:
+        reachable = all(devices.is_reachable(claim, node) for claim in allocated)
+        open_claims = claims_on(node)
+        if not open_claims.claims:
             if reachable:
                 return footprint_rejection(node, held)
             return _ELSEWHERE
+        # Devices are looked for even where an allocated claim is out of reach: an error
+        # of the search comes first.
         try:
-            taken = devices.find(here, node)
+            grants = devices.find(open_claims, node)
         except NodeError as error:
             return Rejection((str(error),))
         except FatalError as error:
             raise FatalError(
                 f'running "{DYNAMIC_RESOURCES.name}" filter plugin: {error}'
             ) from error
-        if taken is None:
+        if grants is None:
             return cannot
-        found = {**held, **here.granting(taken)} if footprints else {}
-        if rejection := footprint_rejection(node, found):
+        granted = {**held, **open_claims.granting(grants)} if footprints else {}
+        rejection = footprint_rejection(node, granted)
+        if rejection is not None or reachable:
             return rejection
-        return None if reachable else _ELSEWHERE
+        return _ELSEWHERE
 
     return check
 
 
+def _rejection_for(cycle: Cycle, claim: ResourceClaim) -> Rejection | None:
+    """What is against every node because of a claim of the pod."""
+    devices, pod = cycle.devices, cycle.pod
+    if devices.is_full(claim, pod):
+        return _IN_USE
+    if devices.is_taken(claim, pod):
+        return Rejection((f"node allocatable resource claim {claim.name} {_MAPPED}",))
+    if claim.key in cycle.in_flight:
+        message = f"resource claim {claim.key} is in the process of being allocated"
+        return Rejection((message,))
+    if claim.status.allocation is not None:
+        return None
+    for request, alternative in claim.spec.devices.alternatives:
+        name = alternative.device_class_name
+        if name not in cycle.classes:
+            return Rejection(
+                (f"request {request}: device class {name} does not exist",)
+            )
+    return None
+
+
 def _short_of(
-    pod: PodInfo, node: NodeInfo, taken: Mapping[str, int]
+    pod: PodInfo, node: NodeInfo, footprint: Mapping[str, int]
 ) -> Rejection | None:
     """What is against a node on which the pod's devices take this."""
     for name, cap in caps_of(pod.kind.spec).items():
-        if taken.get(name, 0) > cap:
+        if footprint.get(name, 0) > cap:
             return Rejection((_CAPPED.format(name),))
-    wanted = requests_of(pod.kind.spec, of_devices=taken) if node.is_limited else {}
-    looked_at = [
-        CPU,
-        MEMORY,
-        EPHEMERAL,
-        *sorted(name for name in wanted if name.startswith("hugepages-")),
-    ]
-    lacking = node.lacking({name: wanted[name] for name in looked_at if name in wanted})
+    if not node.is_limited:
+        return None
+    requests = requests_of(pod.kind.spec, of_devices=footprint)
+    huge_pages = sorted(name for name in requests if name.startswith("hugepages-"))
+    looked_at = {
+        name: requests[name]
+        for name in (CPU, MEMORY, EPHEMERAL, *huge_pages)
+        if name in requests
+    }
+    lacking = node.lacking(looked_at)
     if lacking:
-        return insufficient(node, wanted, lacking, too_many=False)
+        return insufficient(node, requests, lacking, too_many=False)
     return None
 
 
@@ -489,18 +477,19 @@ def _score(cycle: Cycle) -> Scoring:
         return Scoring(
             lambda _: 0, relative, lambda places: np.zeros(len(places), np.int64)
         )
-    held, wanted = devices.held(devices.claims_of(pod)), devices.wanted(pod)
+    held, claims_on = devices.held(devices.claims_of(pod)), devices.wanted(pod)
 
     def score(node: NodeInfo) -> int:
         """The sum over what serves the pod on a node, on which its claims fit."""
-        here = wanted(node)
-        taken = devices.find(here, node) if here.claims else None
-        if taken is None:
+        open_claims = claims_on(node)
+        if not open_claims.claims:
             return 0
-        found = {**held, **here.granting(taken)}
-        return sum(
-            MOST_ALTERNATIVES - rank for rank in devices.alternatives(pod, found)
-        )
+        grants = devices.find(open_claims, node)
+        if grants is None:
+            return 0
+        granted = {**held, **open_claims.granting(grants)}
+        ranks = devices.alternatives(pod, granted)
+        return sum(MOST_ALTERNATIVES - rank for rank in ranks)
 
     def column(places: NDArray[np.intp]) -> Scores:
         return np.array([score(nodes[place]) for place in places.tolist()], np.int64)

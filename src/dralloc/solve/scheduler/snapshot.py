@@ -37,9 +37,10 @@ from dralloc.compile.pods import (
     Term,
     amounts_of,
 )
-from dralloc.objects.api import Node, ResourceClaim
+from dralloc.objects.api import Node, Pod, ResourceClaim
 from dralloc.objects.errors import FatalError
 from dralloc.objects.names import ClaimKey
+from dralloc.problem import Demand
 from dralloc.problem.node_claims import footprint_of
 from dralloc.problem.solution import Grant
 
@@ -59,9 +60,7 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# Nodes with the pods that are on them, in the order in which the scheduler goes
-# through them.
-#
+# Nodes with the pods on them, in the order in which the scheduler goes through them.
 # Source: ``framework/types.go`` (NodeInfo), ``backend/cache/node_tree.go`` of
 # ``kubernetes/pkg/scheduler``.
 
@@ -108,26 +107,28 @@ class NodeInfo:
         """How many more pods may be on it."""
         return self.allocatable.get(PODS, 0) - len(self.pods)
 
-    def lacking(self, wanted: Mapping[str, int]) -> list[str]:
-        """The resources of which more is wanted than is left."""
-        there, used = self.allocatable, self.requested
+    def lacking(self, requests: Mapping[str, int]) -> list[str]:
+        """The resources of which more is requested than is free."""
+        allocatable, used = self.allocatable, self.requested
+        # More may be requested than there is, if the node has shrunk: then nothing is
+        # free, and who requests nothing lacks nothing.
         return [
             name
-            for name, amount in wanted.items()
-            if amount > max(there.get(name, 0) - used.get(name, 0), 0)
+            for name, amount in requests.items()
+            if amount > max(allocatable.get(name, 0) - used.get(name, 0), 0)
         ]
 
     @property
     def usage(self) -> int:
         """A number for what it has and what is requested of it by how many pods: equal nodes have the same."""
         if self._usage is None:
-            amounts = (
-                frozenset(each.items())
-                for each in (self.allocatable, self.requested, self.occupied)
+            key = (
+                frozenset(self.allocatable.items()),
+                frozenset(self.requested.items()),
+                frozenset(self.occupied.items()),
+                len(self.pods),
             )
-            self._usage = self._usages.setdefault(
-                (*amounts, len(self.pods)), len(self._usages)
-            )
+            self._usage = self._usages.setdefault(key, len(self._usages))
         return self._usage
 
     def add(self, pod: PodInfo) -> None:
@@ -172,25 +173,23 @@ def by_zones(nodes: Sequence[Node], heard_of: Sequence[int]) -> list[int]:
     zones: dict[tuple[str, str], list[int]] = {}
     for number in heard_of:
         zones.setdefault(_zone(nodes[number].metadata.labels), []).append(number)
-    return [
-        number
-        for rank in zip_longest(*zones.values())
-        for number in rank
-        if number is not None
-    ]
+    order: list[int] = []
+    for rank in zip_longest(*zones.values()):
+        order += [number for number in rank if number is not None]
+    return order
 
 
 def _zone(labels: Mapping[str, str]) -> tuple[str, str]:
-    region, zone = (
-        next((labels[key] for key in keys if key in labels), "")
-        for keys in (_REGIONS, _ZONES)
-    )
-    return region, zone
+    """Return region and zone; the labels of old go before those of today."""
+    return _first_label(labels, _REGIONS), _first_label(labels, _ZONES)
+
+
+def _first_label(labels: Mapping[str, str], keys: Sequence[str]) -> str:
+    return next((labels[key] for key in keys if key in labels), "")
 
 
 # ----------------------------------------------------------------------------
-# What nodes have, what is requested of them, and what they are, as columns over all
-# nodes in the scheduler's order.
+# Columns over all nodes: what they have, what is requested of them, and what they are.
 
 Numbers = NDArray[np.int64]
 
@@ -261,10 +260,11 @@ class NodeColumns:
     @property
     def lowest_priority(self) -> Numbers:
         """The lowest priority of a pod on each node."""
-        return self._column(
-            "lowest priority",
-            lambda node: min([pod.kind.priority for pod in node.pods], default=_NOBODY),
-        )
+
+        def lowest(node: NodeInfo) -> int:
+            return min([pod.kind.priority for pod in node.pods], default=_NOBODY)
+
+        return self._column("lowest priority", lowest)
 
     def trait(self, key: Hashable, read: Callable[[NodeInfo], int]) -> Numbers:
         """Something about nodes that never changes, read once."""
@@ -275,11 +275,11 @@ class NodeColumns:
     def _column(self, key: Hashable, read: Callable[[NodeInfo], int]) -> Numbers:
         column = self._columns.get(key)
         if column is None:
-            column = self._columns[key] = _Column(
-                np.zeros(len(self._nodes), np.int64), read
-            )
+            zeroes = np.zeros(len(self._nodes), np.int64)
+            column = self._columns[key] = _Column(zeroes, read)
             places: Sequence[int] = range(len(self._nodes))
         else:
+            # Only where something has changed since the column was read last.
             places = self._changes[self._seen[key] :]
         for place in set(places):
             column.values[place] = _checked(read(self._nodes[place]))
@@ -294,8 +294,8 @@ def _checked(amount: int) -> int:
 
 
 # ----------------------------------------------------------------------------
-# Everything on the nodes, with counts of pods by domain that are kept up as pods come
-# and go.
+# The snapshot: everything on the nodes, with counts of pods by domain that are kept up
+# as pods come and go.
 
 EVERY_NODE: Final = ""
 """Stands for a topology key with which every node is a domain of its own."""
@@ -343,10 +343,9 @@ class Tally:
 
     def on(self, node: NodeInfo) -> int:
         """How many there are in the node's domain."""
-        return self.counts.get(
-            node.labels.get(self.topology_key, "") if self.topology_key else node.name,
-            0,
-        )
+        if not self.topology_key:
+            return self.counts.get(node.name, 0)
+        return self.counts.get(node.labels.get(self.topology_key, ""), 0)
 
 
 class Snapshot:
@@ -413,9 +412,8 @@ class Snapshot:
             for term in getattr(pod.kind, sort):
                 if term not in self.carried[sort]:
                     weigh = partial(_times, sort, term)
-                    self.carried[sort][term] = self.tally(
-                        (sort, term), term.topology_key, weigh
-                    )
+                    tally = self.tally((sort, term), term.topology_key, weigh)
+                    self.carried[sort][term] = tally
         node.add(pod)
         self.note_change(node.place)
         for tally in self._counting(pod.kind):
@@ -446,15 +444,12 @@ class Snapshot:
     def _counting(self, kind: PodKind) -> Sequence[Tally]:
         """The tallies in which pods of a kind count."""
         key = kind.inter_pod_key
-        looked_at, found = self._tallies_of_kind.get(key, (0, []))
+        looked_at, counting = self._tallies_of_kind.get(key, (0, []))
         if looked_at < len(self._tallies):
-            found += [
-                tally
-                for tally in list(self._tallies.values())[looked_at:]
-                if tally.weight(kind)
-            ]
-            self._tallies_of_kind[key] = len(self._tallies), found
-        return found
+            new_tallies = list(self._tallies.values())[looked_at:]
+            counting += [tally for tally in new_tallies if tally.weight(kind)]
+            self._tallies_of_kind[key] = len(self._tallies), counting
+        return counting
 
     def tally(
         self,
@@ -485,9 +480,9 @@ def _times(sort: str, term: Term, kind: PodKind) -> int:
 
 
 # ----------------------------------------------------------------------------
-# What the devices of a pod take of its node (KEP-5517), found out with the devices.
-#
-# Source: ``framework/plugins/dynamicresources/nodeallocatabledynamicresources.go`` of
+# Footprints: what the devices of a pod take of its node (KEP-5517), found out with the
+# devices. Source:
+# ``framework/plugins/dynamicresources/nodeallocatabledynamicresources.go`` of
 # ``kubernetes/pkg/scheduler``, 1.37.
 
 Granted = Callable[[ClaimKey], Sequence[Grant]]
@@ -500,15 +495,13 @@ class PodFootprints:
     def __init__(self, compiled: CompiledCluster) -> None:
         self._problem = compiled.problem
         self._footprints = Footprints(compiled.cluster, compiled.problem.devices)
-        demands = (
-            (one for one in compiled.problem.demands if not compiled.is_claim(one))
-            if self._footprints
-            else ()
-        )
-        self._demands = {demand.key: demand for demand in demands}
-        self._pods = (
-            {pod.key: pod for pod in compiled.cluster.pods} if self._footprints else {}
-        )
+        self._demands: dict[ClaimKey, Demand] = {}
+        self._pods: dict[ClaimKey, Pod] = {}
+        if self._footprints:
+            self._pods = {pod.key: pod for pod in compiled.cluster.pods}
+            for demand in compiled.problem.demands:
+                if not compiled.is_claim(demand):
+                    self._demands[demand.key] = demand
 
     def __bool__(self) -> bool:
         return bool(self._footprints)
@@ -525,12 +518,12 @@ class PodFootprints:
         FatalError
             A device follows a capacity, and nothing is consumed of any.
         """
-        found: Counter[str] = Counter()
+        total: Counter[str] = Counter()
         if self._footprints:
-            found.update(self._footprints.of_allocated(self._pods[pod.key]))
+            total.update(self._footprints.of_allocated(self._pods[pod.key]))
             for amounts in self._of_granted(pod, granted):
-                found.update(amounts)
-        return found
+                total.update(amounts)
+        return total
 
     def entered(self, pod: PodInfo, granted: Granted) -> PodInfo:
         """The pod with what its devices take of the node that it has."""
@@ -547,19 +540,13 @@ class PodFootprints:
         containers = self.containers(pod)
         for claim in demand.claims:
             for request, choice, number in granted(claim.key):
-                alternative, device = (
-                    claim.requests[request].alternatives[choice],
-                    self._problem.devices[number],
-                )
+                alternative = claim.requests[request].alternatives[choice]
+                device = self._problem.devices[number]
                 charge = self._problem.eligibility.charge(alternative.index, number)
-                consumed = (
-                    {name: amount.nanos for name, amount in charge.recorded}
-                    if charge
-                    else {}
-                )
-                amounts = footprint_of(
-                    device.footprint, consumed, containers.get(claim.key, 0)
-                )
+                recorded = charge.recorded if charge else ()
+                consumed = {name: amount.nanos for name, amount in recorded}
+                count = containers.get(claim.key, 0)
+                amounts = footprint_of(device.footprint, consumed, count)
                 if amounts is None:
                     raise FatalError(
                         f"claim {claim.key}, device {device.id.device}: ConsumedCapacity is nil"
@@ -568,7 +555,10 @@ class PodFootprints:
 
     def is_mapped(self, claim: ResourceClaim, granted: Granted) -> bool:
         """Whether an allocated claim has a device that stands for a part of its node."""
-        devices = (self._problem.devices[grant.device] for grant in granted(claim.key))
-        return self._footprints.is_mapped(claim) or any(
-            part.is_mapped for one in devices for part in one.footprint
-        )
+        if self._footprints.is_mapped(claim):
+            return True
+        for grant in granted(claim.key):
+            footprint = self._problem.devices[grant.device].footprint
+            if any(part.is_mapped for part in footprint):
+                return True
+        return False

@@ -32,15 +32,14 @@ __all__ = ["BestOfClasses", "CountedComponent", "with_tickets"]
 # Demands that can go to one node only, such as pods of a DaemonSet, as demands of one
 # class.
 #
-# Such demands differ by their nodes alone, and so would nodes by who is bound to
-# them: every node would be a class of its own. But nodes with equal demands bound to
-# them can be exchanged together with these. So a demand is freed from its node, and
-# asks for a *ticket* in its place: one more consumable capacity of the synthetic
-# device that each node has (see `dralloc.problem.node_claims`). A node has as many
-# tickets of a kind as demands of that kind are bound to it. In every answer to that,
-# each node serves at most as many of a kind as are bound to it, and all who go there
-# are equal but for their names: in the end they exchange these, and everybody is at
-# home (`at_home`).
+# Such demands differ by their nodes alone, and so would nodes by who is bound to them:
+# every node would be a class of its own. But nodes with equal demands bound to them can
+# be exchanged together with these. So a demand is freed from its node, and asks for a
+# *ticket* in its place: one more consumable capacity of the synthetic device that each
+# node has (see `dralloc.problem.node_claims`). A node has as many tickets of a kind as
+# demands of that kind are bound to it. In every answer to that, each node serves at
+# most as many of a kind as are bound to it, and all who go there are equal but for
+# their names: in the end they exchange these, and everybody is at home (`at_home`).
 
 
 class _TicketRequest(NamedTuple):

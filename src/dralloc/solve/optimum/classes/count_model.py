@@ -59,7 +59,8 @@ __all__ = [
 # Gangs over classes: so many of equal gangs are admitted, and each of these has the
 # members that it needs.
 #
-# For a class *g* of equal gangs, with ``members[c]`` demands of class *c* in each of them, all of which are needed::
+# For a class *g* of equal gangs, with ``members[c]`` demands of class *c* in each of
+# them, all of which are needed::
 #
 #     sum_m placed[c, m] = members[c] * admitted[g]
 #
@@ -68,9 +69,9 @@ __all__ = [
 #     sum_m placed[c, m] <= members[c] * admitted[g]
 #     sum_{c, m} placed[c, m] >= quorum * admitted[g]
 #
-# That is exact: dealing out the demands that are placed to the admitted gangs in
-# turn, class after class, gives each of them no more than its members, and all of
-# them the same number but for one.
+# That is exact: dealing out the demands that are placed to the admitted gangs in turn,
+# class after class, gives each of them no more than its members, and all of them the
+# same number but for one.
 
 GangMember = tuple[int, DemandClass, GangShare]
 """A demand class, with its number and its share of a gang."""
@@ -163,21 +164,20 @@ def dealt_out(
 
 
 # ----------------------------------------------------------------------------
-# The formulation over counts: how many demands of each class are served in which
-# mode.
+# The formulation over counts: how many demands of each class are served in which mode.
 #
 # For demand classes *c* with modes *m*, and requirements *k*::
 #
 #     sum_m placed[c, m] + missed[c] = size[c]
 #     sum_{(c, m) with requirement k} placed[c, m] <= supply[k]
 #
-# and gangs as in `dralloc.solve.optimum.classes.count_model` (those that must be in
-# one domain: as their `DomainSupply` says), the supply in the variables of the bin
-# classes (see `dralloc.solve.optimum.classes.state_space`). The first tiers are ``sum
-# weight[c] * missed[c]`` and ``sum rank[m] * placed[c, m]``. A namespace with a
-# budget uses ``sum amount[m] * placed[c, m]`` over its classes. Demands of a class
-# are interchangeable, as are bins of a class, so every answer has an image here, and
-# every image can be given names again at the same cost.
+# and gangs as in `dralloc.solve.optimum.classes.count_model` (those that must be in one
+# domain: as their `DomainSupply` says), the supply in the variables of the bin classes
+# (see `dralloc.solve.optimum.classes.state_space`). The first tiers are ``sum weight[c]
+# * missed[c]`` and ``sum rank[m] * placed[c, m]``. A namespace with a budget uses ``sum
+# amount[m] * placed[c, m]`` over its classes. Demands of a class are interchangeable,
+# as are bins of a class, so every answer has an image here, and every image can be
+# given names again at the same cost.
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,19 +411,21 @@ def placements_of(
 # Packing goals over classes: what they count is a sum over bins and servings, with
 # counts in place of names.
 #
-# - ``fewest-devices``, ``least-fragmentation``: where devices have one user each, every serving
-#   costs the devices that it takes (each is a unit of its own if it draws on nothing). Where a bin
-#   is a single device that is shared, or a single unit, it costs 1 as soon as it is used; those in
-#   use before cost nothing and are used first.
-# - ``fewest-nodes``: nodes with the same number of bins of each class are of one *node type*. With ``n[t]`` nodes of a
-#   type used, of ``N[t]``, and ``b[t, j]`` bins of class *j* on each: at most ``b[t, j] * n[t]`` of its bins are used.
-# - ``spread``: if no node has more than ``p`` demands, all servings on the nodes of a type are at
-#   most ``p * N[t]``, and a bin that is alone on its node serves at most ``p`` of its pattern. The
-#   value is a bound; names are given evenly, and what they cost is what counts.
+# - ``fewest-devices``, ``least-fragmentation``: where devices have one user each, every
+#   serving costs the devices that it takes (each is a unit of its own if it draws on
+#   nothing). Where a bin is a single device that is shared, or a single unit, it costs
+#   1 as soon as it is used; those in use before cost nothing and are used first.
+# - ``fewest-nodes``: nodes with the same number of bins of each class are of one *node
+#   type*. With ``n[t]`` nodes of a type used, of ``N[t]``, and ``b[t, j]`` bins of
+#   class *j* on each: at most ``b[t, j] * n[t]`` of its bins are used.
+# - ``spread``: if no node has more than ``p`` demands, all servings on the nodes of a
+#   type are at most ``p * N[t]``, and a bin that is alone on its node serves at most
+#   ``p`` of its pattern. The value is a bound; names are given evenly, and what they
+#   cost is what counts.
 #
 # Everything else (bins across nodes, several units or shared devices in a bin,
-# arc-flows; with ``spread`` demands that share claims, as a serving is no demand
-# there) is left to the per-device model.
+# arc-flows; with ``spread`` demands that share claims, as a serving is no demand there)
+# is left to the per-device model.
 
 _MOST_REQUIREMENTS: Final = 5
 """Of more, not every subset has a row."""

@@ -247,8 +247,8 @@ class DemandClasses:
 
 
 # ----------------------------------------------------------------------------
-# The usable devices: those that some demand class can still get, and what each of
-# them can serve.
+# The usable devices: those that some demand class can still get, and what each of them
+# can serve.
 
 _NOTHING = Charge()
 

@@ -53,13 +53,13 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# Bin packing with many sizes of one consumable capacity, as an arc-flow model
-# (Valerio de Carvalho 1999).
+# Bin packing with many sizes of one consumable capacity, as an arc-flow model (Valerio
+# de Carvalho 1999).
 #
-# A shareable device with one capacity that matters is on a path through what can be left of it: it
-# starts with what is left now, and each requirement that it serves takes it from ``r`` to ``r -
-# size``. Devices are equal but for where they start, so only the number of devices on each arc is
-# decided::
+# A shareable device with one capacity that matters is on a path through what can be
+# left of it: it starts with what is left now, and each requirement that it serves takes
+# it from ``r`` to ``r - size``. Devices are equal but for where they start, so only the
+# number of devices on each arc is decided::
 #
 #     out[r] <= in[r] + (devices that start at r)
 #     sum of the requirements of a size that are served <= sum of the arcs of the size
@@ -199,22 +199,23 @@ def flow_arcs(reached: set[int], sizes: Iterable[int]) -> Iterator[tuple[int, in
 # ----------------------------------------------------------------------------
 # Gangs in one topology domain each, whatever their members take: counted by domain.
 #
-# A *part* is what one domain of each topology has in common. With ``p[c, m, l]`` demands of class
-# *c* placed in mode *m* in part *l*, and ``a[g, t]`` gangs of class *g* admitted in domain *t*,
-# gangs are whole in their domain::
+# A *part* is what one domain of each topology has in common. With ``p[c, m, l]``
+# demands of class *c* placed in mode *m* in part *l*, and ``a[g, t]`` gangs of class
+# *g* admitted in domain *t*, gangs are whole in their domain::
 #
 #     sum_t a[g, t] <= gangs[g]
 #     sum_{l in t, m} p[c, m, l] = members[c] * a[g, t]
 #
-# (with a quorum as in `dralloc.solve.optimum.classes.count_model`), and in every part patterns
-# serve what is placed, and ``free[k, l]`` times requirement *k* for demands outside of such gangs::
+# (with a quorum as in `dralloc.solve.optimum.classes.count_model`), and in every part
+# patterns serve what is placed, and ``free[k, l]`` times requirement *k* for demands
+# outside of such gangs::
 #
 #     sum_{(c, m) with requirement k} p[c, m, l] + free[k, l] <= sum_{j, i} count[i, k] * y[j, i, l]
 #
 # Exact, as long as no bin reaches into two parts: an answer is one choice of patterns
 # for the bins of each part, and which gangs are in a domain together. Of equal gangs
-# the first are in the first domain, the next in the second; within a domain members
-# are dealt out to its gangs in turn, which gives each of them its quorum for the same
+# the first are in the first domain, the next in the second; within a domain members are
+# dealt out to its gangs in turn, which gives each of them its quorum for the same
 # reason as there.
 
 BinsByDomain = Mapping[tuple[str | None, ...], Mapping[int, list[Bin]]]
@@ -383,35 +384,39 @@ class DomainCounts(DomainSupply):
 # Gangs in one domain each, where every pod takes so many equal devices of a node: an
 # arc-flow over domains.
 #
-# If the numbers of devices that pods take divide each other (1, 2, 4), nodes inside of a domain need no variables. Pods
-# fit into the bins of a domain if and only if for each of these numbers *s*, with ``n[t]`` pods that take *t*::
+# If the numbers of devices that pods take divide each other (1, 2, 4), nodes inside of
+# a domain need no variables. Pods fit into the bins of a domain if and only if for each
+# of these numbers *s*, with ``n[t]`` pods that take *t*::
 #
 #     sum_{t >= s} t * n[t] <= s * sum_bins floor(devices / s) = limit[s]
 #
 # For those who take most come first, and a bin that has given *d* devices, a multiple
-# of *s*, still has room for ``floor(devices / s) - d / s`` pods that take *s*,
-# however *d* came about (bin packing with divisible sizes: Coffman, Garey and Johnson
-# 1987).
+# of *s*, still has room for ``floor(devices / s) - d / s`` pods that take *s*, however
+# *d* came about (bin packing with divisible sizes: Coffman, Garey and Johnson 1987).
 #
-# So a domain is one bin, and its content a path: through one layer for each *s*, the largest first,
-# in which a gang takes all that its members take together. What is left begins at ``limit[s]`` of
-# the first layer and grows by the difference of limits from one layer to the next. As in
-# `dralloc.solve.optimum.classes.flows` only the number of domains on each arc is decided::
+# So a domain is one bin, and its content a path: through one layer for each *s*, the
+# largest first, in which a gang takes all that its members take together. What is left
+# begins at ``limit[s]`` of the first layer and grows by the difference of limits from
+# one layer to the next. As in `dralloc.solve.optimum.classes.flows` only the number of
+# domains on each arc is decided::
 #
 #     out[state] <= in[state] + (domains that start at the state)
 #     sum of the gangs of a size that are admitted = sum of the arcs of the size
 #
 # A state is a layer, what is left, the growth to come, and which requirements the
 # domain can serve. Exact, because a flow falls apart into paths, and any path fits. A
-# demand outside of such gangs is a gang of one; bins that are in no domain are
-# sources by themselves, for those demands only.
+# demand outside of such gangs is a gang of one; bins that are in no domain are sources
+# by themselves, for those demands only.
 #
 # To be shown of a component, so that all this holds (`as_divisible_flow` returns None
 # otherwise):
 #
-# - every requirement is one item group, under no rule, and the numbers of devices divide each other;
-# - all devices are dedicated and draw on no counter, and all devices of a domain can serve the same requirements;
-# - there is one topology, and all members of a gang that needs a domain of it are of one class with one mode.
+# - every requirement is one item group, under no rule, and the numbers of devices
+#   divide each other;
+# - all devices are dedicated and draw on no counter, and all devices of a domain can
+#   serve the same requirements;
+# - there is one topology, and all members of a gang that needs a domain of it are of
+#   one class with one mode.
 
 NOBODY: Final = -1
 """The class of those who are in no gang that needs a domain."""

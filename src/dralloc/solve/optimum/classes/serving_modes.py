@@ -52,26 +52,30 @@ from dralloc.solve.optimum.stopping import Stop
 __all__ = ["classify_demands", "granted_with"]
 
 # ----------------------------------------------------------------------------
-# Joint demands and their serving modes: who is placed together, with which
-# alternative and number of devices each.
+# Joint demands and their serving modes: who is placed together, with which alternative
+# and number of devices each.
 #
-# *Joint demands* are demands that share claims and are therefore on one node, together with those
-# that share nothing. A claim that several demands list is granted once, with one of them, and the
-# others go where its devices can be used. A serving mode of a joint demand places some of its
-# demands on one node, and asks there for the claims that they share and for all of their own. That
-# covers every answer if
+# *Joint demands* are demands that share claims and are therefore on one node, together
+# with those that share nothing. A claim that several demands list is granted once, with
+# one of them, and the others go where its devices can be used. A serving mode of a
+# joint demand places some of its demands on one node, and asks there for the claims
+# that they share and for all of their own. That covers every answer if
 #
-# - the demands list the same shared claims, and nobody else lists any of them, so that no other demand is bound;
-# - whatever serves those claims includes a device that can be used from one node alone (see
-#   `dralloc.solve.optimum.division`), so that all who are placed are there;
-# - a gang has all or none of them and needs all of its members, so that an admitted gang has it placed as a whole;
-# - no rule between pods and no constraint over several claims is about them, and classes can express each alone.
+# - the demands list the same shared claims, and nobody else lists any of them, so that
+#   no other demand is bound;
+# - whatever serves those claims includes a device that can be used from one node alone
+#   (see `dralloc.solve.optimum.division`), so that all who are placed are there;
+# - a gang has all or none of them and needs all of its members, so that an admitted
+#   gang has it placed as a whole;
+# - no rule between pods and no constraint over several claims is about them, and
+#   classes can express each alone.
 #
-# Which of equal demands are placed does not matter: the first ones. A demand that
-# asks for nothing of its own, on any node where the others may go, comes along
-# whenever one of them is placed, as that is worth more and takes nothing.
+# Which of equal demands are placed does not matter: the first ones. A demand that asks
+# for nothing of its own, on any node where the others may go, comes along whenever one
+# of them is placed, as that is worth more and takes nothing.
 #
-# *Allocation mode* ``All`` is, on nodes where *n* devices match and can be had, a request for *n* (`EveryDevice`).
+# *Allocation mode* ``All`` is, on nodes where *n* devices match and can be had, a
+# request for *n* (`EveryDevice`).
 
 _MOST_MODES: Final = 64
 """A joint demand with more serving modes is left to the per-device model."""

@@ -42,16 +42,15 @@ __all__ = [
 # requirements are served; its patterns.
 #
 # A state says what is left of every unit of a bin class. Equal devices of a unit are
-# counted, equal units are sorted, and what cannot be taken any more counts as taken,
-# so that states with the same future are mostly one state.
+# counted, equal units are sorted, and what cannot be taken any more counts as taken, so
+# that states with the same future are mostly one state.
 #
 # Patterns, as in cutting stock, say which requirements fit into a bin together: a
-# pattern is a multiset of requirements that can be served in one bin at once.
-# Whatever is served in a bin is a pattern, and a part of a pattern always fits as
-# well, so it is enough to know the maximal ones. They are found by adding
-# requirements one at a time, in the order of their numbers, to all states that the
-# ones before can leave. Serving them in another order leaves the same, so this misses
-# none.
+# pattern is a multiset of requirements that can be served in one bin at once. Whatever
+# is served in a bin is a pattern, and a part of a pattern always fits as well, so it is
+# enough to know the maximal ones. They are found by adding requirements one at a time,
+# in the order of their numbers, to all states that the ones before can leave. Serving
+# them in another order leaves the same, so this misses none.
 
 Block = tuple[int, ...]
 """Of a unit: devices left per group (see `_EqualDevices`), then what is left of counters, then of capacities."""

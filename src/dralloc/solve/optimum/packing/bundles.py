@@ -26,12 +26,12 @@ from dralloc.solve.optimum.classes.demand_classes import (
 __all__ = ["Bundles", "ChargedCounters", "apart", "uncharged"]
 
 # ----------------------------------------------------------------------------
-# Bundles: the devices of claims that attribute rules bind together. One unit gives
-# all of them.
+# Bundles: the devices of claims that attribute rules bind together. One unit gives all
+# of them.
 #
 # So the parts of a bin from which a bundle could take devices together are one unit:
-# those with a common value of the attribute, if a ``matchAttribute`` constraint
-# covers all of the bundle, and else all that have such devices.
+# those with a common value of the attribute, if a ``matchAttribute`` constraint covers
+# all of the bundle, and else all that have such devices.
 
 
 class Bundles:
@@ -132,9 +132,9 @@ def _candidates(
 # Such a counter makes one unit of all devices that charge it: of all of a node, if it
 # is the node's memory (KEP-5517). But if each device that can be an item of a type
 # charges the same, it does not matter to the counters which one it is. Then an
-# assignment option is known to charge so much in each bin: the counters are a unit
-# that gives one more item to each option, and the other units are what they were
-# without counters.
+# assignment option is known to charge so much in each bin: the counters are a unit that
+# gives one more item to each option, and the other units are what they were without
+# counters.
 
 Amounts = tuple[int, ...]
 

@@ -218,10 +218,10 @@ def _without(
 # ----------------------------------------------------------------------------
 # The diving heuristic: from the restricted master problem to an answer in integers.
 #
-# With all columns that it could use, the restricted master problem decides nearly
-# every bin. What it decides is fixed; for the other bins columns are priced again,
-# with the demand that remains; and so on, until there are so few bins that the exact
-# model can decide about them.
+# With all columns that it could use, the restricted master problem decides nearly every
+# bin. What it decides is fixed; for the other bins columns are priced again, with the
+# demand that remains; and so on, until there are so few bins that the exact model can
+# decide about them.
 
 _TURNS: Final = 8
 """The restricted master problem is solved so often until each bin type has been priced once."""

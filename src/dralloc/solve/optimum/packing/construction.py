@@ -45,13 +45,13 @@ __all__ = [
 # ----------------------------------------------------------------------------
 # The constructive heuristic: a packing is built greedily, many bins at a time.
 #
-# Options are taken one after the other, those with the most precious single item
-# first, because few units have room for it. An item goes to the unit of the bin in
-# which it wastes least: what the unit can still give, at the prices of the
-# relaxation, should shrink by no more than the price of the item. Other things equal
-# it goes to the fullest unit. An option is put into the bins that waste least first
-# (best fit), until it has been placed as often as in the relaxation; the rest of the
-# demand is tried in the end, the most weight per price first.
+# Options are taken one after the other, those with the most precious single item first,
+# because few units have room for it. An item goes to the unit of the bin in which it
+# wastes least: what the unit can still give, at the prices of the relaxation, should
+# shrink by no more than the price of the item. Other things equal it goes to the
+# fullest unit. An option is put into the bins that waste least first (best fit), until
+# it has been placed as often as in the relaxation; the rest of the demand is tried in
+# the end, the most weight per price first.
 #
 # The states of all units are numbers in one table (`Automaton`), so that the next
 # states of thousands of units are looked up at once.

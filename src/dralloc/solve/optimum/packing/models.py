@@ -44,14 +44,16 @@ __all__ = [
 # What the models of packing have in common; the relaxation and the restricted master
 # problem.
 #
-# Every model has variables for demands that are missed, and the tiers as costs (`TieredModel`). Wherever options *k* of
-# a class *c* are placed, and items of types *t* are supplied by units::
+# Every model has variables for demands that are missed, and the tiers as costs
+# (`TieredModel`). Wherever options *k* of a class *c* are placed, and items of types
+# *t* are supplied by units::
 #
 #     sum_{k of c} placed[k] + missed[c] = size[c]
 #     sum_k items[k, t] * placed[k] <= supply[t]
 #
-# with the supply in the variables of the unit types (see `dralloc.solve.optimum.packing.units`). Of a gang all is lost
-# that does not make it complete. With ``members[c]`` demands of class *c* in each of gangs *g*::
+# with the supply in the variables of the unit types (see
+# `dralloc.solve.optimum.packing.units`). Of a gang all is lost that does not make it
+# complete. With ``members[c]`` demands of class *c* in each of gangs *g*::
 #
 #     lost[c] + members[c] * admitted[g] = size[c],  lost[c] >= missed[c]
 #
@@ -322,8 +324,8 @@ class RestrictedMaster(TieredModel):
 # The exact model of packing, and pricing, which asks it about one bin at a time.
 #
 # The exact model decides over items and bins at once, so each bin is a place (see
-# `dralloc.solve.optimum.packing.models`). Pricing looks for the column of least
-# reduced cost: the best that a bin can serve at the dual values.
+# `dralloc.solve.optimum.packing.models`). Pricing looks for the column of least reduced
+# cost: the best that a bin can serve at the dual values.
 
 _HIGHEST_PRICE: Final = 10**6
 """The highest price as an integer."""

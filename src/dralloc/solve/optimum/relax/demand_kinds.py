@@ -329,8 +329,7 @@ def _merged(choices: Sequence[Choice]) -> Shape:
 
 
 # ----------------------------------------------------------------------------
-# CPU, memory and whatever else nodes have beside devices, and what demands take of
-# it.
+# CPU, memory and whatever else nodes have beside devices, and what demands take of it.
 
 Integers = npt.NDArray[np.int64]
 

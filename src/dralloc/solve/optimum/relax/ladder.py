@@ -643,18 +643,18 @@ def _weighted(factors: Sequence[N], counts: Sequence[Sequence[int]]) -> list[N]:
 
 
 # ----------------------------------------------------------------------------
-# What nodes cost at least that hold everything, of types that can be had any number
-# of times.
+# What nodes cost at least that hold everything, of types that can be had any number of
+# times.
 #
 # Let every row of a node have a price of 0 or more, and let a demand be worth what it
-# pays on the node where it pays the least. Who is on a node pays for all that it
-# draws there, and that is at most what all rows of the node cost. So as many nodes as
-# hold everything are worth as much as all demands together; and one of a type is
-# worth what its rows cost. The cheapest way to be worth that much is by nodes of the
-# type that is worth the most for its cost (Farley, Operations Research 38, 1990).
+# pays on the node where it pays the least. Who is on a node pays for all that it draws
+# there, and that is at most what all rows of the node cost. So as many nodes as hold
+# everything are worth as much as all demands together; and one of a type is worth what
+# its rows cost. The cheapest way to be worth that much is by nodes of the type that is
+# worth the most for its cost (Farley, Operations Research 38, 1990).
 #
-# The prices are a guess in floats, by the linear program in which nodes and demands
-# can be had in fractions; what they prove is a sum in exact integers, as in
+# The prices are a guess in floats, by the linear program in which nodes and demands can
+# be had in fractions; what they prove is a sum in exact integers, as in
 # `dralloc.solve.optimum.relax.prices`.
 
 _LOTS: Final = 8
