@@ -13,7 +13,7 @@ from inventory_strategies import rarely
 from scheduling_wire import node, pod
 from wire import Json
 
-__all__ = ["HOST", "TEMPLATE", "companies", "template"]
+__all__ = ["HOST", "TEMPLATE", "companies", "neighbours", "template"]
 
 HOST = "kubernetes.io/hostname"
 KEYS = (
@@ -83,7 +83,31 @@ def _themes(draw: st.DrawFn) -> _Theme:
 @st.composite
 def companies(draw: st.DrawFn, max_waiting: int = 4) -> list[Json]:
     """Draw two to four nodes with a few devices each, some of which lack labels, pods that run and pods that wait."""
-    theme = draw(_themes())
+    # Where more pods run than wait, what those who run take of a node cannot hide behind what those who wait would.
+    running = draw(st.sampled_from((0, 0, 1, 1, 2, 2, 3, 4)))
+    waiting = min(max_waiting, draw(st.sampled_from((1, 1, 2, 2, 2, 3, 4))))
+    return draw(_objects(draw(_themes()), running, waiting))
+
+
+@st.composite
+def neighbours(draw: st.DrawFn) -> list[Json]:
+    """Draw pods some of which are alone on their node among those whom they mean, and more pods that run."""
+    theme = _Theme(
+        most={**dict.fromkeys(SORTS, 0), "podAntiAffinity": draw(st.integers(1, 2))},
+        keys=(HOST,),
+        labelled=4,
+        is_wide=draw(rarely()),
+        has_gangs=False,
+        has_shared_claims=False,
+    )
+    running = draw(st.sampled_from((2, 3, 4, 5)))
+    return draw(_objects(theme, running, draw(st.sampled_from((1, 1, 2)))))
+
+
+@st.composite
+def _objects(
+    draw: st.DrawFn, theme: _Theme, number_running: int, number_waiting: int
+) -> list[Json]:
     names = [f"n{number}" for number in range(draw(st.sampled_from((2, 2, 3, 3, 4))))]
     objects: list[Json] = [
         wire.device_class(),
@@ -107,11 +131,9 @@ def companies(draw: st.DrawFn, max_waiting: int = 4) -> list[Json]:
         objects += [_gang(space, draw(st.integers(1, 3))) for space in SPACES]
     shared = draw(_shared_claims(names)) if theme.has_shared_claims else []
     claims = [claim["metadata"]["name"] for claim in shared]
-    # Where more pods run than wait, what those who run take of a node cannot hide behind what those who wait would.
-    number_running = draw(st.sampled_from((0, 0, 1, 1, 2, 2, 3, 4)))
     for number in range(number_running):
         objects.append(draw(_running(f"r{number}", kinds, names)))
-    for number in range(min(max_waiting, draw(st.sampled_from((1, 1, 2, 2, 2, 3, 4))))):
+    for number in range(number_waiting):
         objects.append(draw(_waiting(f"p{number}", kinds, theme, claims)))
     used = {
         entry.get("resourceClaimName")

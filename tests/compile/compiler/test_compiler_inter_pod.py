@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 import wire
 from brute_company import Answer, Company
-from company_strategies import HOST, TEMPLATE, companies, template
+from company_strategies import HOST, TEMPLATE, companies, neighbours, template
 from dralloc import Mode, Plan, allocate
 from dralloc.check import check
 from dralloc.compile.compiler import compile_cluster
@@ -61,6 +61,22 @@ def test_the_scheduler_takes_pods_as_they_come(objects: Sequence[Json]) -> None:
         answer(allocate(wire.cluster(objects), Mode.SCHEDULER))
         in Company(objects, as_upstream=True).answers
     )
+
+
+@SEVERAL
+@given(neighbours())
+def test_pods_that_are_alone_on_their_node_come_beside_pods_that_run(
+    objects: Sequence[Json],
+) -> None:
+    """Anti-affinity by host is an amount that nodes have, of which pods that run take, too."""
+    company, given = Company(objects), wire.cluster(objects)
+    optimum = allocate(given)
+    assert answer(optimum) in company.answers
+    assert company.worth(answer(optimum)) == company.best
+    assert all(tier.proven for tier in optimum.tiers)
+    assert answer(allocate(given, Mode.FIRST_FIT)) in company.answers
+    scheduled = answer(allocate(given, Mode.SCHEDULER))
+    assert scheduled in Company(objects, as_upstream=True).answers
 
 
 def test_what_is_even_in_the_end_may_come_in_no_order() -> None:
