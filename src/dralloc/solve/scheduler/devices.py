@@ -58,11 +58,10 @@ class Wanted(NamedTuple):
     claims: Sequence[Claim]
     claim_class: ClaimClass | None
 
-    def granting(self, found: Taken) -> Found:
-        """What was found, by claim."""
-        return {
-            claim.key: grants for claim, grants in zip(self.claims, found, strict=True)
-        }
+    def granting(self, grants_of: Taken) -> Found:
+        """Return what was found, by claim."""
+        pairs = zip(self.claims, grants_of, strict=True)
+        return {claim.key: grants for claim, grants in pairs}
 
 
 @dataclass(slots=True)
@@ -185,29 +184,28 @@ class Devices(QuickRun):
 
     def unbacked(self, pod: PodInfo) -> list[str]:
         """The extended resources that only device plugins can serve, of a pod that asks for some of devices, too."""
-        asked = {
+        extended = {
             name
             for name, amount in pod.kind.requests.items()
             if amount and is_extended(name)
         }
-        if self._backed.isdisjoint(asked):
+        if self._backed.isdisjoint(extended):
             return []
-        return sorted(asked - self._backed)
+        return sorted(extended - self._backed)
 
     def claims_of(self, pod: PodInfo) -> list[ResourceClaim]:
         """The claims of a pod as they were before."""
-        found = (
-            self._cluster.claim(key) for key in self._cluster.claims_of_pods[pod.key]
-        )
-        return [claim for claim in found if claim is not None]
+        keys = self._cluster.claims_of_pods[pod.key]
+        claims = [self._cluster.claim(key) for key in keys]
+        return [claim for claim in claims if claim is not None]
 
     def has_shared_claims(self, pod: PodInfo) -> bool:
         """Whether another pod uses a claim of the pod, too."""
         return not self._shared.isdisjoint(self._cluster.claims_of_pods[pod.key])
 
-    def granted(self, found: Found) -> Granted:
+    def granted(self, grants: Found) -> Granted:
         """What claims have got in the run so far, or would get."""
-        return lambda key: found.get(key) or self._allocated.get(key, (0, ()))[1]
+        return lambda key: grants.get(key) or self._allocated.get(key, (0, ()))[1]
 
     def held(self, claims: Iterable[ResourceClaim]) -> Found:
         """What each of the claims has got in the run so far, of those that have."""
@@ -225,24 +223,24 @@ class Devices(QuickRun):
         """Whether another pod uses an allocated claim that only one can use (KEP-5517)."""
         if not self.footprints or not self.is_allocated(claim):
             return False
-        others = self._users_of(claim) - {self._cluster.consumer(pod.key, claim.key)}
-        return bool(others) and self.footprints.is_mapped(claim, self.granted({}))
+        user = self._cluster.consumer(pod.key, claim.key)
+        if not self._users_of(claim) - {user}:
+            return False
+        return self.footprints.is_mapped(claim, self.granted({}))
 
     def is_full(self, claim: ResourceClaim, pod: PodInfo) -> bool:
         """Whether so many pods use an allocated claim that one more cannot."""
         if not self.is_allocated(claim):
             return False
         users = self._users_of(claim)
-        return (
-            len(users) >= MAX_CONSUMERS
-            and self._cluster.consumer(pod.key, claim.key) not in users
-        )
+        if len(users) < MAX_CONSUMERS:
+            return False
+        return self._cluster.consumer(pod.key, claim.key) not in users
 
     def _users_of(self, claim: ResourceClaim) -> Set[tuple[str, str]]:
-        return {
-            *self._users[claim.key],
-            *((user.resource, user.name) for user in claim.status.reserved_for),
-        }
+        users = set(self._users[claim.key])
+        users.update((user.resource, user.name) for user in claim.status.reserved_for)
+        return users
 
     def is_reachable(self, claim: ResourceClaim, node: NodeInfo) -> bool:
         """Whether what is allocated for a claim can be used from the node; also if nothing is."""
@@ -266,20 +264,24 @@ class Devices(QuickRun):
         everywhere = Wanted(claims, self._class_of(pod, claims))
         if not extended:
             return lambda _: everywhere
-        others = [claim for claim in claims if claim.key not in extended]
-        elsewhere = Wanted(others, self._class_of(pod, others))
-        asked = [name for name, amount in pod.kind.requests.items() if amount]
-        return lambda node: (
-            everywhere if any(self.serves(name, node) for name in asked) else elsewhere
-        )
+        named_claims = [claim for claim in claims if claim.key not in extended]
+        with_plugin = Wanted(named_claims, self._class_of(pod, named_claims))
+        resources = [name for name, amount in pod.kind.requests.items() if amount]
+
+        def wanted_on(node: NodeInfo) -> Wanted:
+            if any(self.serves(name, node) for name in resources):
+                return everywhere
+            return with_plugin
+
+        return wanted_on
 
     def _to_allocate(self, pod: PodInfo) -> list[Claim]:
         """The claims of a pod that are in the cluster, and that nobody has allocated yet."""
         number = self._demands.get(pod.key)
-        opened = (
-            [] if number is None else self._open_claims(self._problem.demands[number])
-        )
-        return [claim for claim in opened if self._cluster.claim(claim.key) is not None]
+        if number is None:
+            return []
+        claims = self._open_claims(self._problem.demands[number])
+        return [claim for claim in claims if self._cluster.claim(claim.key) is not None]
 
     @cached_property
     def _extended(self) -> frozenset[ClaimKey]:
@@ -288,7 +290,7 @@ class Devices(QuickRun):
             claim.key for claim in self._cluster.claims if claim.is_extended
         )
 
-    def find(self, wanted: Wanted, node: NodeInfo) -> Taken | None:
+    def find(self, open_claims: Wanted, node: NodeInfo) -> Taken | None:
         """What each of the claims would get on the node; None if they do not fit.
 
         Raises
@@ -296,15 +298,17 @@ class Devices(QuickRun):
         AllocationError
             The attempt ends with an error: for every node, or for this one.
         """
-        claims, claim_class = wanted
+        claims, claim_class = open_claims
         if claim_class is None:
-            found = self._plain_search(claims, node.number, None)
+            grants = self._plain_search(claims, node.number, None)
             self._ledger.revert()
-            return found
+            return grants
         answers = self._answers[node.number]
         if claim_class in answers.current:
             return answers.current[claim_class]
         if claim_class in answers.lasting:
+            # Nothing fits that did not fit before, and what fitted first is still first
+            # as long as it can be had.
             before = answers.lasting[claim_class]
             if before is None or self._is_free(claims, before):
                 answers.current[claim_class] = before
@@ -312,14 +316,14 @@ class Devices(QuickRun):
         if not self._has_enough(claims, claim_class)[node.number]:
             nothing_on(self._problem.nodes[node.number])
             return None
-        found = self._search_for(claims, claim_class, node.number)
+        grants = self._search_for(claims, claim_class, node.number)
         self._ledger.revert()
-        answers.current[claim_class] = found
+        answers.current[claim_class] = grants
         if self._offers[node.number][claim_class].shrinks:
-            answers.lasting[claim_class] = found
-            if found is None and claim_class in self._hopeless:
+            answers.lasting[claim_class] = grants
+            if grants is None and claim_class in self._hopeless:
                 self._hopeless[claim_class][node.number] = True
-        return found
+        return grants
 
     def never_fails(self, pod: PodInfo) -> bool:
         """Whether it is certain that no search for the claims of a pod, of which none is shared, ends with an error.
@@ -332,11 +336,10 @@ class Devices(QuickRun):
 
     def has_choice(self, pod: PodInfo) -> bool:
         """Whether a claim of the pod has a request with alternatives."""
-        return any(
-            one.first_available
-            for claim in self.claims_of(pod)
-            for one in claim.spec.devices.requests
-        )
+        for claim in self.claims_of(pod):
+            if any(request.first_available for request in claim.spec.devices.requests):
+                return True
+        return False
 
     def hopeless(self, pod: PodInfo) -> NDArray[np.bool_]:
         """By node, whether it is known that its devices do not do for the claims of a pod, of which none is shared."""
@@ -344,16 +347,15 @@ class Devices(QuickRun):
         claim_class = self._class_of(pod, claims)
         if claim_class is None:
             return np.zeros(len(self._problem.nodes), np.bool_)
-        found = self._hopeless.get(claim_class)
-        if found is None:
+        if claim_class not in self._hopeless:
             # Of a node with an invalid pool the scheduler says something else.
-            never = self._never_fits[claim_class] = ~(
-                self._has_enough(claims, claim_class) | self._has_invalid
-            )
-            found = self._hopeless[claim_class] = never.copy()
+            enough = self._has_enough(claims, claim_class)
+            never_fits = ~(enough | self._has_invalid)
+            self._never_fits[claim_class] = never_fits
+            hopeless = self._hopeless[claim_class] = never_fits.copy()
             for node, answers in self._answers.items():
-                found[node] |= answers.rules_out(claim_class)
-        return found
+                hopeless[node] |= answers.rules_out(claim_class)
+        return self._hopeless[claim_class]
 
     @cached_property
     def _has_invalid(self) -> NDArray[np.bool_]:
@@ -366,39 +368,36 @@ class Devices(QuickRun):
         self, claims: Sequence[Claim], claim_class: ClaimClass
     ) -> NDArray[np.bool_]:
         """By node, whether it has as many devices as a class asks for, whatever is in use."""
-        found = self._enough.get(claim_class)
-        if found is None:
+        if claim_class not in self._enough:
             # Nothing is entered there, so that it stays true when pods are taken back.
-            found = self._enough[claim_class] = self._failures.hopeful(
-                claim_class, claims
-            )
-        return found
+            enough = self._failures.hopeful(claim_class, claims)
+            self._enough[claim_class] = enough
+        return self._enough[claim_class]
 
-    def _is_free(self, claims: Sequence[Claim], found: Taken) -> bool:
+    def _is_free(self, claims: Sequence[Claim], answer: Taken) -> bool:
         """Whether what was found before can still be had; then it is still what a search finds first."""
         try:
-            return all(
-                self._take_if_free(place, claim, grant)
-                for place, (claim, grants) in enumerate(zip(claims, found, strict=True))
-                for grant in grants
-            )
+            granted = zip(claims, answer, strict=True)
+            for claim_index, (claim, grants) in enumerate(granted):
+                for grant in grants:
+                    if not self._take_if_free(claim_index, claim, grant):
+                        return False
+            return True
         finally:
             self._ledger.revert()
 
-    def _take_if_free(self, place: int, claim: Claim, grant: Grant) -> bool:
+    def _take_if_free(self, claim_index: int, claim: Claim, grant: Grant) -> bool:
         alternative = claim.requests[grant.request].alternatives[grant.alternative]
-        device, charge = (
-            self._problem.devices[grant.device],
-            self._charge(alternative, grant.device),
-        )
+        device = self._problem.devices[grant.device]
+        charge = self._charge(alternative, grant.device)
         ledger = self._ledger
-        if (
-            ledger.in_use(device, alternative, place)
-            or not ledger.has_capacity(device, charge)
-            or not ledger.covers(device, alternative, charge)
-        ):
+        if ledger.in_use(device, alternative, claim_index):
             return False
-        ledger.take(grant.device, alternative, place, charge)
+        if not ledger.has_capacity(device, charge):
+            return False
+        if not ledger.covers(device, alternative, charge):
+            return False
+        ledger.take(grant.device, alternative, claim_index, charge)
         return True
 
     def _charge(self, alternative: Alternative, device: int) -> Charge:
@@ -416,18 +415,16 @@ class Devices(QuickRun):
         number = self._demands.get(pod.key)
         demand = None if number is None else self._problem.demands[number]
         claims = demand.claims if demand else ()
-        every_one_open = len(self._cluster.claims_of_pods[pod.key]) == len(claims)
-        if (
-            not every_one_open
-            or self.has_shared_claims(pod)
-            or (demand and demand.group_scopes)
-        ):
+        # Otherwise some claim was allocated before the run.
+        if len(self._cluster.claims_of_pods[pod.key]) != len(claims):
             return None
-        known = self._class_of(pod, claims)
-        if known is None or not self.footprints:
-            return known
+        if self.has_shared_claims(pod) or (demand and demand.group_scopes):
+            return None
+        claim_class = self._class_of(pod, claims)
+        if claim_class is None or not self.footprints:
+            return claim_class
         containers = self.footprints.containers(pod)
-        return known, tuple(containers.get(claim.key, 0) for claim in claims)
+        return claim_class, tuple(containers.get(claim.key, 0) for claim in claims)
 
     def are_apart(self, pod: PodInfo) -> bool:
         """Whether what devices say about nodes depends on the pod's claims, and on nothing else of it."""
@@ -439,11 +436,10 @@ class Devices(QuickRun):
     def _class_of(self, pod: PodInfo, claims: Sequence[Claim]) -> ClaimClass | None:
         """The class of some of the pod's claims; that of all of them is worked out once."""
         number = self._demands.get(pod.key)
-        if (
-            number is None
-            or self._problem.has_scopes
-            or len(claims) < len(self._problem.demands[number].claims)
-        ):
+        # With constraints over several claims, what others have got belongs to a claim.
+        if number is None or self._problem.has_scopes:
+            return self._claim_classes.of(claims)
+        if len(claims) < len(self._problem.demands[number].claims):
             return self._claim_classes.of(claims)
         if number not in self._class_of_demand:
             self._class_of_demand[number] = self._claim_classes.of(claims)
@@ -465,12 +461,13 @@ class Devices(QuickRun):
         if number is None:
             self._bound[pod.key] = _Bound(new)
             return self.footprints.entered(pod, self.granted({})), set()
-        wanted = self.wanted(pod)(node)
-        found = self.find(wanted, node) if wanted.claims else ()
-        assert found is not None
-        pod = self.footprints.entered(pod, self.granted(wanted.granting(found)))
-        self._take(wanted.claims, found)
-        self._settle(number, node.number, wanted.claims, found)
+        open_claims = self.wanted(pod)(node)
+        grants = self.find(open_claims, node) if open_claims.claims else ()
+        assert grants is not None
+        granted = self.granted(open_claims.granting(grants))
+        pod = self.footprints.entered(pod, granted)
+        self._take(open_claims.claims, grants)
+        self._settle(number, node.number, open_claims.claims, grants)
         placement = self.placements.pop()
         keys = [claim.key for claim in self._problem.demands[number].claims]
         untold = {key: self._untold.get(key, ()) for key in keys}
@@ -494,13 +491,14 @@ class Devices(QuickRun):
         if len(self._recent) > _RECENT:
             del self._recent[next(iter(self._recent))]
 
-    def _take(self, claims: Sequence[Claim], found: Taken) -> None:
-        for place, (claim, grants) in enumerate(zip(claims, found, strict=True)):
+    def _take(self, claims: Sequence[Claim], grants_of: Taken) -> None:
+        for claim_index, (claim, grants) in enumerate(
+            zip(claims, grants_of, strict=True)
+        ):
             for request, choice, device in grants:
                 alternative = claim.requests[request].alternatives[choice]
-                self._ledger.take(
-                    device, alternative, place, self._charge(alternative, device)
-                )
+                charge = self._charge(alternative, device)
+                self._ledger.take(device, alternative, claim_index, charge)
 
     def release(self, pod: PodInfo) -> Set[int]:
         """Take back what a pod that was bound got; returns the nodes that `bind` did."""
@@ -509,8 +507,8 @@ class Devices(QuickRun):
             self._users[key].discard(user)
         if bound.placement is None:
             return set()
-        for one in bound.told:
-            del self.placements[_last(self.placements, one)]
+        for placement in bound.told:
+            del self.placements[_last(self.placements, placement)]
         for key, grants in bound.untold.items():
             if grants:
                 self._untold[key] = grants
@@ -533,19 +531,16 @@ class Devices(QuickRun):
         answers = self._answers[node]
         for claim_class, hopeless in self._hopeless.items():
             if hopeless[node]:
-                hopeless[node] = self._never_fits[claim_class][
-                    node
-                ] or answers.rules_out(claim_class)
+                never_fits = self._never_fits[claim_class][node]
+                hopeless[node] = never_fits or answers.rules_out(claim_class)
 
     def _seeing(self, placement: Placement) -> Set[int]:
         """The nodes that can see the devices of a placement."""
-        return frozenset().union(
-            *[
-                self._nodes_of(grant.device)
-                for grants in placement.grants
-                for grant in grants
-            ]
-        )
+        nodes: set[int] = set()
+        for grants in placement.grants:
+            for grant in grants:
+                nodes |= self._nodes_of(grant.device)
+        return nodes
 
     def _told(self, placement: Placement) -> Iterator[Placement]:
         """The placement, unless a device plugin serves some of it: then who shares its claims next tells of them."""
@@ -611,46 +606,44 @@ class Devices(QuickRun):
         problem = self._problem
         for place, alternative in places(claims):
             listed = selected.lists.get(place)
-            reached = (
-                problem.nodes[selected.node].devices()
-                if listed is None
-                else listed.devices
-            )
+            reached: Iterable[int] = problem.nodes[selected.node].devices()
+            if listed is not None:
+                reached = listed.devices
             constrained = claims[place[0]].constraints
             for device in reached:
-                if problem.devices[device].consumes and (
-                    constrained
-                    or not problem.eligibility.admits(alternative.index, device)
-                ):
+                if not problem.devices[device].consumes:
+                    continue
+                if constrained:
+                    return True
+                if not problem.eligibility.admits(alternative.index, device):
                     return True
         return False
 
-    def alternatives(self, pod: PodInfo, found: Found) -> Iterator[int]:
+    def alternatives(self, pod: PodInfo, grants: Found) -> Iterator[int]:
         """The rank of each alternative that serves a request of the pod with what its claims get, each once."""
         number = self._demands.get(pod.key)
-        pending = (
-            {}
-            if number is None
-            else {one.key: one for one in self._problem.demands[number].claims}
-        )
+        pending: dict[ClaimKey, Claim] = {}
+        if number is not None:
+            claims = self._problem.demands[number].claims
+            pending = {claim.key: claim for claim in claims}
         for claim in self.claims_of(pod):
             if claim.status.allocation is not None:
                 yield from _ranks_allocated(claim)
             elif claim.key in pending:
-                yield from _ranks(pending[claim.key], found.get(claim.key, ()))
+                yield from _ranks(pending[claim.key], grants.get(claim.key, ()))
 
 
-def _last(placements: Sequence[Placement], one: Placement) -> int:
-    """Where a placement is: who was bound last is mostly taken back first."""
-    return next(
-        place for place in reversed(range(len(placements))) if placements[place] is one
-    )
+def _last(placements: Sequence[Placement], placement: Placement) -> int:
+    """Return where a placement is: who was bound last is mostly taken back first."""
+    for index in reversed(range(len(placements))):
+        if placements[index] is placement:
+            return index
+    raise ValueError(placement)
 
 
 def _ranks(claim: Claim, grants: Iterable[Grant]) -> Iterator[int]:
-    for request, choice in dict.fromkeys(
-        (grant.request, grant.alternative) for grant in grants
-    ):
+    served = dict.fromkeys((grant.request, grant.alternative) for grant in grants)
+    for request, choice in served:
         alternative = claim.requests[request].alternatives[choice]
         if alternative.name.sub:
             yield alternative.rank

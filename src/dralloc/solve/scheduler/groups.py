@@ -6,7 +6,7 @@ KEP-4671 and KEP-5732 for groups and the nodes among which each may choose, KEP-
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final, Protocol
@@ -41,10 +41,8 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# The groups of pods that are scheduled together, and the nodes among which each may
-# choose (KEP-4671, KEP-5732).
-#
-# Source: ``framework/plugins/gangscheduling/gangscheduling.go``,
+# Groups, and the nodes among which each may choose (KEP-4671, KEP-5732). Source:
+# ``framework/plugins/gangscheduling/gangscheduling.go``,
 # ``topologyaware/topology_placement.go``.
 
 
@@ -101,35 +99,37 @@ class Group:
 
 def find_groups(cluster: Cluster, features: Features) -> Mapping[ClaimKey, Group]:
     """The group of each pod that is in one, as far as the features let the scheduler know of them."""
+    if not features.GenericWorkload:
+        return {}
     members: dict[ClaimKey, list[Pod]] = defaultdict(list)
-    for pod in cluster.pods if features.GenericWorkload else ():
+    for pod in cluster.pods:
         if pod.pod_group is not None:
             members[pod.pod_group].append(pod)
-    groups = (
-        (_group(key, cluster.pod_groups.get(key), pods, features), pods)
-        for key, pods in members.items()
-    )
-    return {pod.key: group for group, pods in groups for pod in pods}
+    group_of: dict[ClaimKey, Group] = {}
+    for key, pods in members.items():
+        group = _group(key, cluster.pod_groups.get(key), pods, features)
+        group_of.update((pod.key, group) for pod in pods)
+    return group_of
 
 
 def _group(
-    key: ClaimKey, known: PodGroup | None, pods: Sequence[Pod], features: Features
+    key: ClaimKey, declared: PodGroup | None, pods: Sequence[Pod], features: Features
 ) -> Group:
-    spec = known.spec if known else PodGroupSpec()
-    gang, constraints = (
-        spec.scheduling_policy.gang,
-        spec.scheduling_constraints.topology,
-    )
+    spec = declared.spec if declared else PodGroupSpec()
+    gang = spec.scheduling_policy.gang
+    constraints = spec.scheduling_constraints.topology
+    topology = ""
+    if constraints and features.TopologyAwareWorkloadScheduling:
+        topology = constraints[0].key
     above = spec.parent_composite_pod_group_name if features.CompositePodGroup else None
+    created = declared.metadata.creation_timestamp if declared else None
     return Group(
         key=key,
-        is_missing=known is None,
-        creation_time=(known.metadata.creation_timestamp or "") if known else "",
+        is_missing=declared is None,
+        creation_time=created or "",
         parent=ClaimKey(key.namespace, above) if above else None,
         quorum=gang.min_count if gang else 1,
-        topology=constraints[0].key
-        if constraints and features.TopologyAwareWorkloadScheduling
-        else "",
+        topology=topology,
         pods=[pod.key for pod in pods],
     )
 
@@ -168,26 +168,27 @@ def placements_of(
     """
     if not group.topology:
         return {"": within}
-    here = {
+    occupied = {
         _domain(key, snapshot.by_name[homes[key]].labels, group)
         for key in group.pods
         if key in homes
     }
-    if len(here) > 1:
-        several = ", ".join(sorted(here))
+    if len(occupied) > 1:
+        names = ", ".join(sorted(occupied))
         raise PlacementError(
-            f"cannot determine domain for already scheduled pods: more than 1 domain found for pod group: {several}"
+            f"cannot determine domain for already scheduled pods: more than 1 domain found for pod group: {names}"
         )
+    nodes: Iterable[NodeInfo] = snapshot.nodes
+    if within is not None:
+        nodes = (snapshot.nodes[place] for place in within.tolist())
     domains: dict[str, list[int]] = defaultdict(list)
-    for node in (
-        snapshot.nodes
-        if within is None
-        else (snapshot.nodes[place] for place in within.tolist())
-    ):
-        if group.topology in node.labels and (
-            not here or node.labels[group.topology] in here
-        ):
-            domains[node.labels[group.topology]].append(node.place)
+    for node in nodes:
+        domain = node.labels.get(group.topology)
+        if domain is None:
+            continue
+        # Who comes later goes where the others of the group are.
+        if not occupied or domain in occupied:
+            domains[domain].append(node.place)
     if not domains:
         raise PlacementError("no feasible placements found")
     return {domain: np.array(places, np.intp) for domain, places in domains.items()}
@@ -203,10 +204,8 @@ def _domain(pod: ClaimKey, labels: Mapping[str, str], group: InDomain) -> str:
 
 # ----------------------------------------------------------------------------
 # Groups of groups as kube-scheduler 1.37 takes them: whole trees, with all their pods
-# (KEP-6012).
-#
-# Who is in a tree is a question of the groups alone: pods that ask for no devices are
-# in it like all others, and count.
+# (KEP-6012). Who is in a tree is a question of the groups alone: pods that ask for no
+# devices are in it like all others, and count.
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,9 +273,10 @@ def find_trees(
     defects = {
         leaf: ancestry.defect(str(leaf.key), above) for leaf, above in lineages.items()
     }
-    held_back = {
-        key: defect for leaf, defect in defects.items() if defect for key in leaf.pods
-    }
+    held_back: dict[ClaimKey, str] = {}
+    for leaf, defect in defects.items():
+        if defect:
+            held_back.update(dict.fromkeys(leaf.pods, defect))
     sound = [leaf for leaf in leaves if not defects[leaf]]
     builder = _TreeBuilder(cluster, features, ancestry, sound)
     roots: dict[ClaimKey, GroupTree] = {}
@@ -301,9 +301,9 @@ class _TreeBuilder:
     ) -> None:
         self._near = features.TopologyAwareWorkloadScheduling
         self._composites = cluster.composite_pod_groups
-        composites = dict.fromkeys(
-            key for leaf in leaves for key in ancestry.upwards(leaf.parent)
-        )
+        composites: dict[ClaimKey, None] = {}
+        for leaf in leaves:
+            composites.update(dict.fromkeys(ancestry.upwards(leaf.parent)))
         self._composites_below = grouped(
             (ancestry.parent(key), key) for key in composites
         )
@@ -316,14 +316,15 @@ class _TreeBuilder:
         children: list[GroupTree | Group] = [*self._leaves_below[key]]
         children += [self.tree(child) for child in self._composites_below[key]]
         children.sort(key=self._turn)
-        constraints = (
-            composite.spec.scheduling_constraints.topology if self._near else ()
-        )
+        constraints = composite.spec.scheduling_constraints.topology
+        topology = ""
+        if constraints and self._near:
+            topology = constraints[0].key
         return GroupTree(
             name=f"{composite.kind} {key}",
             creation_time=composite.metadata.creation_timestamp or "",
             quorum=children_needed(composite),
-            topology=constraints[0].key if constraints else "",
+            topology=topology,
             children=tuple(children),
         )
 
@@ -337,14 +338,10 @@ class _TreeBuilder:
 
 
 # ----------------------------------------------------------------------------
-# One attempt to schedule a group of pods: one after the other, in each set of nodes
-# that may be for the group.
-#
-# What is tried leaves nothing behind. The pods get their nodes if enough of them have
-# one.
-#
-# Source: ``schedule_one_podgroup.go`` and the plugins that score sets of nodes:
-# ``podgrouppodscount``, and ``noderesources`` (which rates full nodes best here,
+# The attempt for a group: one pod after the other, in each set of nodes that may be for
+# the group. What is tried leaves nothing behind. The pods get their nodes if enough of
+# them have one. Source: ``schedule_one_podgroup.go`` and the plugins that score sets of
+# nodes: ``podgrouppodscount``, and ``noderesources`` (which rates full nodes best here,
 # whatever its strategy).
 
 _WAITING: Final = (
@@ -417,10 +414,9 @@ class GroupCycle:
         within
             The places of the nodes that there are, for a group in a tree; all, if not given.
         """
+        snapshot = self.scheduler.snapshot
         try:
-            placements = list(
-                placements_of(group, homes, self.scheduler.snapshot, within).values()
-            )
+            placements = list(placements_of(group, homes, snapshot, within).values())
         except PlacementError as error:
             return [(Attempt(key, message=str(error)), None) for key in waiting]
         self.random.shuffle(placements)
@@ -440,14 +436,16 @@ class GroupCycle:
             trials.append(self.tried(waiting, places))
             if trials[-1].error:
                 return [(_failed(key, trials[-1]), None) for key in waiting]
-        found = best_trials(self.scheduler, group, trials, running)
-        if not found:
-            refused = (
-                Attempt(one.pod, message=_WAITING) if one.feasible else one
-                for one in trials[0].attempts
-            )
-            return [(attempt, None) for attempt in refused]
-        best = self.random.choice(found)
+        best_ones = best_trials(self.scheduler, group, trials, running)
+        if not best_ones:
+            outcomes: list[Outcome] = []
+            for attempt in trials[0].attempts:
+                # Who had a node waits for the others; who had none says why.
+                if attempt.feasible:
+                    attempt = Attempt(attempt.pod, message=_WAITING)  # noqa: PLW2901
+                outcomes.append((attempt, None))
+            return outcomes
+        best = self.random.choice(best_ones)
         return [(attempt, best.nodes.get(attempt.pod)) for attempt in best.attempts]
 
     def tried(
@@ -465,10 +463,10 @@ class GroupCycle:
                 key, within=within, in_flight=in_flight, only_best=self.only_best
             )
             attempts.append(attempt)
-            if attempts[-1].is_error:
+            if attempt.is_error:
                 break
-            if attempts[-1].feasible:
-                nodes[key] = self.choose(attempts[-1])
+            if attempt.feasible:
+                nodes[key] = self.choose(attempt)
                 self.scheduler.bind(key, nodes[key])
         for key, node in reversed(nodes.items()):
             self.scheduler.unbind(key, node)
@@ -516,34 +514,23 @@ def placement_scores(
     """The weighted scores of sets of nodes, by plugin: how many pods are there then, and how full the nodes are."""
     profile = scheduler.profile_of(trials[0].attempts[0].pod)
     counts = np.array([running + len(trial.nodes) for trial in trials], np.int64)
-    found = {_COUNT: profile.weights.get(_COUNT, 1) * relative(counts)}
+    scores = {_COUNT: profile.weights.get(_COUNT, 1) * relative(counts)}
     if NODE_RESOURCES_FIT.name not in profile.no_scores:
         fullness = []
         for trial in trials:
-            places = (
-                range(len(scheduler.snapshot.nodes))
-                if trial.within is None
-                else trial.within.tolist()
-            )
+            nodes: Sequence[NodeInfo] = scheduler.snapshot.nodes
+            if trial.within is not None:
+                nodes = [nodes[place] for place in trial.within.tolist()]
             pods = [scheduler.pods[key] for key in trial.nodes]
-            fullness.append(
-                use_of(
-                    profile, [scheduler.snapshot.nodes[place] for place in places], pods
-                )
-            )
-        found[NODE_RESOURCES_FIT.name] = NODE_RESOURCES_FIT.weight_in(
-            profile
-        ) * np.array(fullness, np.int64)
-    return found
+            fullness.append(use_of(profile, nodes, pods))
+        weight = NODE_RESOURCES_FIT.weight_in(profile)
+        scores[NODE_RESOURCES_FIT.name] = weight * np.array(fullness, np.int64)
+    return scores
 
 
 def _failed(key: ClaimKey, trial: GroupTrial) -> Attempt:
-    own = next(
-        (
-            attempt
-            for attempt in trial.attempts
-            if attempt.pod == key and attempt.is_error
-        ),
-        None,
-    )
-    return own or Attempt(key, message=f"{_OTHERS}: {trial.error}", is_error=True)
+    """How a pod fares in a trial that ended with an error: its own, or that of another pod."""
+    for attempt in trial.attempts:
+        if attempt.pod == key and attempt.is_error:
+            return attempt
+    return Attempt(key, message=f"{_OTHERS}: {trial.error}", is_error=True)

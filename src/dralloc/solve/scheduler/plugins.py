@@ -61,11 +61,9 @@ PLUGINS: Final[tuple[Plugin, ...]] = (
 
 
 # ----------------------------------------------------------------------------
-# A KubeSchedulerConfiguration file as profiles.
-#
-# Source: ``apis/config`` of ``kubernetes/pkg/scheduler``: ``v1/default_plugins.go``
-# (how the plugins of a profile and the default ones are put together),
-# ``v1/defaults.go``, ``types_pluginargs.go``.
+# Profiles from a KubeSchedulerConfiguration. Source: ``apis/config`` of
+# ``kubernetes/pkg/scheduler``: ``v1/default_plugins.go`` (how the plugins of a profile
+# and the default ones are put together), ``v1/defaults.go``, ``types_pluginargs.go``.
 
 _GROUP: Final = "kubescheduler.config.k8s.io/"
 _VERSION: Final = f"{_GROUP}v1"
@@ -119,67 +117,50 @@ def read_profiles(path: Path) -> tuple[Profile, ...]:
 
 def profiles_of(document: Any, source: str) -> tuple[Profile, ...]:
     """The profiles of a configuration that is plain data. Errors are those of `read_profiles`, and name the source."""
-    known = isinstance(document, dict) and str(document.get("apiVersion")).startswith(
-        _GROUP
-    )
-    if not known or document.get("kind") != _KIND:
-        raise InputError(
-            [Finding(source, "", "", f"is no {_KIND} of {_GROUP.rstrip('/')}")]
-        )
+    is_of_group = isinstance(document, dict) and str(
+        document.get("apiVersion")
+    ).startswith(_GROUP)
+    if not is_of_group or document.get("kind") != _KIND:
+        other_kind = f"is no {_KIND} of {_GROUP.rstrip('/')}"
+        raise InputError([Finding(source, "", "", other_kind)])
     if document["apiVersion"] != _VERSION:
         # v1beta2 went with 1.28, v1beta3 with 1.29: kube-scheduler does not start with them.
         unread = f'"{document["apiVersion"]}" is not read by kube-scheduler of any supported version, only {_VERSION}'
         raise InputError([Finding(source, _KIND, "apiVersion", unread)])
-    given = _validated(KubeSchedulerConfiguration, document, source, ())
-    if given.extenders:
+    configuration = _validated(KubeSchedulerConfiguration, document, source, ())
+    if configuration.extenders:
         raise InputError([Finding(source, _KIND, "extenders", "are not modelled")])
-    return tuple(
-        replace(
-            _profile(
-                profile,
-                given.percentage_of_nodes_to_score or 0,
-                f"profiles[{number}]",
-                source,
-            ),
-            looks_at_once=given.parallelism != 1,
-        )
-        for number, profile in enumerate(given.profiles)
-    )
+    percentage = configuration.percentage_of_nodes_to_score or 0
+    looks_at_once = configuration.parallelism != 1
+    profiles: list[Profile] = []
+    for number, declared in enumerate(configuration.profiles):
+        profile = _profile(declared, percentage, f"profiles[{number}]", source)
+        profiles.append(replace(profile, looks_at_once=looks_at_once))
+    return tuple(profiles)
 
 
 def _profile(
-    given: KubeSchedulerProfile, percentage: int, path: str, source: str
+    declared: KubeSchedulerProfile, percentage: int, path: str, source: str
 ) -> Profile:
-    plugins = given.plugins
-    known = {plugin.name for plugin in PLUGINS} | _WITHOUT_EFFECT
-    for one in (
+    plugins = declared.plugins
+    modelled = {plugin.name for plugin in PLUGINS} | _WITHOUT_EFFECT
+    for plugin in (
         *plugins.multi_point.enabled,
         *plugins.filter.enabled,
         *plugins.score.enabled,
     ):
-        if one.name not in known:
-            raise InputError(
-                [
-                    Finding(
-                        source,
-                        _KIND,
-                        f"{path}.plugins",
-                        f'plugin "{one.name}" is not modelled',
-                    )
-                ]
-            )
-    args = {one.name: one.args for one in given.plugin_config}
+        if plugin.name not in modelled:
+            problem = f'plugin "{plugin.name}" is not modelled'
+            raise InputError([Finding(source, _KIND, f"{path}.plugins", problem)])
+    args = {config.name: config.args for config in declared.plugin_config}
 
     def arguments(name: str, model: type[M]) -> M:
-        return _validated(
-            model, args.get(name, {}), source, (path, "pluginConfig", name)
-        )
+        where = (path, "pluginConfig", name)
+        return _validated(model, args.get(name, {}), source, where)
 
     fit = arguments("NodeResourcesFit", NodeResourcesFitArgs)
-    strategy, ratio = (
-        fit.scoring_strategy,
-        fit.scoring_strategy.requested_to_capacity_ratio,
-    )
+    strategy = fit.scoring_strategy
+    ratio = strategy.requested_to_capacity_ratio
     if strategy.type == "RequestedToCapacityRatio" and ratio is None:
         where = f"{path}.pluginConfig[NodeResourcesFit].scoringStrategy.requestedToCapacityRatio"
         raise InputError([Finding(source, _KIND, where, "is required")])
@@ -189,51 +170,48 @@ def _profile(
     affinity = arguments("InterPodAffinity", InterPodAffinityArgs)
     spread = arguments("PodTopologySpread", PodTopologySpreadArgs)
     by_system = spread.defaulting_type == "System"
+    default_constraints = spread.default_constraints
+    if by_system:
+        default_constraints = SYSTEM_CONSTRAINTS
+    if declared.percentage_of_nodes_to_score is not None:
+        percentage = declared.percentage_of_nodes_to_score
+    scoring_plugins = (*plugins.multi_point.enabled, *plugins.score.enabled)
+    points = ratio.shape if ratio else ()
+    resources = strategy.resources
     return Profile(
-        name=given.scheduler_name,
+        name=declared.scheduler_name,
         no_filters=frozenset(_disabled(plugins.multi_point, plugins.filter)),
         no_scores=frozenset(_disabled(plugins.multi_point, plugins.score)),
-        weights={
-            one.name: one.weight or 1
-            for one in (*plugins.multi_point.enabled, *plugins.score.enabled)
-        },
-        percentage=percentage
-        if given.percentage_of_nodes_to_score is None
-        else given.percentage_of_nodes_to_score,
+        weights={plugin.name: plugin.weight or 1 for plugin in scoring_plugins},
+        percentage=percentage,
         strategy=Strategy(strategy.type),
-        shape=tuple(
-            (point.utilization, point.score * _SCALE)
-            for point in (ratio.shape if ratio else ())
-        ),
-        scored_resources={one.name: one.weight or 1 for one in strategy.resources},
+        shape=tuple((point.utilization, point.score * _SCALE) for point in points),
+        scored_resources={spec.name: spec.weight or 1 for spec in resources},
         ignored_resources=frozenset(fit.ignored_resources),
         ignored_groups=frozenset(fit.ignored_resource_groups),
-        balanced_resources=tuple(one.name for one in balanced.resources),
+        balanced_resources=tuple(spec.name for spec in balanced.resources),
         added_affinity=arguments("NodeAffinity", NodeAffinityArgs).added_affinity,
         hard_affinity_weight=affinity.hard_pod_affinity_weight,
         ignores_preferences_of_others=affinity.ignore_preferred_terms_of_existing_pods,
-        default_constraints=SYSTEM_CONSTRAINTS
-        if by_system
-        else spread.default_constraints,
+        default_constraints=default_constraints,
         spread_by_system=by_system,
     )
 
 
-def _disabled(everywhere: PluginSet, here: PluginSet) -> Iterator[str]:
+def _disabled(multi_point: PluginSet, point: PluginSet) -> Iterator[str]:
     """The plugins that do not run at an extension point: what is said for it counts more than what is said for all."""
     for plugin in PLUGINS:
-        runs = _names(plugin.name, everywhere.enabled) or not _names(
-            plugin.name, everywhere.disabled
-        )
-        if not (
-            _names(plugin.name, here.enabled)
-            or (runs and not _names(plugin.name, here.disabled))
-        ):
-            yield plugin.name
+        name = plugin.name
+        if _names(name, point.enabled):
+            continue
+        enabled = _names(name, multi_point.enabled)
+        runs = enabled or not _names(name, multi_point.disabled)
+        if not runs or _names(name, point.disabled):
+            yield name
 
 
 def _names(plugin: str, listed: Iterable[Any]) -> bool:
-    return any(one.name in (plugin, _EVERY) for one in listed)
+    return any(entry.name in (plugin, _EVERY) for entry in listed)
 
 
 def _validated(
@@ -243,8 +221,8 @@ def _validated(
         return model.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as failure:
         errors = failure.errors(include_url=False)
-        found = [
+        findings = [
             Finding(source, _KIND, field_path((*path, *error["loc"])), rule(error))
             for error in errors
         ]
-        raise InputError(found) from None
+        raise InputError(findings) from None

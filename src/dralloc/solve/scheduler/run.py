@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 from dralloc.compile.compiler import CompiledCluster
@@ -72,13 +72,14 @@ def schedule(
         run.schedule_all()
         placements = run.scheduler.solution.placements
         placed = {placement.demand for placement in placements}
-        errors = {
-            number: AllocationError(
-                _NO_POD if compiled.is_claim(demand) else run.reason(demand.key)
-            )
-            for number, demand in enumerate(compiled.problem.demands)
-            if number not in placed
-        }
+        errors: dict[int, AllocationError] = {}
+        for number, demand in enumerate(compiled.problem.demands):
+            if number in placed:
+                continue
+            reason = _NO_POD
+            if not compiled.is_claim(demand):
+                reason = run.reason(demand.key)
+            errors[number] = AllocationError(reason)
         return Solution(
             placements,
             errors=errors,
@@ -113,10 +114,10 @@ class SchedulingRun:
         self._random = random
         self._in_order = release.hears_in_order
         numbers, nodes = compiled.problem.all_nodes, compiled.problem.nodes
-        by_name = sorted(numbers, key=lambda number: nodes[number].name)
-        heard_of = (
-            by_name if release.hears_in_order else random.sample(numbers, len(numbers))
-        )
+        if release.hears_in_order:
+            heard_of = sorted(numbers, key=lambda number: nodes[number].name)
+        else:
+            heard_of = random.sample(numbers, len(numbers))
         self.scheduler = scheduler = Scheduler(
             compiled, profiles, heard_of, release=release
         )
@@ -125,19 +126,13 @@ class SchedulingRun:
         self._groups = find_groups(compiled.cluster, compiled.problem.features)
         self._cycle = GroupCycle(scheduler, self._chosen, random, only_best=True)
         self._nodes: dict[ClaimKey, str] = {}
-        there = {
-            key: pod.spec.node_name
-            for key, pod in self._pods.items()
-            if pod.spec.node_name
-        }
-        self._homes = ChainMap(
-            self._nodes,
-            {
-                key: node
-                for key, node in there.items()
-                if node in scheduler.snapshot.by_name
-            },
-        )
+        running: dict[ClaimKey, str] = {}
+        for key, pod in self._pods.items():
+            node = pod.spec.node_name
+            if node and node in scheduler.snapshot.by_name:
+                running[key] = node
+        # Pods that run already, and those that were bound since, which come and go.
+        self._homes = ChainMap(self._nodes, running)
         self._failed: dict[ClaimKey, Attempt] = {}
         self._trees = find_trees(
             compiled.cluster, compiled.problem.features, self._groups
@@ -156,12 +151,10 @@ class SchedulingRun:
             for key in waiting:
                 if key not in tried:
                     tried.update(self._schedule(key))
-            helped = len(self._nodes) > before
-            waiting = (
-                [key for key, attempt in self._failed.items() if attempt.may_be_helped]
-                if helped
-                else []
-            )
+            # Only a pod that was bound since can have changed anything.
+            waiting = []
+            if len(self._nodes) > before:
+                waiting = [key for key in self._failed if self.may_be_helped(key)]
 
     def try_once(self, waiting: Sequence[ClaimKey]) -> bool:
         """Try pods that come together, and say whether all of them were bound."""
@@ -181,9 +174,8 @@ class SchedulingRun:
 
     def depart(self, key: ClaimKey) -> None:
         """Take a pod that was bound off its node; it does not come back."""
-        self.scheduler.unbind(
-            key, self.scheduler.snapshot.by_name[self._nodes.pop(key)]
-        )
+        node = self.scheduler.snapshot.by_name[self._nodes.pop(key)]
+        self.scheduler.unbind(key, node)
         self._queued.discard(key)
 
     def _queue(self) -> list[Pod]:
@@ -196,12 +188,7 @@ class SchedulingRun:
             self._random.shuffle(pods)
         if runs:
             # When a pod was made, as far as that is known.
-            pods.sort(
-                key=lambda pod: (
-                    pod.metadata.creation_timestamp is None,
-                    pod.metadata.creation_timestamp or "",
-                )
-            )
+            pods.sort(key=_age)
         return sorted(pods, key=lambda pod: -(pod.spec.priority or 0))
 
     def _held_back(self, pod: Pod) -> str | None:
@@ -219,16 +206,11 @@ class SchedulingRun:
             return group.held_back
         if pod.key in self._trees.held_back:
             return self._trees.held_back[pod.key]
-        claims = (self._cluster.claim(key) for key in self._cluster.pod_claims(pod))
-        leaving = (
-            claim
-            for claim in claims
-            if claim is not None and claim.metadata.deletion_timestamp is not None
-        )
-        return next(
-            (f'resourceclaim "{claim.name}" is being deleted' for claim in leaving),
-            None,
-        )
+        for key in self._cluster.pod_claims(pod):
+            claim = self._cluster.claim(key)
+            if claim is not None and claim.metadata.deletion_timestamp is not None:
+                return f'resourceclaim "{claim.name}" is being deleted'
+        return None
 
     def _schedule(self, key: ClaimKey) -> Sequence[ClaimKey]:
         """Try a pod, and the others of its group, or of its tree of groups; returns who was tried."""
@@ -252,21 +234,19 @@ class SchedulingRun:
         waiting = self._waiting(tree.pods)
         if not waiting:
             return waiting
+        snapshot = self.scheduler.snapshot
         try:
-            placements = list(
-                placements_of(
-                    tree, self._homes, self.scheduler.snapshot, within
-                ).values()
-            )
+            domains = placements_of(tree, self._homes, snapshot, within)
         except PlacementError as error:
             self._failed |= {key: Attempt(key, message=str(error)) for key in waiting}
             return waiting
+        placements = list(domains.values())
         self._random.shuffle(placements)
         running = sum(key in self._homes for key in tree.pods)
         trials = [self._tried(tree, waiting, places) for places in placements]
-        admitted = best_rated(
-            self.scheduler, [trial for trial in trials if trial.nodes], running
-        )
+        with_nodes = [trial for trial in trials if trial.nodes]
+        admitted = best_rated(self.scheduler, with_nodes, running)
+        # The first trial tells why, if none helps.
         chosen = self._random.choice(admitted) if admitted else trials[0]
         for attempt in chosen.attempts:
             self._enter(attempt, chosen.nodes.get(attempt.pod))
@@ -292,9 +272,9 @@ class SchedulingRun:
         for key, node in reversed(nodes.items()):
             self.scheduler.unbind(key, node)
             del self._nodes[key]
-        message = (
-            "" if is_admitted else f"too few of the groups of {tree.name} fit together"
-        )
+        message = ""
+        if not is_admitted:
+            message = f"too few of the groups of {tree.name} fit together"
         attempts = [Attempt(key, message=message) for key in nodes]
         attempts += (self._failed[key] for key in waiting if key not in nodes)
         return GroupTrial(within, attempts, nodes if is_admitted else {})
@@ -328,10 +308,10 @@ class SchedulingRun:
 
     def _together(self, first: ClaimKey, group: Group) -> list[ClaimKey]:
         """The pods of a group that wait: by priority, then the one that is up, then the others in no order."""
-        others = [key for key in self._waiting(group.pods) if key != first]
-        self._random.shuffle(others)
+        mates = [key for key in self._waiting(group.pods) if key != first]
+        self._random.shuffle(mates)
         return sorted(
-            (first, *others), key=lambda key: -(self._pods[key].spec.priority or 0)
+            (first, *mates), key=lambda key: -(self._pods[key].spec.priority or 0)
         )
 
     def _chosen(self, attempt: Attempt) -> NodeInfo:
@@ -352,32 +332,32 @@ class SchedulingRun:
             return self._failed[key].message
         if key in self._nodes:
             return f"bound to {self._nodes[key]}, where a device plugin serves it"
-        return (
-            self._held_back(self._pods[key]) if key in self._pods else None
-        ) or _NO_POD
+        if key not in self._pods:
+            return _NO_POD
+        return self._held_back(self._pods[key]) or _NO_POD
 
     def warnings(self) -> Iterator[str]:
         """What happened to pods without claims, and whom preemption could have helped."""
-        others = [key for key in self._nodes if key not in self._asking]
-        if others:
-            yield f"{len(others)} pods that ask for no device were scheduled, too"
-        failed = {
-            key: attempt
-            for key, attempt in self._failed.items()
-            if key not in self._asking
-        }
-        yield from _some("pods that ask for no device have no node", failed)
-        yield from _some(
-            "pods could be helped by preemption, which is off",
-            {
-                key: attempt
-                for key, attempt in self._failed.items()
-                if attempt.has_victims
-            },
-        )
+        without_devices = [key for key in self._nodes if key not in self._asking]
+        if without_devices:
+            count = len(without_devices)
+            yield f"{count} pods that ask for no device were scheduled, too"
+        failed = [
+            attempt for key, attempt in self._failed.items() if key not in self._asking
+        ]
+        yield from _line("pods that ask for no device have no node", failed)
+        helped = [attempt for attempt in self._failed.values() if attempt.has_victims]
+        yield from _line("pods could be helped by preemption, which is off", helped)
 
 
-def _some(title: str, attempts: Mapping[ClaimKey, Attempt]) -> Iterator[str]:
-    """A line about some pods with the first of them."""
-    for key, attempt in list(attempts.items())[:1]:
-        yield f"{len(attempts)} {title}: {key}: {attempt.message}"
+def _age(pod: Pod) -> tuple[bool, str]:
+    """When a pod was made; pods of which nobody knows come last."""
+    created = pod.metadata.creation_timestamp
+    return created is None, created or ""
+
+
+def _line(title: str, attempts: Sequence[Attempt]) -> Iterator[str]:
+    """A line about some pods with the first of them, if there are any."""
+    if attempts:
+        first = attempts[0]
+        yield f"{len(attempts)} {title}: {first.pod}: {first.message}"

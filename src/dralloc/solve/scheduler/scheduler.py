@@ -40,6 +40,7 @@ from dralloc.solve.scheduler.plugin import (
     Profile,
     Rejected,
     Rejection,
+    Scores,
     fit_error,
     refused,
 )
@@ -50,9 +51,8 @@ from dralloc.solve.scheduler.snapshot import NodeInfo, NodesAt, Snapshot
 __all__ = ["USUAL", "Release", "Scheduler", "after_filters"]
 
 # ----------------------------------------------------------------------------
-# In what the releases of kube-scheduler differ, beside the defaults of feature gates.
-#
-# Sources: the pull requests and issues of kubernetes/kubernetes that are named below.
+# Releases: in what they differ, beside the defaults of feature gates. Sources: the pull
+# requests and issues of kubernetes/kubernetes that are named below.
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,8 @@ USUAL: Final = Release()
 
 
 # ----------------------------------------------------------------------------
-# What preemption would say: a dry run, in which nobody is evicted.
-#
-# Source: ``framework/plugins/defaultpreemption/default_preemption.go``,
+# Preemption: what it would say, as a dry run, in which nobody is evicted. Source:
+# ``framework/plugins/defaultpreemption/default_preemption.go``,
 # ``framework/preemption/preemption.go``.
 
 _NO_VICTIMS: Final = Rejection(("No preemption victims found for incoming pod",))
@@ -121,28 +120,28 @@ _NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 def after_filters(cycle: Cycle, rejected: Rejected) -> str:
     """What plugins say once every node is rejected; nothing if pods could be evicted for this one."""
     # Who is turned away before nodes are looked at has not come as far as to its claims.
-    claims = (
-        "still not schedulable"
-        if rejected and cycle.devices.claims_of(cycle.pod)
-        else "no new claims to deallocate"
-    )
+    claims = "no new claims to deallocate"
+    if rejected and cycle.devices.claims_of(cycle.pod):
+        claims = "still not schedulable"
     if cycle.pod.kind.spec.preemption_policy == "Never":
         return f"{claims}, preemption: not eligible due to preemptionPolicy=Never."
     if cycle.in_placement:
         return f"{claims}, preemption: not eligible due to placement-based pod group scheduling limitation"
     places = rejected.resolvable_places()
-    with_victims = places[
-        cycle.snapshot.columns.lowest_priority[places] < cycle.pod.kind.priority
-    ]
+    lowest = cycle.snapshot.columns.lowest_priority[places]
+    with_victims = places[lowest < cycle.pod.kind.priority]
     without_victims = len(places) - len(with_victims)
-    looked_at = Counter({_NO_VICTIMS: without_victims} if without_victims else {})
+    looked_at: Counter[Rejection] = Counter()
+    if without_victims:
+        looked_at[_NO_VICTIMS] = without_victims
     for place in with_victims.tolist():
         node = cycle.snapshot.nodes[place]
         rejection = _without(cycle, node, _below(cycle, node))
         if rejection is None:
             return ""
         looked_at[rejection] += 1
-    return f"{claims}, preemption: {fit_error(len(cycle.snapshot.nodes), looked_at, _NOT_HELPFUL)}"
+    message = fit_error(len(cycle.snapshot.nodes), looked_at, _NOT_HELPFUL)
+    return f"{claims}, preemption: {message}"
 
 
 def _below(cycle: Cycle, node: NodeInfo) -> list[PodInfo]:
@@ -181,12 +180,16 @@ def choose_victims(
     """
     if cycle.pod.kind.spec.preemption_policy == "Never":
         return None
-    found = [
-        (node, victims)
-        for node in rejected.resolvable()
-        if (victims := _select(cycle, node, started))
-    ]
-    return max(found, key=lambda each: _preference(each[1], started), default=None)
+    best: tuple[NodeInfo, Sequence[PodInfo]] | None = None
+    best_preference: tuple[int, int, int, Started] | None = None
+    for node in rejected.resolvable():
+        victims = _select(cycle, node, started)
+        if not victims:
+            continue
+        preference = _preference(victims, started)
+        if best_preference is None or preference > best_preference:
+            best, best_preference = (node, victims), preference
+    return best
 
 
 def _select(
@@ -198,10 +201,11 @@ def _select(
     )
     if not victims or _without(cycle, node, victims) is not None:
         return []
+    # Without all of them the pod fits: now let each stay that need not go.
     for pod in tuple(victims):
-        rest = [one for one in victims if one is not pod]
-        if _without(cycle, node, rest) is None:
-            victims = rest
+        fewer = [victim for victim in victims if victim is not pod]
+        if _without(cycle, node, fewer) is None:
+            victims = fewer
     return victims
 
 
@@ -214,6 +218,9 @@ def _preference(
     earliest = min(started(pod) for pod in victims if pod.kind.priority == highest)
     return -highest, -total, -len(victims), earliest
 
+
+# ----------------------------------------------------------------------------
+# The scheduler.
 
 _NAMING: Final = tuple(plugin for plugin in PLUGINS if plugin.named is not None)
 _ABSENT: Final = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
@@ -271,10 +278,9 @@ class Scheduler:
     @property
     def solution(self) -> Solution:
         """What was bound so far."""
+        placements = self._devices.placements
         return Solution(
-            tuple(
-                sorted(self._devices.placements, key=lambda placement: placement.demand)
-            )
+            tuple(sorted(placements, key=lambda placement: placement.demand))
         )
 
     @property
@@ -319,16 +325,13 @@ class Scheduler:
         if failed is not None:
             return replace(failed, pod=key)
         try:
-            found = self._attempt(
-                cycle,
-                nodes,
-                places,
-                only_best=only_best and cycle.profile.looks_at_once,
-            )
+            # In order, the choice among the best depends on all that are feasible.
+            best_first = only_best and cycle.profile.looks_at_once
+            attempt = self._attempt(cycle, nodes, places, only_best=best_first)
             # Only if every node was looked at does the next search start at the same one.
-            if found.evaluated == len(nodes) and not found.feasible:
-                cycle.memory.failure = len(self.snapshot.changes), within, found
-            return found
+            if attempt.evaluated == len(nodes) and not attempt.feasible:
+                cycle.memory.failure = len(self.snapshot.changes), within, attempt
+            return attempt
         except FatalError:
             # Equal pods share what names the claims of one of them.
             alone = cycle._replace(memory=Memory(len(self.snapshot.nodes)))
@@ -370,11 +373,11 @@ class Scheduler:
         """
         statuses = {pod.key: pod.status.start_time for pod in self._cluster.pods}
         cycle = self._cycle(attempt.pod)
-        chosen = choose_victims(
-            cycle,
-            attempt.rejected,
-            lambda pod: (statuses[pod.key] is None, statuses[pod.key] or ""),
-        )
+
+        def started(pod: PodInfo) -> Started:
+            return statuses[pod.key] is None, statuses[pod.key] or ""
+
+        chosen = choose_victims(cycle, attempt.rejected, started)
         if chosen is not None:
             node, victims = chosen
             for pod in victims:
@@ -394,10 +397,12 @@ class Scheduler:
         """Take a pod that was bound off its node."""
         places = self._touched(self._devices.release(self.pods[key]), node)
         before, after = self._states_around.pop(key)
-        now = self.snapshot.states_at(places)
+        states_now = self.snapshot.states_at(places)
         # Where nothing has changed since then, the node is as it was before.
         restored = {
-            place: before[place] for place in places if now[place] == after[place]
+            place: before[place]
+            for place in places
+            if states_now[place] == after[place]
         }
         self.snapshot.remove(self.pods[key], node)
         if self.pods[key].of_devices:
@@ -438,10 +443,10 @@ class Scheduler:
     def _memory_of(self, pod: PodInfo, in_flight: Set[ClaimKey]) -> Memory:
         """What is known for pods like this one; less for one with claims that are more than its own."""
         size = len(self.snapshot.nodes)
-        kept = None if in_flight else self._memory_of_pod.get(pod.key)
-        if kept is not None:
-            kept.forget(self.snapshot)
-            return kept
+        own_memory = None if in_flight else self._memory_of_pod.get(pod.key)
+        if own_memory is not None:
+            own_memory.forget(self.snapshot)
+            return own_memory
         if not self._remembers:
             return Memory(size)
         claims = None if in_flight else self._devices.kind_of(pod)
@@ -449,12 +454,11 @@ class Scheduler:
             return Memory(size, pod.kind.memo)
         memory = self._memories.get((pod.kind, claims))
         if memory is None:
-            of_claims = (
-                self._memory_of_claims(claims) if self._devices.are_apart(pod) else None
-            )
-            memory = Memory(
-                size, pod.kind.memo, of_claims, is_kept=self._pods_of_kind[pod.kind] > 1
-            )
+            of_claims = None
+            if self._devices.are_apart(pod):
+                of_claims = self._memory_of_claims(claims)
+            is_kept = self._pods_of_kind[pod.kind] > 1
+            memory = Memory(size, pod.kind.memo, of_claims, is_kept=is_kept)
             if memory.is_kept:
                 self._memories[pod.kind, claims] = memory
         if memory.is_kept:
@@ -483,21 +487,18 @@ class Scheduler:
         checks: list[tuple[Plugin, Check]] = []
         for plugin, check in checks_of(cycle):
             if isinstance(check, Rejection):
-                return Attempt(
-                    key, message=refused(size, check, after_filters(cycle, Rejected()))
-                )
+                after = after_filters(cycle, Rejected())
+                return Attempt(key, message=refused(size, check, after))
             checks.append((plugin, check))
-        window = np.array(sample, np.intp) if sample else self._window(cycle, order)
-        enough = (
-            len(window)
-            if sample
-            else feasible_nodes_to_find(cycle.profile.percentage, len(window))
-        )
-        best = (
-            best_feasible(cycle, checks, window, enough)
-            if only_best and not sample
-            else None
-        )
+        best: Places | None = None
+        if sample:
+            window = np.array(sample, np.intp)
+            enough = len(window)
+        else:
+            window = self._window(cycle, order)
+            enough = feasible_nodes_to_find(cycle.profile.percentage, len(window))
+            if only_best:
+                best = best_feasible(cycle, checks, window, enough)
         if best is not None:
             self._next = (self._next + len(window)) % size
             return Attempt(key, NodesAt(nodes, best), len(window))
@@ -515,23 +516,21 @@ class Scheduler:
                 message=message,
                 has_victims=not after,
             )
-        found = NodesAt(nodes, feasible)
-        return Attempt(
-            key,
-            found,
-            evaluated,
-            scored(cycle, feasible, found) if len(found) > 1 else {},
-            against,
-        )
+        feasible_nodes = NodesAt(nodes, feasible)
+        scores: Mapping[str, Scores] = {}
+        # Upstream does not score a node that is alone.
+        if len(feasible_nodes) > 1:
+            scores = scored(cycle, feasible, feasible_nodes)
+        return Attempt(key, feasible_nodes, evaluated, scores, against)
 
     def _window(self, cycle: Cycle, order: Places) -> Places:
         """The nodes from where the last search ended, but for those that a plugin rules out before it looks at them."""
         places = order
         for names in self._named(cycle):
-            places = np.array(
-                [place for place in places if self.snapshot.nodes[place].name in names],
-                np.intp,
-            )
+            named = [
+                place for place in places if self.snapshot.nodes[place].name in names
+            ]
+            places = np.array(named, np.intp)
         start = self._next % len(places) if len(places) else 0
         if start:
             return np.concatenate((places[start:], places[:start]))
@@ -548,13 +547,11 @@ class Scheduler:
 
 def _as_of(release: Release, profile: Profile) -> Profile:
     """The profile with what the release has of it."""
-    absent = (
-        frozenset()
-        if release.scores_alternatives
-        else frozenset({DYNAMIC_RESOURCES.name})
-    )
+    no_scores = profile.no_scores
+    if not release.scores_alternatives:
+        no_scores = no_scores | {DYNAMIC_RESOURCES.name}
     return replace(
         profile,
-        no_scores=profile.no_scores | absent,
+        no_scores=no_scores,
         looks_at_once=profile.looks_at_once or release.draws_ties,
     )
