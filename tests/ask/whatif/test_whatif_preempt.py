@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import dralloc
 from brute_evictions import cheapest_eviction
 from dralloc.ask.whatif import Preemption, preempt
+from dralloc.objects.api.base import changed
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
 from eviction_strategies import ANNOTATION, House, houses
@@ -19,6 +20,7 @@ from preemptions import Crowd, cheapest, crowds
 from settled import held
 from wire import (
     Json,
+    allocated,
     claim,
     cluster,
     device_class,
@@ -60,7 +62,10 @@ def test_no_victims_are_cheaper(crowd: Crowd, cost: str, gang: str) -> None:
 
 
 @settings(QUICKLY, max_examples=examples(100))
-@given(house=houses(), cost=st.sampled_from(["pods", "priority", ANNOTATION]))
+@given(
+    house=st.one_of(houses(), houses(peace=False)),
+    cost=st.sampled_from(["pods", "priority", ANNOTATION]),
+)
 def test_no_eviction_is_cheaper_where_pods_mind_each_other(
     house: House, cost: str
 ) -> None:
@@ -286,6 +291,71 @@ def test_who_breaks_a_rule_already_is_left_out() -> None:
     # Evicting one of these may be cheaper, or not: nobody looked.
     assert not found.exact
     assert "as long as none of 2 pods is evicted" in found.conclusion
+
+
+@pytest.mark.parametrize("key", ["kubernetes.io/hostname", "zone"])
+def test_who_is_too_near_to_others_already_may_go_as_anybody(key: str) -> None:
+    """A pod that was started beside others whom it is to keep away from stays, or is evicted."""
+    label = {"app": "x"}
+    term = {"labelSelector": {"matchLabels": label}, "topologyKey": key}
+    alone = {
+        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    }
+    x, y = (
+        running("x", "node-0", "gpu-0", labels=label),
+        running("y", "node-0", "gpu-1", labels=label),
+    )
+    x[0]["spec"]["affinity"] = alone
+    nodes = three_nodes(x, y, ONE_LARGE, waiting(2))
+    labelled = replace(
+        nodes,
+        nodes=tuple(
+            changed(one, metadata=changed(one.metadata, labels={key: one.name}))
+            for one in nodes.nodes
+        ),
+    )
+    found = preempt(labelled, pod="default/new")
+    assert (victims(found), found.exact, found.left_out) == (["z"], True, ())
+
+
+def test_admin_access_has_to_fit_beside_shares_of_those_who_stay() -> None:
+    """It takes nothing from others, but they were there first."""
+    memory = {"memory": {"value": "6"}}
+    shared = gpus(2, allowMultipleAllocations=True, capacity=memory)
+    share = {"shareID": "3a1e3bc4-2a1f-4f0b-9c7d-5a52dd5e2f10", "pool": "a"}
+    holding = [
+        allocated(
+            name, {**share, "device": device, "consumedCapacity": {"memory": amount}}
+        )
+        for name, device, amount in (("x", "gpu-0", "4"), ("y", "gpu-1", "5"))
+    ]
+    users = [
+        pod("x", "x", nodeName="a", priority=2),
+        pod("y", "y", nodeName="a", priority=1),
+    ]
+    amounts = {"requests": {"memory": "4"}}
+    privileged = {"resource.kubernetes.io/admin-access": "true"}
+    space = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "default", "labels": privileged},
+    }
+    slices = resource_slice(shared, name="a", pool="a", nodeName="a")
+    asking = claim("new", request(capacity=amounts, adminAccess=True))
+    found = preempt(
+        cluster(
+            space,
+            device_class(),
+            node("a"),
+            slices,
+            holding,
+            users,
+            pod("new", "new", priority=50),
+            asking,
+        ),
+        pod="default/new",
+    )
+    assert (victims(found), found.exact) == (["y"], True)
 
 
 def test_who_asks_for_extended_resources_does_not_ask_its_node_for_them() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain
 from math import prod
 from typing import NamedTuple
 
@@ -27,7 +27,13 @@ from dralloc.objects.errors import DrallocError
 from dralloc.objects.names import ClaimKey, DeviceID
 from dralloc.problem import Claim, Demand, Problem
 from dralloc.problem.ledger import Holding
-from dralloc.problem.solution import Placement, Solution, with_node_grants
+from dralloc.problem.solution import (
+    Placement,
+    Solution,
+    devices_only,
+    with_node_grants,
+)
+from dralloc.solve.optimum import solve
 
 __all__ = [
     "Admission",
@@ -211,8 +217,20 @@ class Incumbents:
         )
         return compile_cluster(scenario.cluster, self.choices)
 
-    def beside(self, demands: Sequence[Demand], weights: Sequence[int]) -> Problem:
-        """The whole problem: some demands of the compiled cluster, and then those of all pods, unit by unit."""
+    def beside(
+        self,
+        demands: Sequence[Demand],
+        weights: Sequence[int],
+        *,
+        by_host: bool = True,
+    ) -> Problem:
+        """The whole problem: some demands of the compiled cluster, and then those of all pods, unit by unit.
+
+        Parameters
+        ----------
+        by_host
+            Whether anti-affinity by node is an amount of nodes, which leaves no room for pods that break it already.
+        """
         compiled = self.compiled
         staying = StayEligibility(compiled.problem.eligibility)
         claims = {
@@ -229,9 +247,14 @@ class Incumbents:
         problem = replace(
             compiled.problem, demands=(*demands, *pods), eligibility=staying, budgets=()
         )
-        bound = compiled.pods.of(self._unbound()).applied(problem)
+        rules = compiled.pods.of(self._unbound())
+        bound = rules.applied(problem, by_host=by_host)
         first = len(demands)
-        running = (demand.running for demand in bound.demands[first:])
+        # Who runs is where it is, even if others are there now whom it is to keep away from.
+        running = (
+            replace(demand.running, nodes=pod.nodes)
+            for demand, pod in zip(bound.demands[first:], pods, strict=True)
+        )
         return replace(bound, demands=(*bound.demands[:first], *running))
 
     def _demand(
@@ -301,6 +324,20 @@ class Incumbents:
                     granted.update(claims)
                 number += 1
         return Solution(tuple(with_node_grants(problem, placements)))
+
+    def sharing(self, slots: Collection[int]) -> frozenset[int]:
+        """The units, by index, that hold shares of devices with these slots."""
+        holders = {
+            key
+            for key, holdings in self._holdings.items()
+            if any(holding.share and holding.slot in slots for holding in holdings)
+        }
+        return frozenset(
+            number
+            for number, unit in enumerate(self.units)
+            for pod in unit.pods
+            if not holders.isdisjoint(self.users.claims_of[pod.key])
+        )
 
     def irregular(self, problem: Problem, first: int) -> frozenset[int]:
         """Units, by index, without which the others could be allocated and placed again as they are."""
@@ -423,6 +460,8 @@ class Staging:
 
     Parameters
     ----------
+    newcomer
+        Who is asked for.
     wanted
         The demands of the newcomers, the first of the problem; after them come those of the incumbents.
     worth
@@ -435,6 +474,7 @@ class Staging:
     """
 
     incumbents: Incumbents
+    newcomer: Newcomer
     wanted: tuple[Demand, ...]
     problem: Problem
     worth: Worth
@@ -458,10 +498,21 @@ class Staging:
             ]
             problem = incumbents.beside(leading, weights)
             irregular = incumbents.irregular(problem, len(wanted))
+            if irregular:
+                problem = incumbents.beside(leading, weights, by_host=False)
+                irregular = incumbents.irregular(problem, len(wanted))
             if not irregular:
                 worth = Worth((), (WeightLevel("admitted", most, 1), *levels))
                 start = incumbents.staying(problem, len(wanted), range(len(units)))
-                return cls(incumbents, wanted, problem, worth, start, left_out)
+                return cls(
+                    incumbents,
+                    preemptor.newcomer,
+                    wanted,
+                    problem,
+                    worth,
+                    start,
+                    left_out,
+                )
             left_out += tuple(
                 pod.key for number in sorted(irregular) for pod in units[number].pods
             )
@@ -471,12 +522,86 @@ class Staging:
 
     def victims(self, solution: Solution) -> Iterator[EvictionUnit]:
         """Who does not stay in an answer."""
-        placed = {placement.demand for placement in solution.placements}
-        number = len(self.wanted)
-        for unit in self.incumbents.units:
-            if number not in placed:
+        staying = self.staying(solution)
+        for number, unit in enumerate(self.incumbents.units):
+            if number not in staying:
                 yield unit
-            number += len(unit.pods)
+
+    def staying(self, solution: Solution) -> frozenset[int]:
+        """The units, by index, that stay in an answer."""
+        placed = {placement.demand for placement in solution.placements}
+        return frozenset(
+            number for number, first in enumerate(self._firsts) if first in placed
+        )
+
+    @cached_property
+    def _firsts(self) -> Sequence[int]:
+        """For each unit the demand of its first pod."""
+        sizes = [len(unit.pods) for unit in self.incumbents.units]
+        return list(accumulate(sizes, initial=len(self.wanted)))[: len(sizes)]
+
+    @cached_property
+    def sharers(self) -> frozenset[int]:
+        """The units, by index, that hold shares of devices which newcomers could have with admin access."""
+        problem = self.problem
+        admin = {
+            alternative.index
+            for demand in self.wanted
+            for alternative in demand.alternatives()
+            if alternative.admin
+        }
+        slots = {
+            device.slot
+            for number, device in enumerate(problem.devices)
+            if admin
+            and device.shareable
+            and any(problem.eligibility.selects(index, number) for index in admin)
+        }
+        return self.incumbents.sharing(slots)
+
+    def without(self, units: Collection[int]) -> Problem:
+        """The problem in which some units, by index, have to go."""
+        demands = list(self.problem.demands)
+        for number in units:
+            first = self._firsts[number]
+            for place in range(first, first + len(self.incumbents.units[number].pods)):
+                demands[place] = replace(demands[place], nodes=())
+        return replace(self.problem, demands=tuple(demands))
+
+    def alone(self) -> Problem:
+        """The problem in which nobody comes."""
+        demands = [
+            replace(demand, nodes=()) if number < len(self.wanted) else demand
+            for number, demand in enumerate(self.problem.demands)
+        ]
+        return replace(self.problem, demands=tuple(demands))
+
+    def tried(self, solution: Solution) -> Solution | None:
+        """An answer with newcomers as they come to the cluster without its victims; None if they cannot."""
+        incumbents = self.incumbents
+        cluster = self.after(incumbents.users.cluster, solution)
+        compiled = compile_cluster(cluster, incumbents.choices)
+        wanted = wanted_demands(compiled, self.newcomer)
+        numbers = [compiled.problem.demands.index(demand) for demand in wanted]
+        coming = [
+            replace(compiled.whole.demands[number], weight=int(not place))
+            for place, number in enumerate(numbers)
+        ]
+        problem = replace(compiled.whole, demands=tuple(coming), budgets=())
+        found = solve(problem)
+        if not found.tiers[0].value:
+            return None
+        newcomers = with_node_grants(
+            self.problem, devices_only(problem, found.placements)
+        )
+        stayers = incumbents.staying(
+            self.problem, len(self.wanted), self.staying(solution)
+        )
+        return replace(
+            solution,
+            placements=(*newcomers, *stayers.placements),
+            tiers=solution.tiers[:1],
+        )
 
     def placed(self, solution: Solution) -> tuple[ClaimKey, ...]:
         """The newcomers that are placed in an answer."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from itertools import count
 from pathlib import Path
 from typing import Final, Unpack
 
@@ -20,6 +22,7 @@ from dralloc.ask.whatif.evictions import (
     Preemptor,
     Staging,
 )
+from dralloc.ask.whatif.models.selection import with_time_left
 from dralloc.ask.whatif.moves.cluster_migration import ClaimUsers
 from dralloc.check import check
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
@@ -33,6 +36,7 @@ from dralloc.problem import Demand, are_admitted
 from dralloc.problem.solution import Solution, Tier
 from dralloc.show.question import Provisional
 from dralloc.solve.optimum import solve
+from dralloc.solve.optimum.stopping import Stop
 from dralloc.solve.scheduler import Profile, read_profiles
 from dralloc.solve.scheduler.groups import find_groups
 from dralloc.solve.scheduler.scheduler import Release, Scheduler
@@ -43,6 +47,9 @@ __all__ = ["Preemption", "preempt"]
 # ----------------------------------------------------------------------------
 # Whom kube-scheduler would evict for some pods: its preemption, one pod after the
 # other.
+
+_MOST_TRIES: Final = 100
+"""So many sets of victims are tried where newcomers have admin access beside shares."""
 
 _TOO_FEW: Final = (
     "there are fewer pods, or groups of them, than have to be placed together"
@@ -345,7 +352,7 @@ def preempt(
     with phase(timings, "upstream"):
         upstream = upstream_preemption(compiled, preemptor.wanted, options)
     with phase(timings, "victims"):
-        solution = solve(staging.problem, options, hint=staging.start)
+        solution = _cheapest(staging, options)
     with phase(timings, "check"):
         check(staging.problem, solution)
         cluster_after = staging.after(compiled.cluster, solution)
@@ -354,6 +361,46 @@ def preempt(
     return replace(
         answer, unmodelled=compiled.unmodelled({Mode.OPTIMAL}), timings=timings
     )
+
+
+def _cheapest(staging: Staging, choices: Choices) -> Solution:
+    """The answer with the cheapest victims.
+
+    In the problem nobody is there first, so that admin access of newcomers takes no notice of others (KEP-5018). But
+    who stays has its shares already, and admin access has to fit beside these (KEP-5075). So an answer with admin
+    access is tried out in the cluster without its victims. If that fails, one more of those with shares has to go,
+    whoever comes: each of them is taken out in turn, and the cheapest of these answers is tried next.
+    """
+    stop, fresh = Stop.after(choices.time_limit), count()
+    best = solve(staging.problem, choices, hint=staging.start)
+    if not staging.sharers:
+        return best
+    answers = [(-best.tiers[0].bound, next(fresh), frozenset[int](), best)]
+    seen = {frozenset[int]()}
+    for _ in range(_MOST_TRIES):
+        if not answers:
+            return solve(staging.alone(), choices)
+        bound, _number, gone, answer = heappop(answers)
+        if not staging.placed(answer):
+            return answer
+        tried = staging.tried(answer)
+        if tried is not None:
+            return tried
+        for unit in sorted(staging.staying(answer) & staging.sharers):
+            more = gone | {unit}
+            if more not in seen:
+                seen.add(more)
+                found = solve(staging.without(more), with_time_left(choices, stop))
+                heappush(answers, (-found.tiers[0].bound, next(fresh), more, found))
+    return _unproven(staging, choices, -bound)
+
+
+def _unproven(staging: Staging, choices: Choices, bound: int) -> Solution:
+    """An answer in which all go that have shares; no answer is worth more than the bound."""
+    found = solve(staging.without(staging.sharers), choices)
+    tried = staging.tried(found) if staging.placed(found) else None
+    answer = tried or solve(staging.alone(), choices)
+    return replace(answer, tiers=(replace(answer.tiers[0], bound=bound),))
 
 
 def _answer(

@@ -378,7 +378,12 @@ class PodRules:
         return said | {Ignored.SPREAD for _ in kind.hard_spread}
 
     def applied(
-        self, problem: Problem, *, complete: bool = False, copies: int = 1
+        self,
+        problem: Problem,
+        *,
+        complete: bool = False,
+        copies: int = 1,
+        by_host: bool = True,
     ) -> Problem:
         """A problem of devices with all that binds its pods to nodes and to each other.
 
@@ -388,6 +393,9 @@ class PodRules:
             Whether also that counts which cannot run short before something else does.
         copies
             How many there may be of each demand at once.
+        by_host
+            Whether anti-affinity by node is an amount of nodes. If not, it is a rule between pods as any other: one
+            that pods may break which run.
         """
         footprints = Footprints(self._cluster, problem.devices)
         if not (self.may_bind or footprints):
@@ -400,7 +408,7 @@ class PodRules:
         ]
         apart = (
             ()
-            if Ignored.AFFINITY in self.ignored
+            if Ignored.AFFINITY in self.ignored or not by_host
             else self._by_host(kinds, {kind for _, kind in running})
         )
         roles = _inter_pod_roles(kinds, running, self._nodes, self.ignored, apart)
