@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, chain, pairwise
+from itertools import chain
 from math import prod
+from operator import mul
 from typing import Final
 
 from dralloc.ask.whatif.node_types import NotRepresentativeError
@@ -53,10 +54,10 @@ def copies(demand: Demand, number: int) -> Iterator[Demand]:
     """So many demands that equal it but for the names, of equal weight, and content with any alternative."""
 
     def unranked(request: Request) -> Request:
-        return replace(
-            request,
-            alternatives=tuple(replace(each, rank=0) for each in request.alternatives),
+        alternatives = tuple(
+            replace(alternative, rank=0) for alternative in request.alternatives
         )
+        return replace(request, alternatives=alternatives)
 
     claims = tuple(
         replace(claim, requests=tuple(map(unranked, claim.requests)))
@@ -82,10 +83,11 @@ def by_demand(
     placements: Sequence[Placement], numbers: Sequence[int]
 ) -> tuple[tuple[Placement, ...], ...]:
     """Placements in a problem with so many copies of each demand, by what they are copies of."""
-    spans = [range(*span) for span in pairwise(accumulate(numbers, initial=0))]
-    return tuple(
-        tuple(one for one in placements if one.demand in span) for span in spans
-    )
+    origins = [origin for origin, number in enumerate(numbers) for _ in range(number)]
+    copies_of: list[list[Placement]] = [[] for _ in numbers]
+    for placement in placements:
+        copies_of[origins[placement.demand]].append(placement)
+    return tuple(map(tuple, copies_of))
 
 
 def _numbered(key: ClaimKey, place: int) -> ClaimKey:
@@ -98,7 +100,9 @@ def takes_nothing(problem: Problem, demand: Demand) -> bool:
     Admin access takes nothing (KEP-5018), nor does a share of a device that consumes no capacity: what the device
     itself draws on counters is drawn once (KEP-4815, KEP-5075).
     """
-    admin = frozenset(one.index for one in demand.alternatives() if one.admin)
+    admin = frozenset(
+        alternative.index for alternative in demand.alternatives() if alternative.admin
+    )
     for_nothing = _ForNothing(problem.eligibility, problem, admin)
     return bool(
         solve(replace(problem, demands=(demand,), eligibility=for_nothing)).placements
@@ -118,7 +122,7 @@ def _is_free(problem: Problem, device: int, charge: Charge | None) -> bool:
     return (
         shareable
         and charge is not None
-        and not any(each for _, each in (*charge.capacity, *charge.counters))
+        and not any(amount for _, amount in (*charge.capacity, *charge.counters))
     )
 
 
@@ -174,8 +178,8 @@ class PerDeviceBound:
         requests = [
             request for claim in self.demand.claims for request in claim.requests
         ]
-        found = [self._of_request(request, times or {}) for request in requests]
-        return min((number for number in found if number is not None), default=None)
+        numbers = [self._of_request(request, times or {}) for request in requests]
+        return min((number for number in numbers if number is not None), default=None)
 
     def _of_request(self, request: Request, times: Mapping[int, int]) -> int | None:
         total = 0
@@ -206,31 +210,34 @@ class PerDeviceBound:
     ) -> Iterator[tuple[Alternative, Charge]]:
         """The alternatives that the device could serve alone, with what they take."""
         offers, view = self.problem.eligibility, self.problem.devices[device]
-        for one in alternatives:
-            if offers.selects(one.index, device) is True and offers.admits(
-                one.index, device
-            ):
-                charge = offers.charge(one.index, device)
+        for alternative in alternatives:
+            index = alternative.index
+            if offers.selects(index, device) is True and offers.admits(index, device):
+                charge = offers.charge(index, device)
                 if charge is not None and self.ledger.may_fit(
-                    view, charge, admin=one.admin
+                    view, charge, admin=alternative.admin
                 ):
-                    yield one, charge
+                    yield alternative, charge
 
     def _shares(self, device: int, charges: Sequence[Charge]) -> int | None:
         """How often the least demanding amounts fit, each by itself and all of them together."""
-        taken = [
+        amounts_taken = [
             dict[str | int, int]((*charge.capacity, *charge.counters))
             for charge in charges
         ]
-        left = {name: self._left(device, name) for each in taken for name in each}
-        limits = [
-            (amount, min(each.get(name, 0) for each in taken))
-            for name, amount in left.items()
-        ]
-        limits.append((sum(left.values()), min(sum(each.values()) for each in taken)))
-        return min((amount // least for amount, least in limits if least), default=None)
+        limits: list[tuple[int, int]] = []
+        total = 0
+        for name in dict.fromkeys(chain.from_iterable(amounts_taken)):
+            free = self._free(device, name)
+            least = min(amounts.get(name, 0) for amounts in amounts_taken)
+            limits.append((free, least))
+            total += free
+        # Whatever an alternative takes, it takes of the sum of all that is free.
+        least = min(sum(amounts.values()) for amounts in amounts_taken)
+        limits.append((total, least))
+        return min((free // least for free, least in limits if least), default=None)
 
-    def _left(self, device: int, name: str | int) -> int:
+    def _free(self, device: int, name: str | int) -> int:
         if isinstance(name, int):
             return self.ledger.free[name]
         return self.ledger.capacity_left(self.problem.devices[device], name)
@@ -261,7 +268,7 @@ class Front:
 
 
 def find_front(
-    most: Vector,
+    upper: Vector,
     reach: Callable[[Vector, int], Vector | None],
     limit: int | None = None,
 ) -> Front:
@@ -269,7 +276,7 @@ def find_front(
 
     Parameters
     ----------
-    most
+    upper
         Each number is at most this.
     reach
         Gives a point of the front whose numbers are at least those given; None if there is none. Of several the one
@@ -277,22 +284,23 @@ def find_front(
     limit
         End with so many points, and say whether there could be more.
     """
-    boxes = [_Box((0,) * len(most), most)]
+    boxes = [_Box((0,) * len(upper), upper)]
     # The outermost points come first: where each number in turn is the last to count.
-    ends = (reach((0,) * len(most), axis) for axis in range(len(most)))
+    ends = (reach((0,) * len(upper), axis) for axis in range(len(upper)))
     points = list(dict.fromkeys(point for point in ends if point is not None))[:limit]
     for point in points:
         boxes = _without(boxes, point)
     while boxes and (limit is None or len(points) < limit):
-        box = max(boxes, key=lambda each: each.volume)
+        box = max(boxes, key=lambda candidate: candidate.volume)
         least, axis = box.ask()
-        found = reach(least, axis)
-        if found is None:
+        new_point = reach(least, axis)
+        if new_point is None:
             boxes.remove(box)
-            boxes += box.below(axis, least[axis]) if least != box.least else []
+            # Nothing is as large as that, but below it there may be points.
+            boxes += box.below(axis, least[axis]) if least != box.lower else []
         else:
-            points.append(found)
-            boxes = _without(boxes, found)
+            points.append(new_point)
+            boxes = _without(boxes, new_point)
     return Front(tuple(sorted(points, reverse=True)), not boxes)
 
 
@@ -300,52 +308,54 @@ def find_front(
 class _Box:
     """The points between two corners, both included; no point that is at least the first exceeds the second."""
 
-    least: Vector
-    most: Vector
+    lower: Vector
+    upper: Vector
 
     @property
     def volume(self) -> int:
         return prod(
-            high - low + 1 for low, high in zip(self.least, self.most, strict=True)
+            high - low + 1 for low, high in zip(self.lower, self.upper, strict=True)
         )
 
     def ask(self) -> tuple[Vector, int]:
         """What to try to reach: the corner, or the middle of the longest edge of a wide box; and that edge."""
-        widths = [high - low for low, high in zip(self.least, self.most, strict=True)]
-        axis = max(range(len(widths)), key=lambda each: widths[each])
+        widths = [high - low for low, high in zip(self.lower, self.upper, strict=True)]
+        axis = max(range(len(widths)), key=widths.__getitem__)
         if widths[axis] < _WIDE:
-            return self.least, axis
-        return _with(self.least, axis, self.least[axis] + (widths[axis] + 1) // 2), axis
+            return self.lower, axis
+        middle = self.lower[axis] + (widths[axis] + 1) // 2
+        return _with(self.lower, axis, middle), axis
 
     def below(self, axis: int, value: int) -> list[_Box]:
         """The part where one number is smaller than a value; nothing if it is empty."""
         return (
-            [replace(self, most=_with(self.most, axis, value - 1))]
-            if self.least[axis] < value
+            [replace(self, upper=_with(self.upper, axis, value - 1))]
+            if self.lower[axis] < value
             else []
         )
 
     def beyond(self, point: Vector) -> list[_Box]:
         """For each number the part where it is larger than the point's, unless that is empty."""
-        larger = [axis for axis, value in enumerate(point) if self.most[axis] > value]
+        larger = [axis for axis, value in enumerate(point) if self.upper[axis] > value]
         return [
-            replace(self, least=_with(self.least, axis, point[axis] + 1))
+            replace(self, lower=_with(self.lower, axis, point[axis] + 1))
             for axis in larger
         ]
 
-    def includes(self, other: _Box) -> bool:
-        return _covers(other.least, self.least) and _covers(self.most, other.most)
+    def includes(self, box: _Box) -> bool:
+        return _covers(box.lower, self.lower) and _covers(self.upper, box.upper)
 
 
 def _without(boxes: Sequence[_Box], point: Vector) -> list[_Box]:
     """What is left of the boxes beside a point and what it dominates; a box within another is left out."""
-    parts = (box.beyond(point) if _covers(point, box.least) else [box] for box in boxes)
+    parts = (box.beyond(point) if _covers(point, box.lower) else [box] for box in boxes)
     distinct = list(dict.fromkeys(chain.from_iterable(parts)))
-    return [
-        box
-        for box in distinct
-        if not any(other.includes(box) for other in distinct if other != box)
-    ]
+    return [box for box in distinct if not _is_within(box, distinct)]
+
+
+def _is_within(box: _Box, boxes: Sequence[_Box]) -> bool:
+    """Whether another box includes a box."""
+    return any(larger.includes(box) for larger in boxes if larger != box)
 
 
 def _covers(vector: Vector, least: Vector) -> bool:
@@ -373,20 +383,20 @@ class JointPacking:
         Of which only the inventory is looked at.
     demands
         None of them can be had without end.
-    most
+    max_counts
         How many of each fit alone, at most.
     proven
         Whether everything that was said so far is proven.
-    found
+    placed
         What has been placed so far, by how many of each; the checker has accepted it.
     """
 
     problem: Problem
     demands: Sequence[Demand]
-    most: Vector
+    max_counts: Vector
     options: Options = field(default_factory=Options)
     proven: bool = True
-    found: dict[Vector, PlacedCopies] = field(default_factory=dict)
+    placed: dict[Vector, PlacedCopies] = field(default_factory=dict)
 
     @classmethod
     def alone(
@@ -394,11 +404,11 @@ class JointPacking:
         problem: Problem,
         demands: Sequence[Demand],
         node: int,
-        most: Vector,
+        max_counts: Vector,
         options: Options,
     ) -> JointPacking:
         """One node alone, and how many of each demand fit there, but not more than so many."""
-        part, here = cut_alone(problem, demands, node)
+        part, local_demands = cut_alone(problem, demands, node)
 
         def fitting(demand: Demand, limit: int) -> int:
             bound = PerDeviceBound(part, demand).total()
@@ -406,28 +416,28 @@ class JointPacking:
             _, solution = cls(part, [demand], (number,), options).best([[1] * number])
             return solution.tiers[0].bound
 
-        return cls(part, here, tuple(map(fitting, here, most)), options)
+        local_counts = tuple(map(fitting, local_demands, max_counts))
+        return cls(part, local_demands, local_counts, options)
 
     def reach(self, least: Vector, last: int = 0) -> Vector | None:
         """Place at least so many of each, and beyond that as many as possible; None if that is too many.
 
         What has to be had outweighs all that comes beyond, and there each demand outweighs the one that comes last.
         """
-        extra = [most - low for low, most in zip(least, self.most, strict=True)]
+        extra = [high - low for low, high in zip(least, self.max_counts, strict=True)]
         beyond = [
             1 if place == last else extra[last] + 1 for place in range(len(least))
         ]
-        must = (
-            sum(number * weight for number, weight in zip(extra, beyond, strict=True))
-            + 1
-        )
+        total_beyond = sum(map(mul, extra, beyond))
+        must = total_beyond + 1
         weights = [
-            [must] * low + [weight] * more
-            for low, more, weight in zip(least, extra, beyond, strict=True)
+            [must] * low + [weight] * further
+            for low, further, weight in zip(least, extra, beyond, strict=True)
         ]
         numbers, solution = self.best(weights)
         tier = solution.tiers[0]
         if any(number < low for number, low in zip(numbers, least, strict=True)):
+            # It is proven that so many of each do not fit if their weight is out of reach.
             self.proven &= tier.bound < sum(least) * must
             return None
         self.proven &= tier.proven
@@ -435,12 +445,12 @@ class JointPacking:
 
     def best(self, weights: Sequence[Sequence[int]]) -> tuple[Vector, Solution]:
         """How many of each the most weight has, given the weights of the copies of each demand."""
-        sizes = [len(each) for each in weights]
+        sizes = list(map(len, weights))
         problem = replicated(self.problem, self.demands, sizes)
-        every = (weight for each in weights for weight in each)
+        all_weights = chain.from_iterable(weights)
         weighted = (
             replace(copy, weight=weight)
-            for copy, weight in zip(problem.demands, every, strict=True)
+            for copy, weight in zip(problem.demands, all_weights, strict=True)
         )
         problem = replace(problem, demands=tuple(weighted))
         solution = solve(problem, self.options)
@@ -448,7 +458,7 @@ class JointPacking:
         placed = by_demand(solution.placements, sizes)
         numbers = tuple(map(len, placed))
         if any(numbers):
-            self.found.setdefault(numbers, placed)
+            self.placed.setdefault(numbers, placed)
         return numbers, solution
 
     def first_fit(self, numbers: Vector) -> Vector:
@@ -530,29 +540,28 @@ def count_copies(
         if classes is None
         else _one_of_each(problem, demand, classes, times)
     )
-    found = _Counting(*part).run(options or Options())
-    if not found.reason or found.first_fit is None:
-        return found
+    counted = _Counting(*part).run(options or Options())
+    if not counted.reason or counted.first_fit is None:
+        return counted
     if any(number > 1 for number in times.values()):
         raise NotRepresentativeError
     # An error on one node ends the attempt, and leaves nothing for the nodes behind it.
-    whole = _Counting(problem, demand, {}).first_fit(found.per_device)
-    return replace(found, first_fit=len(whole.placements), reason=_first_error(whole))
+    greedy = _Counting(problem, demand, {}).first_fit(counted.per_device)
+    return replace(
+        counted, first_fit=len(greedy.placements), reason=_first_error(greedy)
+    )
 
 
 def _one_of_each(
     problem: Problem, demand: Demand, classes: NodeClasses, times: Mapping[int, int]
 ) -> tuple[Problem, Demand, dict[int, int]]:
     """The problem with one node of each class, the demand there, and how often each of these nodes counts."""
-    counts = {
-        place: sum(times.get(node, 1) for node in group)
-        for place, group in enumerate(classes.groups)
-    }
-    return (
-        cut(problem, [group[0] for group in classes.groups]).problem,
-        replace(demand, nodes=None),
-        counts,
-    )
+    counts: dict[int, int] = {}
+    for place, group in enumerate(classes.groups):
+        counts[place] = sum(times.get(node, 1) for node in group)
+    representatives = [group[0] for group in classes.groups]
+    part = cut(problem, representatives).problem
+    return part, replace(demand, nodes=None), counts
 
 
 @dataclass(frozen=True)
@@ -566,13 +575,13 @@ class _Counting:
     def run(self, options: Options) -> CopyCount:
         """Place as many as possible."""
         estimate = PerDeviceBound(self.problem, self.demand)
-        per_device, most = estimate.total(self.times), estimate.total()
+        per_device, max_copies = estimate.total(self.times), estimate.total()
         if per_device is None and takes_nothing(self.problem, self.demand):
             greedy = self.first_fit(1)
             return CopyCount(
                 None, None, None if greedy.placements else 0, None, _first_error(greedy)
             )
-        for tried in self._tries() if most is None else (most,):
+        for tried in self._tries() if max_copies is None else (max_copies,):
             problem = self._replicated(tried)
             greedy = first_fit(problem)
             best = solve(problem, options, hint=greedy)
@@ -588,7 +597,7 @@ class _Counting:
             )
         number, tier = self._count(best), best.tiers[0]
         # What is open could be open on nodes of the most frequent class; if no copy is left, there could be more.
-        open_ended = tier.value == len(problem.demands) != most
+        open_ended = tier.value == len(problem.demands) != max_copies
         bound = number + (tier.bound - tier.value) * max(self.times.values(), default=1)
         return CopyCount(
             number=number,
@@ -597,27 +606,31 @@ class _Counting:
             per_device=per_device,
             reason=_first_error(greedy),
             warnings=best.warnings,
-            homes=tuple(problem.nodes[one.node].name for one in best.placements),
+            homes=tuple(
+                problem.nodes[placement.node].name for placement in best.placements
+            ),
         )
 
     def _tries(self) -> Sequence[int]:
         """Models of many copies that take all there is grow with the square of their number."""
-        for_all = any(each.count is None for each in self.demand.alternatives())
+        for_all = any(
+            alternative.count is None for alternative in self.demand.alternatives()
+        )
         return _TRIES[:-1] if for_all else _TRIES
 
     def _is_endless(self, problem: Problem, solution: Solution) -> bool:
         """Whether all copies are placed, one of them for nothing, so that there is always room for another one."""
         placed = solution.placements
         return len(placed) == len(problem.demands) and any(
-            is_for_nothing(problem, one) for one in placed
+            is_for_nothing(problem, placement) for placement in placed
         )
 
-    def first_fit(self, most: int | None) -> Solution:
+    def first_fit(self, max_copies: int | None) -> Solution:
         """What first fit makes of so many copies."""
-        return first_fit(self._replicated(most))
+        return first_fit(self._replicated(max_copies))
 
-    def _replicated(self, most: int | None) -> Problem:
-        number = min(_TRIES[-1] if most is None else most, MOST_COPIES)
+    def _replicated(self, max_copies: int | None) -> Problem:
+        number = min(_TRIES[-1] if max_copies is None else max_copies, MOST_COPIES)
         return replicated(self.problem, [self.demand], [max(number, 1)])
 
     def _count(self, solution: Solution) -> int:

@@ -114,12 +114,12 @@ def cover_demands(
     with heeding_interrupts() as cancelled:
         stop = Stop.after(chosen.time_limit, cancelled)
         if len(demands) * len(node_costs) > _FEW:
-            found = _search(problem, demands, needs, node_costs, chosen, stop)
-            if found is not None:
-                return found
+            cover_found = _search(problem, demands, needs, node_costs, chosen, stop)
+            if cover_found is not None:
+                return cover_found
         node_types = [
-            _NodeType(problem, demands, needs, each, chosen, stop)
-            for each in node_costs
+            _NodeType(problem, demands, needs, node_cost, chosen, stop)
+            for node_cost in node_costs
         ]
         generation = _ColumnGeneration(demands, needs, node_types, chosen, stop)
         homeless = generation.homeless()
@@ -136,15 +136,13 @@ def _search(  # noqa: PLR0913 - as `cover_demands`
     options: Options,
     stop: Stop,
 ) -> NodeCover | None:
-    nodes, costs = (
-        [each.node for each in node_costs],
-        [each.cost for each in node_costs],
-    )
+    nodes = [node_cost.node for node_cost in node_costs]
+    costs = [node_cost.cost for node_cost in node_costs]
     search = NodeSearch(problem, demands, needs, nodes, costs, options, stop)
-    found = search.run()
+    node_cover = search.run()
     if search.homeless is not None:
         raise FitsNowhereError(search.homeless)
-    return found
+    return node_cover
 
 
 class _NodeType:
@@ -164,15 +162,15 @@ class _NodeType:
         self.packing = JointPacking.alone(
             problem, demands, node_cost.node, needs, with_time_left(options, stop)
         )
-        for place, number in enumerate(self.packing.most):
+        for place, number in enumerate(self.packing.max_counts):
             if number:
-                self.price([int(place == each) for each in range(len(needs))])
+                self.price([int(place == priced) for priced in range(len(needs))])
 
     def price(self, values: Sequence[int]) -> int:
         """Find the vector that is worth the most at these values; returns what none is worth more than."""
         weights = [
-            [value] * most if value else []
-            for value, most in zip(values, self.packing.most, strict=True)
+            [value] * max_count if value else []
+            for value, max_count in zip(values, self.packing.max_counts, strict=True)
         ]
         self.packing.options = with_time_left(self.packing.options, self.stop)
         _, solution = self.packing.best(weights)
@@ -182,7 +180,7 @@ class _NodeType:
         """Find the whole front, if it is short; whether it is."""
         self.packing.options = with_time_left(self.packing.options, self.stop)
         return (
-            find_front(self.packing.most, self.packing.reach, _POINTS).complete
+            find_front(self.packing.max_counts, self.packing.reach, _POINTS).complete
             and self.packing.proven
         )
 
@@ -201,54 +199,49 @@ class _ColumnGeneration:
 
     def homeless(self) -> int | None:
         """A demand of which none fits anywhere."""
-        fitting = [
-            any(each.packing.most[place] for each in self.node_types)
-            for place in range(len(self.needs))
-        ]
-        return next(
-            (
-                place
-                for place, need in enumerate(self.needs)
-                if need and not fitting[place]
-            ),
-            None,
-        )
+        for place, need in enumerate(self.needs):
+            if need and not any(
+                node_type.packing.max_counts[place] for node_type in self.node_types
+            ):
+                return place
+        return None
 
     def run(self) -> NodeCover:
         """Price and cover in turn; and list all vectors if that leaves a gap."""
-        found = self._cover()
+        best = self._cover()
         for _ in range(_ROUNDS):
-            before = self._known()
+            before = self._column_count()
             self.bound = max(
                 self.bound, self._bound(prices(self._columns(), self.needs))
             )
-            if self._known() > before:
-                found = self._cover()
+            if self._column_count() > before:
+                best = self._cover()
+            # Without a new vector the prices stay as they are, and so does all that follows from them.
             if (
-                found.cost == self.bound
-                or self._known() == before
+                best.cost == self.bound
+                or self._column_count() == before
                 or self.stop.reached()
             ):
                 break
-        if found.cost > self.bound and not self.stop.reached():
-            listed = [each.list_all() for each in self.node_types]
-            found = self._cover()
-            self.bound = max(self.bound, found.bound if all(listed) else 0)
+        if best.cost > self.bound and not self.stop.reached():
+            listed = [node_type.list_all() for node_type in self.node_types]
+            best = self._cover()
+            self.bound = max(self.bound, best.bound if all(listed) else 0)
         chosen = [
             column
-            for column, times in zip(self.columns, found.times, strict=True)
+            for column, times in zip(self.columns, best.times, strict=True)
             for _ in range(times)
         ]
         self._verify(sorted(chosen, key=lambda column: column[0]))
         numbers = Counter(number for number, _ in chosen)
         return NodeCover(
             tuple(numbers[number] for number in range(len(self.node_types))),
-            found.cost,
+            best.cost,
             self.bound,
         )
 
-    def _known(self) -> int:
-        return sum(len(each.packing.found) for each in self.node_types)
+    def _column_count(self) -> int:
+        return sum(len(node_type.packing.placed) for node_type in self.node_types)
 
     def _bound(self, values: Sequence[int]) -> int:
         """No set of nodes can be cheaper: whatever it holds is worth as much as is needed, each node at most its most.
@@ -259,16 +252,17 @@ class _ColumnGeneration:
             value * need for value, need in zip(values, self.needs, strict=True)
         )
         richest = max(
-            Fraction(each.price(values), each.cost) for each in self.node_types
+            Fraction(node_type.price(values), node_type.cost)
+            for node_type in self.node_types
         )
-        unit = gcd(*(each.cost for each in self.node_types))
+        unit = gcd(*(node_type.cost for node_type in self.node_types))
         return -(-Fraction(worth) // (richest * unit)) * unit if richest else 0
 
     def _columns(self) -> list[CoverColumn]:
         self.columns = [
-            (number, one)
-            for number, each in enumerate(self.node_types)
-            for one in each.packing.found.values()
+            (number, placed)
+            for number, node_type in enumerate(self.node_types)
+            for placed in node_type.packing.placed.values()
         ]
         return [
             CoverColumn(self.node_types[number].cost, tuple(map(len, placed)))
@@ -276,14 +270,14 @@ class _ColumnGeneration:
         ]
 
     def _cover(self) -> Cover:
-        found = cover(
+        best = cover(
             self._columns(), self.needs, with_time_left(self.options, self.stop)
         )
-        if found is None:
+        if best is None:
             raise DrallocError(
                 "time limit: too short to find nodes that hold everything"
             )
-        return found
+        return best
 
     def _verify(self, chosen: Sequence[tuple[int, PlacedCopies]]) -> None:
         """Place everything on copies of the nodes, and let the checker look at it."""
@@ -309,18 +303,19 @@ class _ColumnGeneration:
         return tuple(
             node
             for node, (number, _) in enumerate(chosen)
-            if self.node_types[number].packing.most[demand]
+            if self.node_types[number].packing.max_counts[demand]
         )
 
     def _placements(
         self, chosen: Sequence[tuple[int, PlacedCopies]]
     ) -> Iterator[Placement]:
-        left = [
+        # By demand, the numbers of its copies that are not placed yet. Nodes may hold more than is needed.
+        waiting = [
             iter(range(*span)) for span in pairwise(accumulate(self.needs, initial=0))
         ]
         start = 0
         for node, (number, placed) in enumerate(chosen):
-            for numbers, placements in zip(left, placed, strict=True):
+            for numbers, placements in zip(waiting, placed, strict=True):
                 for placement, demand in zip(placements, numbers, strict=False):
                     yield _shifted(placement, demand, node, start)
             start += len(self.node_types[number].packing.problem.devices)
@@ -328,10 +323,10 @@ class _ColumnGeneration:
 
 def _shifted(placement: Placement, demand: int, node: int, start: int) -> Placement:
     """A placement on a node alone as one on a copy of the node, whose devices begin at `start`."""
-    grants = (
-        tuple(one._replace(device=start + one.device) for one in each)
-        for each in placement.grants
-    )
+    grants = []
+    for of_claim in placement.grants:
+        shifted = (grant._replace(device=start + grant.device) for grant in of_claim)
+        grants.append(tuple(shifted))
     return Placement(demand, node, tuple(grants))
 
 
@@ -457,15 +452,19 @@ def fewest_nodes(
             Scenario(cluster_of(cluster).including(options.include)).uncordon().cluster
         )
         mix = workload_mix(cluster, entries, options)
-        given = {kind: Fraction(price) for kind, price in (prices or {}).items()}
-        found = find_node_types(cluster, mix.problem, mix.demands, kinds or {}, given)
+        exact_prices = {kind: Fraction(price) for kind, price in (prices or {}).items()}
+        node_types = find_node_types(
+            cluster, mix.problem, mix.demands, kinds or {}, exact_prices
+        )
     with phase(timings, "fewest nodes"):
-        unit = lcm(*(kind.price.denominator for kind in found))
+        # The solver works on integers: prices are multiples of what their denominators have in common.
+        unit = lcm(*(kind.price.denominator for kind in node_types))
         places = {node.name: place for place, node in enumerate(mix.problem.nodes)}
         node_costs = [
-            NodeCost(places[kind.example], int(kind.price * unit)) for kind in found
+            NodeCost(places[kind.example], int(kind.price * unit))
+            for kind in node_types
         ]
-        names = ", ".join(dict.fromkeys(kind.name for kind in found))
+        names = ", ".join(dict.fromkeys(kind.name for kind in node_types))
         reason = f"fits on no node of kind {names}" if names else "fits on no node"
         best = None
         while best is None:
@@ -477,7 +476,7 @@ def fewest_nodes(
                 mix = mix.without(error.place, reason)
     return FewestNodes(
         mix=mix.wanted,
-        kinds=found,
+        kinds=node_types,
         numbers=best.numbers,
         cost=Fraction(best.cost, unit),
         bound=Fraction(best.bound, unit),

@@ -7,7 +7,7 @@ way in which none can be had more often without loss of others; the answer.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Final, Unpack
 
@@ -52,12 +52,6 @@ __all__ = [
     "pareto_front",
 ]
 
-# ----------------------------------------------------------------------------
-# How many of several demands fit together: every way in which none can be had more
-# often without loss of others.
-#
-# From the bottom: first fit on nodes that have nothing to do with each other, and
-# sums of what fits on each of them.
 
 # ----------------------------------------------------------------------------
 # First fit of many demands, one class after the other, on nodes that have nothing to
@@ -75,7 +69,7 @@ class _EndedError(Exception):
 def isolated_first_fit(
     problem: Problem,
     demands: Sequence[Demand],
-    most: Vector,
+    max_counts: Vector,
     order: Sequence[int] | None = None,
 ) -> IsolatedFirstFit | None:
     """Sort the nodes by what they are like; None if they have to do with each other.
@@ -91,7 +85,10 @@ def isolated_first_fit(
     first = {node: group[0] for group in classes.groups for node in group}
     nodes = problem.all_nodes if order is None else order
     return IsolatedFirstFit(
-        problem, demands, most, tuple(first[node] for node in nodes if node in first)
+        problem,
+        demands,
+        max_counts,
+        tuple(first[node] for node in nodes if node in first),
     )
 
 
@@ -101,7 +98,7 @@ class IsolatedFirstFit:
 
     Parameters
     ----------
-    most
+    max_counts
         Not more of each fit alone.
     representatives
         By node, the first one that is equivalent.
@@ -109,7 +106,7 @@ class IsolatedFirstFit:
 
     problem: Problem
     demands: Sequence[Demand]
-    most: Vector
+    max_counts: Vector
     representatives: tuple[int, ...]
     _counts: dict[tuple[int, Vector], int] = field(default_factory=dict)
     _parts: dict[int, tuple[Problem, list[Demand], Vector]] = field(
@@ -121,15 +118,14 @@ class IsolatedFirstFit:
         states: list[Vector] = [()] * len(self.representatives)
         try:
             for number in numbers:
-                left = number
+                waiting = number
                 for place, representative in enumerate(self.representatives):
-                    taken = (
-                        min(left, self._count(representative, states[place]))
-                        if left
-                        else 0
-                    )
-                    left -= taken
-                    states[place] = (*states[place], taken)
+                    placed = 0
+                    if waiting:
+                        fitting = self._count(representative, states[place])
+                        placed = min(waiting, fitting)
+                    waiting -= placed
+                    states[place] = (*states[place], placed)
         except _EndedError:
             return None
         return (
@@ -142,8 +138,8 @@ class IsolatedFirstFit:
         """How many of the next demand a node takes behind so many of those before."""
         key = representative, before
         if key not in self._counts:
-            part, demands, most = self._part(representative)
-            numbers = (*before, most[len(before)])
+            part, demands, max_counts = self._part(representative)
+            numbers = (*before, max_counts[len(before)])
             problem = replicated(part, demands[: len(numbers)], numbers)
             solution = first_fit(problem)
             if any(isinstance(error, FatalError) for error in solution.errors.values()):
@@ -157,11 +153,11 @@ class IsolatedFirstFit:
         if representative not in self._parts:
             part, demands = cut_alone(self.problem, self.demands, representative)
             totals = (PerDeviceBound(part, demand).total() for demand in demands)
-            most = (
+            max_counts = (
                 high if total is None else min(high, total)
-                for high, total in zip(self.most, totals, strict=True)
+                for high, total in zip(self.max_counts, totals, strict=True)
             )
-            self._parts[representative] = part, demands, tuple(most)
+            self._parts[representative] = part, demands, tuple(max_counts)
         return self._parts[representative]
 
 
@@ -196,23 +192,23 @@ class MinkowskiSum:
     """
 
     sets: Mapping[tuple[Vector, ...], int]
-    most: Vector
+    max_counts: Vector
     options: Options
     proven: bool = True
 
     def reach(self, least: Vector, last: int = 0) -> Vector | None:
         """The most of each beyond so many, each before the one that comes last; None if that is too many."""
-        extra = self.most[last] - least[last]
+        extra = self.max_counts[last] - least[last]
         worth = [1 if place == last else extra + 1 for place in range(len(least))]
-        found, proven = best_sum(self.sets, least, worth, self.options)
+        point, proven = best_sum(self.sets, least, worth, self.options)
         self.proven &= proven
-        return found
+        return point
 
 
 def minkowski_sum(
     problem: Problem,
     demands: Sequence[Demand],
-    most: Vector,
+    max_counts: Vector,
     options: Options,
     order: Sequence[int] | None = None,
 ) -> MinkowskiSum | None:
@@ -229,24 +225,24 @@ def minkowski_sum(
     if classes is None or len(classes.groups) > _MOST_CLASSES:
         return None
     fronts: Counter[tuple[Vector, ...]] = Counter()
-    left = _MOST_POINTS
+    points_allowed = _MOST_POINTS
     for group in classes.groups:
         packing = JointPacking.alone(
-            divided.problem, divided.demands, group[0], most, options
+            divided.problem, divided.demands, group[0], max_counts, options
         )
-        points = _points(packing, left)
+        points = _points(packing, points_allowed)
         if points is None:
             return None
         fronts[points] += sum(times[divided.homes[part]] for part in group)
-        left -= len(points)
-    return MinkowskiSum(fronts, most, options)
+        points_allowed -= len(points)
+    return MinkowskiSum(fronts, max_counts, options)
 
 
 def _points(packing: JointPacking, limit: int) -> tuple[Vector, ...] | None:
     """All points of a node; None if there are more than so many, or one of them is not proven."""
-    if not any(packing.most):
-        return (packing.most,)
-    front = find_front(packing.most, packing.reach, limit)
+    if not any(packing.max_counts):
+        return (packing.max_counts,)
+    front = find_front(packing.max_counts, packing.reach, limit)
     return front.points if front.complete and packing.proven else None
 
 
@@ -267,31 +263,29 @@ def divide(problem: Problem, demands: Sequence[Demand]) -> Divided:
     nodes: list[Node] = []
     homes: list[int] = []
     for number, node in enumerate(problem.nodes):
-        wanted = [device for device in node.devices() if charges.of(device)]
-        for members in map(frozenset, separated(problem, wanted, charges.counters)):
-            pools = (
-                replace(
-                    pool, devices=tuple(one for one in pool.devices if one in members)
-                )
-                for pool in node.pools
-            )
-            nodes.append(
-                Node(
-                    f"{node.name} #{len(nodes)}",
-                    tuple(pool for pool in pools if pool.devices),
-                )
-            )
+        selected = [device for device in node.devices() if charges.of(device)]
+        for members in map(frozenset, separated(problem, selected, charges.counters)):
+            nodes.append(_part_of_node(node, members, len(nodes)))
             homes.append(number)
-    allowed = [None if one.nodes is None else frozenset(one.nodes) for one in demands]
-    moved = [
-        one
-        if own is None
-        else replace(
-            one, nodes=tuple(part for part, home in enumerate(homes) if home in own)
-        )
-        for one, own in zip(demands, allowed, strict=True)
-    ]
+    moved = []
+    for demand in demands:
+        if demand.nodes is not None:
+            allowed = frozenset(demand.nodes)
+            parts = [part for part, home in enumerate(homes) if home in allowed]
+            moved.append(replace(demand, nodes=tuple(parts)))
+        else:
+            moved.append(demand)
     return Divided(replace(problem, nodes=tuple(nodes)), moved, homes)
+
+
+def _part_of_node(node: Node, members: Set[int], number: int) -> Node:
+    """A node with only these devices, in pools that have any of them."""
+    pools = []
+    for pool in node.pools:
+        devices = tuple(device for device in pool.devices if device in members)
+        if devices:
+            pools.append(replace(pool, devices=devices))
+    return Node(f"{node.name} #{number}", tuple(pools))
 
 
 class _Charges:
@@ -300,7 +294,9 @@ class _Charges:
     def __init__(self, problem: Problem, demands: Sequence[Demand]) -> None:
         self.eligibility = problem.eligibility
         self.alternatives = [
-            one.index for demand in demands for one in demand.alternatives()
+            alternative.index
+            for demand in demands
+            for alternative in demand.alternatives()
         ]
         self.known: dict[Hashable, list[Charge]] = {}
 
@@ -363,7 +359,7 @@ class ParetoFront:
 def pareto_front(  # noqa: PLR0913 - the last ones have defaults
     problem: Problem,
     demands: Sequence[Demand],
-    most: Vector,
+    max_counts: Vector,
     *,
     order: Sequence[int] | None = None,
     limit: int | None = None,
@@ -379,7 +375,7 @@ def pareto_front(  # noqa: PLR0913 - the last ones have defaults
         Of which only the inventory is looked at.
     demands
         None of them can be had without end.
-    most
+    max_counts
         How many of each fit alone, at most.
     order
         For each node in search order the one of the problem that stands for it; None if they all stand for themselves.
@@ -392,20 +388,20 @@ def pareto_front(  # noqa: PLR0913 - the last ones have defaults
         Some stand for others, and have to do with each other.
     """
     chosen = options or Options()
-    packing = JointPacking(problem, demands, most, chosen)
-    sums = minkowski_sum(problem, demands, most, chosen, order)
-    isolated = isolated_first_fit(problem, demands, most, order)
+    packing = JointPacking(problem, demands, max_counts, chosen)
+    sums = minkowski_sum(problem, demands, max_counts, chosen, order)
+    isolated = isolated_first_fit(problem, demands, max_counts, order)
     alone = order is None or len(order) == len(problem.nodes)
     if not alone and (sums is None or isolated is None):
         raise NotRepresentativeError
     exact = packing if sums is None else sums
-    front = find_front(most, exact.reach, limit)
+    front = find_front(max_counts, exact.reach, limit)
 
     def first_fit(numbers: Vector) -> Vector:
-        found = None if isolated is None else isolated.first_fit(numbers)
-        if found is None and not alone:
+        placed = None if isolated is None else isolated.first_fit(numbers)
+        if placed is None and not alone:
             raise NotRepresentativeError
-        return packing.first_fit(numbers) if found is None else found
+        return packing.first_fit(numbers) if placed is None else placed
 
     points = tuple(FrontPoint(numbers, first_fit(numbers)) for numbers in front.points)
     return ParetoFront(points, front.complete, exact.proven)
@@ -446,7 +442,7 @@ class Headroom(Provisional):
         """How many more of each fit alone."""
         fitting = zip(self.entries, self.alone, strict=True)
         return "how many more fit: " + ", ".join(
-            f"{_exactly(found)} of {entry.title}" for entry, found in fitting
+            f"{_exactly(count)} of {entry.title}" for entry, count in fitting
         )
 
     def body(self) -> list[Part]:
@@ -455,16 +451,16 @@ class Headroom(Provisional):
         rows = [
             (
                 entry.title,
-                _exactly(found),
-                _count(found.first_fit),
-                _count(found.per_device),
+                _exactly(count),
+                _count(count.first_fit),
+                _count(count.per_device),
             )
-            for entry, found in zip(self.entries, self.alone, strict=True)
+            for entry, count in zip(self.entries, self.alone, strict=True)
         ]
-        found: list[Part] = [Table("How many more fit, each alone", columns, rows)]
-        found += self._together()
-        found += self._remarks()
-        return found
+        parts: list[Part] = [Table("How many more fit, each alone", columns, rows)]
+        parts += self._together()
+        parts += self._remarks()
+        return parts
 
     def _together(self) -> Iterator[Part]:
         if len(self.entries) < 2:
@@ -479,8 +475,8 @@ class Headroom(Provisional):
             ">first fit, of these",
         )
         rows = [
-            (*map(str, each.numbers), " + ".join(map(str, each.first_fit)))
-            for each in self.joint.points
+            (*map(str, point.numbers), " + ".join(map(str, point.first_fit)))
+            for point in self.joint.points
         ]
         yield Table("What fits together: more of one is less of another", columns, rows)
         if not self.joint.complete:
@@ -496,14 +492,14 @@ class Headroom(Provisional):
     def _remarks(self) -> Iterator[Line]:
         if self.left_out:
             yield Line(f"\n{self.left_out} pending claims do not count.")
-        for entry, found in zip(self.entries, self.alone, strict=True):
-            if found.reason:
+        for entry, count in zip(self.entries, self.alone, strict=True):
+            if count.reason:
                 yield Line(
-                    f"{entry.title}: first fit ends with an error: {found.reason}",
+                    f"{entry.title}: first fit ends with an error: {count.reason}",
                     "yellow",
                 )
         for warning in dict.fromkeys(
-            one for found in self.alone for one in found.warnings
+            warning for count in self.alone for warning in count.warnings
         ):
             yield Line(f"warning: {warning}", "yellow")
 
@@ -541,10 +537,10 @@ def headroom(
     >>> dralloc.headroom(dralloc.example(), "default/any", "default/large")
     <Headroom: how many more fit: 2 of default/any, 1 of default/large>
     """
-    asked = tuple(map(MixEntry.of, entries))
-    if len(asked) > MOST_ENTRIES:
+    mix_entries = tuple(map(MixEntry.of, entries))
+    if len(mix_entries) > MOST_ENTRIES:
         raise DrallocError(
-            f"headroom for {len(asked)} claims: fronts are found for {MOST_ENTRIES} at most"
+            f"headroom for {len(mix_entries)} claims: fronts are found for {MOST_ENTRIES} at most"
         )
     options = Choices.of(choices, words, unused=("gang", "caps", "fair", "keep"))
     cluster = cluster_of(cluster).including(options.include)
@@ -554,7 +550,7 @@ def headroom(
 
     def find(*, once: bool) -> Headroom:
         with phase(timings, "compile"):
-            mix = compile_mix(cluster, asked, options, once=once)
+            mix = compile_mix(cluster, mix_entries, options, once=once)
         with phase(timings, "headroom"):
             problem, times = mix.problem, Counter(mix.order)
             alone = tuple(
@@ -567,7 +563,7 @@ def headroom(
             joint = _joint(mix, alone, points, options)
         unmodelled = mix.compiled.unmodelled({Mode.OPTIMAL})
         return Headroom(
-            asked, alone, joint, left_out, unmodelled=unmodelled, timings=timings
+            mix_entries, alone, joint, left_out, unmodelled=unmodelled, timings=timings
         )
 
     try:
@@ -594,7 +590,7 @@ def _check(mix: CompiledMix, demand: Demand, counted: CopyCount) -> None:
         changed(pod, metadata=changed(pod.metadata, name=f"{pod.name} {number}"))
         for number in range(len(counted.homes))
     ]
-    entries = {each.key for each in mix.demands}
+    entries = {entry.key for entry in mix.demands}
     scenario = Scenario(cluster).without_pods(entries)
     beside = scenario.with_pods([(copy, claims) for copy in copies], ()).cluster
     bindings = [
@@ -610,11 +606,17 @@ def _joint(
     points: int | None,
     options: Options | None,
 ) -> ParetoFront | None:
-    most = tuple(found.bound for found in alone if found.bound is not None)
-    if len(mix.demands) < 2 or len(most) < len(alone):
+    max_counts = tuple(count.bound for count in alone if count.bound is not None)
+    # Of what nothing limits there is no largest number.
+    if len(mix.demands) < 2 or len(max_counts) < len(alone):
         return None
     return pareto_front(
-        mix.problem, mix.demands, most, order=mix.order, limit=points, options=options
+        mix.problem,
+        mix.demands,
+        max_counts,
+        order=mix.order,
+        limit=points,
+        options=options,
     )
 
 
@@ -622,7 +624,7 @@ def _count(number: int | None) -> str:
     return "no end" if number is None else str(number)
 
 
-def _exactly(found: CopyCount) -> str:
-    if found.exact:
-        return _count(found.number)
-    return f"{found.number} or more, at most {_count(found.bound)}"
+def _exactly(count: CopyCount) -> str:
+    if count.exact:
+        return _count(count.number)
+    return f"{count.number} or more, at most {_count(count.bound)}"

@@ -89,8 +89,8 @@ class MixEntry:
             raise DrallocError(
                 f"--{source} {text}: expected NAMESPACE/NAME=NUMBER, with a number of at least 1"
             )
-        namespace, slash, own = name.partition("/")
-        key = ClaimKey(namespace, own) if slash else ClaimKey("default", name)
+        namespace, slash, own_name = name.partition("/")
+        key = ClaimKey(namespace, own_name) if slash else ClaimKey("default", name)
         return cls(key, source, int(number) if equals else None)
 
     @classmethod
@@ -174,10 +174,8 @@ def compile_mix(
     for entry, key in zip(entries, keys, strict=True):
         if key not in places:
             raise DrallocError(f"{entry.title}: uses no claims")
-    demands, of_devices = (
-        tuple(each.demands[places[key]] for key in keys)
-        for each in (problem, compiled.problem)
-    )
+    demands = tuple(problem.demands[places[key]] for key in keys)
+    of_devices = tuple(compiled.problem.demands[places[key]] for key in keys)
     order = represented.order if represented else compiled.problem.all_nodes
     return CompiledMix(compiled, problem, demands, of_devices, order)
 
@@ -186,14 +184,14 @@ class _MixBuilder:
     """Puts copies of the entries beside what is allocated."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.whole = cluster
+        self._cluster = cluster
         self.claims: dict[ClaimKey, ResourceClaim] = {}
         self.pods: dict[ClaimKey, tuple[Pod, tuple[ClaimKey, ...]]] = {}
 
     def cluster(self, *, empty: bool) -> Cluster:
         """The cluster with nothing but all copies, beside what runs and is allocated unless it is to be empty."""
-        whole = Scenario(self.whole)
-        before = whole.emptied() if empty else whole.without_pending()
+        scenario = Scenario(self._cluster)
+        before = scenario.emptied() if empty else scenario.without_pending()
         return before.with_pods(self.pods.values(), self.claims.values()).cluster
 
     def enter(self, entry: MixEntry) -> ClaimKey:
@@ -205,15 +203,15 @@ class _MixBuilder:
         if user is None:
             return claim
         key = self._copied(user.key)
-        backed = classes_by_resource(self.whole.classes.values()).keys()
+        backed = classes_by_resource(self._cluster.classes.values()).keys()
         self.pods[key] = _anew(without_resources(user, backed), key), (claim,)
         return key
 
     def _spec(self, entry: MixEntry) -> ResourceClaimSpec:
-        claim = self.whole.claim(entry.key) if entry.source is Source.CLAIM else None
+        claim = self._cluster.claim(entry.key) if entry.source is Source.CLAIM else None
         if claim is not None:
             return claim.spec
-        for template in self.whole.templates:
+        for template in self._cluster.templates:
             if template.key == entry.key:
                 return template.spec.spec
         kinds = (
@@ -244,11 +242,11 @@ class _MixBuilder:
         pod = self._pods.get(entry.key)
         if pod is None:
             raise DrallocError(f"Pod {entry.key}: not found")
-        missing = self.whole.unresolved.get(pod.key)
+        missing = self._cluster.unresolved.get(pod.key)
         if missing:
             raise DrallocError(f"Pod {entry.key}: {missing[0]}")
         key = self._copied(pod.key)
-        claims = filter(None, map(self.whole.claim, self.whole.pod_claims(pod)))
+        claims = filter(None, map(self._cluster.claim, self._cluster.pod_claims(pod)))
         self.pods[key] = (
             _anew(pod, key),
             tuple(self._claim(claim.key, claim.spec) for claim in claims),
@@ -257,7 +255,7 @@ class _MixBuilder:
 
     @cached_property
     def _pods(self) -> dict[ClaimKey, Pod]:
-        return {pod.key: pod for pod in self.whole.pods}
+        return {pod.key: pod for pod in self._cluster.pods}
 
 
 def _anew(pod: Pod, key: ClaimKey) -> Pod:
@@ -320,16 +318,11 @@ class WorkloadMix:
         text = f"{self.titles[place]}: {reason}"
         if self.named:
             raise DrallocError(text)
-        left = [
-            [*each[:place], *each[place + 1 :]]
-            for each in (self.demands, self.titles, self.numbers)
-        ]
-        demands, titles, numbers = map(tuple, left)
         return replace(
             self,
-            demands=demands,
-            titles=titles,
-            numbers=numbers,
+            demands=(*self.demands[:place], *self.demands[place + 1 :]),
+            titles=(*self.titles[:place], *self.titles[place + 1 :]),
+            numbers=(*self.numbers[:place], *self.numbers[place + 1 :]),
             left_out=(*self.left_out, text),
         )
 
@@ -353,15 +346,15 @@ def workload_mix(
     DrallocError
         There is no such claim, template or pod, or nothing is pending.
     """
-    asked, left_out = (
+    mix_entries, left_out = (
         (list(map(MixEntry.of, entries)), []) if entries else _pending(cluster, choices)
     )
-    if not asked:
+    if not mix_entries:
         raise DrallocError(
             "nothing is pending: say what is wanted with --claim, --template or --pod"
         )
-    mix = compile_mix(cluster, asked, choices, empty=True)
-    problem, wanted = (
+    mix = compile_mix(cluster, mix_entries, choices, empty=True)
+    problem, of_problem = (
         (mix.compiled.problem, mix.of_devices)
         if devices_alone
         else (mix.problem, mix.demands)
@@ -369,7 +362,7 @@ def workload_mix(
     # Rules between pods leave a demand fewer nodes, too: those that it may have are the ones without these rules.
     demands = [
         replace(demand, nodes=of_devices.nodes, roles=())
-        for demand, of_devices in zip(wanted, mix.of_devices, strict=True)
+        for demand, of_devices in zip(of_problem, mix.of_devices, strict=True)
     ]
     offers = problem.eligibility
     classes: dict[Hashable, list[int]] = defaultdict(list)
@@ -380,15 +373,18 @@ def workload_mix(
             tuple(claim_key(offers, claim) for claim in demand.claims),
         )
         classes[key].append(place)
-    groups = classes.values()
+    titles: list[str] = []
+    numbers: list[int] = []
+    for group in classes.values():
+        title = mix_entries[group[0]].title
+        equal_count = len(group) - 1
+        titles.append(f"{title} and {equal_count} like it" if equal_count else title)
+        numbers.append(sum(mix_entries[place].number or 1 for place in group))
     return WorkloadMix(
         problem,
-        tuple(demands[first] for first, *_ in groups),
-        tuple(
-            asked[first].title + (f" and {len(rest)} like it" if rest else "")
-            for first, *rest in groups
-        ),
-        tuple(sum(asked[place].number or 1 for place in group) for group in groups),
+        tuple(demands[group[0]] for group in classes.values()),
+        tuple(titles),
+        tuple(numbers),
         bool(entries),
         tuple(left_out),
         mix.compiled,

@@ -105,14 +105,14 @@ class NodeSearch:
         with suppress(Stopped):
             problem = self._on(range(len(self.nodes)))
             relaxed = relaxed_cover(problem, self.costs, self.stop)
-        found = self._placed(relaxed)
-        if found is None:
+        start = self._placed(relaxed)
+        if start is None:
             return None
-        return self._improved(*found, relaxed)
+        return self._improved(*start, relaxed)
 
     def _on(self, types: Sequence[int]) -> Problem:
         """Everything that is needed, on nodes of these types."""
-        whole = replicate([self._parts[type_] for type_ in types])
+        problem = replicate([self._parts[type_] for type_ in types])
         homes: dict[tuple[int, ...] | None, tuple[int, ...] | None] = {None: None}
         for nodes in {
             demand.nodes for demand in self.demands if demand.nodes is not None
@@ -124,7 +124,7 @@ class NodeSearch:
         demands = (
             replace(demand, nodes=homes[demand.nodes]) for demand in self._everybody
         )
-        return replace(whole, demands=tuple(demands))
+        return replace(problem, demands=tuple(demands))
 
     @cached_property
     def _everybody(self) -> Sequence[Demand]:
@@ -162,13 +162,12 @@ class NodeSearch:
                 waiting = [demand for demand in order if demand not in placed]
                 if not waiting:
                     break
-                more = self._rooms(waiting)
-                if more is None:
+                types_to_add = self._rooms(waiting)
+                if types_to_add is None:
                     return None
-                types += more
-            cost = sum(
-                self.costs[types[node]] for node in {one.node for one in placements}
-            )
+                types += types_to_add
+            nodes = {placement.node for placement in placements}
+            cost = sum(self.costs[types[node]] for node in nodes)
             if best is None or cost < best[0]:
                 best = cost, types, placements
         assert best is not None
@@ -178,30 +177,32 @@ class NodeSearch:
         """By type for how many demands it is: first fit is to fill those first that nobody else wants."""
         problem = self._on(range(len(self.nodes)))
         capabilities = NodeCapabilities(problem)
-        wanted = Counter(
+        demand_counts = Counter(
             type_
-            for demand, asked in enumerate(problem.demands)
-            for type_ in problem.candidate_nodes(asked)
-            if capabilities.could_serve(type_, demand)
+            for number, demand in enumerate(problem.demands)
+            for type_ in problem.candidate_nodes(demand)
+            if capabilities.could_serve(type_, number)
         )
-        return {type_: wanted[type_] for type_ in range(len(self.nodes))}
+        return {type_: demand_counts[type_] for type_ in range(len(self.nodes))}
 
     def _orders(self, relaxed: RelaxedCover | None) -> Iterator[Sequence[int]]:
         """As they come, and those first that cost the most in the relaxation."""
-        every = range(len(self._everybody))
-        yield every
+        as_given = range(len(self._everybody))
+        yield as_given
         if relaxed:
-            yield sorted(every, key=lambda demand: -relaxed.worth[demand])
+            yield sorted(as_given, key=lambda demand: -relaxed.worth[demand])
 
     def _rooms(self, waiting: Sequence[int]) -> list[int] | None:
         """The types of nodes that take those who wait; None if somebody fits nowhere."""
         single = range(len(self.nodes))
         problem = self._on(single)
-        found: list[int] = []
+        types_with_room: list[int] = []
         while waiting:
             solution = place_all(QuickRun(problem), problem, waiting, {})
             placed = {placement.demand for placement in solution.placements}
-            found += sorted({placement.node for placement in solution.placements})
+            types_with_room += sorted(
+                {placement.node for placement in solution.placements}
+            )
             # Nobody was there before the first of them.
             if waiting[0] not in placed:
                 alone = replace(problem, demands=(problem.demands[waiting[0]],))
@@ -209,7 +210,7 @@ class NodeSearch:
                     self.homeless = self._place_of(waiting[0])
                 return None
             waiting = [demand for demand in waiting if demand not in placed]
-        return found
+        return types_with_room
 
     def _place_of(self, copy: int) -> int:
         """Of which demand this is a copy."""
@@ -242,7 +243,8 @@ class NodeSearch:
                 if cheapest.cost(everything, best) <= bound:
                     break
         check(problem, Solution(tuple(best)))
-        used = Counter(types[node] for node in {placement.node for placement in best})
+        nodes = {placement.node for placement in best}
+        used = Counter(types[node] for node in nodes)
         cost = sum(self.costs[type_] * number for type_, number in used.items())
         numbers = tuple(used[type_] for type_ in range(len(self.nodes)))
         return NodeCover(numbers, cost, min(bound, cost))
@@ -269,9 +271,8 @@ def _cost(
     costs: Mapping[str, int], subset: DemandSubset, placements: Sequence[Placement]
 ) -> int:
     nodes = subset.problem.nodes
-    return sum(
-        costs[nodes[node].name] for node in {placement.node for placement in placements}
-    )
+    used = {placement.node for placement in placements}
+    return sum(costs[nodes[node].name] for node in used)
 
 
 def _cost_terms(costs: Mapping[str, int], model: Model) -> list[Term]:

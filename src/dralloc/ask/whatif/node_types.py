@@ -16,6 +16,7 @@ from collections.abc import (
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from dralloc.ask.scenario import Scenario
@@ -163,16 +164,13 @@ def find_node_types(
             raise DrallocError(
                 f"node kind {kind}: has no price; give all kinds one with --price, or none"
             )
-    return tuple(
-        NodeType(
-            kind,
-            node,
-            prices.get(kind, Fraction(1)),
-            sum(parts.get(member) == parts.get(node) for member in members[kind]),
-        )
-        for kind, nodes in chosen.items()
-        for node in nodes
-    )
+    node_types = []
+    for kind, nodes in chosen.items():
+        part_sizes = Counter(parts.get(member) for member in members[kind])
+        for node in nodes:
+            price = prices.get(kind, Fraction(1))
+            node_types.append(NodeType(kind, node, price, part_sizes[parts.get(node)]))
+    return tuple(node_types)
 
 
 def _named(cluster: Cluster, option: str, text: str) -> list[str]:
@@ -181,14 +179,14 @@ def _named(cluster: Cluster, option: str, text: str) -> list[str]:
     labels = {node.metadata.name: node.metadata.labels for node in cluster.nodes}
     if not equals and text not in labels:
         raise DrallocError(f'{option}: node "{text}" does not exist')
-    found = (
+    nodes = (
         [name for name in labels if labels[name].get(label) == value]
         if equals
         else [text]
     )
-    if not found:
+    if not nodes:
         raise DrallocError(f"{option}: no node has the label")
-    return found
+    return nodes
 
 
 def _like(cluster: Cluster, example: str, parts: Mapping[str, int]) -> list[str]:
@@ -279,16 +277,18 @@ def find_representatives(cluster: Cluster, choices: Choices) -> Representatives:
     choices
         As for `dralloc.compile.compiler.compile_cluster`.
     """
-    wanted = compile_cluster(Scenario(cluster).without_slices().cluster, choices)
+    without_devices = compile_cluster(
+        Scenario(cluster).without_slices().cluster, choices
+    )
     by_name = {node.name: node for node in cluster.nodes}
-    chosen = [by_name[node.name] for node in wanted.problem.nodes]
+    chosen = [by_name[node.name] for node in without_devices.problem.nodes]
     drifts = (
         find_drift(cluster.slices, cluster.claims, choices.features)
         if choices.strict
         else ()
     )
     published = _PublishedNodes(
-        wanted, cluster, chosen, frozenset(drift.pool for drift in drifts)
+        without_devices, cluster, chosen, frozenset(drift.pool for drift in drifts)
     )
     groups: Iterable[list[int]] = [list(range(len(chosen)))]
     # What is found out in no time comes first, so that a node which has no equal is not looked at any closer.
@@ -315,37 +315,34 @@ class _PublishedNodes:
 
     def __init__(
         self,
-        wanted: CompiledCluster,
+        compiled: CompiledCluster,
         cluster: Cluster,
         nodes: Sequence[ApiNode],
         closed: Set[PoolID],
     ) -> None:
-        problem, slices = wanted.problem, cluster.slices
+        problem, slices = compiled.problem, cluster.slices
         self.slices, self.closed, self.table, self.features = (
             slices,
             closed,
-            wanted.table,
+            compiled.table,
             problem.features,
         )
-        self.nodes, self.running = nodes, wanted.pods.running
+        self.nodes, self.running = nodes, compiled.pods.running
         self.allowed = [
             None if demand.nodes is None else frozenset(demand.nodes)
             for demand in problem.demands
         ]
-        every = (
-            constraint
-            for demand in problem.demands
-            for claim in demand.claims
-            for constraint in claim.constraints
-        )
-        self.compared = tuple(
-            sorted({name for constraint in every for name in constraint.attributes})
-        )
+        compared: set[str] = set()
+        for demand in problem.demands:
+            for claim in demand.claims:
+                for constraint in claim.constraints:
+                    compared.update(constraint.attributes)
+        self.compared = tuple(sorted(compared))
         self.pools: dict[PoolID, list[int]] = defaultdict(list)
         for number, slice_ in enumerate(slices):
             self.pools[slice_.pool_id].append(number)
-        self.own = find_reach(slices, NodeIndex(nodes), self.features).by_node
-        self.users = Counter(pool for own in self.own for pool in own)
+        self.reached = find_reach(slices, NodeIndex(nodes), self.features).by_node
+        self.users = Counter(chain.from_iterable(self.reached))
         self.results: dict[PoolID, list[DeviceRequestAllocationResult]] = defaultdict(
             list
         )
@@ -354,24 +351,24 @@ class _PublishedNodes:
 
     def outline(self, node: int) -> Hashable:
         """Where demands may go, the form of the pools, and what is in use of them; the node itself if it is special."""
-        own = self.own[node]
-        if not all(self.users[pool] == 1 and self._is_plain(pool) for pool in own):
-            return node
+        reached = self.reached[node]
+        for pool in reached:
+            if self.users[pool] > 1 or not self._is_plain(pool):
+                return node
         allowed = tuple(nodes is None or node in nodes for nodes in self.allowed)
-        return (
-            allowed,
-            self._room(node),
-            tuple(self._form(pool, frozenset(own[pool])) for pool in sorted(own)),
+        forms = tuple(
+            self._form(pool, frozenset(reached[pool])) for pool in sorted(reached)
         )
+        return allowed, self._room(node), forms
 
     def _room(self, node: int) -> Hashable:
         """What a node has beside devices, and the pods that take of it."""
         amounts = frozenset(self.nodes[node].status.allocatable.items())
         running = self.running.get(self.nodes[node].name, ())
-        taken = Counter(
+        pods = Counter(
             (id(pod.kind), frozenset(pod.of_devices.items())) for pod in running
         )
-        return amounts, frozenset(taken.items())
+        return amounts, frozenset(pods.items())
 
     def _is_plain(self, pool: PoolID) -> bool:
         """Whether there is one generation, whose devices have names of their own and leave the nodes to the slices."""
@@ -415,26 +412,23 @@ class _PublishedNodes:
             for device in self.slices[number].spec.devices
         )
         places = {name: place for place, name in enumerate(names)} if results else {}
-        held = (
-            (
-                places[result.device],
-                result.share_id is not None,
-                frozenset(
+        held: Counter[Hashable] = Counter()
+        for result in results:
+            if result.device in places:
+                consumed = frozenset(
                     (name, amount.nanos)
                     for name, amount in result.consumed_capacity.items()
-                ),
-            )
-            for result in results
-            if result.device in places
-        )
-        return frozenset(Counter(held).items())
+                )
+                is_share = result.share_id is not None
+                held[places[result.device], is_share, consumed] += 1
+        return frozenset(held.items())
 
     def devices(self, node: int) -> Hashable:
         """The devices in all pools, as far as demands could tell them apart."""
         recurrence = Recurrence(self.compared)
         return tuple(
             self._column(self.slices[number], recurrence)
-            for pool in sorted(self.own[node])
+            for pool in sorted(self.reached[node])
             for number in self.pools[pool]
         )
 
