@@ -121,8 +121,8 @@ class Needed(Fields):
 def _needed(kinds: Iterable[NodeType], info: ValidationInfo) -> list[Needed]:
     numbers = described(info).numbers
     return [
-        Needed(kind=one.name, number=number, **asdict(one))
-        for one, number in zip(kinds, numbers, strict=True)
+        Needed(kind=kind.name, number=number, **asdict(kind))
+        for kind, number in zip(kinds, numbers, strict=True)
     ]
 
 

@@ -68,7 +68,7 @@ class LayoutPlan:
     limit
         How many different layouts equal units have at most; None if that is not limited.
     layouts
-        The kind of unit, the partitions (as on the type_'s example), and how many units get them.
+        The kind of unit, the partitions (as on the kind's example), and how many units get them.
     served
         How many are served of each demand: placed, and accepted by the independent checker.
     bound
@@ -145,12 +145,12 @@ class _Comparison:
             groups[unit.key].append(unit)
         self.classes = list(groups.values())
         self.layouts = [catalog.layouts(members[0]) for members in self.classes]
-        self.wanted = replicated(catalog.problem, catalog.demands, needs)
+        self.copies = replicated(catalog.problem, catalog.demands, needs)
 
     def run(self) -> LayoutComparison:
         limited = with_time_left(self.options, self.stop, _ON_DEMAND)
-        best = solve(self.wanted, limited, hint=first_fit(self.wanted))
-        check(self.wanted, best)
+        best = solve(self.copies, limited, hint=first_fit(self.copies))
+        check(self.copies, best)
         units = tuple(
             UnitClass(len(members), self._names(members[0].devices))
             for members in self.classes
@@ -167,22 +167,22 @@ class _Comparison:
 
     def _plans(self) -> Iterator[LayoutPlan]:
         """With one layout, with two, ... and with any number, as long as more are better."""
-        every = self._plan(None)
-        if every is None:
+        unlimited = self._plan(None)
+        if unlimited is None:
             return
         for limit in range(1, max(map(len, self.layouts), default=0)):
             plan = self._plan(limit)
             if plan is not None:
                 yield plan
-            if plan is None or plan.total >= every.total:
+            if plan is None or plan.total >= unlimited.total:
                 return
-        yield every
+        yield unlimited
 
     def _plan(self, limit: int | None) -> LayoutPlan | None:
-        units = [
-            UnitLayouts(len(members), tuple(layout.numbers for layout in layouts))
-            for members, layouts in zip(self.classes, self.layouts, strict=True)
-        ]
+        units = []
+        for members, layouts in zip(self.classes, self.layouts, strict=True):
+            numbers = tuple(layout.numbers for layout in layouts)
+            units.append(UnitLayouts(len(members), numbers))
         choice = choose_layouts(
             units,
             list(self.catalog.types),
@@ -195,26 +195,23 @@ class _Comparison:
         placements = tuple(
             sorted(self._placements(choice), key=lambda placement: placement.demand)
         )
-        check(self.wanted, Solution(placements))
-        used = (
-            (
-                number,
-                self._names(members[0].devices[place] for place in layout.places),
-                times,
-            )
-            for number, (members, layouts, row) in enumerate(
-                zip(self.classes, self.layouts, choice.times, strict=True)
-            )
-            for layout, times in zip(layouts, row, strict=True)
-            if times
-        )
+        check(self.copies, Solution(placements))
+        used: list[tuple[int, tuple[DeviceID, ...], int]] = []
+        for number, members in enumerate(self.classes):
+            rows = zip(self.layouts[number], choice.times[number], strict=True)
+            for layout, times in rows:
+                if times:
+                    devices = [members[0].devices[place] for place in layout.places]
+                    used.append((number, self._names(devices), times))
+        # Unit by unit, the most frequent layout first.
+        used.sort(key=lambda entry: (entry[0], -entry[2]))
         served = self._served(placements)
         assert list(served) == [sum(row) for row in choice.served], (
             "every partition that serves is there"
         )
         return LayoutPlan(
             limit,
-            tuple(sorted(used, key=lambda each: (each[0], -each[2]))),
+            tuple(used),
             served,
             choice.bound,
         )
@@ -228,8 +225,8 @@ class _Comparison:
         for members, layouts, row in zip(
             self.classes, self.layouts, choice.times, strict=True
         ):
-            wanted = chain.from_iterable(map(repeat, layouts, row))
-            for unit, layout in zip(members, wanted, strict=True):
+            layout_of_each = chain.from_iterable(map(repeat, layouts, row))
+            for unit, layout in zip(members, layout_of_each, strict=True):
                 for place in layout.places:
                     parts[unit.types[place]].append(unit.devices[place])
         first = 0
@@ -237,10 +234,10 @@ class _Comparison:
             zip(self.needs, choice.served, strict=True)
         ):
             serving = chain.from_iterable(
-                repeat(own, served) for own, served in enumerate(row)
+                repeat(type_, served) for type_, served in enumerate(row)
             )
-            for number, own in enumerate(serving, first):
-                yield self._placement(number, demand, parts[own].pop())
+            for number, type_ in enumerate(serving, first):
+                yield self._placement(number, demand, parts[type_].pop())
             first += need
 
     def _placement(self, number: int, demand: int, device: int) -> Placement:
@@ -365,8 +362,8 @@ def partition_layout(
     )
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        given = cluster_of(cluster).including(options.include)
-        mix = workload_mix(given, entries, options, devices_alone=True)
+        included = cluster_of(cluster).including(options.include)
+        mix = workload_mix(included, entries, options, devices_alone=True)
     with phase(timings, "layouts"):
         for place, demand in reversed(list(enumerate(mix.demands))):
             if read_single(demand) is None:
@@ -375,12 +372,12 @@ def partition_layout(
                 if mix.named or len(mix.demands) == 1:
                     raise DrallocError(reason)
                 mix = mix.without(place, reason)
-        found = compare(mix.problem, mix.demands, mix.numbers, options)
+        comparison = compare(mix.problem, mix.demands, mix.numbers, options)
     unmodelled = mix.compiled.beside_devices(
         mix.compiled.cluster.pods, strict=options.strict
     )
     return PartitionLayout(
-        **vars(found),
+        **vars(comparison),
         mix=mix.wanted,
         left_out=mix.left_out,
         unmodelled=unmodelled,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import ge
 from typing import Final
 
 from dralloc.objects.errors import DrallocError
@@ -65,16 +66,17 @@ class Unit:
 
 def read_single(demand: Demand) -> SingleRequest | None:
     """The request of a demand for one device; None if it asks for something else."""
-    found = [
-        SingleRequest(claim, place, request.alternatives)
-        for claim, each in enumerate(demand.claims)
-        for place, request in enumerate(each.requests)
+    requests = [
+        SingleRequest(place, number, request.alternatives)
+        for place, claim in enumerate(demand.claims)
+        for number, request in enumerate(claim.requests)
     ]
-    if len(found) != 1 or any(
-        one.count != 1 or one.admin for one in found[0].alternatives
-    ):
+    if len(requests) != 1:
         return None
-    return found[0]
+    for alternative in requests[0].alternatives:
+        if alternative.count != 1 or alternative.admin:
+            return None
+    return requests[0]
 
 
 def shared_device(problem: Problem, demand: Demand) -> str:
@@ -85,11 +87,11 @@ def shared_device(problem: Problem, demand: Demand) -> str:
         if key in seen:
             continue
         seen.add(key)
-        for one in demand.alternatives():
-            if offers.selects(one.index, index) is True and offers.admits(
-                one.index, index
+        for alternative in demand.alternatives():
+            if offers.selects(alternative.index, index) is True and offers.admits(
+                alternative.index, index
             ):
-                charge = offers.charge(one.index, index)
+                charge = offers.charge(alternative.index, index)
                 if charge is not None and _can_be_shared(device, charge):
                     return f"device {device.id}: {_SHARED}"
     return ""
@@ -118,7 +120,7 @@ class PartitionCatalog:
     def __init__(self, problem: Problem, demands: Sequence[Demand]) -> None:
         self.problem = problem
         self.demands = demands
-        self.singles = [one for demand in demands if (one := read_single(demand))]
+        self.singles = list(filter(None, map(read_single, demands)))
         self.homes: dict[int, list[int]] = {}
         """By device the nodes that reach it."""
         for number, node in enumerate(problem.nodes):
@@ -137,12 +139,13 @@ class PartitionCatalog:
         )
         if home is None or self.demands[demand].is_defective:
             return None
-        for rank, one in enumerate(self.singles[demand].alternatives):
-            if offers.selects(one.index, device) is True and offers.admits(
-                one.index, device
-            ):
-                charge = offers.charge(one.index, device)
-                if charge is not None and self._has_compared(demand, one, device):
+        for rank, alternative in enumerate(self.singles[demand].alternatives):
+            index = alternative.index
+            if offers.selects(index, device) is True and offers.admits(index, device):
+                charge = offers.charge(index, device)
+                if charge is not None and self._has_compared(
+                    demand, alternative, device
+                ):
                     self._refuse_sharing(device, charge)
                     return home, rank
         return None
@@ -152,11 +155,11 @@ class PartitionCatalog:
         constraints = (
             self.demands[demand].claims[self.singles[demand].claim].constraints
         )
-        known = self.problem.devices[device].attributes
+        attributes = self.problem.devices[device].attributes
         return all(
-            one.compared(alternative.name) in known
-            for one in constraints
-            if one.covers(alternative.name)
+            constraint.compared(alternative.name) in attributes
+            for constraint in constraints
+            if constraint.covers(alternative.name)
         )
 
     def _refuse_sharing(self, index: int, charge: Charge) -> None:
@@ -165,15 +168,16 @@ class PartitionCatalog:
             raise DrallocError(f"device {device.id}: {_SHARED}")
 
     def _units(self) -> Iterator[Unit]:
-        types = {
-            device: found
-            for device in self.homes
-            if (found := self._type(device)) is not None
-        }
+        types = {}
+        for device in self.homes:
+            device_type = self._type(device)
+            if device_type is not None:
+                types[device] = device_type
         for members in separated(self.problem, types):
             devices = tuple(sorted(members))
-            own = tuple(types[device] for device in devices)
-            yield Unit(devices, own, (own, inventory_key(self._part(devices))))
+            unit_types = tuple(types[device] for device in devices)
+            key = unit_types, inventory_key(self._part(devices))
+            yield Unit(devices, unit_types, key)
 
     def _type(self, device: int) -> int | None:
         serves = frozenset(
@@ -206,22 +210,27 @@ class PartitionCatalog:
         """
         ledger = Ledger(self._part(unit.devices))
         nothing = (0,) * len(self.types)
-        found: dict[tuple[Numbers, Hashable], tuple[int, ...]] = {
+        # Sets with as many partitions of each type that leave the same to others are one.
+        sets: dict[tuple[Numbers, Hashable], tuple[int, ...]] = {
             (nothing, _state_with(ledger, ())): ()
         }
-        for place, own in enumerate(unit.types):
-            for (numbers, _), places in list(found.items()):
+        for place, type_ in enumerate(unit.types):
+            for (numbers, _), places in list(sets.items()):
                 after = _state_with(ledger, (*places, place))
                 if after is not None:
-                    more = (*numbers[:own], numbers[own] + 1, *numbers[own + 1 :])
-                    found.setdefault((more, after), (*places, place))
-            if len(found) > _MOST_STATES:
+                    with_it = (
+                        *numbers[:type_],
+                        numbers[type_] + 1,
+                        *numbers[type_ + 1 :],
+                    )
+                    sets.setdefault((with_it, after), (*places, place))
+            if len(sets) > _MOST_STATES:
                 name = self.problem.devices[unit.devices[0]].id
                 raise DrallocError(
                     f"device {name}: more than {_MOST_STATES} sets of its partitions can exist together"
                 )
         examples: dict[Numbers, tuple[int, ...]] = {}
-        for (numbers, _), places in found.items():
+        for (numbers, _), places in sets.items():
             examples.setdefault(numbers, places)
         return tuple(
             Layout(numbers, examples[numbers]) for numbers in _largest(list(examples))
@@ -242,8 +251,12 @@ def _state_with(ledger: Ledger, places: Sequence[int]) -> Hashable | None:
         ledger.enter(device, _NOTHING, share=False)
         entered.append(device)
     else:
-        several = frozenset(ledger.held & ledger.problem.several_versions)
-        state = tuple(ledger.free), several, frozenset(ledger.common_groups().items())
+        held_versions = frozenset(ledger.held & ledger.problem.several_versions)
+        state = (
+            tuple(ledger.free),
+            held_versions,
+            frozenset(ledger.common_groups().items()),
+        )
     for device in entered:
         ledger.revoke(device, _NOTHING, share=False)
     return state
@@ -251,10 +264,13 @@ def _state_with(ledger: Ledger, places: Sequence[int]) -> Hashable | None:
 
 def _largest(vectors: Sequence[Numbers]) -> list[Numbers]:
     """Those that no other exceeds."""
-    kept: list[Numbers] = []
-    for one in sorted(vectors, key=sum, reverse=True):
-        if not any(
-            all(a >= b for a, b in zip(other, one, strict=True)) for other in kept
-        ):
-            kept.append(one)
-    return kept
+    largest: list[Numbers] = []
+    # What exceeds a vector has a larger sum, and so comes before it.
+    for vector in sorted(vectors, key=sum, reverse=True):
+        if not any(_covers(larger, vector) for larger in largest):
+            largest.append(vector)
+    return largest
+
+
+def _covers(larger: Numbers, vector: Numbers) -> bool:
+    return all(map(ge, larger, vector))

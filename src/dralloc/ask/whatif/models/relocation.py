@@ -65,19 +65,19 @@ class Exchange:
         Ways of which at most one is taken.
     costs
         How many claims each option moves.
-    most
+    max_moves
         How many claims may move; None for any number.
     """
 
     stay_options: tuple[tuple[str | None, tuple[str, ...]], ...]
     groups: tuple[tuple[str, ...], ...]
     costs: Mapping[str, int]
-    most: int | None = None
+    max_moves: int | None = None
 
     @property
     def is_limited(self) -> bool:
         """Whether not as many may move as want to."""
-        return self.most is not None
+        return self.max_moves is not None
 
     def together(self, problem: Problem) -> Iterator[list[int]]:
         """The demands that have to be decided together, by index."""
@@ -92,9 +92,10 @@ class Exchange:
 
     def beside(self, problem: Problem, placements: Iterable[Placement]) -> Exchange:
         """What is left to others once these placements are made."""
-        if self.most is None:
+        if self.max_moves is None:
             return self
-        return replace(self, most=self.most - self._moved_by(problem, placements))
+        moved = self._moved_by(problem, placements)
+        return replace(self, max_moves=self.max_moves - moved)
 
     def add_to(self, model: Model) -> None:
         """Add the rules to a model, as far as they are about its demands."""
@@ -109,9 +110,9 @@ class Exchange:
             model.cp.add_at_most_one(
                 [placed[option] for option in options if option in placed]
             )
-        if self.most is not None:
+        if self.max_moves is not None:
             terms: list[SignedTerm] = [*self._move_options(placed)]
-            add_at_most(model.cp, terms, self.most, "moves")
+            add_at_most(model.cp, terms, self.max_moves, "moves")
         self._admin_access(model)
 
     def _admin_access(self, model: Model) -> None:
@@ -127,11 +128,11 @@ class Exchange:
                     shares[take.view.slot].append(
                         (demands[serving.demand].gang, serving.demand, take)
                     )
-        for slot, found in shares.items():
-            for demand in {number for _, number, take in found if take.admin}:
+        for slot, takes in shares.items():
+            for demand in {number for _, number, take in takes if take.admin}:
                 beside = [
                     take
-                    for gang, number, take in found
+                    for gang, number, take in takes
                     if number == demand
                     or (
                         gang in allocated
@@ -139,9 +140,12 @@ class Exchange:
                         and not take.admin
                     )
                 ]
-                for name in dict.fromkeys(
-                    name for take in beside for name, _ in take.charge.capacity
-                ):
+                names: dict[str, None] = {}
+                for take in beside:
+                    names.update(
+                        dict.fromkeys(name for name, _ in take.charge.capacity)
+                    )
+                for name in names:
                     add_capacity(model, slot, name, beside)
 
     def _move_options(
@@ -165,19 +169,20 @@ class Exchange:
         return sum(self.costs[name] for name in placed if name in self.costs)
 
     def _terms(self, model: Model) -> list[Term]:
-        found: list[Term] = []
+        terms: list[Term] = []
         for number, (literal, cost) in enumerate(self._move_options(_placed(model))):
             moved = model.cp.new_bool_var(f"moved[{number}]")
             model.cp.add(moved == literal)
-            found.append((moved, cost))
-        return found
+            terms.append((moved, cost))
+        return terms
 
 
 def _placed(model: Model) -> Mapping[str, SignedLiteral]:
     """By gang, whether it is placed: all of its members or none."""
     demands = model.problem.demands
-    every = model.variables.miss.items()
-    return {demands[demand].gang: ~miss for demand, miss in every}
+    return {
+        demands[demand].gang: ~miss for demand, miss in model.variables.miss.items()
+    }
 
 
 class Relocation:
@@ -216,8 +221,8 @@ class Relocation:
     def is_large(self) -> bool:
         """Whether a model of everything is not likely to come to anything."""
         capabilities = NodeCapabilities(self.problem)
-        every = map(capabilities.all_candidates, range(len(self.problem.demands)))
-        return sum(every) > self.options.thresholds.surveyed
+        counts = map(capabilities.all_candidates, range(len(self.problem.demands)))
+        return sum(counts) > self.options.thresholds.surveyed
 
     @cached_property
     def _survey(self) -> CandidateSurvey:
@@ -324,27 +329,29 @@ class Relocation:
         """Not all that moves in this answer moves to the same devices."""
         demands, move_options = self.problem.demands, self.exchange.costs
         moving = {
-            one.demand: one
-            for one in placements
-            if demands[one.demand].gang in move_options
+            placement.demand: placement
+            for placement in placements
+            if demands[placement.demand].gang in move_options
         }
-        same: list[cp_model.LiteralT] = [give_up]
+        # Something of this answer is different, or it is given up to find another one.
+        differs: list[cp_model.LiteralT] = [give_up]
         for serving in model.variables.every_serving():
-            here = moving.get(serving.demand)
-            if here is not None and here.node == serving.node:
+            placement = moving.get(serving.demand)
+            if placement is not None and placement.node == serving.node:
                 choice = serving.choice
-                grants = {
+                granted = {
                     grant.device
-                    for grant in here.grants[choice.claim]
+                    for grant in placement.grants[choice.claim]
                     if grant[:2] == (choice.request, choice.alternative)
                 }
-                same += [
-                    ~take.literal for take in serving.takes if take.device in grants
+                differs += [
+                    ~take.literal for take in serving.takes if take.device in granted
                 ]
-        same += [
-            ~model.variables.on[demand, here.node] for demand, here in moving.items()
+        differs += [
+            ~model.variables.on[demand, placement.node]
+            for demand, placement in moving.items()
         ]
-        model.cp.add_bool_or(same)
+        model.cp.add_bool_or(differs)
 
 
 def _sorted(placements: Iterable[Placement]) -> tuple[Placement, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import inf
 from operator import mul
 from typing import Final, TypeVar
@@ -115,45 +116,40 @@ def choose_layouts(
     None if the time limit leaves no answer.
     """
     model = cp_model.CpModel()
-    times = [
-        [
-            model.new_int_var(0, each.size, f"times[{place},{layout}]")
-            for layout in range(len(each.layouts))
+    times: list[list[cp_model.IntVar]] = []
+    for place, unit in enumerate(units):
+        numbers = [
+            model.new_int_var(0, unit.size, f"times[{place},{layout}]")
+            for layout in range(len(unit.layouts))
         ]
-        for place, each in enumerate(units)
-    ]
-    for each, numbers in zip(units, times, strict=True):
-        model.add(cp_model.LinearExpr.sum(numbers) == each.size)
+        times.append(numbers)
+    for unit, numbers in zip(units, times, strict=True):
+        model.add(cp_model.LinearExpr.sum(numbers) == unit.size)
         if limit is not None and limit < len(numbers):
-            _limit(model, numbers, each.size, limit)
-    served = [
-        [
+            _limit(model, numbers, unit.size, limit)
+    served: list[list[cp_model.IntVar]] = []
+    for demand, need in enumerate(needs):
+        gets = [
             model.new_int_var(
                 0, need if demand in serves else 0, f"served[{demand},{place}]"
             )
             for place, serves in enumerate(types)
         ]
-        for demand, need in enumerate(needs)
-    ]
+        served.append(gets)
     missed = [
         model.new_int_var(0, need, f"missed[{demand}]")
         for demand, need in enumerate(needs)
     ]
     for need, gets, misses in zip(needs, served, missed, strict=True):
         model.add(cp_model.LinearExpr.sum([*gets, misses]) == need)
-    flat = [
-        (variable, offers)
-        for each, row in zip(units, times, strict=True)
-        for variable, offers in zip(row, each.layouts, strict=True)
-    ]
+    variables = list(chain.from_iterable(times))
+    layouts = list(chain.from_iterable(unit.layouts for unit in units))
     for place in range(len(types)):
-        offered = [offers[place] for _, offers in flat]
-        taken = [gets[place] for gets in served]
+        offered = [layout[place] for layout in layouts]
+        serving = [gets[place] for gets in served]
         model.add(
-            cp_model.LinearExpr.weighted_sum(
-                [variable for variable, _ in flat], offered
-            )
-            >= cp_model.LinearExpr.sum(taken)
+            cp_model.LinearExpr.weighted_sum(variables, offered)
+            >= cp_model.LinearExpr.sum(serving)
         )
     chosen = options or Options()
     outcome = minimise(
@@ -162,9 +158,13 @@ def choose_layouts(
     if outcome.values is None:
         return None
     values = outcome.values
+
+    def numbers_of(row: Sequence[cp_model.IntVar]) -> tuple[int, ...]:
+        return tuple(values[variable.index] for variable in row)
+
     return Choice(
-        tuple(tuple(values[one.index] for one in row) for row in times),
-        tuple(tuple(values[one.index] for one in row) for row in served),
+        tuple(map(numbers_of, times)),
+        tuple(map(numbers_of, served)),
         sum(needs) - outcome.bound,
     )
 
@@ -173,8 +173,8 @@ def _limit(
     model: cp_model.CpModel, numbers: Sequence[cp_model.IntVar], size: int, limit: int
 ) -> None:
     used = [model.new_bool_var(f"used[{number}]") for number in numbers]
-    for number, one in zip(numbers, used, strict=True):
-        model.add(number <= size * one)
+    for number, is_used in zip(numbers, used, strict=True):
+        model.add(number <= size * is_used)
     model.add(cp_model.LinearExpr.sum(used) <= limit)
 
 
@@ -224,22 +224,19 @@ def cover(
     ModelError
         The costs are beyond what the solver can tell apart.
     """
-    if not all(
-        any(column.brings[place] for column in columns)
-        for place, need in enumerate(needs)
-        if need
-    ):
-        return None
+    for place, need in enumerate(needs):
+        if need and not any(column.brings[place] for column in columns):
+            return None
     model, terms = _model(columns, needs)
     chosen = options or Options()
     outcome = minimise(model, terms, chosen, Stop.after(chosen.time_limit))
     if outcome.values is None:
         return None
-    found = tuple(outcome.values[variable.index] for variable, _ in terms)
+    times = tuple(outcome.values[variable.index] for variable, _ in terms)
     cost = sum(
-        column.cost * number for column, number in zip(columns, found, strict=True)
+        column.cost * number for column, number in zip(columns, times, strict=True)
     )
-    return Cover(found, cost, outcome.bound)
+    return Cover(times, cost, outcome.bound)
 
 
 def prices(columns: Sequence[CoverColumn], needs: Sequence[int]) -> tuple[int, ...]:
@@ -250,10 +247,10 @@ def prices(columns: Sequence[CoverColumn], needs: Sequence[int]) -> tuple[int, .
     ModelError
         Some need is brought by no column.
     """
-    found = solve_linear(*_model(columns, needs), Stop())
-    if found is None:
+    relaxed = solve_linear(*_model(columns, needs), Stop())
+    if relaxed is None:
         raise ModelError("cover: no choice of columns brings what is needed")
-    return tuple(max(0, int(price * _SCALE)) for price in found.duals)
+    return tuple(max(0, int(price * _SCALE)) for price in relaxed.duals)
 
 
 def _model(
@@ -262,8 +259,8 @@ def _model(
     """The rows, one for each need, and the cost."""
     model = cp_model.CpModel()
     times = [
-        model.new_int_var(0, _most(each, needs), f"times[{place}]")
-        for place, each in enumerate(columns)
+        model.new_int_var(0, _most(cover_column, needs), f"times[{place}]")
+        for place, cover_column in enumerate(columns)
     ]
     for place, need in enumerate(needs):
         brought = [column.brings[place] for column in columns]
@@ -322,34 +319,35 @@ def best_sum(
     """
     model = cp_model.CpModel()
     lost: list[Term] = []
-    most = 0
-    for place, (own, times) in enumerate(sets.items()):
-        taken = [
+    max_loss = 0
+    for place, (vectors_of_set, times) in enumerate(sets.items()):
+        numbers_taken = [
             model.new_int_var(0, times, f"taken[{place},{number}]")
-            for number in range(len(own))
+            for number in range(len(vectors_of_set))
         ]
-        model.add(cp_model.LinearExpr.sum(taken) == times)
-        worths = [sum(map(mul, vector, worth)) for vector in own]
+        model.add(cp_model.LinearExpr.sum(numbers_taken) == times)
+        worths = [sum(map(mul, vector, worth)) for vector in vectors_of_set]
         lost += [
-            (variable, max(worths) - one)
-            for variable, one in zip(taken, worths, strict=True)
+            (variable, max(worths) - vector_worth)
+            for variable, vector_worth in zip(numbers_taken, worths, strict=True)
         ]
-        most += times * (max(worths) - min(worths))
-    vectors = [vector for own in sets for vector in own]
+        max_loss += times * (max(worths) - min(worths))
+    vectors = list(chain.from_iterable(sets))
     variables = [variable for variable, _ in lost]
+    # Falling short costs more than anything that can be lost: it is only chosen where no sum is so large.
     short = model.new_bool_var("short")
     for place, low in enumerate(least):
-        found = cp_model.LinearExpr.weighted_sum(
+        total_there = cp_model.LinearExpr.weighted_sum(
             variables, [vector[place] for vector in vectors]
         )
-        model.add(found >= low).only_enforce_if(~short)
-    cost = [(short, most + 1), *lost]
+        model.add(total_there >= low).only_enforce_if(~short)
+    cost = [(short, max_loss + 1), *lost]
     outcome = minimise(model, cost, options, Stop.after(options.time_limit))
     if outcome.values is None:
         return None, False
     values = outcome.values
     if values[short.index]:
-        return None, outcome.bound > most
+        return None, outcome.bound > max_loss
     numbers = [values[variable.index] for variable in variables]
     total = tuple(
         sum(map(mul, numbers, column)) for column in zip(*vectors, strict=True)

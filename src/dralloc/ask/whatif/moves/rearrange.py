@@ -92,7 +92,7 @@ class MigrationProblem:
             ),
             groups=tuple(map(tuple, groups.values())),
             costs=costs,
-            most=most,
+            max_moves=most,
         )
 
     def staying(self, moving: Iterable[int] = ()) -> Iterator[Placement]:
@@ -289,7 +289,7 @@ def _greedy(whole: MigrationProblem) -> Solution | None:
     answer breaks a rule once everybody has left.
     """
     migration, chosen = whole.migration, _cheapest(whole.migration)
-    if not chosen or migration.problem.demands or whole.exchange.most is not None:
+    if not chosen or migration.problem.demands or whole.exchange.max_moves is not None:
         return None
     demands = tuple(demand for number in chosen for demand in whole.demands_of(number))
     numbers = [
