@@ -55,8 +55,10 @@ class Itinerary:
 
     def _moved(self, step: MigrationStep) -> Iterator[ClaimMove]:
         for move in step.moves:
-            got = gains(move.option.demands, move.placements) if step.placements else ()
-            homes = {key: (node, devices) for key, node, devices in got}
+            gained = (
+                gains(move.option.demands, move.placements) if step.placements else ()
+            )
+            homes = {key: (node, devices) for key, node, devices in gained}
             for number in move.option.movers:
                 mover = self.movable.migration.movers[number]
                 node, devices = homes.get(mover.key, (None, ()))
@@ -216,13 +218,13 @@ class Defragmentation(Provisional):
 
     def body(self) -> list[Part]:
         """The answer as tables and lines."""
-        found: list[Part] = [
+        parts: list[Part] = [
             Line(self.headline, "bold"),
             Table("Admitted", *self._figures()),
         ]
-        found.append(self.itinerary.table())
-        found += self.itinerary.remarks()
-        return found
+        parts.append(self.itinerary.table())
+        parts += self.itinerary.remarks()
+        return parts
 
     @property
     def conclusion(self) -> str:

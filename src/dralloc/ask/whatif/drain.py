@@ -76,13 +76,16 @@ class Obstacle:
         for group in groups:
             if not self._can_go([group]):
                 return (group,)
-        kept, before = tuple(groups), tuple[ClaimGroup, ...]()
-        while kept != before:
-            before = kept
+        conflicting, before = tuple(groups), tuple[ClaimGroup, ...]()
+        while conflicting != before:
+            before = conflicting
             for group in before:
-                rest = tuple(one for one in kept if one is not group)
-                kept = kept if self._can_go(rest) else rest
-        return kept
+                without = tuple(
+                    remaining for remaining in conflicting if remaining is not group
+                )
+                if not self._can_go(without):
+                    conflicting = without
+        return conflicting
 
     def _can_go(self, groups: Sequence[ClaimGroup]) -> bool:
         """Whether these groups can all go while the others stay."""
@@ -140,7 +143,7 @@ class Drain(Provisional):
     together
         Claims that cannot all go, though any but one of them could; empty if all can go.
     conflict
-        If a single pod or claim is the reason: the rules that are in its option.
+        If a single pod or claim is the reason: the rules that are in its way.
     left_out
         Claims of a DaemonSet's pods, which end with the node, and of pods that are not settled.
     """
@@ -173,17 +176,17 @@ class Drain(Provisional):
 
     def body(self) -> list[Part]:
         """The answer as tables and lines."""
-        found: list[Part] = [Line(self.headline, "bold"), self.itinerary.table()]
-        found += self.itinerary.remarks()
-        found += self._reason()
+        parts: list[Part] = [Line(self.headline, "bold"), self.itinerary.table()]
+        parts += self.itinerary.remarks()
+        parts += self._reason()
         if self.left_out:
             listed = ", ".join(map(str, self.left_out))
-            found.append(
+            parts.append(
                 Line(
                     f"\nNot counted, because a DaemonSet's pod or one that is not settled uses it: {listed}."
                 )
             )
-        return found
+        return parts
 
     def _verdict(self) -> str:
         number = len(self.claims)
@@ -264,10 +267,10 @@ def drain(
         _check_names(users, nodes)
         drained = frozenset(users.by_name[name] for name in nodes)
         # The claims of each group that can be used from these nodes only.
-        tied = [
-            (one, [key for key in one.claims if drained.issuperset(users.reach(key))])
-            for one in users.groups()
-        ]
+        tied = []
+        for group in users.groups():
+            keys = [key for key in group.claims if drained.issuperset(users.reach(key))]
+            tied.append((group, keys))
         free = [
             (group, keys)
             for group, keys in tied

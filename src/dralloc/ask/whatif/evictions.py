@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate, chain
-from math import prod
+from operator import mul
 from typing import NamedTuple
 
 from dralloc.ask.context.node_bars import pod_of
@@ -91,9 +91,11 @@ def eviction_units(cluster: Cluster) -> Iterator[EvictionUnit]:
         else:
             yield EvictionUnit((pod,), pod.spec.priority or 0)
     for key, pods in members.items():
-        own = cluster.pod_groups[key].spec.priority
+        group_priority = cluster.pod_groups[key].spec.priority
         highest = max(pod.spec.priority or 0 for pod in pods)
-        yield EvictionUnit(tuple(pods), highest if own is None else own, key)
+        yield EvictionUnit(
+            tuple(pods), highest if group_priority is None else group_priority, key
+        )
 
 
 def group_of(cluster: Cluster, pod: Pod) -> PodGroup | None:
@@ -112,26 +114,25 @@ def unit_weights(
         No pod has the annotation, or its value is no integer from 0.
     """
     priorities = sorted({unit.priority for unit in units}, reverse=True)
-    columns = {
-        f"pods@{priority}": [
-            len(one.pods) * (one.priority == priority) for one in units
-        ]
-        for priority in priorities
-    }
-    if cost != EvictionCost.PRIORITY:
-        columns = {EvictionCost.PODS.value: [len(one.pods) for one in units], **columns}
+    # By digit, the most important first, how many of it each unit counts.
+    columns: dict[str, list[int]] = {}
     if cost not in tuple(EvictionCost):
-        columns = {cost: _annotated(units, cost), **columns}
-    totals = [sum(column) for column in columns.values()]
-    scales = [
-        prod(1 + total for total in totals[place + 1 :]) for place in range(len(totals))
-    ]
-    levels = [
-        WeightLevel(*level) for level in zip(columns, scales, totals, strict=True)
-    ]
+        columns[cost] = _annotated(units, cost)
+    if cost != EvictionCost.PRIORITY:
+        columns[EvictionCost.PODS.value] = [len(unit.pods) for unit in units]
+    for priority in priorities:
+        columns[f"pods@{priority}"] = [
+            len(unit.pods) if unit.priority == priority else 0 for unit in units
+        ]
+    # One of a digit weighs more than all that there is of those behind it.
+    levels: list[WeightLevel] = []
+    scale = 1
+    for name, column in reversed(columns.items()):
+        levels.insert(0, WeightLevel(name, scale, sum(column)))
+        scale *= 1 + sum(column)
+    scales = [level.unit for level in levels]
     weights = [
-        sum(scale * digit for scale, digit in zip(scales, digits, strict=True))
-        for digits in zip(*columns.values(), strict=True)
+        sum(map(mul, scales, digits)) for digits in zip(*columns.values(), strict=True)
     ]
     return weights, levels
 
@@ -144,7 +145,11 @@ def _annotated(units: Sequence[EvictionUnit], name: str) -> list[int]:
         raise DrallocError(
             f'cost "{name}": neither one of {words}, nor an annotation of a pod that could be evicted'
         )
-    return [sum(_value(pod, name) for pod in unit.pods) for unit in units]
+    return [_value_of_unit(unit, name) for unit in units]
+
+
+def _value_of_unit(unit: EvictionUnit, name: str) -> int:
+    return sum(_value(pod, name) for pod in unit.pods)
 
 
 def _value(pod: Pod, name: str) -> int:
@@ -198,16 +203,12 @@ class Incumbents:
         claim = self.users.cluster.claim(key)
         if claim is None or not claim.is_allocated:
             return False
-        consumers = (
-            ClaimKey(key.namespace, one.name)
-            for one in claim.status.reserved_for
-            if one.resource == "pods"
-        )
-        strangers = any(one.resource != "pods" for one in claim.status.reserved_for)
-        return not strangers and self.pods.keys() >= {
-            *consumers,
-            *(pod.key for pod in self.users.users[key]),
-        }
+        users = {pod.key for pod in self.users.users[key]}
+        for consumer in claim.status.reserved_for:
+            if consumer.resource != "pods":
+                return False
+            users.add(ClaimKey(key.namespace, consumer.name))
+        return users <= self.pods.keys()
 
     @cached_property
     def compiled(self) -> CompiledCluster:
@@ -264,7 +265,7 @@ class Incumbents:
         weight: int,
         claims: Mapping[ClaimKey, Claim],
     ) -> Demand:
-        mine = tuple(
+        own_claims = tuple(
             claims[key]
             for key in self.users.claims_of[pod.key]
             if key in claims and claims[key].requests
@@ -272,7 +273,7 @@ class Incumbents:
         first = pod is unit.pods[0]
         return Demand(
             pod.key,
-            mine,
+            own_claims,
             unit.priority,
             weight if first else 0,
             nodes=(self._home(pod),),
@@ -312,9 +313,9 @@ class Incumbents:
             for pod in unit.pods:
                 if place in units:
                     claims = [
-                        one.key
-                        for one in problem.demands[number].claims
-                        if not one.is_synthetic
+                        claim.key
+                        for claim in problem.demands[number].claims
+                        if not claim.is_synthetic
                     ]
                     grants = tuple(
                         () if key in granted else stay_grants(self._devices(key))
@@ -326,12 +327,11 @@ class Incumbents:
         return Solution(tuple(with_node_grants(problem, placements)))
 
     def sharing(self, slots: Collection[int]) -> frozenset[int]:
-        """The units, by index, that hold shares of devices with these slots."""
-        holders = {
-            key
-            for key, holdings in self._holdings.items()
-            if any(holding.share and holding.slot in slots for holding in holdings)
-        }
+        """Return the units, by index, that hold shares of devices with these slots."""
+        holders = set()
+        for key, holdings in self._holdings.items():
+            if any(holding.share and holding.slot in slots for holding in holdings):
+                holders.add(key)
         return frozenset(
             number
             for number, unit in enumerate(self.units)
@@ -341,19 +341,20 @@ class Incumbents:
 
     def irregular(self, problem: Problem, first: int) -> frozenset[int]:
         """Units, by index, without which the others could be allocated and placed again as they are."""
-        kept: set[int] = set()
+        regular: set[int] = set()
 
         def keep(units: Sequence[int]) -> None:
             """Keep those of the units that break no rule beside those that are kept, halving where some do."""
-            if not violations(problem, self.staying(problem, first, kept.union(units))):
-                kept.update(units)
+            solution = self.staying(problem, first, regular.union(units))
+            if not violations(problem, solution):
+                regular.update(units)
             elif len(units) > 1:
                 keep(units[: len(units) // 2])
                 keep(units[len(units) // 2 :])
 
-        every = range(len(self.units))
-        keep(every)
-        return frozenset(every) - kept
+        all_units = range(len(self.units))
+        keep(all_units)
+        return frozenset(all_units) - regular
 
     def _unbound(self) -> Cluster:
         """The cluster in which the pods are about to be placed, for what they take of nodes and mean for others."""
@@ -389,28 +390,30 @@ class Admission(NamedTuple):
     devices: tuple[DeviceID, ...]
 
 
-def wanted_demands(compiled: CompiledCluster, newcomer: Newcomer) -> tuple[Demand, ...]:
+def newcomer_demands(
+    compiled: CompiledCluster, newcomer: Newcomer
+) -> tuple[Demand, ...]:
     """The demand that is asked for, and then the others of its gang, or of its tree of gangs (KEP-6012)."""
     demands = compiled.problem.demands
-    asked = demands[find_demand(compiled, *newcomer)]
-    together = asked.placed_with
-    return asked, *(
-        one
-        for one in demands
-        if together and one.placed_with == together and one is not asked
+    leader = demands[find_demand(compiled, *newcomer)]
+    together = leader.placed_with
+    return leader, *(
+        demand
+        for demand in demands
+        if together and demand.placed_with == together and demand is not leader
     )
 
 
-def _priority(cluster: Cluster, wanted: Sequence[Demand]) -> int:
+def _priority(cluster: Cluster, newcomers: Sequence[Demand]) -> int:
     """That of the group if it has one of its own, else the lowest of the pods (KEP-5710)."""
-    pods = (pod_of(cluster, demand) for demand in wanted)
+    pods = (pod_of(cluster, demand) for demand in newcomers)
     groups = [group_of(cluster, pod) for pod in pods if pod is not None]
-    own = [
+    group_priorities = [
         group.spec.priority
         for group in groups
         if group is not None and group.spec.priority is not None
     ]
-    return min(own or [demand.priority for demand in wanted])
+    return min(group_priorities or [demand.priority for demand in newcomers])
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,7 +422,7 @@ class Preemptor:
 
     Parameters
     ----------
-    wanted
+    newcomers
         The demand that is asked for, and those that are placed with it.
     priority
         Whoever may be evicted has a lower one.
@@ -428,26 +431,28 @@ class Preemptor:
     """
 
     newcomer: Newcomer
-    wanted: tuple[Demand, ...]
+    newcomers: tuple[Demand, ...]
     priority: int
     companions: frozenset[ClaimKey]
 
     @classmethod
     def of(cls, compiled: CompiledCluster, newcomer: Newcomer) -> Preemptor:
         """The newcomer in the cluster as it is."""
-        wanted = wanted_demands(compiled, newcomer)
-        is_claim = compiled.is_claim(wanted[0])
+        newcomers = newcomer_demands(compiled, newcomer)
+        is_claim = compiled.is_claim(newcomers[0])
         companions = (
-            frozenset() if is_claim else compiled.gangs.companions(wanted[0].key)
+            frozenset() if is_claim else compiled.gangs.companions(newcomers[0].key)
         )
-        return cls(newcomer, wanted, _priority(compiled.cluster, wanted), companions)
+        return cls(
+            newcomer, newcomers, _priority(compiled.cluster, newcomers), companions
+        )
 
     def may_evict(self, users: ClaimUsers) -> Iterator[EvictionUnit]:
         """The units of lower priority whose pods all have nodes that count, and are no companions."""
         for unit in eviction_units(users.cluster):
-            here = all(pod.spec.node_name in users.by_name for pod in unit.pods)
+            on_nodes = all(pod.spec.node_name in users.by_name for pod in unit.pods)
             if (
-                here
+                on_nodes
                 and unit.priority < self.priority
                 and self.companions.isdisjoint(pod.key for pod in unit.pods)
             ):
@@ -462,7 +467,7 @@ class Staging:
     ----------
     newcomer
         Who is asked for.
-    wanted
+    newcomers
         The demands of the newcomers, the first of the problem; after them come those of the incumbents.
     worth
         What weights mean: that the first newcomer is placed, for which its gang needs its quorum, is worth more than
@@ -475,7 +480,7 @@ class Staging:
 
     incumbents: Incumbents
     newcomer: Newcomer
-    wanted: tuple[Demand, ...]
+    newcomers: tuple[Demand, ...]
     problem: Problem
     worth: Worth
     start: Solution
@@ -489,25 +494,27 @@ class Staging:
         units, left_out = tuple(preemptor.may_evict(users)), tuple[ClaimKey, ...]()
         while True:
             incumbents = Incumbents(users, units, choices)
-            wanted = wanted_demands(incumbents.compiled, preemptor.newcomer)
+            newcomers = newcomer_demands(incumbents.compiled, preemptor.newcomer)
             weights, levels = unit_weights(units, cost)
-            most = 1 + sum(weights)
+            admitted_weight = 1 + sum(weights)
             leading = [
-                replace(demand, weight=0 if number else most)
-                for number, demand in enumerate(wanted)
+                replace(demand, weight=0 if number else admitted_weight)
+                for number, demand in enumerate(newcomers)
             ]
             problem = incumbents.beside(leading, weights)
-            irregular = incumbents.irregular(problem, len(wanted))
+            irregular = incumbents.irregular(problem, len(newcomers))
             if irregular:
                 problem = incumbents.beside(leading, weights, by_host=False)
-                irregular = incumbents.irregular(problem, len(wanted))
+                irregular = incumbents.irregular(problem, len(newcomers))
             if not irregular:
-                worth = Worth((), (WeightLevel("admitted", most, 1), *levels))
-                start = incumbents.staying(problem, len(wanted), range(len(units)))
+                worth = Worth(
+                    (), (WeightLevel("admitted", admitted_weight, 1), *levels)
+                )
+                start = incumbents.staying(problem, len(newcomers), range(len(units)))
                 return cls(
                     incumbents,
                     preemptor.newcomer,
-                    wanted,
+                    newcomers,
                     problem,
                     worth,
                     start,
@@ -528,7 +535,7 @@ class Staging:
                 yield unit
 
     def staying(self, solution: Solution) -> frozenset[int]:
-        """The units, by index, that stay in an answer."""
+        """Return the units, by index, that stay in an answer."""
         placed = {placement.demand for placement in solution.placements}
         return frozenset(
             number for number, first in enumerate(self._firsts) if first in placed
@@ -536,9 +543,9 @@ class Staging:
 
     @cached_property
     def _firsts(self) -> Sequence[int]:
-        """For each unit the demand of its first pod."""
+        """Return for each unit the demand of its first pod."""
         sizes = [len(unit.pods) for unit in self.incumbents.units]
-        return list(accumulate(sizes, initial=len(self.wanted)))[: len(sizes)]
+        return list(accumulate(sizes, initial=len(self.newcomers)))[: len(sizes)]
 
     @cached_property
     def sharers(self) -> frozenset[int]:
@@ -546,21 +553,22 @@ class Staging:
         problem = self.problem
         admin = {
             alternative.index
-            for demand in self.wanted
+            for demand in self.newcomers
             for alternative in demand.alternatives()
             if alternative.admin
         }
-        slots = {
-            device.slot
-            for number, device in enumerate(problem.devices)
-            if admin
-            and device.shareable
-            and any(problem.eligibility.selects(index, number) for index in admin)
-        }
+        if not admin:
+            return frozenset()
+        slots = set()
+        for number, device in enumerate(problem.devices):
+            if device.shareable and any(
+                problem.eligibility.selects(index, number) for index in admin
+            ):
+                slots.add(device.slot)
         return self.incumbents.sharing(slots)
 
     def without(self, units: Collection[int]) -> Problem:
-        """The problem in which some units, by index, have to go."""
+        """Return the problem in which some units, by index, have to go."""
         demands = list(self.problem.demands)
         for number in units:
             first = self._firsts[number]
@@ -569,33 +577,33 @@ class Staging:
         return replace(self.problem, demands=tuple(demands))
 
     def alone(self) -> Problem:
-        """The problem in which nobody comes."""
+        """Return the problem in which nobody comes."""
         demands = [
-            replace(demand, nodes=()) if number < len(self.wanted) else demand
+            replace(demand, nodes=()) if number < len(self.newcomers) else demand
             for number, demand in enumerate(self.problem.demands)
         ]
         return replace(self.problem, demands=tuple(demands))
 
     def tried(self, solution: Solution) -> Solution | None:
-        """An answer with newcomers as they come to the cluster without its victims; None if they cannot."""
+        """Return an answer with newcomers as they come to the cluster without its victims; None if they cannot."""
         incumbents = self.incumbents
         cluster = self.after(incumbents.users.cluster, solution)
         compiled = compile_cluster(cluster, incumbents.choices)
-        wanted = wanted_demands(compiled, self.newcomer)
-        numbers = [compiled.problem.demands.index(demand) for demand in wanted]
-        coming = [
+        demands = newcomer_demands(compiled, self.newcomer)
+        numbers = [compiled.problem.demands.index(demand) for demand in demands]
+        weighed = [
             replace(compiled.whole.demands[number], weight=int(not place))
             for place, number in enumerate(numbers)
         ]
-        problem = replace(compiled.whole, demands=tuple(coming), budgets=())
-        found = solve(problem)
-        if not found.tiers[0].value:
+        problem = replace(compiled.whole, demands=tuple(weighed), budgets=())
+        trial = solve(problem)
+        if not trial.tiers[0].value:
             return None
         newcomers = with_node_grants(
-            self.problem, devices_only(problem, found.placements)
+            self.problem, devices_only(problem, trial.placements)
         )
         stayers = incumbents.staying(
-            self.problem, len(self.wanted), self.staying(solution)
+            self.problem, len(self.newcomers), self.staying(solution)
         )
         return replace(
             solution,
@@ -607,18 +615,21 @@ class Staging:
         """The newcomers that are placed in an answer."""
         numbers = (placement.demand for placement in solution.placements)
         return tuple(
-            self.wanted[number].key for number in numbers if number < len(self.wanted)
+            self.newcomers[number].key
+            for number in numbers
+            if number < len(self.newcomers)
         )
 
     def bindings(self, solution: Solution) -> list[Binding]:
         """Return the newcomers that are pods, each with the node that it gets in an answer."""
-        placed = (one for one in solution.placements if one.demand < len(self.wanted))
-        is_claim = self.incumbents.compiled.is_claim
-        return [
-            Binding(self.wanted[one.demand].key, self.problem.nodes[one.node].name)
-            for one in placed
-            if not is_claim(self.wanted[one.demand])
-        ]
+        bindings = []
+        for placement in solution.placements:
+            if placement.demand < len(self.newcomers):
+                demand = self.newcomers[placement.demand]
+                if not self.incumbents.compiled.is_claim(demand):
+                    node = self.problem.nodes[placement.node].name
+                    bindings.append(Binding(demand.key, node))
+        return bindings
 
     def after(self, cluster: Cluster, solution: Solution) -> Cluster:
         """Return the cluster without the victims of an answer: what only they used is free."""
@@ -631,27 +642,29 @@ class Staging:
     ) -> Mapping[ClaimKey, tuple[ClaimKey, ...]]:
         """By evicted pod, its claims that nobody uses any more."""
         users = self.incumbents.users
-        return {
-            pod: tuple(
+        freed = {}
+        for pod in evicted:
+            freed[pod] = tuple(
                 key
                 for key in users.claims_of[pod]
                 if key in self.incumbents.freed
-                and all(one.key in evicted for one in users.users[key])
+                and not {user.key for user in users.users[key]}.difference(evicted)
             )
-            for pod in evicted
-        }
+        return freed
 
     def admissions(self, solution: Solution) -> Iterator[Admission]:
         """What the newcomers get in an answer; nothing if they are not admitted."""
         for placement in solution.placements:
-            if placement.demand < len(self.wanted):
+            if placement.demand < len(self.newcomers):
                 demand, node = (
                     self.problem.demands[placement.demand],
                     self.problem.nodes[placement.node].name,
                 )
                 pod = (
                     None
-                    if self.incumbents.compiled.is_claim(self.wanted[placement.demand])
+                    if self.incumbents.compiled.is_claim(
+                        self.newcomers[placement.demand]
+                    )
                     else demand.key
                 )
                 for claim, grants in zip(demand.claims, placement.grants, strict=True):

@@ -85,8 +85,8 @@ class UpstreamPreemption:
     def parts(self, number: int | None) -> Iterator[Part]:
         """The same as a table and a line, beside how many pods are to be evicted; None if nobody helps."""
         rows = [
-            (str(one.pod), one.node, str(one.priority), str(one.preemptor))
-            for one in self.victims
+            (str(victim.pod), victim.node, str(victim.priority), str(victim.preemptor))
+            for victim in self.victims
         ]
         yield Table(
             "Evicted by kube-scheduler's preemption",
@@ -102,7 +102,7 @@ class UpstreamPreemption:
 
 
 def upstream_preemption(
-    compiled: CompiledCluster, wanted: Sequence[Demand], choices: Choices
+    compiled: CompiledCluster, newcomers: Sequence[Demand], choices: Choices
 ) -> UpstreamPreemption:
     """What upstream's preemption does for some pods, in the order of their turn.
 
@@ -112,7 +112,7 @@ def upstream_preemption(
     config = choices.scheduler_config
     profiles = (Profile(),) if config is None else read_profiles(Path(config))
     scheduler = Scheduler(compiled, profiles, release=Release.of(choices.kubernetes))
-    if compiled.is_claim(wanted[0]):
+    if compiled.is_claim(newcomers[0]):
         return UpstreamPreemption(
             False,
             message="no pod uses the claim: kube-scheduler allocates claims for pods",
@@ -121,7 +121,7 @@ def upstream_preemption(
     refusals: list[str] = []
     placed: set[ClaimKey] = set()
     groups = find_groups(compiled.cluster, compiled.problem.features)
-    for key in (demand.key for demand in wanted):
+    for key in (demand.key for demand in newcomers):
         group = groups.get(key)
         if group is not None and group.held_back:
             refusals.append(f"{key}: {group.held_back}")
@@ -137,13 +137,15 @@ def upstream_preemption(
                 UpstreamVictim(pod.key, node.name, pod.kind.priority, key)
                 for pod in evicted
             )
+            # The victims are gone in the scheduler's books: the pod is tried again on
+            # the node that it nominated.
             attempt = scheduler.attempt(key, [node.name])
         if attempt.feasible:
             scheduler.bind(key, attempt.chosen)
             placed.add(key)
         else:
             refusals.append(f"{key}: {attempt.message}")
-    admits = wanted[0].key in placed and are_admitted(wanted, placed)
+    admits = newcomers[0].key in placed and are_admitted(newcomers, placed)
     return UpstreamPreemption(
         admits, tuple(victims), "" if admits else (*refusals, _TOO_FEW)[0]
     )
@@ -217,17 +219,17 @@ class Preemption(Provisional):
     @property
     def conclusion(self) -> str:
         """How many pods are evicted for whom, and what is proven."""
-        who = ", ".join(map(str, self.asked))
+        names = ", ".join(map(str, self.asked))
         if not self.possible:
             below = (
                 f"evicting any of {self.candidates} pods below priority {self.priority}"
             )
-            return f"{who}: {below} does not help, {self._proof('proven', 'as far as time allowed')}"
+            return f"{names}: {below} does not help, {self._proof('proven', 'as far as time allowed')}"
         number = len(self.evicted)
         if not number:
-            return f"{who}: fits without evicting anybody"
+            return f"{names}: fits without evicting anybody"
         proof = self._proof("proven to be the cheapest", "perhaps others are cheaper")
-        return f"{who}: admitted by evicting {counted(number, 'pod')}, {proof}"
+        return f"{names}: admitted by evicting {counted(number, 'pod')}, {proof}"
 
     def _proof(self, proven: str, open_: str) -> str:
         """The words for what is proven, and of whom."""
@@ -275,12 +277,12 @@ class Preemption(Provisional):
         ]
 
     def _admitted_rows(self) -> Iterator[tuple[str, ...]]:
-        for one in self.admitted:
+        for admission in self.admitted:
             yield (
-                str(one.pod or ""),
-                str(one.claim),
-                one.node,
-                "\n".join(map(str, one.devices)),
+                str(admission.pod or ""),
+                str(admission.claim),
+                admission.node,
+                "\n".join(map(str, admission.devices)),
             )
 
     def _remarks(self) -> Iterator[Line]:
@@ -344,13 +346,13 @@ def preempt(
     )
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        whole = cluster_of(cluster).including(options.include)
-        compiled = compile_cluster(whole, options)
+        included = cluster_of(cluster).including(options.include)
+        compiled = compile_cluster(included, options)
         preemptor = Preemptor.of(compiled, newcomer)
-        users = ClaimUsers(whole, [node.name for node in compiled.problem.nodes])
+        users = ClaimUsers(included, [node.name for node in compiled.problem.nodes])
         staging = Staging.of(users, preemptor, cost, options)
     with phase(timings, "upstream"):
-        upstream = upstream_preemption(compiled, preemptor.wanted, options)
+        upstream = upstream_preemption(compiled, preemptor.newcomers, options)
     with phase(timings, "victims"):
         solution = _cheapest(staging, options)
     with phase(timings, "check"):
@@ -411,7 +413,7 @@ def _answer(
     pairs = zip(staging.worth.levels[1:], stayed, strict=False)
     return Preemption(
         asked=staging.placed(solution)
-        or tuple(demand.key for demand in staging.wanted),
+        or tuple(demand.key for demand in staging.newcomers),
         priority=priority,
         candidates=len(staging.incumbents.pods),
         victims=victims,

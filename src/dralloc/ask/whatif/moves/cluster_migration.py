@@ -111,10 +111,10 @@ class ClaimUsers:
 
     def claim(self, key: ClaimKey) -> ResourceClaim:
         """An allocated claim."""
-        found = self.cluster.claim(key)
-        if found is None:
+        allocated_claim = self.cluster.claim(key)
+        if allocated_claim is None:
             raise KeyError(key)
-        return found
+        return allocated_claim
 
     def reach(self, key: ClaimKey) -> tuple[int, ...]:
         """The nodes, by index, from which an allocated claim can be used."""
@@ -147,10 +147,10 @@ class ClaimUsers:
 
     def holdings(self, compiled: CompiledCluster) -> Mapping[ClaimKey, list[Holding]]:
         """What each allocated claim holds of the devices of a cluster that was compiled without some of them."""
-        found: dict[ClaimKey, list[Holding]] = defaultdict(list)
+        by_claim: dict[ClaimKey, list[Holding]] = defaultdict(list)
         for holding in compiled.inventory.holdings(self.cluster.claims):
-            found[holding.claim].append(holding)
-        return found
+            by_claim[holding.claim].append(holding)
+        return by_claim
 
 
 def devices_seen(
@@ -161,7 +161,8 @@ def devices_seen(
         problem.devices[device].slot: device for device in problem.nodes[node].devices()
     }
     return tuple(
-        offered.get(one.slot, problem.versions[one.slot][-1]) for one in holdings
+        offered.get(holding.slot, problem.versions[holding.slot][-1])
+        for holding in holdings
     )
 
 
@@ -228,37 +229,27 @@ class ClusterMigration:
         """Who may move, and how."""
         movers, running = tuple(self._movers()), list(self._running())
         names = self.compiled.problem.nodes
-        there = [(pod.roles, names[pod.home].name) for pod in running]
+        present = [(pod.roles, names[pod.home].name) for pod in running]
         # Rules that are broken as things are go on to count all that are there, wherever these move.
-        broken = irregular_rules(there)
-        known = rules_counting(
-            [
-                ([role for role in roles if role.rule in broken], node)
-                for roles, node in there
-            ]
-        )
-        pods = tuple(
-            replace(
-                pod,
-                roles=tuple(
-                    role.running for role in pod.roles if role.rule not in broken
-                ),
-            )
-            for pod in running
-        )
-        pending = (with_rules(demand, known) for demand in self._pending())
-        move_options = (
-            replace(
-                option,
-                demands=tuple(with_rules(demand, known) for demand in option.demands),
-            )
-            for option in self._move_options(movers, pods)
-        )
+        broken = irregular_rules(present)
+        broken_roles = []
+        for roles, node in present:
+            broken_roles.append(([role for role in roles if role.rule in broken], node))
+        counting_rules = rules_counting(broken_roles)
+        pods = []
+        for pod in running:
+            regular = (role.running for role in pod.roles if role.rule not in broken)
+            pods.append(replace(pod, roles=tuple(regular)))
+        pending = (with_rules(demand, counting_rules) for demand in self._pending())
+        move_options = []
+        for option in self._move_options(movers, pods):
+            demands = (with_rules(demand, counting_rules) for demand in option.demands)
+            move_options.append(replace(option, demands=tuple(demands)))
         return Migration(
             replace(self.compiled.whole, demands=tuple(pending)),
             movers,
             tuple(move_options),
-            pods,
+            tuple(pods),
         )
 
     @property
@@ -281,71 +272,84 @@ class ClusterMigration:
         compiled = self.compiled
         pairs = zip(compiled.problem.demands, compiled.whole.demands, strict=True)
         return {
-            (demand.key, compiled.is_claim(demand)): whole for demand, whole in pairs
+            (demand.key, compiled.is_claim(demand)): with_pod_rules
+            for demand, with_pod_rules in pairs
         }
 
     def _pending(self) -> Iterator[Demand]:
         """What is pending as things are, for the gangs that pods are in beside those that run."""
+        if not self.pending:
+            return
         asking = {
             name: demand
             for name, demand in self._anew.items()
-            if self.pending
-            and self._moving.keys().isdisjoint(claim.key for claim in demand.claims)
+            if not self._is_moving(demand)
         }
         if not any(demand.gang for demand in asking.values()):
             yield from asking.values()
             return
         bare = Scenario(self.users.cluster).without_slices().cluster
-        now = compile_cluster(
+        current = compile_cluster(
             bare, self.choices, nodes=[node.metadata.name for node in self.users.nodes]
         )
-        given = {
-            (demand.key, now.is_claim(demand)): demand for demand in now.problem.demands
+        demand_now = {
+            (demand.key, current.is_claim(demand)): demand
+            for demand in current.problem.demands
         }
         for name, demand in asking.items():
-            known = given[name]
+            with_gang = demand_now[name]
             yield replace(
-                demand, gang=known.gang, quorum=known.quorum, parent=known.parent
+                demand,
+                gang=with_gang.gang,
+                quorum=with_gang.quorum,
+                parent=with_gang.parent,
             )
+
+    def _is_moving(self, demand: Demand) -> bool:
+        """Whether a demand asks for a claim that may move."""
+        return any(claim.key in self._moving for claim in demand.claims)
 
     def _movers(self) -> Iterator[MovableClaim]:
         """Each claim at a node where it is used, if possible one that offers all that it holds."""
         held, problem = self.users.holdings(self.compiled), self.compiled.problem
         for key in self._moving:
             holdings, homes = held.get(key, ()), self.users.home(key) or (0,)
-            seen = ((home, devices_seen(problem, home, holdings)) for home in homes)
-            whole = (
-                each
-                for each in seen
-                if set(problem.nodes[each[0]].devices()).issuperset(each[1])
-            )
-            home, devices = next(whole, None) or (
-                homes[0],
-                devices_seen(problem, homes[0], holdings),
-            )
+            for home in homes:
+                devices = devices_seen(problem, home, holdings)
+                if set(problem.nodes[home].devices()).issuperset(devices):
+                    break
+            else:
+                home = homes[0]
+                devices = devices_seen(problem, home, holdings)
             yield MovableClaim(key, home, tuple(holdings), devices)
 
     def _running(self) -> Iterator[MovableClaim]:
         """What each pod takes of the node that it is on, and is to rules between pods."""
-        whole = self.compiled.whole
+        nodes = self.compiled.whole.nodes
         for key, pod in self._pods.items():
-            home, demand = (
-                self.users.by_name.get(pod.spec.node_name or ""),
-                self._anew[key, False],
-            )
+            home = self.users.by_name.get(pod.spec.node_name or "")
+            demand = self._anew[key, False]
             if home is not None:
-                claim = next((one for one in demand.claims if one.is_synthetic), None)
-                taken = () if claim is None else (self._taken(claim, home),)
-                devices = tuple(whole.nodes[home].pools[-1].devices[0] for _ in taken)
-                yield MovableClaim(_node_key(key), home, taken, devices, demand.roles)
+                holdings = [
+                    self._taken(claim, home)
+                    for claim in demand.claims
+                    if claim.is_synthetic
+                ]
+                # A demand has one synthetic claim at most, for the only device of the node's last pool.
+                devices = nodes[home].pools[-1].devices if holdings else ()
+                yield MovableClaim(
+                    _node_key(key), home, tuple(holdings), devices, demand.roles
+                )
 
     def _taken(self, claim: Claim, node: int) -> Holding:
         """What the synthetic claim of a pod holds on a node."""
-        whole = self.compiled.whole
+        problem = self.compiled.whole
         [alternative] = claim.alternatives()
-        device = whole.nodes[node].pools[-1].devices[0]
-        charge = whole.eligibility.charge(alternative.index, device) or Charge()
-        return Holding(claim.key, whole.devices[device].slot, share=True, charge=charge)
+        device = problem.nodes[node].pools[-1].devices[0]
+        charge = problem.eligibility.charge(alternative.index, device) or Charge()
+        return Holding(
+            claim.key, problem.devices[device].slot, share=True, charge=charge
+        )
 
     def _move_options(
         self, movers: Sequence[MovableClaim], pods: Sequence[MovableClaim]
@@ -431,10 +435,10 @@ def _leaving_out(nodes: Collection[int], demand: Demand, problem: Problem) -> De
 
 
 def _common(
-    nodes: tuple[int, ...] | None, others: tuple[int, ...] | None
+    nodes: tuple[int, ...] | None, reach: tuple[int, ...] | None
 ) -> tuple[int, ...] | None:
     """The nodes that are in both, in the order of the first; None stands for all."""
-    if nodes is None or others is None:
-        return others if nodes is None else nodes
-    among = frozenset(others)
-    return tuple(node for node in nodes if node in among)
+    if nodes is None or reach is None:
+        return reach if nodes is None else nodes
+    reached = frozenset(reach)
+    return tuple(node for node in nodes if node in reached)

@@ -71,39 +71,44 @@ _There = Sequence[tuple[Role, str]]
 
 
 def counting(
-    demands: Iterable[Demand], there: Iterable[PodThere]
+    demands: Iterable[Demand], present: Iterable[PodThere]
 ) -> tuple[Demand, ...]:
     """The demands, whose rules count these pods as pods that run."""
-    known = rules_counting(there)
-    return tuple(with_rules(demand, known) for demand in demands)
+    counting_rules = rules_counting(present)
+    return tuple(with_rules(demand, counting_rules) for demand in demands)
 
 
-def rules_counting(there: Iterable[PodThere]) -> Mapping[InterPodRule, InterPodRule]:
+def rules_counting(present: Iterable[PodThere]) -> Mapping[InterPodRule, InterPodRule]:
     """For each rule that is about some of these pods, the rule that counts them as pods that run."""
-    return {rule: _counting(rule, pods) for rule, pods in _by_rule(there).items()}
+    return {rule: _counting(rule, pods) for rule, pods in _by_rule(present).items()}
 
 
-def with_rules(demand: Demand, known: Mapping[InterPodRule, InterPodRule]) -> Demand:
+def with_rules(
+    demand: Demand, replacements: Mapping[InterPodRule, InterPodRule]
+) -> Demand:
     """The demand with other rules in the place of some."""
-    if known.keys().isdisjoint(role.rule for role in demand.roles):
+    if replacements.keys().isdisjoint(role.rule for role in demand.roles):
         return demand
     return replace(
         demand,
         roles=tuple(
-            role._replace(rule=known.get(role.rule, role.rule)) for role in demand.roles
+            role._replace(rule=replacements.get(role.rule, role.rule))
+            for role in demand.roles
         ),
     )
 
 
-def irregular_rules(there: Iterable[PodThere]) -> frozenset[InterPodRule]:
+def irregular_rules(present: Iterable[PodThere]) -> frozenset[InterPodRule]:
     """The rules that pods break which are there, so that not all of them could come again to where they are."""
     return frozenset(
-        rule for rule, pods in _by_rule(there).items() if _is_broken(rule, pods)
+        rule for rule, pods in _by_rule(present).items() if _is_broken(rule, pods)
     )
 
 
-def _by_rule(there: Iterable[PodThere]) -> Mapping[InterPodRule, _There]:
-    return grouped((role.rule, (role, node)) for roles, node in there for role in roles)
+def _by_rule(present: Iterable[PodThere]) -> Mapping[InterPodRule, _There]:
+    return grouped(
+        (role.rule, (role, node)) for roles, node in present for role in roles
+    )
 
 
 def _counting(rule: InterPodRule, pods: _There) -> InterPodRule:
@@ -122,14 +127,14 @@ def _counting(rule: InterPodRule, pods: _There) -> InterPodRule:
             return replace(
                 rule,
                 counted=tuple(
-                    known | _domains(domains, counted) for domains, known in terms
+                    before | _domains(domains, counted) for domains, before in terms
                 ),
             )
         case Spread():
-            more = Counter(
+            present = Counter(
                 rule.domains[node] for node in counted if node in rule.domains
             )
-            return replace(rule, counted=Counter(dict(rule.counted)) + more)
+            return replace(rule, counted=Counter(dict(rule.counted)) + present)
         case OneDomain():
             # Where those that run are in no domain, or in several, nobody else comes (KEP-5732).
             homes = {rule.domains.get(node) for node in carried}
@@ -162,12 +167,12 @@ def _is_too_near(rule: AntiAffinity, pods: _There, number: int) -> bool:
     domain = rule.domains.get(node)
     if domain is None:
         return False
-    others = (
-        other
-        for place, other in enumerate(pods)
-        if place != number and rule.domains.get(other[1]) == domain
-    )
-    counted = domain in rule.counted or any(other.counts for other, _ in others)
+    neighbours = [
+        neighbour
+        for place, (neighbour, home) in enumerate(pods)
+        if place != number and rule.domains.get(home) == domain
+    ]
+    counted = domain in rule.counted or any(role.counts for role in neighbours)
     return (role.carries and counted) or (role.counts and domain in rule.carried)
 
 
@@ -270,11 +275,11 @@ class Migration:
 
     def there(self, gone: Iterable[int] = ()) -> list[PodThere]:
         """The pods that are to rules between pods what they are as long as nobody has moved but some holders."""
-        left = frozenset(gone)
+        given_back = frozenset(gone)
         return [
             (holder.roles, self.problem.nodes[holder.home].name)
             for number, holder in enumerate(self.holders)
-            if holder.roles and number not in left
+            if holder.roles and number not in given_back
         ]
 
     @cached_property
@@ -296,14 +301,11 @@ class Migration:
             if number in going or pod.roles
         ]
         mover_at, pod_at = map(places, (movers, pods))
-        renumbered = (
-            replace(
-                option,
-                movers=tuple(mover_at[number] for number in option.movers),
-                pods=tuple(pod_at[number] for number in option.pods),
-            )
-            for option in move_options
-        )
+        renumbered = []
+        for option in move_options:
+            option_movers = tuple(mover_at[number] for number in option.movers)
+            option_pods = tuple(pod_at[number] for number in option.pods)
+            renumbered.append(replace(option, movers=option_movers, pods=option_pods))
         holders = (*movers, *(len(self.movers) + number for number in pods))
         return Migration(
             self.without(holders).applied(),
@@ -344,11 +346,12 @@ def stay_options(migration: Migration) -> tuple[Sequence[Demand | None], Eligibi
         )
     if _as_published(problem, movers):
         placements = (
-            Placement(place, one.home, (stay_grants(one.devices),))
-            for place, one in enumerate(movers)
+            Placement(place, mover.home, (stay_grants(mover.devices),))
+            for place, mover in enumerate(movers)
         )
-        whole = replace(problem, demands=tuple(demands), eligibility=eligibility)
-        if not violations(whole, Solution(tuple(placements))):
+        everybody = replace(problem, demands=tuple(demands), eligibility=eligibility)
+        # As a rule all of them keep the rules together, and none needs to be asked by itself.
+        if not violations(everybody, Solution(tuple(placements))):
             return demands, eligibility
     return list(_regular(migration, demands, eligibility)), eligibility
 
@@ -399,16 +402,16 @@ class StayEligibility(Overlay):
         """A claim that asks for what is held, of these devices: one request for each."""
         requests = []
         for number, (holding, device) in enumerate(zip(holdings, devices, strict=True)):
-            known = problem.devices[device].capacity if holding.share else {}
-            taken = tuple(
+            capacities = problem.devices[device].capacity if holding.share else {}
+            consumed = tuple(
                 (name, amount)
                 for name, amount in holding.charge.capacity
-                if name in known
+                if name in capacities
             )
             index, name = _FIRST + len(self.entries), RequestName(f"device-{number}")
             self.entries[index] = (
                 device,
-                Charge(capacity=taken, counters=holding.charge.counters),
+                Charge(capacity=consumed, counters=holding.charge.counters),
             )
             self.devices.add(device)
             requests.append(Request(str(name), (Alternative(index, name, 0, 1),)))
@@ -416,8 +419,12 @@ class StayEligibility(Overlay):
 
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
         """As in `Eligibility`."""
-        own = self.entries.get(alternative)
-        return super().selects(alternative, device) if own is None else own[0] == device
+        entry = self.entries.get(alternative)
+        return (
+            super().selects(alternative, device)
+            if entry is None
+            else entry[0] == device
+        )
 
     def admits(self, alternative: int, device: int) -> bool:
         """As in `Eligibility`."""
@@ -425,8 +432,8 @@ class StayEligibility(Overlay):
 
     def charge(self, alternative: int, device: int) -> Charge | None:
         """As in `Eligibility`."""
-        own = self.entries.get(alternative)
-        return super().charge(alternative, device) if own is None else own[1]
+        entry = self.entries.get(alternative)
+        return super().charge(alternative, device) if entry is None else entry[1]
 
     def request_key(self, alternative: int) -> Hashable:
         """As in `Eligibility`."""
@@ -466,16 +473,15 @@ def broken(
         nodes,
         [Demand(demand.key, demand.claims, roles=demand.roles) for demand in demands],
     )
-    place = {device: number for number, device in enumerate(part.devices)}
-    here = tuple(
-        Placement(
-            one.demand,
-            nodes.index(one.node),
-            tuple(
-                tuple(grant._replace(device=place[grant.device]) for grant in claim)
-                for claim in one.grants
-            ),
-        )
-        for one in placements
-    )
-    return violations(part.problem, Solution(here))
+    device_at = places(part.devices)
+    in_part = []
+    for placement in placements:
+        grants = []
+        for of_claim in placement.grants:
+            moved = (
+                grant._replace(device=device_at[grant.device]) for grant in of_claim
+            )
+            grants.append(tuple(moved))
+        node = nodes.index(placement.node)
+        in_part.append(Placement(placement.demand, node, tuple(grants)))
+    return violations(part.problem, Solution(tuple(in_part)))

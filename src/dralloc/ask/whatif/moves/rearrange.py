@@ -45,11 +45,11 @@ class MigrationProblem:
 
     Parameters
     ----------
-    most
+    max_moves
         How many claims may move; None for any number.
     """
 
-    def __init__(self, migration: Migration, most: int | None) -> None:
+    def __init__(self, migration: Migration, max_moves: int | None) -> None:
         self.migration = migration
         staying, eligibility = stay_options(migration)
         movable = [
@@ -69,9 +69,9 @@ class MigrationProblem:
         self.problem = replace(
             problem, demands=counting(self.demands, fixed), eligibility=eligibility
         )
-        self.exchange = self._exchange(most)
+        self.exchange = self._exchange(max_moves)
 
-    def _exchange(self, most: int | None) -> Exchange:
+    def _exchange(self, max_moves: int | None) -> Exchange:
         moving: dict[int, list[str]] = {
             number: [] for number in range(len(self.migration.holders))
         }
@@ -92,7 +92,7 @@ class MigrationProblem:
             ),
             groups=tuple(map(tuple, groups.values())),
             costs=costs,
-            max_moves=most,
+            max_moves=max_moves,
         )
 
     def staying(self, moving: Iterable[int] = ()) -> Iterator[Placement]:
@@ -113,20 +113,16 @@ class MigrationProblem:
     def moves(self, solution: Solution) -> tuple[Move, ...]:
         """Who moves in an answer."""
         placed = {placement.demand: placement for placement in solution.placements}
-        return tuple(
-            Move(
-                option,
-                self.demands_of(number),
-                tuple(
+        moves = []
+        for number, option in enumerate(self.migration.move_options):
+            lead = self.leads[number]
+            if lead in placed:
+                placements = tuple(
                     replace(placed[lead + place], demand=place)
                     for place in range(len(option.demands))
-                ),
-            )
-            for number, (lead, option) in enumerate(
-                zip(self.leads, self.migration.move_options, strict=True)
-            )
-            if lead in placed
-        )
+                )
+                moves.append(Move(option, self.demands_of(number), placements))
+        return tuple(moves)
 
 
 def _of_option(option: MoveOption, number: int) -> Iterator[Demand]:
@@ -196,7 +192,7 @@ class MigrationPlan:
 
 def rearrange(
     migration: Migration,
-    most: int | None = None,
+    max_moves: int | None = None,
     options: Options | None = None,
     admitted: Sequence[Placement] = (),
 ) -> MigrationPlan:
@@ -204,7 +200,7 @@ def rearrange(
 
     Parameters
     ----------
-    most
+    max_moves
         How many claims may move; None for any number.
     admitted
         Placements of pending demands that are possible without any move, to start from.
@@ -214,65 +210,69 @@ def rearrange(
     CheckError
         The answer or a step of the plan breaks a rule: a defect of dralloc.
     """
-    whole, chosen = MigrationProblem(migration, most), options or Options()
-    greedy = _greedy(whole)
+    problem, chosen = MigrationProblem(migration, max_moves), options or Options()
+    greedy = _greedy(problem)
     if greedy is not None and greedy.status is Status.OPTIMAL:
-        order = find_order(migration, whole.moves(greedy))
+        order = find_order(migration, problem.moves(greedy))
         if not order.restarts:
-            return _plan(whole, greedy, order, fewest=True)
+            return _plan(problem, greedy, order, fewest=True)
     pending = (
-        replace(one, demand=one.demand + whole.first_pending) for one in admitted
+        replace(placement, demand=placement.demand + problem.first_pending)
+        for placement in admitted
     )
-    start = greedy.placements if greedy else (*whole.staying(), *pending)
-    relocation = Relocation(whole.problem, whole.exchange, chosen, start)
+    start = greedy.placements if greedy else (*problem.staying(), *pending)
+    relocation = Relocation(problem.problem, problem.exchange, chosen, start)
     best = relocation.solve()
-    order = _ordered(whole, best)
+    order = _ordered(problem, best)
     if order.restarts and best.status is Status.OPTIMAL:
-        return _with_fewest_restarts(whole, relocation, best, order)
-    return _plan(whole, best, order, fewest=not order.restarts)
+        return _with_fewest_restarts(problem, relocation, best, order)
+    return _plan(problem, best, order, fewest=not order.restarts)
 
 
 def _with_fewest_restarts(
-    whole: MigrationProblem, relocation: Relocation, best: Solution, order: Order
+    problem: MigrationProblem, relocation: Relocation, best: Solution, order: Order
 ) -> MigrationPlan:
     """Go through the answers of the same worth, until one needs no restart or there are no more."""
     fewest, last = order.proven, best
     for _ in range(min(_MOST_ORDERS, _EFFORT // (relocation.component.size + 1))):
-        found = relocation.another(last)
-        if found is None:
-            return _plan(whole, best, order, fewest=fewest and relocation.exhausted)
-        shorter = _ordered(whole, found)
-        fewest, last = fewest and shorter.proven, found
+        answer = relocation.another(last)
+        if answer is None:
+            return _plan(problem, best, order, fewest=fewest and relocation.exhausted)
+        shorter = _ordered(problem, answer)
+        fewest, last = fewest and shorter.proven, answer
         if shorter.restarts < order.restarts:
-            best, order = found, shorter
+            best, order = answer, shorter
         if not order.restarts:
-            return _plan(whole, best, order, fewest=True)
-    return _plan(whole, best, order, fewest=False)
+            return _plan(problem, best, order, fewest=True)
+    return _plan(problem, best, order, fewest=False)
 
 
-def _ordered(whole: MigrationProblem, solution: Solution) -> Order:
-    check(whole.problem, solution)
-    return find_order(whole.migration, whole.moves(solution))
+def _ordered(problem: MigrationProblem, solution: Solution) -> Order:
+    check(problem.problem, solution)
+    return find_order(problem.migration, problem.moves(solution))
 
 
 def _plan(
-    whole: MigrationProblem, best: Solution, order: Order, *, fewest: bool
+    problem: MigrationProblem, best: Solution, order: Order, *, fewest: bool
 ) -> MigrationPlan:
-    late = [one for one in best.placements if one.demand >= whole.first_pending]
-    moves, admitted = (
-        whole.moves(best),
-        [(whole.demands[one.demand], one) for one in late],
-    )
+    moves = problem.moves(best)
+    admitted = [
+        (problem.demands[placement.demand], placement)
+        for placement in best.placements
+        if placement.demand >= problem.first_pending
+    ]
     steps = steps_of(order, moves, admitted)
-    if moves and not can_follow(whole.migration, steps):
+    if moves and not can_follow(problem.migration, steps):
         # Pods that move and pods that are admitted can depend on each other.
         order = all_at_once(len(moves))
         steps, fewest = steps_of(order, moves, admitted), False
-    replay(whole.migration, steps)
+    replay(problem.migration, steps)
     return MigrationPlan(
         steps=steps,
         moves=tuple(move for step in steps if step.placements for move in step.moves),
-        admitted=tuple(one.demand - whole.first_pending for one in late),
+        admitted=tuple(
+            placement.demand - problem.first_pending for _, placement in admitted
+        ),
         restarts=order.restarts,
         fewest=fewest,
         status=best.status,
@@ -281,40 +281,50 @@ def _plan(
     )
 
 
-def _greedy(whole: MigrationProblem) -> Solution | None:
+def _greedy(problem: MigrationProblem) -> Solution | None:
     """An answer in which whoever is worth it moves in the cheapest way, as far as first fit finds room.
 
     Everybody holds what they have meanwhile. Often that is the best already: it is optimal if all of them move with
     their first alternatives, and nothing is pending. None if no move is of worth, if moves are limited, or if the
     answer breaks a rule once everybody has left.
     """
-    migration, chosen = whole.migration, _cheapest(whole.migration)
-    if not chosen or migration.problem.demands or whole.exchange.max_moves is not None:
+    migration, chosen = problem.migration, _cheapest(problem.migration)
+    if (
+        not chosen
+        or migration.problem.demands
+        or problem.exchange.max_moves is not None
+    ):
         return None
-    demands = tuple(demand for number in chosen for demand in whole.demands_of(number))
+    demands = tuple(
+        demand for number in chosen for demand in problem.demands_of(number)
+    )
     numbers = [
-        whole.leads[number] + place
+        problem.leads[number] + place
         for number in chosen
-        for place in range(len(whole.demands_of(number)))
+        for place in range(len(problem.demands_of(number)))
     ]
     before = replace(
         migration.ledger.applied(), demands=counting(demands, migration.there())
     )
     placed = [
-        replace(one, demand=numbers[one.demand]) for one in first_fit(before).placements
+        replace(placement, demand=numbers[placement.demand])
+        for placement in first_fit(before).placements
     ]
-    taken = {one.demand for one in placed}
+    placed_demands = {placement.demand for placement in placed}
     moving = [
-        option for number, option in chosen.items() if whole.leads[number] in taken
+        option
+        for number, option in chosen.items()
+        if problem.leads[number] in placed_demands
     ]
-    stays = whole.staying(
+    stays = problem.staying(
         holder for option in moving for holder in migration.holders_of(option)
     )
-    answer = Solution(tuple(sorted((*stays, *placed), key=lambda one: one.demand)))
-    if violations(whole.problem, answer):
+    placements = sorted((*stays, *placed), key=lambda placement: placement.demand)
+    answer = Solution(tuple(placements))
+    if violations(problem.problem, answer):
         return None
     if len(moving) < len(chosen) or any(
-        each.rank for _, each, _ in grants_of(whole.problem, placed)
+        alternative.rank for _, alternative, _ in grants_of(problem.problem, placed)
     ):
         return answer
     weight = sum(option.weight for option in moving)
@@ -331,7 +341,7 @@ def _cheapest(migration: Migration) -> dict[int, MoveOption]:
     """For each group that is worth moving the option, by index, that moves the fewest claims."""
     best: dict[int, tuple[int, MoveOption]] = {}
     for number, option in enumerate(migration.move_options):
-        known = best.setdefault(option.group, (number, option))
-        if len(option.movers) < len(known[1].movers):
+        cheapest = best.setdefault(option.group, (number, option))
+        if len(option.movers) < len(cheapest[1].movers):
             best[option.group] = number, option
     return {number: option for number, option in best.values() if option.weight}

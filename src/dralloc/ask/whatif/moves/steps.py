@@ -90,9 +90,9 @@ def shortest_order(number: int, fits: _Fits, exhaustive: int = 6) -> Order:
 
 def all_at_once(number: int) -> Order:
     """The order in which all of so many moves stop, and then start together."""
-    every = tuple(range(number))
+    all_moves = tuple(range(number))
     return Order(
-        (Phase(every, stops=True), Phase(every, starts=True, as_one=True)),
+        (Phase(all_moves, stops=True), Phase(all_moves, starts=True, as_one=True)),
         number,
         False,
     )
@@ -100,7 +100,7 @@ def all_at_once(number: int) -> Order:
 
 def _search(number: int, fits: _Fits) -> tuple[Phase, ...]:
     """Fewest stops first, and of those what has come farthest."""
-    every, ties = frozenset(range(number)), count()
+    all_moves, ties = frozenset(range(number)), count()
     heap: list[
         tuple[int, int, int, frozenset[int], frozenset[int], tuple[Phase, ...]]
     ] = []
@@ -108,12 +108,12 @@ def _search(number: int, fits: _Fits) -> tuple[Phase, ...]:
     seen: set[tuple[frozenset[int], frozenset[int]]] = set()
     while heap:
         stops, _, _, done, stopped, path = heappop(heap)
-        if done == every:
+        if done == all_moves:
             return path
         if (done, stopped) in seen:
             continue
         seen.add((done, stopped))
-        for move in sorted(every - done):
+        for move in sorted(all_moves - done):
             if fits(done, stopped, move):
                 entry = (*path, Phase((move,), starts=True))
                 heappush(
@@ -187,7 +187,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A option that is taken, with where its demands go: one placement for each, by its place in the option.
+    """An option that is taken, with where its demands go: one placement for each, by its place in the option.
 
     ``demands``: those of the option under names of their own, so that old and new are told apart.
     """
@@ -232,20 +232,17 @@ def find_order(migration: Migration, moves: Sequence[Move]) -> Order:
     def fits(done: frozenset[int], stopped: frozenset[int], number: int) -> bool:
         gone = [
             holder
-            for other in done | stopped
-            for holder in migration.holders_of(moves[other].option)
+            for earlier in done | stopped
+            for holder in migration.holders_of(moves[earlier].option)
         ]
-        ledger, there = migration.without(gone), migration.there(gone)
-        for other in sorted(done):
-            ledger.hold(
-                _taken(migration.problem, moves[other].demands, moves[other].placements)
-            )
-            there += _come(
-                migration.problem, moves[other].demands, moves[other].placements
-            )
+        ledger, present = migration.without(gone), migration.there(gone)
+        for earlier in sorted(done):
+            move = moves[earlier]
+            ledger.hold(_taken(migration.problem, move.demands, move.placements))
+            present += _come(migration.problem, move.demands, move.placements)
         context = Context(migration.problem, offers, ledger)
         return not broken(
-            context, counting(moves[number].demands, there), moves[number].placements
+            context, counting(moves[number].demands, present), moves[number].placements
         )
 
     return shortest_order(len(moves), fits)
@@ -256,16 +253,17 @@ def _come(
 ) -> list[PodThere]:
     """The pods that are there with some placements."""
     return [
-        (demands[one.demand].roles, problem.nodes[one.node].name) for one in placements
+        (demands[placement.demand].roles, problem.nodes[placement.node].name)
+        for placement in placements
     ]
 
 
 def _taken(
     problem: Problem, demands: Sequence[Demand], placements: Sequence[Placement]
 ) -> Iterator[Holding]:
-    whole = replace(problem, demands=tuple(demands))
+    with_demands = replace(problem, demands=tuple(demands))
     for placement in placements:
-        yield from holdings_of(whole, placement)
+        yield from holdings_of(with_demands, placement)
 
 
 def steps_of(
@@ -304,10 +302,10 @@ def _with_admitted(
     if not as_one:
         return (*steps, MigrationStep(Action.ADMIT, (), demands, _numbered(placed)))
     last = steps[-1]
-    every = _numbered((*last.placements, *placed))
+    placements = _numbered((*last.placements, *placed))
     return (
         *steps[:-1],
-        replace(last, demands=(*last.demands, *demands), placements=every),
+        replace(last, demands=(*last.demands, *demands), placements=placements),
     )
 
 
