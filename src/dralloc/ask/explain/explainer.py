@@ -106,11 +106,11 @@ class PendingKind:
         fits = any(reason.fits for reason in explanation.reasons)
         if fits or not groups:
             return cls(tuple(demands), explanation, _nameless(said, explanation.claims))
-        most: NodeGroup = groups[0]
-        texts = dict.fromkeys(cause.text for cause in most.causes)
+        largest: NodeGroup = groups[0]
+        texts = dict.fromkeys(cause.text for cause in largest.causes)
         reason = _nameless("; ".join(texts), explanation.claims)
-        code = most.causes[0].code
-        return cls(tuple(demands), explanation, reason, code, len(most.nodes))
+        code = largest.causes[0].code
+        return cls(tuple(demands), explanation, reason, code, len(largest.nodes))
 
     @property
     def advice(self) -> str:
@@ -120,10 +120,11 @@ class PendingKind:
     @cached_property
     def changes(self) -> dict[str, Suggestion]:
         """The changes that would admit one of them, by their words without the claim's name, the cheapest first."""
-        found: dict[str, Suggestion] = {}
-        for one in self.explanation.suggestions:
-            found.setdefault(_nameless(one.text, self.explanation.claims), one)
-        return found
+        by_text: dict[str, Suggestion] = {}
+        for suggestion in self.explanation.suggestions:
+            text = _nameless(suggestion.text, self.explanation.claims)
+            by_text.setdefault(text, suggestion)
+        return by_text
 
 
 def _nameless(text: str, claims: Sequence[ClaimKey]) -> str:
@@ -228,10 +229,10 @@ class PendingReport(Provisional):
     @cached_property
     def by_reason(self) -> dict[str, list[PendingKind]]:
         """The kinds by reason, the reason of the most pods first."""
-        found: dict[str, list[PendingKind]] = {}
+        kinds_of: dict[str, list[PendingKind]] = {}
         for kind in self.kinds:
-            found.setdefault(kind.reason, []).append(kind)
-        return dict(sorted(found.items(), key=lambda entry: -_number(entry[1])))
+            kinds_of.setdefault(kind.reason, []).append(kind)
+        return dict(sorted(kinds_of.items(), key=lambda entry: -_number(entry[1])))
 
     @cached_property
     def changes(self) -> tuple[AdmittingChange, ...]:
@@ -301,15 +302,15 @@ def _number(kinds: Sequence[PendingKind]) -> int:
 
 
 def _on(kinds: Sequence[PendingKind]) -> str:
-    most = max(kind.nodes for kind in kinds)
-    return str(most) if most else ""
+    max_nodes = max(kind.nodes for kind in kinds)
+    return str(max_nodes) if max_nodes else ""
 
 
 def _named(kinds: Sequence[PendingKind]) -> str:
     """The first of them, and how many more there are."""
     keys = list(_keys(kinds))
-    more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
-    return ", ".join(map(str, keys[:_NAMED])) + more
+    further = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
+    return ", ".join(map(str, keys[:_NAMED])) + further
 
 
 def _keys(kinds: Sequence[PendingKind]) -> Iterator[ClaimKey]:
@@ -402,14 +403,14 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
     mode, choices = chosen(Mode, "mode", mode), Choices.of(choices, words)
     if claim is None and pod is None:
         return _pending(allocate(cluster, mode, choices=choices), suggest=suggest)
-    asked = [
+    names = [
         ClaimKey.parse(name) if isinstance(name, str) else name for name in (claim, pod)
     ]
     if mode is not Mode.FIRST_FIT:
         plan = allocate(cluster, mode, choices=choices)
         timings.update(plan.timings)
         question = _Explainer(
-            plan.compiled, find_demand(plan.compiled, *asked), mode, choices
+            plan.compiled, find_demand(plan.compiled, *names), mode, choices
         )
         if mode is Mode.SCHEDULER:
             return question.of_scheduler(plan.solution, timings)
@@ -419,7 +420,7 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
         disregarded = compiled.problem.budgets
         compiled = replace(compiled, problem=replace(compiled.problem, budgets=()))
         question = _Explainer(
-            compiled, find_demand(compiled, *asked), mode, choices, bool(disregarded)
+            compiled, find_demand(compiled, *names), mode, choices, bool(disregarded)
         )
     return question.of_first_fit(nodes, timings, suggest=suggest)
 
@@ -428,36 +429,38 @@ def _pending(plan: Plan, *, suggest: bool) -> PendingReport:
     """Why each kind of what an answer leaves out is left out, beside all that it places."""
     compiled, timings = plan.compiled, dict(plan.timings)
     numbers = {demand.key: number for number, demand in enumerate(plan.demands)}
-    alike: dict[Hashable, list[Unplaced]] = defaultdict(list)
-    for one in plan.unplaced:
-        alike[_request_class(compiled.whole, numbers[one.key])].append(one)
-    found: list[PendingKind] = []
-    for members in sorted(alike.values(), key=len, reverse=True):
+    # One of those that ask for the same is explained for all of them.
+    classes: dict[Hashable, list[Unplaced]] = defaultdict(list)
+    for unplaced in plan.unplaced:
+        key = _request_class(compiled.whole, numbers[unplaced.key])
+        classes[key].append(unplaced)
+    kinds: list[PendingKind] = []
+    for members in sorted(classes.values(), key=len, reverse=True):
         first = members[0]
         question = _Explainer(
             compiled, numbers[first.key], plan.rules, compiled.choices
         )
         with phase(timings, "explanations"):
-            wanted = suggest and len(found) < _MOST_KINDS
-            explanation = question.of_rest(plan.solution, suggest=wanted)
-        keys = [one.key for one in members]
-        found.append(PendingKind.of(keys, explanation, plan.reasons[first.key]))
+            with_changes = suggest and len(kinds) < _MOST_KINDS
+            explanation = question.of_rest(plan.solution, suggest=with_changes)
+        keys = [unplaced.key for unplaced in members]
+        kinds.append(PendingKind.of(keys, explanation, plan.reasons[first.key]))
     return PendingReport(
         plan.mode,
         len(plan.solution.placements),
-        tuple(found),
+        tuple(kinds),
         unasked_table(compiled),
         unmodelled=plan.unmodelled,
         timings=timings,
     )
 
 
-def _request_class(whole: Problem, number: int) -> Hashable:
+def _request_class(problem: Problem, number: int) -> Hashable:
     """Equal for demands that ask for the same, so that one reason holds for all of them."""
-    demand = whole.demands[number]
+    demand = problem.demands[number]
     if demand.roles or demand.is_defective or demand.group_scopes:
         return number
-    keys = [claim_key(whole.eligibility, claim) for claim in demand.claims]
+    keys = [claim_key(problem.eligibility, claim) for claim in demand.claims]
     return (*keys, demand.nodes, demand.gang, demand.key.namespace)
 
 
@@ -476,9 +479,9 @@ class _Explainer:
     ) -> Explanation:
         """Node by node."""
         with phase(timings, "first fit"):
-            whole = self.compiled.whole
+            problem = self.compiled.whole
             snapshot = self._snapshot(
-                tuple(devices_only(whole, placed_before(whole, self.number)))
+                tuple(devices_only(problem, placed_before(problem, self.number)))
             )
         with phase(timings, "reasons"):
             diagnosis = Diagnosis(snapshot, Wording(snapshot.placed, self.compiled))
@@ -548,7 +551,11 @@ class _Explainer:
 
     def _placed(self, solution: Solution, timings: dict[str, float]) -> Explanation:
         """Where an answer places the demand, if it does."""
-        homes = (one.node for one in solution.placements if one.demand == self.number)
+        homes = (
+            placement.node
+            for placement in solution.placements
+            if placement.demand == self.number
+        )
         node = next((self.compiled.problem.nodes[home].name for home in homes), "")
         return replace(self._base(timings), node=node)
 
@@ -563,15 +570,13 @@ class _Explainer:
         snapshot = self._snapshot(solution.placements)
         if len(problem.demands) > 1:
             with phase(timings, "competition"):
-                whole = self.compiled.whole
+                with_nodes = self.compiled.whole
                 complete = replace(
                     solution,
-                    placements=tuple(with_node_grants(whole, solution.placements)),
+                    placements=tuple(with_node_grants(with_nodes, solution.placements)),
                 )
-                base = replace(
-                    base,
-                    competition=compete(whole, self.number, complete, self.options),
-                )
+                competition = compete(with_nodes, self.number, complete, self.options)
+                base = replace(base, competition=competition)
         return self._with_changes(base, snapshot, timings) if suggest else base
 
     def _snapshot(self, placements: Sequence[Placement]) -> DemandSnapshot:
@@ -581,9 +586,9 @@ class _Explainer:
 
     def _base(self, timings: dict[str, float]) -> Explanation:
         demand = self.compiled.problem.demands[self.number]
-        others = "all" if demand.quorum is None else f"at least {demand.quorum} members"
+        needed = "all" if demand.quorum is None else f"at least {demand.quorum} members"
         gang = (
-            (f"It is placed only together with {others} of gang {demand.gang}.",)
+            (f"It is placed only together with {needed} of gang {demand.gang}.",)
             if demand.gang
             else ()
         )
@@ -631,22 +636,23 @@ class _Explainer:
 
     def _with_gang(self, base: Explanation, snapshot: DemandSnapshot) -> Explanation:
         """It would fit: its gang does not."""
-        found = gather(snapshot, self.options)
-        if found is None:
+        gathered = gather(snapshot, self.options)
+        if gathered is None:
             remark = "It would fit alone: its gang is in its way. Explain the other members of the gang."
             return replace(base, remarks=(*base.remarks, remark))
-        gathering, suggestions = found
+        gathering, suggestions = gathered
         return replace(base, gathering=gathering, suggestions=suggestions)
 
 
 def _first_fitting(snapshot: DemandSnapshot, reasons: Sequence[NodeReason]) -> str:
     """The node that first fit takes: the first that fits, unless an error ends the attempt before."""
-    order = (reasons[node] for node in snapshot.nodes)
-    last = next(
-        (one for one in order if one.fits or any(cause.fatal for cause in one.causes)),
-        None,
-    )
-    return last.node if last and last.fits else ""
+    for node in snapshot.nodes:
+        reason = reasons[node]
+        if reason.fits:
+            return reason.node
+        if any(cause.fatal for cause in reason.causes):
+            return ""
+    return ""
 
 
 def _chosen(

@@ -74,8 +74,8 @@ def mates(problem: Problem, number: int) -> list[int]:
     gang = problem.demands[number].gang
     return [
         index
-        for index, one in enumerate(problem.demands)
-        if index == number or (gang and one.gang == gang)
+        for index, demand in enumerate(problem.demands)
+        if index == number or (gang and demand.gang == gang)
     ]
 
 
@@ -94,8 +94,8 @@ def gather(
     if claims & snapshot.placed.keys():
         return None
     model = _GangModel(snapshot, members, options)
-    found = model.fill(snapshot.caps.budgets)
-    number, bound = len(found.placements), found.tiers[0].bound
+    solution = model.fill(snapshot.caps.budgets)
+    number, bound = len(solution.placements), solution.tiers[0].bound
     keys = tuple(problem.demands[member].key for member in members)
     suggestions = model.raises() if number < model.needed else ()
     return Gathering(keys, number, bound), tuple(suggestions)
@@ -135,10 +135,10 @@ class _GangModel:
         self, levels: Mapping[BudgetKey, int | None]
     ) -> tuple[Mapping[BudgetKey, int], str] | None:
         changed = [
-            replace(one, most=levels.get(one.key, one.most))
-            for one in self.caps.budgets
+            replace(budget, most=levels.get(budget.key, budget.most))
+            for budget in self.caps.budgets
         ]
-        solution = self.fill([one for one in changed if one.most is not None])
+        solution = self.fill([budget for budget in changed if budget.most is not None])
         if len(solution.placements) < self.needed:
             return None
         return self.caps.used(
@@ -179,8 +179,8 @@ class Competition:
     def parts(self) -> list[Part]:
         """The competition as tables and lines."""
         if not self.possible:
-            who = "its gang alone would" if self.gang else "alone would it"
-            return [Line(f"Not even {who} fit beside what is allocated already.")]
+            subject = "its gang alone would" if self.gang else "alone would it"
+            return [Line(f"Not even {subject} fit beside what is allocated already.")]
         verdict = "proven" if self.proven else "not proven"
         cost = f"With it, at most weight {self.weight} can be placed ({verdict}); the optimum places {self.best}."
         rows = [(str(key), "is left out") for key in self.displaced]
@@ -364,8 +364,8 @@ class Explanation(Provisional):
     Examples
     --------
     >>> import dralloc
-    >>> found = dralloc.explain(dralloc.example(), claim="default/large")
-    >>> [str(reason.node) for reason in found.reasons if not reason.fits]
+    >>> explanation = dralloc.explain(dralloc.example(), claim="default/large")
+    >>> [str(reason.node) for reason in explanation.reasons if not reason.fits]
     ['node-0', 'node-1']
     """
 
@@ -398,14 +398,14 @@ class Explanation(Provisional):
 
     def body(self) -> list[Part]:
         """The explanation as tables and lines."""
-        found: list[Part] = [Line(self.headline, "bold")]
-        found += (Line(remark) for remark in self.remarks)
+        parts: list[Part] = [Line(self.headline, "bold")]
+        parts += (Line(remark) for remark in self.remarks)
         by_node = (">nodes", "reason, and what helps", "where")
-        found.append(Table("Nodes by first reason", by_node, list(self._group_rows())))
-        found.append(
+        parts.append(Table("Nodes by first reason", by_node, list(self._group_rows())))
+        parts.append(
             Table("Devices filtered out", (">devices", "why"), self._trace_rows())
         )
-        found.append(
+        parts.append(
             Table(
                 "On the first of these nodes",
                 ("node", "what is in the way"),
@@ -413,14 +413,17 @@ class Explanation(Provisional):
             )
         )
         if self.conflict is not None:
-            found += self.conflict.parts()
+            parts += self.conflict.parts()
         if self.gathering is not None:
-            found.append(self.gathering.line())
+            parts.append(self.gathering.line())
         if self.competition is not None:
-            found += self.competition.parts()
-        told = dict.fromkeys(f"{one.text}\n  {one.outcome}" for one in self.suggestions)
+            parts += self.competition.parts()
+        told = dict.fromkeys(
+            f"{suggestion.text}\n  {suggestion.outcome}"
+            for suggestion in self.suggestions
+        )
         changes = [(str(place), text) for place, text in enumerate(told, 1)]
-        found.append(
+        parts.append(
             Table(
                 "What would admit it, as tried, cheapest first",
                 (">", "change, and what then"),
@@ -428,24 +431,27 @@ class Explanation(Provisional):
             )
         )
         if self.conflict is not None and not changes:
-            found.append(Line("No single change that was tried would admit it."))
-        return [self._brief(part) for part in found]
+            parts.append(Line("No single change that was tried would admit it."))
+        return [self._brief(part) for part in parts]
 
     def _brief(self, part: Part) -> Part:
         """Without the name of the claim where there is only one, which the headline names."""
         if len(self.claims) != 1 or not isinstance(part, Table):
             return part
         prefix = f"claim {self.claims[0]}, "
-        rows = [tuple(cell.replace(prefix, "") for cell in row) for row in part.rows]
-        return replace(part, rows=rows)
+
+        def brief(row: Sequence[str]) -> tuple[str, ...]:
+            return tuple(cell.replace(prefix, "") for cell in row)
+
+        return replace(part, rows=list(map(brief, part.rows)))
 
     @property
     def conclusion(self) -> str:
         """Whether and where it is placed."""
-        others = [str(key) for key in self.claims if key != self.demand]
+        claim_names = [str(key) for key in self.claims if key != self.demand]
         claims = (
-            f" (claim{'s' if len(others) > 1 else ''} {', '.join(others)})"
-            if others
+            f" (claim{'s' if len(claim_names) > 1 else ''} {', '.join(claim_names)})"
+            if claim_names
             else ""
         )
         if self.placed:
@@ -481,8 +487,11 @@ class Explanation(Provisional):
             for cause in group.causes:
                 # What it is about stands alone where both together make a long line.
                 yield from (
-                    (group.nodes[0], one.replace(": ", ":\n  ", len(one) > _LONG))
-                    for one in cause.details
+                    (
+                        group.nodes[0],
+                        detail.replace(": ", ":\n  ", len(detail) > _LONG),
+                    )
+                    for detail in cause.details
                 )
 
 

@@ -42,6 +42,7 @@ from dralloc.problem import (
     Device,
     PoolState,
     Problem,
+    Request,
 )
 from dralloc.problem.equivalence import inventory_key
 from dralloc.problem.ledger import Limit, Scarcity, Shortage, limits_of
@@ -80,19 +81,22 @@ class FilterTrace:
         self, claim: Claim, alternative: Alternative, node: int
     ) -> FilterReason | None:
         """Why too few devices are left for a request alone; None if there are enough."""
-        found = [self._exclusion(alternative, *one) for one in self._reached(node)]
+        exclusions = [
+            self._exclusion(alternative, *reached) for reached in self._reached(node)
+        ]
         groups: dict[Exclusion, list[Exclusion]] = defaultdict(list)
-        for one in filter(None, found):
-            groups[one].append(one)
-        usable, least = found.count(None), alternative.count or 1
+        for exclusion in filter(None, exclusions):
+            groups[exclusion].append(exclusion)
+        usable, least = exclusions.count(None), alternative.count or 1
         if alternative.count is None:
+            # Of all devices that match, one that cannot be had is one too many.
             blocking = {
-                one: same
-                for one, same in groups.items()
-                if _ORDER[one.code] >= _ORDER[Code.IN_USE]
+                exclusion: equal
+                for exclusion, equal in groups.items()
+                if _ORDER[exclusion.code] >= _ORDER[Code.IN_USE]
             }
             if blocking:
-                groups, usable, least = blocking, 0, len(found)
+                groups, usable, least = blocking, 0, len(exclusions)
             elif usable:
                 return None
         elif usable >= least:
@@ -145,10 +149,10 @@ class FilterTrace:
         offers = self._context.offers
         clauses = offers.clauses(alternative)
         for number, clause in enumerate(clauses):
-            others = frozenset(range(len(clauses))) - {number}
+            other_clauses = frozenset(range(len(clauses))) - {number}
             if (
                 offers.selects(
-                    offers.vary(alternative, Variation(without=others)), device
+                    offers.vary(alternative, Variation(without=other_clauses)), device
                 )
                 is False
             ):
@@ -170,28 +174,25 @@ class FilterTrace:
         offers = self._context.offers
         capacity = self._context.problem.devices[device].capacity
         amounts = offers.amounts(alternative)
-        for name, asked in amounts.items():
-            others = tuple((other, None) for other in amounts if other != name)
-            if (
-                offers.charge(
-                    offers.vary(alternative, Variation(amounts=others)), device
-                )
-                is None
-            ):
+        for name, requested in amounts.items():
+            # The amount alone, without any of the others that are asked for.
+            unasked = tuple((unmet, None) for unmet in amounts if unmet != name)
+            varied = offers.vary(alternative, Variation(amounts=unasked))
+            if offers.charge(varied, device) is None:
                 if name not in capacity:
                     return Exclusion(
                         Code.AMOUNT,
-                        f"capacity {name}: {asked} asked, the device has none of that name",
+                        f"capacity {name}: {requested} asked, the device has none of that name",
                     )
-                if asked.nanos > capacity[name].total:
+                if requested.nanos > capacity[name].total:
                     published = amount(capacity[name].total)
                     return Exclusion(
                         Code.AMOUNT,
-                        f"capacity {name}: {asked} asked, the device has {published}",
+                        f"capacity {name}: {requested} asked, the device has {published}",
                     )
                 return Exclusion(
                     Code.AMOUNT,
-                    f"capacity {name}: the device's request policy does not allow {asked}",
+                    f"capacity {name}: the device's request policy does not allow {requested}",
                 )
         return Exclusion(Code.AMOUNT, "the amounts that are asked are not offered")
 
@@ -203,15 +204,15 @@ class FilterTrace:
         shortages = list(
             self._context.ledger.shortages(device, charge, admin=alternative.admin)
         )
-        in_use = [one for one in shortages if one.scarcity is Scarcity.DEVICE]
-        yield from (self._short(alternative, number, one) for one in in_use)
+        # Taints come between a device that is in use and what else is short, as in upstream's order of checks.
+        for shortage in shortages:
+            if shortage.scarcity is Scarcity.DEVICE:
+                yield self._short(alternative, number, shortage)
         if not self._context.offers.admits(alternative.index, number):
             yield self._unadmitted(alternative, number)
-        yield from (
-            self._short(alternative, number, one)
-            for one in shortages
-            if one not in in_use
-        )
+        for shortage in shortages:
+            if shortage.scarcity is not Scarcity.DEVICE:
+                yield self._short(alternative, number, shortage)
 
     def _short(
         self, alternative: Alternative, number: int, shortage: Shortage
@@ -253,39 +254,43 @@ class FilterTrace:
             Code.FEATURE, "consumes counters, and DRAPartitionableDevices is off"
         )
 
-    def _left(self, device: Device, index: int, wanted: int) -> str:
+    def _left(self, device: Device, index: int, needed: int) -> str:
         counter, free = (
             self._context.problem.counters[index],
             self._context.ledger.free[index],
         )
         holders = self._wording.holders(self._context.ledger.holders_of_counter(index))
-        left = (
+        remainder = (
             f"{amount(free)} free of {amount(counter.total)}"
             if free >= 0
             else f"overdrawn by {amount(-free)}"
         )
-        need = f"{amount(wanted)} needed, " if wanted else ""
-        return f"{device.id}: counter {counter.id.counter_set}/{counter.id.counter}: {need}{left}, {holders}"
+        need = f"{amount(needed)} needed, " if needed else ""
+        return f"{device.id}: counter {counter.id.counter_set}/{counter.id.counter}: {need}{remainder}, {holders}"
 
     def _clash(self, number: int, counter_set: int) -> str:
         device, ledger = self._context.problem.devices[number], self._context.ledger
-        own = groups_text(device.groups_on(counter_set))
+        device_groups = groups_text(device.groups_on(counter_set))
         users = self._wording.users(ledger.users_of_set(counter_set))
-        return f"{device.id}: {self._wording.counter_set(number, counter_set)} is used {users}; the device is {own}"
+        name = self._wording.counter_set(number, counter_set)
+        return f"{device.id}: {name} is used {users}; the device is {device_groups}"
 
     def _full(
-        self, alternative: Alternative, number: int, name: str, wanted: int
+        self, alternative: Alternative, number: int, name: str, needed: int
     ) -> str:
         device, ledger = self._context.problem.devices[number], self._context.ledger
-        total, left = device.capacity[name].total, ledger.capacity_left(device, name)
+        total, available = (
+            device.capacity[name].total,
+            ledger.capacity_left(device, name),
+        )
         need = self._wording.taken(
             number,
             name,
             self._context.offers.amounts(alternative.index).get(name),
-            wanted,
+            needed,
         )
         holders = self._wording.holders(ledger.holders_of_capacity(device.slot, name))
-        return f"{device.id}: capacity {name}: {need} needed, {amount(left)} left of {amount(total)}, {holders}"
+        return f"{device.id}: capacity {name}: {need} needed, {amount(available)} left of {amount(total)}, {holders}"
 
 
 def _cause(
@@ -299,27 +304,31 @@ def _cause(
     total = usable + sum(map(len, excluded.values()))
     gone = accumulate(map(len, excluded.values()))
     decisive = next(
-        one
-        for one, number in zip(excluded, gone, strict=True)
+        exclusion
+        for exclusion, number in zip(excluded, gone, strict=True)
         if total - number < least
     )
-    same = excluded[decisive]
+    equal = excluded[decisive]
     return FilterReason(
         code=decisive.code,
         text=_words(decisive, count),
         subject=subject,
-        devices=len(same),
-        excluded=tuple((one.label, len(group)) for one, group in excluded.items()),
-        details=tuple(filter(None, (one.detail() for one in same[:_DETAILED]))),
+        devices=len(equal),
+        excluded=tuple(
+            (exclusion.label, len(group)) for exclusion, group in excluded.items()
+        ),
+        details=tuple(
+            filter(None, (exclusion.detail() for exclusion in equal[:_DETAILED]))
+        ),
     )
 
 
 def _words(decisive: Exclusion, count: int | None) -> str:
     if decisive.code is Code.CLASS:
-        several = count is not None and count > 1
+        wants_several = count is not None and count > 1
         return (
             f"too few devices: {decisive.label}"
-            if several
+            if wants_several
             else decisive.label.replace("not of", "no device of")
         )
     if count is None and _ORDER[decisive.code] >= _ORDER[Code.IN_USE]:
@@ -352,64 +361,64 @@ class JointReason:
 
     def reason(self) -> FilterReason:
         """Requests are left out until what is left fits; then rules are."""
-        wanted = next(wanted for wanted in self._narrowed() if not self._fits(wanted))
+        claims = next(claims for claims in self._narrowed() if not self._fits(claims))
         about = ", ".join(
-            request_text(claim, each) for claim in wanted for each in claim.requests
+            request_text(claim, request)
+            for claim in claims
+            for request in claim.requests
         )
-        return replace(self._rule(wanted), subject=about)
+        return replace(self._rule(claims), subject=about)
 
     def _narrowed(self) -> Iterator[tuple[Claim, ...]]:
         """Each request alone, then the first ones, one more each time."""
         places = [
             (number, place)
-            for number, one in enumerate(self.demand.claims)
-            for place in range(len(one.requests))
+            for number, claim in enumerate(self.demand.claims)
+            for place in range(len(claim.requests))
         ]
-        for some in (
-            *([one] for one in places),
-            *(places[:number] for number in range(2, len(places))),
-        ):
-            kept = self._without(
-                self.demand.claims, Change(requests=frozenset(places).difference(some))
-            )
-            yield tuple(claim for claim in kept if claim.requests)
+        parts = [[place] for place in places]
+        parts += [places[:number] for number in range(2, len(places))]
+        for part in parts:
+            left_out = frozenset(places).difference(part)
+            claims = self._without(self.demand.claims, Change(requests=left_out))
+            yield tuple(claim for claim in claims if claim.requests)
         yield self.demand.claims
 
-    def _without(self, wanted: tuple[Claim, ...], change: Change) -> tuple[Claim, ...]:
+    def _without(self, claims: tuple[Claim, ...], change: Change) -> tuple[Claim, ...]:
         return change.of(
-            replace(self.demand, claims=wanted), self.context.offers
+            replace(self.demand, claims=claims), self.context.offers
         ).claims
 
-    def _fits(self, wanted: tuple[Claim, ...], problem: Problem | None = None) -> bool:
-        demand = self.demand.by_itself(claims=wanted, nodes=None)
+    def _fits(self, claims: tuple[Claim, ...], problem: Problem | None = None) -> bool:
+        demand = self.demand.by_itself(claims=claims, nodes=None)
         return bool(
             first_fit(
                 replace(problem or self.part.problem, demands=(demand,))
             ).placements
         )
 
-    def _rule(self, wanted: tuple[Claim, ...]) -> FilterReason:
-        loose = tuple(replace(claim, constraints=()) for claim in wanted)
+    def _rule(self, claims: tuple[Claim, ...]) -> FilterReason:
+        loose = tuple(replace(claim, constraints=()) for claim in claims)
         if self._fits(loose):
-            return self._constraint(wanted)
-        return self._limits(loose) or self._too_many(wanted) or self._devices(wanted)
+            return self._constraint(claims)
+        return self._limits(loose) or self._too_many(claims) or self._devices(claims)
 
-    def _constraint(self, wanted: tuple[Claim, ...]) -> FilterReason:
-        every = constraint_places(wanted)
+    def _constraint(self, claims: tuple[Claim, ...]) -> FilterReason:
+        all_places = constraint_places(claims)
         tries = (
             places
-            for places in every
-            if self._fits(self._without(wanted, Change(constraints=frozenset(places))))
+            for places in all_places
+            if self._fits(self._without(claims, Change(constraints=frozenset(places))))
         )
-        blamed = [places[0] for places in [*islice(tries, 1)] or every]
+        blamed = [places[0] for places in [*islice(tries, 1)] or all_places]
         texts = [
-            self._words(wanted[place].constraints[number], number)
+            self._words(claims[place].constraints[number], number)
             for place, number in blamed
         ]
         details = [
-            each
+            value_text
             for place, number in blamed
-            for each in self._values(wanted[place], number)
+            for value_text in self._values(claims[place], number)
         ]
         return FilterReason(Code.CONSTRAINT, "; ".join(texts), details=tuple(details))
 
@@ -429,19 +438,19 @@ class JointReason:
             claim.constraints[number],
             self.part.problem.eligibility,
         )
-        here = list(self.part.problem.nodes[0].devices())
+        devices = list(self.part.problem.nodes[0].devices())
         text = f"values of {constraint.attribute} on the"
         if not constraint.derived:
-            yield f"{text} selected devices: {self._counts(here, constraint.attribute)}"
-        for one in claim.alternatives() if constraint.derived else ():
-            if constraint.covers(one.name):
+            yield f"{text} selected devices: {self._counts(devices, constraint.attribute)}"
+        for alternative in claim.alternatives() if constraint.derived else ():
+            if constraint.covers(alternative.name):
                 selected = [
                     device
-                    for device in here
-                    if eligibility.selects(one.index, device) is True
+                    for device in devices
+                    if eligibility.selects(alternative.index, device) is True
                 ]
-                counts = self._counts(selected, constraint.compared(one.name))
-                yield f"{text} devices selected for {one.name}: {counts or 'none'}"
+                counts = self._counts(selected, constraint.compared(alternative.name))
+                yield f"{text} devices selected for {alternative.name}: {counts or 'none'}"
 
     def _counts(self, devices: Iterable[int], attribute: str) -> str:
         counts: Counter[str] = Counter()
@@ -457,19 +466,19 @@ class JointReason:
     def _limits(self, loose: tuple[Claim, ...]) -> FilterReason | None:
         """What is short, if everything of one kind without limit would do."""
         for scarcity, code in _CODES.items():
-            known = [
+            limits = [
                 limit
                 for limit in limits_of(self.part.problem)
                 if limit.scarcity is scarcity
             ]
-            if known and self._fits_without(loose, known):
+            if limits and self._fits_without(loose, limits):
                 single = [
                     limit
-                    for limit in known
+                    for limit in limits
                     if limit.name and self._fits_without(loose, [limit])
                 ]
                 names = ", ".join(
-                    f"{scarcity.value} {limit.name}" for limit in single or known
+                    f"{scarcity.value} {limit.name}" for limit in single or limits
                 )
                 exclude = f"together they need devices whose {scarcity.value} exclude each other"
                 return FilterReason(
@@ -488,30 +497,36 @@ class JointReason:
             ).problem,
         )
 
-    def _too_many(self, wanted: tuple[Claim, ...]) -> FilterReason | None:
-        for claim in wanted:
-            counts = [
-                [one.count or 1 for one in request.alternatives]
-                for request in claim.requests
-            ]
-            if sum(map(max, counts)) > MAX_RESULTS:
+    def _too_many(self, claims: tuple[Claim, ...]) -> FilterReason | None:
+        for claim in claims:
+            if sum(map(_most_devices, claim.requests)) > MAX_RESULTS:
                 return FilterReason(
                     Code.TOO_MANY, f"more than {MAX_RESULTS} results for one claim"
                 )
         return None
 
-    def _devices(self, wanted: tuple[Claim, ...]) -> FilterReason:
-        requests = [request for claim in wanted for request in claim.requests]
-        asked = sum(
-            min(one.count or 1 for one in request.alternatives) for request in requests
-        )
-        there = sum(1 for _ in self.part.problem.nodes[0].devices())
+    def _devices(self, claims: tuple[Claim, ...]) -> FilterReason:
+        requests = [request for claim in claims for request in claim.requests]
+        requested = sum(map(_fewest_devices, requests))
+        accepted = sum(1 for _ in self.part.problem.nodes[0].devices())
         text = "together they need more devices than can be had"
         return FilterReason(
             Code.TOGETHER,
             text,
-            details=(f"{asked} asked, selectors accept {there}, some of them in use",),
+            details=(
+                f"{requested} asked, selectors accept {accepted}, some of them in use",
+            ),
         )
+
+
+def _most_devices(request: Request) -> int:
+    """The most devices that an alternative of a request asks for, ``All`` counting as one."""
+    return max(alternative.count or 1 for alternative in request.alternatives)
+
+
+def _fewest_devices(request: Request) -> int:
+    """The fewest devices that an alternative of a request asks for, ``All`` counting as one."""
+    return min(alternative.count or 1 for alternative in request.alternatives)
 
 
 _PUBLISHED = {Code.NO_DEVICE, Code.CLASS, Code.SELECTOR, Code.AMOUNT}
@@ -599,8 +614,8 @@ class Diagnosis:
         for claim in self._snapshot.demand.claims:
             for request in claim.requests:
                 causes = [
-                    self._trace.shortage(claim, each, node)
-                    for each in request.alternatives
+                    self._trace.shortage(claim, alternative, node)
+                    for alternative in request.alternatives
                 ]
                 if causes and all(causes):
                     return tuple(cause for cause in causes if cause is not None)

@@ -59,6 +59,10 @@ __all__ = [
 _Grants = tuple[tuple[Grant, ...], ...]
 
 
+class _AttemptEndedError(Exception):
+    """First fit's attempt ended with an error, for every node: no other node is looked at."""
+
+
 @dataclass(frozen=True, slots=True)
 class Certificate:
     """A checked answer to a changed problem: the node, and for each claim what it gets (devices of the problem)."""
@@ -95,27 +99,36 @@ class FeasibilityOracle:
         self._orders: dict[tuple[frozenset[str], frozenset[ClaimKey]], list[int]] = {}
 
     def admit(
-        self, change: Change, *, every: bool = False, nodes: Sequence[int] | None = None
+        self,
+        change: Change,
+        *,
+        all_nodes: bool = False,
+        nodes: Sequence[int] | None = None,
     ) -> Certificate | None:
         """Where the changed demand fits, or None.
 
         Parameters
         ----------
-        every
+        all_nodes
             Whether the model is asked about every node, also where screening shows too few devices.
         nodes
             The nodes to look at, as far as they are allowed; all of these if None.
         """
-        found = self._search(change, nodes, every=every)
-        return None if found is None or found.node < 0 else found
+        try:
+            return self._search(change, nodes, all_nodes=all_nodes)
+        except _AttemptEndedError:
+            return None
 
     def gives_up(self, change: Change) -> bool:
         """Whether an error ends the attempt for every node."""
-        found = self._search(change, None, every=True)
-        return found is not None and found.node < 0
+        try:
+            self._search(change, None, all_nodes=True)
+        except _AttemptEndedError:
+            return True
+        return False
 
     def _search(
-        self, change: Change, nodes: Sequence[int] | None, *, every: bool
+        self, change: Change, nodes: Sequence[int] | None, *, all_nodes: bool
     ) -> Certificate | None:
         demand, lift, context = (
             self.wanted(change),
@@ -129,10 +142,11 @@ class FeasibilityOracle:
             else [node for node in nodes if self._lets_in(change, node)]
         )
         for node in among:
-            if every or not self.exact or screening.on(node, demand, lift):
-                found = self.within(context.part([node], [demand], lift), demand, lift)
-                if found is not None:
-                    return found
+            if all_nodes or not self.exact or screening.on(node, demand, lift):
+                part = context.part([node], [demand], lift)
+                certificate = self._within(part, demand, lift)
+                if certificate is not None:
+                    return certificate
         return None
 
     def wanted(self, change: Change) -> Demand:
@@ -194,22 +208,29 @@ class FeasibilityOracle:
         """What a suggestion comes to, in words."""
         return f"fits on {self.snapshot.problem.nodes[node].name}"
 
-    def within(
+    def _within(
         self, part: Subproblem, demand: Demand, lift: Lift
     ) -> Certificate | None:
-        """An answer on the only node of a part of a context; one with node -1 if first fit gives up for every node."""
+        """An answer on the only node of a part of a context.
+
+        Raises
+        ------
+        _AttemptEndedError
+            First fit gives up for every node.
+        """
+        # Equal nodes give equal answers (see `inventory_key`).
         key = demand.claims, lift, part.problem.budgets, inventory_key(part.problem)
         if key not in self._known:
             solution = self._solve(part.problem)
             if solution is None:
-                return Certificate(-1, ())
+                raise _AttemptEndedError
             self._known[key] = (
                 solution.placements[0].grants if solution.placements else None
             )
-        found = self._known[key]
-        return (
-            None if found is None else Certificate(part.nodes[0], in_whole(part, found))
-        )
+        grants = self._known[key]
+        if grants is None:
+            return None
+        return Certificate(part.nodes[0], in_whole(part, grants))
 
     def _solve(self, problem: Problem) -> Solution | None:
         solution = first_fit(problem)
@@ -225,20 +246,23 @@ class FeasibilityOracle:
 
     def fits(self, compiled: CompiledCluster, demand: Demand, node: int) -> bool:
         """Whether a demand of another cluster fits on a node there, alone and beside everything that binds it."""
-        whole = compiled.whole
-        if node not in whole.candidate_nodes(demand):
+        problem = compiled.whole
+        if node not in problem.candidate_nodes(demand):
             return False
-        part = cut(whole, [node], demands=[demand.by_itself(nodes=None)]).problem
+        part = cut(problem, [node], demands=[demand.by_itself(nodes=None)]).problem
         solution = self._solve(part if self.exact else replace(part, budgets=()))
         return solution is not None and bool(solution.placements)
 
 
 def in_whole(part: Subproblem, grants: Sequence[Sequence[Grant]]) -> _Grants:
     """What claims are granted in a part, in the devices of the whole."""
-    return tuple(
-        tuple(one._replace(device=part.devices[one.device]) for one in claim)
-        for claim in grants
-    )
+    in_whole_problem = []
+    for of_claim in grants:
+        renumbered = (
+            grant._replace(device=part.devices[grant.device]) for grant in of_claim
+        )
+        in_whole_problem.append(tuple(renumbered))
+    return tuple(in_whole_problem)
 
 
 # ----------------------------------------------------------------------------
@@ -288,14 +312,14 @@ class Member:
 
 def members_of(oracle: FeasibilityOracle) -> list[Member]:
     """Every rule that could be part of a conflict about the oracle's demand."""
-    found = _Members(oracle)
+    rules = _Members(oracle)
     members = chain(
-        found.holders(),
-        found.limits(),
-        found.caps(),
-        found.taints(),
-        found.nodes(),
-        found.own(),
+        rules.holders(),
+        rules.limits(),
+        rules.caps(),
+        rules.taints(),
+        rules.nodes(),
+        rules.own(),
     )
     return sorted(members, key=lambda member: list(MemberKind).index(member.kind))
 
@@ -325,10 +349,10 @@ class _Members:
         for places in constraint_places(self.claims):
             number, index = places[0]
             constraint = self.claims[number].constraints[index]
-            what = (
+            rule = (
                 f"constraint #{index}: {constraint.kind.value} {constraint.attribute}"
             )
-            title = f"claim {self.claims[number].key}, {what}"
+            title = f"claim {self.claims[number].key}, {rule}"
             if constraint.scope:
                 title = constraint_text(constraint, index)
             yield Member(
@@ -341,11 +365,14 @@ class _Members:
                 )
             for index, request in enumerate(claim.requests):
                 title = request_text(claim, request)
-                asked = " or ".join(
-                    one.defect or self._asked(one) for one in request.alternatives
+                alternatives_text = " or ".join(
+                    alternative.defect or self._asked(alternative)
+                    for alternative in request.alternatives
                 )
                 change = Change(requests=frozenset({(number, index)}))
-                yield Member(MemberKind.REQUEST, title, change, f"asks for {asked}")
+                yield Member(
+                    MemberKind.REQUEST, title, change, f"asks for {alternatives_text}"
+                )
         for place, claim, alternative in alternatives_of(self.claims):
             about = request_text(claim, alternative)
             for index, clause in enumerate(self.offers.clauses(alternative.index)):
@@ -418,8 +445,8 @@ class _Members:
         if limit.scarcity is Scarcity.COUNTER:
             sets = self.problem.counters_by_name[limit.driver, limit.name]
             free, total = (
-                sum(self.ledger.free[one] for one in sets),
-                sum(self.problem.counters[one].total for one in sets),
+                sum(self.ledger.free[counter] for counter in sets),
+                sum(self.problem.counters[counter].total for counter in sets),
             )
             yield f"{amount(free)} free of {amount(total)}{f' in {len(sets)} counter sets' if len(sets) > 1 else ''}"
         if limit.scarcity is not Scarcity.GROUPS:
@@ -429,13 +456,13 @@ class _Members:
         """The caps of the demand's namespace, with who uses how much."""
         for budget in self.snapshot.caps.of(self.snapshot.demand):
             users = self.snapshot.caps.users(budget)
-            who = f", {self.wording.holders(users)}" if users else ""
+            held = f", {self.wording.holders(users)}" if users else ""
             title = (
                 f"cap {budget.namespace}={budget.resource}:{amount(budget.most or 0)}"
             )
             change = Change(caps=frozenset({budget.key}))
             yield Member(
-                MemberKind.CAP, title, change, f"{amount(budget.used)} used{who}"
+                MemberKind.CAP, title, change, f"{amount(budget.used)} used{held}"
             )
 
     def holders(self) -> Iterator[Member]:
@@ -453,8 +480,8 @@ class _Members:
         groups = list(alike.values())
         if len(keys) > _SINGLE_HOLDERS:
             groups.sort(key=len, reverse=True)
-            rest = [key for group in groups[_MOST_GROUPS:] for key in group]
-            groups = groups[:_MOST_GROUPS] + ([rest] if rest else [])
+            remaining = [key for group in groups[_MOST_GROUPS:] for key in group]
+            groups = groups[:_MOST_GROUPS] + ([remaining] if remaining else [])
         for group in groups:
             yield Member(
                 MemberKind.HOLDER,
@@ -521,10 +548,10 @@ class Conflict:
             return [Line("No node could take it, whatever it asked for.")]
         rows = [
             (
-                one.kind.value,
-                f"{one.title}\n  {one.detail}" if one.detail else one.title,
+                member.kind.value,
+                f"{member.title}\n  {member.detail}" if member.detail else member.title,
             )
-            for one in self.members
+            for member in self.members
         ]
         title = (
             "Minimal conflict: impossible together, possible without any one of them"
@@ -545,38 +572,43 @@ class _Filter:
     def __init__(self, oracle: FeasibilityOracle, members: Sequence[Member]) -> None:
         self.oracle = oracle
         self.members = members
-        self.kept = list(members)
+        self.in_force = list(members)
 
     def run(self) -> Conflict:
         for _, chunk in groupby(self.members, key=lambda member: member.kind):
             self._prune(list(chunk))
-        while spare := next(
-            (member for member in self.kept if not self._feasible_without([member])),
-            None,
-        ):
-            self.kept.remove(spare)
-        change = self._relaxed(self.kept)
+        while True:
+            spare = self._spare()
+            if spare is None:
+                break
+            self.in_force.remove(spare)
+        change = self._relaxed(self.in_force)
         # The model is asked about every node with all members in force.
-        if self.oracle.admit(change, every=True) is not None:
+        if self.oracle.admit(change, all_nodes=True) is not None:
             raise AssertionError("a conflict turned out to be feasible")
-        return Conflict(tuple(reversed(self.kept)), len(self.oracle.allowed(change)))
+        return Conflict(
+            tuple(reversed(self.in_force)), len(self.oracle.allowed(change))
+        )
+
+    def _spare(self) -> Member | None:
+        """A member without which the others still cannot hold together."""
+        for member in self.in_force:
+            if not self._feasible_without([member]):
+                return member
+        return None
 
     def _prune(self, chunk: list[Member]) -> None:
         """Leave out as much of the chunk as possible."""
         if not self._feasible_without(chunk):
-            self.kept = [member for member in self.kept if member not in chunk]
+            self.in_force = [member for member in self.in_force if member not in chunk]
         elif len(chunk) > 1:
             half = len(chunk) // 2
             self._prune(chunk[:half])
             self._prune(chunk[half:])
 
     def _feasible_without(self, left_out: Sequence[Member]) -> bool:
-        return (
-            self.oracle.admit(
-                self._relaxed([one for one in self.kept if one not in left_out])
-            )
-            is not None
-        )
+        remaining = [member for member in self.in_force if member not in left_out]
+        return self.oracle.admit(self._relaxed(remaining)) is not None
 
     def _relaxed(self, in_force: Sequence[Member]) -> Change:
         return reduce(

@@ -25,6 +25,7 @@ from dralloc.problem import (
     PoolAccess,
     PoolState,
     Request,
+    Scalar,
 )
 from dralloc.problem.ledger import Limit, Scarcity
 
@@ -79,9 +80,9 @@ def devices_text(count: int | None) -> str:
     return "all devices" if count is None else counted(count, "device")
 
 
-def request_text(claim: Claim, asked: Alternative | Request) -> str:
+def request_text(claim: Claim, request: Alternative | Request) -> str:
     """A request of a claim, or an alternative of one."""
-    return f"claim {claim.key}, request {asked.name}"
+    return f"claim {claim.key}, request {request.name}"
 
 
 def groups_text(groups: frozenset[str]) -> str:
@@ -92,17 +93,18 @@ def groups_text(groups: frozenset[str]) -> str:
 
 def constraint_text(constraint: Constraint, number: int) -> str:
     """A constraint of a claim, or one over several of them, with what devices carry that count already."""
-    what = f"{constraint.kind.value} {constraint.attribute}"
+    rule = f"{constraint.kind.value} {constraint.attribute}"
     if constraint.scope is None:
-        return f"constraint #{number} {what}"
-    held = "; ".join(
-        ", ".join(sorted(str(value) for _, value in values))
-        for values in constraint.scope.held
-    )
+        return f"constraint #{number} {rule}"
+    held = "; ".join(map(_values_text, constraint.scope.held))
     over = (
         f"all pods of {constraint.scope.group}" if constraint.scope.group else "the pod"
     )
-    return f"constraint over the claims of {over}: {what}{f', with devices that have {held}' if held else ''}"
+    return f"constraint over the claims of {over}: {rule}{f', with devices that have {held}' if held else ''}"
+
+
+def _values_text(values: frozenset[Scalar]) -> str:
+    return ", ".join(sorted(str(value) for _, value in values))
 
 
 class Wording:
@@ -145,8 +147,8 @@ class Wording:
             f"by {self.holder(key)} {groups_text(theirs)}"
             for key, theirs in list(groups.items())[:_NAMED]
         ]
-        more = [f"{len(groups) - _NAMED} more"] if len(groups) > _NAMED else []
-        return ", ".join((*named, *more)) or "by somebody"
+        further = [f"{len(groups) - _NAMED} more"] if len(groups) > _NAMED else []
+        return ", ".join((*named, *further)) or "by somebody"
 
     def counter_set(self, device: int, number: int) -> str:
         """A numbered counter set, by the name that a device has for it."""
@@ -158,8 +160,8 @@ class Wording:
         )
         pool = (
             sources[place].device
-            for place, one in enumerate(devices)
-            if one.group == devices[device].group
+            for place, neighbour in enumerate(devices)
+            if neighbour.group == devices[device].group
         )
         return f"counter set {set_name(number, devices[device], sources[device].device, pool)}"
 
@@ -172,25 +174,27 @@ class Wording:
     def _slices(self, pool: PoolAccess) -> str:
         if self._compiled is None:
             return ""
-        slices = [
-            one.spec.pool
-            for one in self._compiled.cluster.slices
-            if one.pool_id == pool.id
+        views = [
+            slice_.spec.pool
+            for slice_ in self._compiled.cluster.slices
+            if slice_.pool_id == pool.id
         ]
-        newest = max((one.generation for one in slices), default=0)
+        newest = max((view.generation for view in views), default=0)
         counts = [
-            one.resource_slice_count for one in slices if one.generation == newest
+            view.resource_slice_count for view in views if view.generation == newest
         ]
         if not counts:
             return ""
         return f": {len(counts)} of {counts[0]} slices of generation {newest}"
 
-    def taken(self, device: int, name: str, asked: Quantity | None, nanos: int) -> str:
+    def taken(
+        self, device: int, name: str, requested: Quantity | None, nanos: int
+    ) -> str:
         """An amount that is taken of a capacity, and how it came about."""
-        if asked is not None and asked.nanos == nanos:
+        if requested is not None and requested.nanos == nanos:
             return amount(nanos)
         policy = self._policy(device, name)
-        if asked is None:
+        if requested is None:
             has_default = policy is not None and policy.default is not None
             why = (
                 "the policy's default"
@@ -198,7 +202,9 @@ class Wording:
                 else "all of it, as no amount is asked"
             )
             return f"{amount(nanos)} ({why})"
-        return f"{amount(nanos)} ({asked} asked, rounded up by {_policy_text(policy)})"
+        return (
+            f"{amount(nanos)} ({requested} asked, rounded up by {_policy_text(policy)})"
+        )
 
     def _policy(self, device: int, name: str) -> CapacityRequestPolicy | None:
         if self._compiled is None:
@@ -338,22 +344,20 @@ def grouped(reasons: Iterable[NodeReason]) -> tuple[NodeGroup, ...]:
             groups[tuple((cause.code, str(cause)) for cause in reason.causes)].append(
                 reason
             )
-    found = [
-        NodeGroup(tuple(one.node for one in members), _summed(members))
-        for members in groups.values()
-    ]
-    return tuple(sorted(found, key=lambda group: -len(group.nodes)))
+    node_groups = []
+    for members in groups.values():
+        nodes = tuple(reason.node for reason in members)
+        node_groups.append(NodeGroup(nodes, _summed(members)))
+    return tuple(sorted(node_groups, key=lambda group: -len(group.nodes)))
 
 
 def _summed(members: list[NodeReason]) -> tuple[FilterReason, ...]:
-    return tuple(
-        replace(
-            cause,
-            devices=sum(member.causes[place].devices for member in members),
-            excluded=_tally(member.causes[place] for member in members),
-        )
-        for place, cause in enumerate(members[0].causes)
-    )
+    """The causes of nodes that are ruled out by the same, with the devices of all of them."""
+    summed = []
+    for causes in zip(*(member.causes for member in members), strict=True):
+        devices = sum(cause.devices for cause in causes)
+        summed.append(replace(causes[0], devices=devices, excluded=_tally(causes)))
+    return tuple(summed)
 
 
 def _tally(causes: Iterable[FilterReason]) -> tuple[tuple[str, int], ...]:
@@ -406,12 +410,11 @@ class Change:
 
     def of(self, demand: Demand, offers: Offers) -> Demand:
         """The changed demand, free to go to any node and without its gang."""
-        kept = (
-            (place, claim)
+        claims = tuple(
+            self._claim(place, claim, offers)
             for place, claim in enumerate(demand.claims)
             if place not in self.claims
         )
-        claims = tuple(self._claim(place, claim, offers) for place, claim in kept)
         return demand.by_itself(claims=claims, nodes=None)
 
     def _claim(self, place: int, claim: Claim, offers: Offers) -> Claim:
@@ -435,8 +438,8 @@ class Change:
         return replace(
             request,
             alternatives=tuple(
-                self._alternative((*place, number), each, offers)
-                for number, each in enumerate(request.alternatives)
+                self._alternative((*place, number), alternative, offers)
+                for number, alternative in enumerate(request.alternatives)
             ),
         )
 
@@ -448,15 +451,16 @@ class Change:
             alternative, index=index, count=self.counts.get(place, alternative.count)
         )
 
-    def __or__(self, other: Change) -> Change:
+    def __or__(self, change: Change) -> Change:
         """Both changes together; variations of one alternative are put together."""
         joined = {
-            each.name: getattr(self, each.name) | getattr(other, each.name)
-            for each in fields(self)
+            part.name: getattr(self, part.name) | getattr(change, part.name)
+            for part in fields(self)
         }
-        both = self.variations.keys() & other.variations.keys()
+        in_both = self.variations.keys() & change.variations.keys()
         varied = {
-            place: self.variations[place] | other.variations[place] for place in both
+            place: self.variations[place] | change.variations[place]
+            for place in in_both
         }
         return replace(self, **{**joined, "variations": joined["variations"] | varied})
 
@@ -503,8 +507,8 @@ class Suggestion:
 
 def constraint_places(claims: Sequence[Claim]) -> list[list[tuple[int, int]]]:
     """Each constraint by claim and place there; one over several claims is in several places."""
-    found: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
+    places_of: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
     for number, claim in enumerate(claims):
         for index, constraint in enumerate(claim.constraints):
-            found[constraint.scope or (number, index)].append((number, index))
-    return list(found.values())
+            places_of[constraint.scope or (number, index)].append((number, index))
+    return list(places_of.values())

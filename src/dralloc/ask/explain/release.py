@@ -91,11 +91,11 @@ class Mover:
             or (pods and len(cluster.pod_claims(pods[0])) > 1)
         ):
             return None
-        wanted = compile_claim(
+        compiled_claim = compile_claim(
             claim, cluster.classes, offers.table, offers.table.features
         )
         owner = pods[0].key if pods else key
-        return Demand(owner, (wanted,), nodes=self._nodes(owner))
+        return Demand(owner, (compiled_claim,), nodes=self._nodes(owner))
 
     def _nodes(self, owner: ClaimKey) -> tuple[int, ...]:
         """The nodes that a pod could be started on again."""
@@ -103,13 +103,13 @@ class Mover:
             node.metadata.name: node for node in self._oracle.compiled.cluster.nodes
         }
         exclusions, running = self._oracle.snapshot.exclusions, Demand(owner, ())
-        return tuple(
-            number
-            for number, node in enumerate(
-                by_name[each.name] for each in self._context.problem.nodes
-            )
-            if not node.spec.unschedulable and not exclusions.of_running(running, node)
-        )
+        allowed = []
+        for number, problem_node in enumerate(self._context.problem.nodes):
+            node = by_name[problem_node.name]
+            excluded = exclusions.of_running(running, node)
+            if not node.spec.unschedulable and not excluded:
+                allowed.append(number)
+        return tuple(allowed)
 
     def _settle(
         self, demand: Demand, ledger: ClaimLedger, resettling: Resettling | None
@@ -131,20 +131,22 @@ class Mover:
                 placement = Placement(
                     0, node, in_whole(part, solution.placements[0].grants)
                 )
-                whole = replace(
+                problem = replace(
                     self._context.problem,
                     demands=(free,),
                     eligibility=self._context.offers,
                 )
-                self._enter(whole, placement, ledger)
+                self._enter(problem, placement, ledger)
                 if resettling and pod:
                     resettling.settle(pod, node)
                 return node
         return None
 
-    def _enter(self, whole: Problem, placement: Placement, ledger: ClaimLedger) -> None:
-        ledger.hold(holdings_of(whole, placement))
-        self._budgets = charged(self._budgets, whole, [placement])
+    def _enter(
+        self, problem: Problem, placement: Placement, ledger: ClaimLedger
+    ) -> None:
+        ledger.hold(holdings_of(problem, placement))
+        self._budgets = charged(self._budgets, problem, [placement])
 
 
 _NODES_TRIED = 8
@@ -178,20 +180,19 @@ def releases(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
     candidates = list(_candidates(oracle))
     if not candidates:
         return
-    yield from _moved(oracle, sorted(candidates, key=lambda one: len(one.claims)))
-    fewest = min(candidates, key=lambda one: (len(one.claims), one.priority))
-    lowest = min(candidates, key=lambda one: (one.priority, len(one.claims)))
-    for rank, one in enumerate(
-        [fewest] if lowest.priority == fewest.priority else [fewest, lowest]
-    ):
-        highest = "highest " if len(one.claims) > 1 else ""
-        text = f"release {one} ({highest}priority {one.priority})"
+    yield from _moved(oracle, sorted(candidates, key=_claim_count))
+    fewest = min(candidates, key=_by_claims)
+    lowest = min(candidates, key=_by_priority)
+    cheapest = [fewest] if lowest.priority == fewest.priority else [fewest, lowest]
+    for rank, candidate in enumerate(cheapest):
+        highest = "highest " if len(candidate.claims) > 1 else ""
+        text = f"release {candidate} ({highest}priority {candidate.priority})"
         yield Suggestion(
             text,
-            oracle.fits_on(one.node),
+            oracle.fits_on(candidate.node),
             Cost.RELEASE,
-            len(one.claims) + rank,
-            one.change,
+            len(candidate.claims) + rank,
+            candidate.change,
         )
 
 
@@ -201,7 +202,7 @@ def _candidates(oracle: FeasibilityOracle) -> Iterator[_Candidate]:
     for node, cheapest in islice(blockers.cheapest.items(), _NODES_TRIED):
         tries = chain(
             [cheapest],
-            (claims_of(node) for claims_of in (blockers.every, blockers.users)),
+            (claims_of(node) for claims_of in (blockers.all_holders, blockers.users)),
         )
         tried = next(
             (claims for claims in tries if claims and _admits(oracle, node, claims)),
@@ -209,18 +210,27 @@ def _candidates(oracle: FeasibilityOracle) -> Iterator[_Candidate]:
         )
         if tried is None:
             continue
-        kept = _needed(
-            oracle,
-            node,
-            sorted(tried, key=lambda claim: (-blockers.priority(claim), claim)),
-        )
-        kept = _fewer(oracle, node, blockers.every(node), kept) or kept
+        # Who has the highest priority is the first that may stay.
+        in_order = sorted(tried, key=lambda claim: (-blockers.priority(claim), claim))
+        needed = _needed(oracle, node, in_order)
+        needed = _fewer(oracle, node, blockers.all_holders(node), needed) or needed
         # First fit may stop at an error on another node, or find a place on an earlier one.
-        certificate = oracle.admit(Change(released=frozenset(kept)))
+        certificate = oracle.admit(Change(released=frozenset(needed)))
         if certificate is not None:
-            yield _Candidate(
-                certificate.node, tuple(kept), max(map(blockers.priority, kept))
-            )
+            priority = max(map(blockers.priority, needed))
+            yield _Candidate(certificate.node, tuple(needed), priority)
+
+
+def _claim_count(candidate: _Candidate) -> int:
+    return len(candidate.claims)
+
+
+def _by_claims(candidate: _Candidate) -> tuple[int, int]:
+    return len(candidate.claims), candidate.priority
+
+
+def _by_priority(candidate: _Candidate) -> tuple[int, int]:
+    return candidate.priority, len(candidate.claims)
 
 
 def _admits(oracle: FeasibilityOracle, node: int, claims: Collection[ClaimKey]) -> bool:
@@ -246,18 +256,21 @@ def _fewer(
         lambda size: comb(len(claims), size) <= _COMBINATIONS,
         range(1, min(len(than), 3)),
     )
-    tries = (some for size in sizes for some in combinations(sorted(claims), size))
-    return next((list(some) for some in tries if _admits(oracle, node, some)), None)
+    for size in sizes:
+        for released in combinations(sorted(claims), size):
+            if _admits(oracle, node, released):
+                return list(released)
+    return None
 
 
 def _moved(
     oracle: FeasibilityOracle, candidates: list[_Candidate]
 ) -> Iterator[Suggestion]:
     """The first candidate whose claims all find a place elsewhere."""
-    for one in candidates:
+    for candidate in candidates:
         homes = (
-            Mover(oracle).homes(one.node, one.claims)
-            if len(one.claims) <= _MOST_MOVES
+            Mover(oracle).homes(candidate.node, candidate.claims)
+            if len(candidate.claims) <= _MOST_MOVES
             else None
         )
         if homes is not None:
@@ -265,9 +278,13 @@ def _moved(
             goes = ", ".join(
                 f"{claim} goes to {names[node].name}" for claim, node in homes.items()
             )
-            outcome = f"{oracle.fits_on(one.node)}; {goes}"
+            outcome = f"{oracle.fits_on(candidate.node)}; {goes}"
             yield Suggestion(
-                f"move {one}", outcome, Cost.MOVE, len(one.claims), one.change
+                f"move {candidate}",
+                outcome,
+                Cost.MOVE,
+                len(candidate.claims),
+                candidate.change,
             )
             return
 
@@ -288,12 +305,17 @@ class _Blockers:
     @cached_property
     def cheapest(self) -> Mapping[int, set[ClaimKey]]:
         """The claims in the way of the devices that the fewest claims hold, by node; the cheapest nodes first."""
-        found = {node: self._cheapest(node) for node in self._oracle.allowed(Change())}
+        in_the_way: dict[int, set[ClaimKey]] = {}
+        for node in self._oracle.allowed(Change()):
+            claims = self._cheapest(node)
+            if claims is not None:
+                in_the_way[node] = claims
         for node, users in self._barred.items():
             claims = self._cheapest(node)
-            found[node] = None if claims is None else claims | users
-        known = {node: claims for node, claims in found.items() if claims is not None}
-        return dict(sorted(known.items(), key=lambda item: (len(item[1]), item[0])))
+            if claims is not None:
+                in_the_way[node] = claims | users
+        by_number = sorted(in_the_way.items(), key=lambda item: (len(item[1]), item[0]))
+        return dict(by_number)
 
     @cached_property
     def _barred(self) -> Mapping[int, set[ClaimKey]]:
@@ -316,7 +338,8 @@ class _Blockers:
         total: set[ClaimKey] = set()
         for request in self._requests:
             options = (
-                self._of_alternative(each, node) for each in request.alternatives
+                self._of_alternative(alternative, node)
+                for alternative in request.alternatives
             )
             usable = [option for option in options if option is not None]
             if not usable:
@@ -335,26 +358,29 @@ class _Blockers:
             return None
         return set().union(*sorted(held, key=len)[: alternative.count])
 
-    def every(self, node: int) -> set[ClaimKey]:
+    def all_holders(self, node: int) -> set[ClaimKey]:
         """The claims in the way of any device that the demand could use."""
         return self._under_caps.union(
-            *(self._of_device(each, device) for each, device in self._options(node))
+            *(
+                self._of_device(alternative, device)
+                for alternative, device in self._options(node)
+            )
         )
 
     def users(self, node: int) -> set[ClaimKey]:
         """The claims that use anything of what the demand could use, even if enough of it is left for one device."""
         devices, ledger = self._context.problem.devices, self._context.ledger
         neighbours = (
-            ledger.neighbours(devices[device], self._charge(each, device))
-            for each, device in self._options(node)
+            ledger.neighbours(devices[device], self._charge(alternative, device))
+            for alternative, device in self._options(node)
         )
-        return self.every(node).union(*neighbours) - self._snapshot.own
+        return self.all_holders(node).union(*neighbours) - self._snapshot.own
 
     def _options(self, node: int) -> Iterator[tuple[Alternative, int]]:
         for request in self._requests:
-            for each in request.alternatives:
-                for device in self._devices(each, node):
-                    yield each, device
+            for alternative in request.alternatives:
+                for device in self._devices(alternative, node):
+                    yield alternative, device
 
     def _devices(self, alternative: Alternative, node: int) -> list[int]:
         offers, problem = self._context.offers, self._context.problem
@@ -372,7 +398,7 @@ class _Blockers:
         device, ledger = self._context.problem.devices[number], self._context.ledger
         charge = self._charge(alternative, number)
         shortages = ledger.shortages(device, charge, admin=alternative.admin)
-        found = {
+        holders = {
             claim
             for shortage in shortages
             for claim in ledger.holders(device, shortage)
@@ -380,11 +406,14 @@ class _Blockers:
         # Who uses what is capped, if the device alone would take more than the cap leaves.
         counters = self._context.problem.counters
         short = (
-            one
-            for one in self._caps
-            if amount_used(one.resource, device, charge, counters) > (one.left or 0)
+            budget
+            for budget in self._caps
+            if amount_used(budget.resource, device, charge, counters)
+            > (budget.left or 0)
         )
-        return found.union(*map(self._snapshot.caps.users, short)) - self._snapshot.own
+        return (
+            holders.union(*map(self._snapshot.caps.users, short)) - self._snapshot.own
+        )
 
     @cached_property
     def _caps(self) -> tuple[Budget, ...]:
@@ -405,8 +434,8 @@ class _Blockers:
     @cached_property
     def _priorities(self) -> Mapping[ClaimKey, list[int]]:
         cluster = self._oracle.compiled.cluster
-        found: dict[ClaimKey, list[int]] = defaultdict(list)
+        priorities: dict[ClaimKey, list[int]] = defaultdict(list)
         for pod in cluster.pods:
             for key in cluster.pod_claims(pod):
-                found[key].append(pod.spec.priority or 0)
-        return found
+                priorities[key].append(pod.spec.priority or 0)
+        return priorities

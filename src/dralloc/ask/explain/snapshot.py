@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, islice
 from typing import Final
 
 from dralloc.ask.context.context import Context
@@ -73,7 +72,7 @@ def find_demand(
             "explain needs the name of a claim or of a pod, and not both"
         )
     for number, demand in enumerate(compiled.problem.demands):
-        if claim is not None and any(one.key == claim for one in demand.claims):
+        if claim is not None and claim in {asked.key for asked in demand.claims}:
             return number
         if (
             pod is not None
@@ -147,60 +146,62 @@ class Caps:
             What is known of those who were there before.
         """
         capped = tuple(
-            replace(one, fair=False) for one in problem.budgets if one.most is not None
+            replace(budget, fair=False)
+            for budget in problem.budgets
+            if budget.most is not None
         )
         if not capped:
             return cls()
         uses: dict[str, dict[ClaimKey, int]] = {
-            one.resource: defaultdict(int) for one in capped
+            budget.resource: defaultdict(int) for budget in capped
         }
-        known = list(allocated)
-        for resource, found in uses.items():
-            for holding in known:
-                found[holding.claim] += _held(problem, holding, resource)
+        holdings = list(allocated)
+        for resource, amounts in uses.items():
+            for holding in holdings:
+                amounts[holding.claim] += _held(problem, holding, resource)
             for claim, amount in spending(problem, placements, resource):
-                found[claim] += amount
+                amounts[claim] += amount
         return cls(charged(capped, problem, placements), uses)
 
     def under(self, change: Change) -> tuple[Budget, ...]:
         """The caps that are in force with a change, and what is used then."""
-        return tuple(
-            replace(
-                one,
-                used=one.used
-                - sum(
+        budgets = []
+        for budget in self.budgets:
+            if budget.key not in change.caps:
+                released = sum(
                     amount
-                    for key, amount in self.users(one).items()
-                    if key in change.released
-                ),
-                most=change.raised.get(one.key, one.most),
-            )
-            for one in self.budgets
-            if one.key not in change.caps
-        )
+                    for claim, amount in self.users(budget).items()
+                    if claim in change.released
+                )
+                most = change.raised.get(budget.key, budget.most)
+                budgets.append(replace(budget, used=budget.used - released, most=most))
+        return tuple(budgets)
 
     @property
     def most(self) -> Mapping[BudgetKey, int]:
         """What each of them allows, in nanos."""
-        return {one.key: one.most or 0 for one in self.budgets}
+        return {budget.key: budget.most or 0 for budget in self.budgets}
 
     def used(
         self, problem: Problem, placements: Sequence[Placement]
     ) -> Mapping[BudgetKey, int]:
         """What namespaces use of each of them once these placements are made, in nanos."""
-        return {one.key: one.used for one in charged(self.budgets, problem, placements)}
+        budgets = charged(self.budgets, problem, placements)
+        return {budget.key: budget.used for budget in budgets}
 
     def of(self, demand: Demand) -> tuple[Budget, ...]:
         """The caps of a demand's namespace."""
         namespaces = {claim.key.namespace for claim in demand.claims}
-        return tuple(one for one in self.budgets if one.namespace in namespaces)
+        return tuple(
+            budget for budget in self.budgets if budget.namespace in namespaces
+        )
 
     def users(self, budget: Budget) -> Mapping[ClaimKey, int]:
         """The claims of a namespace that use what is capped, with the amounts."""
-        found = self.uses[budget.resource]
+        by_claim = self.uses[budget.resource]
         return {
             key: amount
-            for key, amount in found.items()
+            for key, amount in by_claim.items()
             if amount and key.namespace == budget.namespace
         }
 
@@ -209,14 +210,12 @@ def charged(
     budgets: Iterable[Budget], problem: Problem, placements: Sequence[Placement]
 ) -> tuple[Budget, ...]:
     """The budgets once these placements are made."""
-    return tuple(
-        replace(
-            one,
-            used=one.used
-            + spent(problem, placements, one.resource).get(one.namespace, 0),
-        )
-        for one in budgets
-    )
+    charged_budgets = []
+    for budget in budgets:
+        by_namespace = spent(problem, placements, budget.resource)
+        used = budget.used + by_namespace.get(budget.namespace, 0)
+        charged_budgets.append(replace(budget, used=used))
+    return tuple(charged_budgets)
 
 
 def _held(problem: Problem, holding: Holding, resource: str) -> int:
@@ -325,20 +324,22 @@ class DemandSnapshot:
                 if grants or not claim.requests:
                     placed[claim.key] = placement.demand
                     homes[claim.key] = placement.node, grants
-        whole = problem.demands[number]
-        demand = replace(whole, claims=tuple(open_claims(problem, whole, homes, mates)))
-        visited = [homes[claim.key] for claim in whole.claims if claim.key in homes]
-        reachable = frozenset(
-            node
-            for node in problem.all_nodes
-            if all(
-                problem.usable_from(grant.device, home, node)
-                for home, grants in visited
-                for grant in grants
-            )
-        )
+        complete = problem.demands[number]
+        open_ = tuple(open_claims(problem, complete, homes, mates))
+        demand = replace(complete, claims=open_)
+        reachable = set(problem.all_nodes)
+        for claim in complete.claims:
+            if claim.key in homes:
+                home, granted = homes[claim.key]
+                for grant in granted:
+                    device = grant.device
+                    reachable = {
+                        node
+                        for node in reachable
+                        if problem.usable_from(device, home, node)
+                    }
         nodes = tuple(
-            node for node in problem.candidate_nodes(whole) if node in reachable
+            node for node in problem.candidate_nodes(complete) if node in reachable
         )
         caps = Caps.at(problem, allocated, placements)
         context = Context(problem, offers, ledger, caps.budgets)
@@ -347,7 +348,7 @@ class DemandSnapshot:
             number,
             demand,
             nodes,
-            reachable,
+            frozenset(reachable),
             tuple(placements),
             placed,
             caps=caps,
@@ -368,17 +369,21 @@ def snapshot_of(
     exact
         Whether the exact model answers, and not first fit.
     """
-    found = DemandSnapshot.after(
+    snapshot = DemandSnapshot.after(
         placements, compiled.problem, number, TableOffers(compiled), compiled.holdings
     )
-    pod = pod_of(compiled.cluster, found.whole)
+    pod = pod_of(compiled.cluster, snapshot.whole)
     used = () if pod is None else compiled.cluster.pod_claims(pod)
-    own = frozenset((*used, *(claim.key for claim in found.whole.claims)))
-    may_bind = compiled.may_bind or found.whole.roles
+    own_claims = frozenset((*used, *(claim.key for claim in snapshot.whole.claims)))
+    may_bind = compiled.may_bind or snapshot.whole.roles
     bars = NodeBars(compiled, number, placements, exact=exact) if may_bind else None
-    nodes = tuple(node for node in found.nodes if not (bars and bars.of(node)))
+    nodes = tuple(node for node in snapshot.nodes if not (bars and bars.of(node)))
     return replace(
-        found, own=own, exclusions=Exclusions(compiled), bars=bars, nodes=nodes
+        snapshot,
+        own=own_claims,
+        exclusions=Exclusions(compiled),
+        bars=bars,
+        nodes=nodes,
     )
 
 
@@ -397,36 +402,32 @@ def placed_before(problem: Problem, number: int) -> tuple[Placement, ...]:
 def gang_blocker(problem: Problem, number: int) -> int | None:
     """The first member of a demand's gang that first fit cannot place; None if it places as many as the gang needs."""
     before, members = _order(problem, number)
-    placed = {
-        one.demand for one in _replayed(problem, before, members, Demand.by_itself)
-    }
-    own = [
+    placements = _replayed(problem, before, members, Demand.by_itself)
+    placed = {placement.demand for placement in placements}
+    gang = [
         member
         for member in members
         if problem.demands[member].gang == problem.demands[number].gang
     ]
-    if len(placed.intersection(own)) >= quorum_of(
-        [problem.demands[member] for member in own]
-    ):
+    quorum = quorum_of([problem.demands[member] for member in gang])
+    if len(placed.intersection(gang)) >= quorum:
         return None
-    return next((member for member in own if member not in placed), None)
+    return next((member for member in gang if member not in placed), None)
 
 
 def failing_gangs(problem: Problem, number: int) -> dict[str, int]:
     """Gangs of a demand's tree that first fit cannot place after the others, each with the first of its demands."""
     before, members = _order(problem, number)
-    found = _replayed(problem, before, members, partial(replace, parent=None))
-    placed = {problem.demands[one.demand].gang for one in found}
+    placements = _replayed(problem, before, members, partial(replace, parent=None))
+    placed = {problem.demands[placement.demand].gang for placement in placements}
     failing = [index for index in members if problem.demands[index].gang not in placed]
     return {problem.demands[index].gang: index for index in reversed(failing)}
 
 
 def is_tree_admitted(problem: Problem, number: int) -> bool:
     """Whether first fit places a demand with the groups above its gang."""
-    return any(
-        one.demand == number
-        for one in _replayed(problem, *_order(problem, number), replace)
-    )
+    placements = _replayed(problem, *_order(problem, number), replace)
+    return any(placement.demand == number for placement in placements)
 
 
 def _order(problem: Problem, number: int) -> tuple[list[int], list[int]]:
@@ -434,10 +435,12 @@ def _order(problem: Problem, number: int) -> tuple[list[int], list[int]]:
     gangs: dict[object, list[int]] = defaultdict(list)
     for index, demand in enumerate(problem.demands):
         gangs[demand.placed_with or index].append(index)
-    place, members = next(
-        (place, found) for place, found in enumerate(gangs.values()) if number in found
-    )
-    return [*chain.from_iterable(islice(gangs.values(), place))], members
+    before: list[int] = []
+    for members in gangs.values():
+        if number in members:
+            return before, members
+        before += members
+    raise AssertionError("every demand is in a gang, be it alone")
 
 
 def _replayed(
@@ -452,5 +455,8 @@ def _replayed(
         return ()
     demands = [problem.demands[index] for index in before]
     demands += [changed(problem.demands[index]) for index in members]
-    found = first_fit(replace(problem, demands=tuple(demands)))
-    return tuple(replace(one, demand=order[one.demand]) for one in found.placements)
+    solution = first_fit(replace(problem, demands=tuple(demands)))
+    return tuple(
+        replace(placement, demand=order[placement.demand])
+        for placement in solution.placements
+    )

@@ -84,13 +84,13 @@ class _AddedNodes:
         snapshot, sources = self.oracle.snapshot, self.oracle.compiled.inventory.sources
         look = snapshot.context.offers.device_key
         seen: set[Hashable] = set()
-        for known in snapshot.problem.nodes:
-            node = self.nodes[known.name]
+        for problem_node in snapshot.problem.nodes:
+            node = self.nodes[problem_node.name]
             # The devices that come with the node: those of slices that name it.
             local = [
-                each
-                for each in known.devices()
-                if sources[each].slice.spec.node_name == known.name
+                device
+                for device in problem_node.devices()
+                if sources[device].slice.spec.node_name == problem_node.name
             ]
             key = tuple(map(look, local)), frozenset(node.status.allocatable.items())
             if (
@@ -111,31 +111,31 @@ class _AddedNodes:
         compiled = self.oracle.compiled.again(scenario.cluster, nodes=[name])
         number = next(
             place
-            for place, one in enumerate(compiled.problem.nodes)
-            if one.name == name
+            for place, problem_node in enumerate(compiled.problem.nodes)
+            if problem_node.name == name
         )
         return self.oracle.fits(compiled, self._demand(compiled), number)
 
     def _demand(self, compiled: CompiledCluster) -> Demand:
         """The explained demand as it is in the changed cluster."""
-        asked = self.oracle.compiled.problem.demands[self.oracle.snapshot.number]
-        is_claim = self.oracle.compiled.is_claim(asked)
+        explained = self.oracle.compiled.problem.demands[self.oracle.snapshot.number]
+        is_claim = self.oracle.compiled.is_claim(explained)
         pairs = zip(compiled.problem.demands, compiled.whole.demands, strict=True)
         return next(
-            whole
-            for one, whole in pairs
-            if one.key == asked.key and compiled.is_claim(one) is is_claim
+            with_pod_rules
+            for demand, with_pod_rules in pairs
+            if demand.key == explained.key and compiled.is_claim(demand) is is_claim
         )
 
 
 def _at_the_moment(compiled: CompiledCluster, snapshot: DemandSnapshot) -> Scenario:
     """The cluster once everybody has what they have been granted when the demand comes."""
     placements = tuple(snapshot.placements)
-    homes = {
-        demand.key: compiled.problem.nodes[one.node].name
-        for one in placements
-        if not compiled.is_claim(demand := compiled.problem.demands[one.demand])
-    }
+    homes = {}
+    for placement in placements:
+        demand = compiled.problem.demands[placement.demand]
+        if not compiled.is_claim(demand):
+            homes[demand.key] = compiled.problem.nodes[placement.node].name
     return Scenario(compiled.cluster).settle(
         allocated_claims(compiled, Solution(placements)), homes
     )
@@ -161,13 +161,13 @@ def raised_caps(
     ) -> tuple[Mapping[BudgetKey, int], str] | None:
         lifted = frozenset(key for key, level in levels.items() if level is None)
         raised = {key: level for key, level in levels.items() if level is not None}
-        found = oracle.admit(Change(caps=lifted, raised=raised))
+        certificate = oracle.admit(Change(caps=lifted, raised=raised))
         return (
             None
-            if found is None
+            if certificate is None
             else (
-                caps.used(oracle.alone(Change()), [found.placement]),
-                oracle.fits_on(found.node),
+                caps.used(oracle.alone(Change()), [certificate.placement]),
+                oracle.fits_on(certificate.node),
             )
         )
 
@@ -185,13 +185,12 @@ def least_raises(
 ) -> Iterator[Suggestion]:
     """Every single cap that it is enough to raise; if there is none, all caps of their namespaces together."""
     before = caps.most
-    found = [one for key in keys if (one := _least_raise([key], before, attempt))]
-    together = [
-        key for key in before if key.namespace in {one.namespace for one in keys}
-    ]
-    if not found and len(together) > 1:
-        found = [one for one in [_least_raise(together, before, attempt)] if one]
-    for raised, outcome in found:
+    raises = [_least_raise([key], before, attempt) for key in keys]
+    namespaces = {key.namespace for key in keys}
+    together = [key for key in before if key.namespace in namespaces]
+    if not any(raises) and len(together) > 1:
+        raises = [_least_raise(together, before, attempt)]
+    for raised, outcome in filter(None, raises):
         levels = (
             f"{key.namespace}={key.resource} from {amount(before[key])} to {amount(level)}"
             for key, level in raised.items()
@@ -212,16 +211,17 @@ def _least_raise(
 
     Returns the caps that have to be raised with what they are raised to, and the outcome; None if caps do not help.
     """
-    found = attempt(dict.fromkeys(caps))
-    if found is None:
+    without_caps = attempt(dict.fromkeys(caps))
+    if without_caps is None:
         return None
-    used, outcome = found
+    used, outcome = without_caps
     levels = {cap: max(before[cap], used[cap]) for cap in caps}
     for cap in caps:
-        while levels[cap] > before[cap] and (
-            found := attempt({**levels, cap: levels[cap] - 1})
-        ):
-            used, outcome = found
+        while levels[cap] > before[cap]:
+            lower = attempt({**levels, cap: levels[cap] - 1})
+            if lower is None:
+                break
+            used, outcome = lower
             levels[cap] = max(before[cap], used[cap])
     raised = {cap: level for cap, level in levels.items() if level > before[cap]}
     return (raised, outcome) if raised else None
@@ -237,13 +237,13 @@ _MOST_AMOUNTS = 64
 def scaled_down(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
     """For each request the largest count, and for each capacity the largest amount, that can be served."""
     for place, claim, alternative in alternatives_of(oracle.snapshot.demand.claims):
-        for one in (
+        for suggestion in (
             *_fewer(oracle, place, alternative),
             *_smaller(oracle, place, alternative),
         ):
-            yield replace(
-                one, text=f"{request_text(claim, alternative)}: ask for {one.text}"
-            )
+            request = request_text(claim, alternative)
+            text = f"{request}: ask for {suggestion.text}"
+            yield replace(suggestion, text=text)
 
 
 def _largest(
@@ -266,11 +266,11 @@ def _fewer(
     oracle: FeasibilityOracle, place: Place, alternative: Alternative
 ) -> Iterator[Suggestion]:
     count = alternative.count or 0
-    found = _largest(
+    largest = _largest(
         range(1, count), lambda fewer: oracle.admit(Change(counts={place: fewer}))
     )
-    if found is not None:
-        fewer, certificate = found
+    if largest is not None:
+        fewer, certificate = largest
         text, outcome = (
             f"{devices_text(fewer)} in place of {count}",
             oracle.fits_on(certificate.node),
@@ -283,10 +283,10 @@ def _fewer(
 def _smaller(
     oracle: FeasibilityOracle, place: Place, alternative: Alternative
 ) -> Iterator[Suggestion]:
-    asked = oracle.snapshot.context.offers.amounts(alternative.index)
-    for name, left in _amounts_left(oracle, alternative).items():
-        limit = asked[name].nanos if name in asked else max(left) + 1
-        values = sorted(nanos for nanos in left if 0 < nanos < limit)[-_MOST_AMOUNTS:]
+    requested = oracle.snapshot.context.offers.amounts(alternative.index)
+    for name, free in _free_amounts(oracle, alternative).items():
+        limit = requested[name].nanos if name in requested else max(free) + 1
+        values = sorted(nanos for nanos in free if 0 < nanos < limit)[-_MOST_AMOUNTS:]
 
         def change_to(nanos: int, name: str = name) -> Change:
             return Change(
@@ -295,12 +295,12 @@ def _smaller(
                 }
             )
 
-        found = _largest(values, lambda nanos: oracle.admit(change_to(nanos)))
-        if found is not None:
-            smaller, certificate = found
+        largest = _largest(values, lambda nanos: oracle.admit(change_to(nanos)))
+        if largest is not None:
+            smaller, certificate = largest
             before = (
-                f" in place of {asked[name]}"
-                if name in asked
+                f" in place of {requested[name]}"
+                if name in requested
                 else " (now it asks for no amount)"
             )
             text, outcome = (
@@ -310,28 +310,28 @@ def _smaller(
             yield Suggestion(text, outcome, Cost.LESS, 1, change_to(smaller))
 
 
-def _amounts_left(
+def _free_amounts(
     oracle: FeasibilityOracle, alternative: Alternative
 ) -> dict[str, set[int]]:
     """For each capacity the amounts that some device, or a cap, has left."""
     context = oracle.snapshot.context
-    asked = context.offers.amounts(alternative.index)
-    left: dict[str, set[int]] = defaultdict(set)
+    requested = context.offers.amounts(alternative.index)
+    free_amounts: dict[str, set[int]] = defaultdict(set)
     for number, device in enumerate(context.problem.devices):
         if (
-            not (device.shareable or asked)
+            not (device.shareable or requested)
             or context.offers.selects(alternative.index, number) is not True
         ):
             continue
         for name, capacity in device.capacity.items():
             if device.shareable and capacity.consumable:
-                left[name].add(context.ledger.capacity_left(device, name))
-            elif name in asked and not device.shareable:
-                left[name].add(capacity.total)
+                free_amounts[name].add(context.ledger.capacity_left(device, name))
+            elif name in requested and not device.shareable:
+                free_amounts[name].add(capacity.total)
     for budget in context.budgets:
-        if budget.resource in left and budget.left:
-            left[budget.resource].add(budget.left)
-    return left
+        if budget.resource in free_amounts and budget.left:
+            free_amounts[budget.resource].add(budget.left)
+    return free_amounts
 
 
 # ----------------------------------------------------------------------------
@@ -351,8 +351,8 @@ class _Other:
 
     def text(self, count: int | None) -> str:
         """The change, for a request of so many devices."""
-        several = len(list(alternatives_of((self.claim,)))) > 1
-        request = f", request {self.alternative.name}," if several else ""
+        is_one_of_several = len(list(alternatives_of((self.claim,)))) > 1
+        request = f", request {self.alternative.name}," if is_one_of_several else ""
         number = (
             "" if count == self.alternative.count else f", but {devices_text(count)}"
         )
@@ -367,7 +367,8 @@ class _Other:
         )
         amounts = (f"{amount} of {name}" for name, amount in criteria.amounts)
         tolerated = (
-            f"tolerating {toleration_text(one)}" for one in criteria.tolerations
+            f"tolerating {toleration_text(toleration)}"
+            for toleration in criteria.tolerations
         )
         return "; ".join((*of_class, *criteria.selectors, *amounts, *tolerated))
 
@@ -386,19 +387,19 @@ def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
     for place, claim, alternative in alternatives_of(oracle.snapshot.demand.claims):
         if alternative.admin or alternative.defect or place[2]:
             continue
-        own = offers.clauses(alternative.index)
+        own_clauses = offers.clauses(alternative.index)
         tolerations = offers.table.criteria[alternative.index].tolerations
         drivers = _drivers(offers, alternative, oracle)
-        for rank, other in enumerate(usual):
+        for rank, substitute in enumerate(usual):
             if (
-                other.claim.key == claim.key
-                or offers.clauses(other.alternative.index) == own
+                substitute.claim.key == claim.key
+                or offers.clauses(substitute.alternative.index) == own_clauses
             ):
                 continue
-            attempts = {"": other.criteria}
-            if tolerations != other.criteria.tolerations:
+            attempts = {"": substitute.criteria}
+            if tolerations != substitute.criteria.tolerations:
                 attempts[", keeping its tolerations"] = replace(
-                    other.criteria, tolerations=tolerations
+                    substitute.criteria, tolerations=tolerations
                 )
             for remark, criteria in attempts.items():
                 change = Change(variations={place: Variation(other=criteria)})
@@ -406,7 +407,7 @@ def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
                 if certificate is not None and _is_of(
                     oracle, place, certificate, drivers
                 ):
-                    text = f"{request_text(claim, alternative)}: {other.text(alternative.count)}{remark}"
+                    text = f"{request_text(claim, alternative)}: {substitute.text(alternative.count)}{remark}"
                     yield Suggestion(
                         text, oracle.fits_on(certificate.node), Cost.OTHER, rank, change
                     )
@@ -438,8 +439,8 @@ def _is_of(
     """Whether a request would be served with devices of these drivers."""
     claim, request, _ = place
     devices = oracle.snapshot.problem.devices
-    granted = [one for one in certificate.grants[claim] if one.request == request]
-    return all(devices[one.device].id.driver in drivers for one in granted)
+    granted = [grant for grant in certificate.grants[claim] if grant.request == request]
+    return all(devices[grant.device].id.driver in drivers for grant in granted)
 
 
 def _usual(cluster: Cluster, offers: TableOffers) -> list[_Other]:
@@ -449,19 +450,21 @@ def _usual(cluster: Cluster, offers: TableOffers) -> list[_Other]:
     seen: dict[int, Claim] = {}
     for claim in cluster.claims:
         # Claims of one template share their specification.
-        known = seen.get(id(claim.spec))
-        if known is None:
-            known = seen[id(claim.spec)] = compile_claim(
+        compiled_claim = seen.get(id(claim.spec))
+        if compiled_claim is None:
+            compiled_claim = seen[id(claim.spec)] = compile_claim(
                 claim, cluster.classes, offers.table, offers.table.features
             )
-        for _, _, alternative in alternatives_of((known,)):
+        for _, _, alternative in alternatives_of((compiled_claim,)):
             if not alternative.admin and not alternative.defect:
                 key = offers.request_key(alternative.index)
                 counts[key] += 1
                 first.setdefault(
                     key,
                     _Other(
-                        known, alternative, offers.table.criteria[alternative.index]
+                        compiled_claim,
+                        alternative,
+                        offers.table.criteria[alternative.index],
                     ),
                 )
     return [first[key] for key, _ in counts.most_common(_MOST_SUBSTITUTES)]
@@ -492,7 +495,7 @@ def find_suggestions(
     """
     if oracle.admit(Change()) is not None:
         return ()
-    found = chain(
+    suggestions = chain(
         _relaxed(oracle, members),
         scaled_down(oracle),
         substitutes(oracle),
@@ -500,7 +503,9 @@ def find_suggestions(
         releases(oracle),
         added_nodes(oracle),
     )
-    return tuple(sorted(found, key=lambda one: (one.cost, one.amount)))
+    return tuple(
+        sorted(suggestions, key=lambda suggestion: (suggestion.cost, suggestion.amount))
+    )
 
 
 def _relaxed(
