@@ -366,41 +366,45 @@ def preempt(
 
 
 def _cheapest(staging: Staging, choices: Choices) -> Solution:
-    """The answer with the cheapest victims.
+    """Return the answer with the cheapest victims.
 
     In the problem nobody is there first, so that admin access of newcomers takes no notice of others (KEP-5018). But
     who stays has its shares already, and admin access has to fit beside these (KEP-5075). So an answer with admin
     access is tried out in the cluster without its victims. If that fails, one more of those with shares has to go,
     whoever comes: each of them is taken out in turn, and the cheapest of these answers is tried next.
     """
-    stop, fresh = Stop.after(choices.time_limit), count()
+    stop, order = Stop.after(choices.time_limit), count()
     best = solve(staging.problem, choices, hint=staging.start)
     if not staging.sharers:
         return best
-    answers = [(-best.tiers[0].bound, next(fresh), frozenset[int](), best)]
+    answers = [(-best.tiers[0].bound, next(order), frozenset[int](), best)]
     seen = {frozenset[int]()}
     for _ in range(_MOST_TRIES):
         if not answers:
             return solve(staging.alone(), choices)
-        bound, _number, gone, answer = heappop(answers)
+        bound, _number, removed_before, answer = heappop(answers)
         if not staging.placed(answer):
             return answer
         tried = staging.tried(answer)
         if tried is not None:
             return tried
         for unit in sorted(staging.staying(answer) & staging.sharers):
-            more = gone | {unit}
-            if more not in seen:
-                seen.add(more)
-                found = solve(staging.without(more), with_time_left(choices, stop))
-                heappush(answers, (-found.tiers[0].bound, next(fresh), more, found))
+            removed = removed_before | {unit}
+            if removed not in seen:
+                seen.add(removed)
+                cheapest = solve(
+                    staging.without(removed), with_time_left(choices, stop)
+                )
+                heappush(
+                    answers, (-cheapest.tiers[0].bound, next(order), removed, cheapest)
+                )
     return _unproven(staging, choices, -bound)
 
 
 def _unproven(staging: Staging, choices: Choices, bound: int) -> Solution:
-    """An answer in which all go that have shares; no answer is worth more than the bound."""
-    found = solve(staging.without(staging.sharers), choices)
-    tried = staging.tried(found) if staging.placed(found) else None
+    """Return an answer in which all go that have shares; no answer is worth more than the bound."""
+    freest = solve(staging.without(staging.sharers), choices)
+    tried = staging.tried(freest) if staging.placed(freest) else None
     answer = tried or solve(staging.alone(), choices)
     return replace(answer, tiers=(replace(answer.tiers[0], bound=bound),))
 
