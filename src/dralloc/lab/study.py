@@ -147,7 +147,7 @@ Source = str | Path | Sequence[str | Path] | Cluster | Callable[[int, float], Cl
 """Paths as for `dralloc.load`, a cluster, or something that makes one for a seed and a demand."""
 
 
-def scenario_of(source: Source, limits: Limits = LIMITS) -> Scenario:
+def _scenario_of(source: Source, limits: Limits = LIMITS) -> Scenario:
     """Return the scenario behind whatever was given."""
     if isinstance(source, Cluster):
         return Given(source, limits)
@@ -241,7 +241,7 @@ class Made:
     @property
     def identity(self) -> str:
         """The generator's name, source and bound arguments. What it calls is not looked at."""
-        return identity_of(self.make)
+        return _identity_of(self.make)
 
     def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
         """Return what is made for the seed and the demand."""
@@ -252,7 +252,7 @@ Scenario = Files | Given | Made
 """Gives the problem for a seed and a demand. Scenarios with equal content have the same identity."""
 
 
-def identity_of(made_by_user: Any) -> str:
+def _identity_of(made_by_user: Any) -> str:
     """Return a hash of the name, source and bound arguments of a function or an object that can be called."""
     return hashlib.sha256(repr(tuple(_described(made_by_user))).encode()).hexdigest()
 
@@ -297,7 +297,7 @@ MODES: Final = (*POLICIES, OPTIMAL)
 Row = dict[str, Any]
 
 
-def known_modes(modes: Sequence[str | Policy]) -> Mapping[str, str | Policy]:
+def _known_modes(modes: Sequence[str | Policy]) -> Mapping[str, str | Policy]:
     """Return the modes by name, each once.
 
     Raises
@@ -546,9 +546,9 @@ def study(  # noqa: PLR0913 - what a table has rows for, and how it is kept
     """
     pd = _pandas()
     choices = Choices.of(choices, words, unused=("caps", "fair", "seed", "keep"))
-    where = scenario_of(scenario, limits)
+    where = _scenario_of(scenario, limits)
     points = _points(seeds, demand)
-    named = known_modes(modes)
+    named = _known_modes(modes)
     keys = _keys(where, dict.fromkeys(points), named, choices)
     with Journal(None if store is None else Path(store)) as journal:
         _finish(where, keys, named, choices, journal, progress)
@@ -629,7 +629,7 @@ def _keys(
     }
     common = [_FORMAT, scenario.identity, matters]
     written = {
-        name: mode if isinstance(mode, str) else identity_of(mode)
+        name: mode if isinstance(mode, str) else _identity_of(mode)
         for name, mode in modes.items()
     }
     keys = {}

@@ -163,7 +163,7 @@ class Cluster(Answer):
         *,
         overriding: bool = False,
     ) -> tuple[Cluster, list[Finding], list[Finding]]:
-        """As `of`, with what is wrong beside it: objects of one name, of which the first is used; and the rest.
+        """Do the same as `of`, with what is wrong beside it: objects of one name, of which the first is used; the rest.
 
         Parameters
         ----------
@@ -178,6 +178,7 @@ class Cluster(Answer):
         )
         if slices and not nodes:
             nodes, assumed = assumed_nodes(slices)
+        # DaemonSets have a pod on each node, so that the nodes come before the pods.
         population = Population(located, nodes, limits.pods)
         cluster = cls(
             slices=slices,
@@ -198,10 +199,12 @@ class Cluster(Answer):
             suspended=tuple(population.suspended),
             gone=population.gone,
         )
+        # Claims of pods come last: templates and groups must be there to make them from.
         leaving = {pod.key for pod in located.of(Pod) if pod.key in population.gone}
         cluster = replace(
             cluster, abandoned=frozenset(cluster._owned_by_pods(leaving))
         )._with_pods(population.pods)
+        # Remarks name where an object was read, which only the cluster knows.
         remarks = (*population.remarks, *missing_classes(located, cluster.classes))
         said = (
             *findings,

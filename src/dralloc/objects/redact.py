@@ -90,7 +90,7 @@ class Occurrences:
         return "".join((*parts, text[end:]))
 
 
-def parts_of(text: str) -> Iterator[str]:
+def _parts_of(text: str) -> Iterator[str]:
     """Yield everything in a text that could occur in it as a name."""
     runs = [run.span() for run in _RUN.finditer(text)]
     for at, (start, _) in enumerate(runs):
@@ -115,7 +115,7 @@ _INSIDE: Final = re.compile(
 )
 
 
-def with_literals(expression: str, replaced: Callable[[str], str | None]) -> str:
+def _with_literals(expression: str, replaced: Callable[[str], str | None]) -> str:
     """Return an expression with other values for its string literals, where that is not None; comments go."""
 
     def new(token: re.Match[str]) -> str:
@@ -132,7 +132,7 @@ def with_literals(expression: str, replaced: Callable[[str], str | None]) -> str
     return _TOKEN.sub(new, expression)
 
 
-def code_words(expression: str) -> frozenset[str]:
+def _code_words(expression: str) -> frozenset[str]:
     """Return the words outside of literals; none if a literal has no end, so that what is code is not known."""
     code = _TOKEN.sub(" ", expression)
     return frozenset() if set("'\"") & set(code) else frozenset(_WORD.findall(code))
@@ -279,8 +279,8 @@ class NamesFound:
             if mark is LabelKey.ASKED:
                 self.selector_keys.add(text)
         elif mark is Text.CEL:
-            with_literals(text, self.texts.add)
-            self.code |= code_words(text)
+            _with_literals(text, self.texts.add)
+            self.code |= _code_words(text)
             if looks_inside(text):
                 self.inside[text] = None
         elif isinstance(mark, Text):
@@ -319,7 +319,7 @@ class NamesFound:
             for name, new in objects.items()
             if name not in self.words and not is_quantity(name)
         }
-        parts = {part for word in self.words for part in parts_of(word)}
+        parts = {part for word in self.words for part in _parts_of(word)}
         return Names(
             everywhere,
             by_place,
@@ -605,7 +605,7 @@ class Redaction:
             )
             return self.names.of(Name.KEY, text) if stays else ABSENT
         if mark is Text.CEL:
-            return with_literals(text, self._text)
+            return _with_literals(text, self._text)
         if mark is Public.ATTRIBUTE:
             self._attribute = text  # its value comes next
         if not isinstance(mark, Text):

@@ -553,7 +553,7 @@ class Plan(Documented):
             if row.used
         ]
         parts.append(Table("In use", ("what", ">used", ">of", ">share"), used))
-        parts += spending_parts(self.metrics.spending)
+        parts += _spending_parts(self.metrics.spending)
         parts.append(unmodelled_table(self.unmodelled))
         parts.append(timing_line(self.timings))
         return parts
@@ -564,7 +564,7 @@ def _without_node(device: DeviceID, node: str) -> str:
     return f"{device.driver}/{device.device}" if device.pool == node else str(device)
 
 
-def spending_parts(rows: Sequence[Spending]) -> Iterator[Part]:
+def _spending_parts(rows: Sequence[Spending]) -> Iterator[Part]:
     """Yield what namespaces use, and which caps that exceeds."""
     columns = ("namespace", "what", ">before", ">used", ">cap", ">of")
     yield Table("Namespaces", columns, [_spending(row) for row in rows])

@@ -179,7 +179,7 @@ def _priority(where: str, text: str) -> int:
     return priority
 
 
-def in_seconds(milliseconds: int | None) -> str:
+def _in_seconds(milliseconds: int | None) -> str:
     """Milliseconds as the fewest digits of seconds; empty for None."""
     if milliseconds is None:
         return ""
@@ -200,8 +200,8 @@ def _rows(arrivals: Iterable[Arrival]) -> Iterator[Sequence[str]]:
     for arrival in arrivals:
         priority = "" if arrival.priority is None else str(arrival.priority)
         yield (
-            in_seconds(arrival.time),
-            in_seconds(arrival.duration),
+            _in_seconds(arrival.time),
+            _in_seconds(arrival.duration),
             str(arrival.template),
             priority,
             arrival.namespace,

@@ -44,7 +44,7 @@ __all__ = ["run_scheduler"]
 _SCORED: Final = frozenset({"scores", "totals"})
 
 
-def answer_of(recorded: Json, attempt: Attempt) -> dict[str, Any]:
+def _answer_of(recorded: Json, attempt: Attempt) -> dict[str, Any]:
     """Put an attempt into the form of a recorded one."""
     names = [node.name for node in attempt.feasible]
     scores: dict[str, dict[str, int]] = {}
@@ -78,7 +78,7 @@ def _scores_by_node(
     return rows
 
 
-def node_of(recorded: Json, attempt: Attempt) -> NodeInfo:
+def _node_of(recorded: Json, attempt: Attempt) -> NodeInfo:
     """Return the node of a pod that was feasible: the recorded one, or that of the best score.
 
     Equal scores are decided as recorded: the first of the nodes whose scores were written down.
@@ -93,7 +93,7 @@ def node_of(recorded: Json, attempt: Attempt) -> NodeInfo:
     ).chosen
 
 
-def difference_of(recorded: Json, answer: Json) -> str:
+def _difference_of(recorded: Json, answer: Json) -> str:
     """Return in what an answer differs from what was recorded of an attempt; empty if it does not.
 
     Without an outcome, which came later or not at all, it is the nodes with their scores that are compared.
@@ -205,12 +205,12 @@ class RecordedCycle:
                     key, in_flight=in_flight(recorded), within=within
                 )
             )
-            answer = answer_of(recorded, attempts[-1])
+            answer = _answer_of(recorded, attempts[-1])
             replayed.append(
-                (recorded, answer, difference_of(_as_tried(recorded, answer), answer))
+                (recorded, answer, _difference_of(_as_tried(recorded, answer), answer))
             )
             if attempts[-1].feasible:
-                nodes[key] = node_of(recorded, attempts[-1])
+                nodes[key] = _node_of(recorded, attempts[-1])
                 self._scheduler.bind(key, nodes[key])
         # A trial leaves nothing behind: every domain is tried on the same cluster.
         for key, node in reversed(nodes.items()):
@@ -412,7 +412,7 @@ class _Replay:
         self._compare(str(key), difference)
         node = self._scheduler.snapshot.by_name.get(recorded["node"])
         if not recorded["outcome"] and attempt.feasible:
-            node = self._undecided[key] = node_of(recorded, attempt)
+            node = self._undecided[key] = _node_of(recorded, attempt)
         if node is not None and node in attempt.feasible:
             self._scheduler.bind(key, node)
             self._decided.update(self._compiled.cluster.claims_of_pods[key])
@@ -449,8 +449,8 @@ class _Replay:
             recorded = {
                 name: value for name, value in recorded.items() if name != "evaluated"
             }
-        answer = answer_of(recorded, attempt)
-        return attempt, answer, "" if is_cut else difference_of(recorded, answer)
+        answer = _answer_of(recorded, attempt)
+        return attempt, answer, "" if is_cut else _difference_of(recorded, answer)
 
     def _device_difference(self) -> str:
         """Enter the devices of bound pods into the attempts, and compare them."""

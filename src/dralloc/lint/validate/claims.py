@@ -115,7 +115,7 @@ class Expression(NamedTuple):
         )
 
 
-def expressions(places: Places) -> Parts:
+def _expressions(places: Places) -> Parts:
     """Yield the expressions at some places, with what they may use."""
 
     def found(context: ValidationContext) -> Iterator[RulePart[Expression]]:
@@ -131,10 +131,11 @@ too_long: Final = told(
 """An expression is longer than the API allows."""
 
 
-def compiled(compile_: Callable[[str, FeatureGates], object]) -> Check:
+def _compiled(compile_: Callable[[str, FeatureGates], object]) -> Check:
     """An expression of allowed length compiles, by a function that raises CelCompileError."""
 
     def check(expression: Expression, at: str) -> Iterator[Issue]:
+        # What is too long is not compiled, so that nobody pays for it.
         if any(too_long(expression, at)):
             return
         try:
@@ -145,7 +146,7 @@ def compiled(compile_: Callable[[str, FeatureGates], object]) -> Check:
     return check
 
 
-_COMPILES: Final = compiled(compile_selector)
+_COMPILES: Final = _compiled(compile_selector)
 
 
 def _cost(expression: Expression, at: str) -> Iterator[Issue]:
@@ -176,7 +177,7 @@ def raw_object(fields: str, maximum: int) -> Check:
     return on(fields, of_field)
 
 
-_EXPRESSIONS: Final = expressions(SELECTORS / "cel.expression")
+_EXPRESSIONS: Final = _expressions(SELECTORS / "cel.expression")
 _CLASS_LISTS: Final = CLASSES / "spec" | DETAILS
 
 CLASS_RULES: Final = (
@@ -373,7 +374,7 @@ def _derived(text: str, gates: FeatureGates) -> CheckedExpression:
 
 
 def _compiles(expression: Expression, at: str) -> Iterable[Issue]:
-    return compiled(_derived)(expression, at) if expression.text else ()
+    return _compiled(_derived)(expression, at) if expression.text else ()
 
 
 def _costly(context: ValidationContext) -> Iterator[RulePart[str]]:
@@ -394,6 +395,7 @@ def _costly(context: ValidationContext) -> Iterator[RulePart[str]]:
 
 
 def _used(spec: DeviceClaim, at: str) -> Iterator[Issue]:
+    # A derived attribute is for constraints alone: one that none of them compares is a mistake.
     for path, name, request in chain.from_iterable(alternatives(spec, at)):
         compared = {
             constraint.match_attribute or constraint.distinct_attribute
@@ -610,7 +612,7 @@ CLAIM_RULES: Final = (
         origin=_DERIVATION,
     ),
     *errors(
-        expressions(_DERIVED / "expression"),
+        _expressions(_DERIVED / "expression"),
         (
             "derived-expression",
             told("", lambda expression: not expression.text, "is required"),

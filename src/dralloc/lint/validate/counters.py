@@ -162,6 +162,7 @@ def _value_order(amount: _Policy, at: str) -> Iterator[Issue]:
 
 
 def _value_unique(amount: _Policy, at: str) -> Iterator[Issue]:
+    # Too many values are an issue of their own.
     if len(amount.policy.valid_values) <= MAX_VALUES:
         yield from unique(amount.policy.valid_values, f"{at}.validValues")
 
@@ -219,6 +220,7 @@ def _precision(bounded: _Range, at: str) -> Iterator[Issue]:
 
 
 def _bounds(bounded: _Range, at: str) -> Iterator[Issue]:
+    # Steps are counted in int64; without a step amounts are only compared.
     if bounded.fractional or bounded.range.step is None:
         return
     for field, value in bounded.bounds.items():
@@ -271,6 +273,7 @@ def _step_multiple(amount: Callable[[Quantity], int]) -> Check:
 
 
 def _whole(quantity: Quantity) -> int:
+    """Return a quantity as an integer, rounded up, as upstream's `Quantity.Value` does."""
     return -(-quantity.nanos // NANOS)
 
 

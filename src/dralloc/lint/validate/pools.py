@@ -39,8 +39,10 @@ from kubecel import CelRuntimeError
 __all__ = ["POOL_RULES", "Candidates", "Offer", "find_candidates", "find_pools"]
 
 # ----------------------------------------------------------------------------
-# Pools that do not fit together. Source: KEP-4381 "Resource pools", KEP-4815 "Resource pool validation". An
-# incomplete or invalid pool gives no device.
+# Pools that do not fit together.
+#
+# An incomplete or invalid pool gives no device. Source: KEP-4381, "Resource pools";
+# KEP-4815, "Resource pool validation".
 
 _ORIGIN_POOL: Final = 'KEP-4381, "Resource pools"'
 _ORIGIN_COUNTERS: Final = 'KEP-4815, "Resource pool validation"'
@@ -118,6 +120,7 @@ def _members(context: ValidationContext) -> Iterator[RulePart[_PoolSlice]]:
 
 def _consumptions(context: ValidationContext) -> Iterator[RulePart[_Consumption]]:
     """Yield the first of equal consumptions of each slice."""
+    # Hundreds of equal partitions share a mistake, and one line about it is enough.
     for pool in context.view(find_pools):
         equal: dict[
             tuple[str, str], list[tuple[ResourceSlice, str, DeviceCounterConsumption]]
@@ -139,6 +142,7 @@ def _consumptions(context: ValidationContext) -> Iterator[RulePart[_Consumption]
 def _missing_slices(context: ValidationContext) -> Iterator[RulePart[str]]:
     for pool in context.view(find_pools):
         counts = {member.spec.pool.resource_slice_count for member in pool.slices}
+        # Slices that disagree on the count are an issue of their own.
         if len(counts) == 1 and len(pool.slices) not in counts:
             text = f"is {counts.pop()}, but generation {pool.generation} of pool {pool.id} has {len(pool.slices)}"
             text = f"{text}: no device of it can be allocated"
@@ -146,6 +150,7 @@ def _missing_slices(context: ValidationContext) -> Iterator[RulePart[str]]:
 
 
 def _counts(member: _PoolSlice, at: str) -> Iterator[Issue]:
+    # Compared with the first slice by name, so that all issues name the same one.
     first = member.pool.slices[0]
     count, expected = (
         member.slice.spec.pool.resource_slice_count,
@@ -221,6 +226,7 @@ def _fits(use: _Consumption, at: str) -> Iterator[Issue]:
 
 def _unused(member: _PoolSlice, at: str) -> Iterator[Issue]:
     used = {consumption.counter_set for _, _, consumption in member.pool.consumptions}
+    # The slice that uses a counter set may be one that is still to come.
     complete = len(member.pool.slices) == member.slice.spec.pool.resource_slice_count
     for index, counter_set in enumerate(
         member.slice.spec.shared_counters if complete else ()

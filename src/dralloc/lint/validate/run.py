@@ -48,9 +48,6 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# What validation finds: violations of rules, at levels; as JSON, and as SARIF 2.1.0.
-
-# ----------------------------------------------------------------------------
 # What validation finds: violations of rules, at levels; and the JSON of them.
 
 
@@ -418,6 +415,7 @@ def _identity(owner: ApiObject) -> tuple[str, Any]:
 
 def _broken(context: ValidationContext) -> Iterator[tuple[ApiObject, Rule, Issue]]:
     for parts, rules in _by_parts(RULES):
+        # A version may check otherwise than the newest, or not at all.
         checks = [(rule, rule.check_of(context.minor)) for rule in rules]
         for owner, path, value in parts(context):
             for rule, check in checks:

@@ -62,7 +62,9 @@ __all__ = ["DEVICE_RULES", "DEVICE_TAINT_RULES", "SLICE_RULES"]
 
 MAX_DEVICES: Final = 128
 MAX_ADVANCED_DEVICES: Final = 64
+"""At most so many devices, if one has taints, consumes counters or has lists as attributes."""
 MAX_CONSUMED_COUNTERS: Final = 2048
+"""Over all devices of a slice."""
 _ONE_OF: Final = "nodeName, nodeSelector, allNodes, perDeviceNodeSelection"
 _SKIPPED: Final = "skipNodeOperations"
 _OPERATIONS: Final = ("NodePrepareResources", "NodeUnprepareResources", "*")
@@ -86,6 +88,7 @@ def _one_slice_selection(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
 
 
 def _devices_or_counters(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
+    # An empty list counts: it is about which of the two fields is set.
     if {"devices", "shared_counters"} <= spec.model_fields_set:
         yield Issue(
             at,
@@ -103,6 +106,7 @@ def _advanced(device: Device) -> bool:
 
 def _device_limit(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
     yield from at_most(MAX_DEVICES, spec.devices, f"{at}.devices", "devices")
+    # Beyond the larger limit there is one issue already.
     if MAX_ADVANCED_DEVICES < len(spec.devices) <= MAX_DEVICES and any(
         map(_advanced, spec.devices)
     ):
@@ -131,6 +135,7 @@ def _partition_use(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
 
 
 def _partition_values(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
+    # A name of a wrong form is an issue of its own, and no device has such an attribute.
     name = spec.partition_type_attribute
     if not name or fully_qualified_name(name):
         return
@@ -285,6 +290,7 @@ def _attribute_limit(device: Device, at: str) -> Iterator[Issue]:
 
 
 def _value_limit(device: Device, at: str) -> Iterator[Issue]:
+    # An empty list, which is an issue of its own, counts as one value.
     counts = (
         len(value) or 1 if isinstance(value, tuple) else 1
         for value in device.attributes.values()
@@ -293,6 +299,7 @@ def _value_limit(device: Device, at: str) -> Iterator[Issue]:
 
 
 def _attribute_value(device: Device, at: str) -> Iterator[Issue]:
+    # On the wire an attribute is an object with one field for each type.
     for name, value in device.attributes.items():
         if value is UNSET:
             yield Issue(f"{at}.attributes[{name}]", "exactly one value is required")

@@ -107,6 +107,7 @@ def _request(claim: ResourceClaim, _at: str) -> Iterable[Issue]:
 
 
 def _reserved_unique(claim: ResourceClaim, _at: str) -> Iterator[Issue]:
+    # Upstream compares UIDs. Dumps may have lost them: then nothing is equal.
     if len(claim.status.reserved_for) <= MAX_RESERVED:
         uids = (
             consumer.uid or f"without UID: {index}"
@@ -172,6 +173,7 @@ def _ips(network: Mapping[str, Any]) -> list[str]:
 
 
 def _ip_form(network: Mapping[str, Any], at: str) -> Iterator[Issue]:
+    # Only the normal form is accepted: no leading zeros, IPv6 in its shortest form.
     for index, address in enumerate(_ips(network)):
         try:
             canonical = str(ip_interface(address)) if "/" in address else ""

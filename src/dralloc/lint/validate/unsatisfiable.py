@@ -115,6 +115,8 @@ def _stop(request: Details, candidates: Candidates) -> _Stop | None:
 def _selection(request: Details, candidates: Candidates) -> _Stop | None:
     if candidates.of_request(request):
         return None
+    # How many devices the class and the first 0, 1, 2, ... selectors accept: the first
+    # selector that brings it to 0 is the one to look at.
     accepted_counts = [
         len(candidates.of_selectors(request, length))
         for length in range(len(request.selectors) + 1)
@@ -136,6 +138,7 @@ def _use(request: Details, candidates: Candidates) -> _Stop | None:
         text = f"none of {counted(len(tolerated), 'device')} that it could get has this capacity, even unused"
         return _Stop("request-capacity", ".capacity.requests", text)
     most_on_a_node = candidates.most_on_a_node(capable)
+    # "All" takes what a node has, but at least one device.
     required = 1 if request.allocation_mode == "All" else request.count
     if most_on_a_node < required:
         text = f"asks for {counted(required, 'device')}, but no node has more than {most_on_a_node} that it could get"
@@ -150,7 +153,7 @@ class _Choice(NamedTuple):
     has_other: bool
 
 
-def find_alternatives(
+def _find_alternatives(
     context: ValidationContext,
 ) -> list[tuple[DeviceClaim, str, list[list[RequestAlternative]]]]:
     """Return what every claim and template without allocation asks for, by request and alternative."""
@@ -172,7 +175,7 @@ def find_alternatives(
 
 
 def _choices(context: ValidationContext) -> Iterator[RulePart[_Choice]]:
-    for _, _, requests in context.view(find_alternatives):
+    for _, _, requests in context.view(_find_alternatives):
         for request in requests:
             # A request with firstAvailable is served as long as one of them can be.
             servable = sum(not alternative.stop for alternative in request)
@@ -229,7 +232,7 @@ def _selector_fails(choice: _Choice, at: str) -> Iterator[Issue]:
 
 def _incomparable(context: ValidationContext) -> Iterator[RulePart[str]]:
     """Requests of whose devices none has the attribute that a constraint compares."""
-    for spec, path, requests in context.view(find_alternatives):
+    for spec, path, requests in context.view(_find_alternatives):
         requested = [alternative for request in requests for alternative in request]
         for index, constraint in enumerate(spec.constraints):
             attribute = constraint.match_attribute or constraint.distinct_attribute
@@ -429,11 +432,11 @@ def _accepting(context: ValidationContext) -> dict[Offer, list[str]]:
     by_device: dict[Offer, list[str]] = defaultdict(list)
     requested = [
         alternative
-        for _, _, requests in context.view(find_alternatives)
+        for _, _, requests in context.view(_find_alternatives)
         for request in requests
         for alternative in request
     ]
-    # Equal requests share the list of their candidates.
+    # Equal requests share the list of their candidates: the first of them stands for all.
     distinct = {
         id(alternative.offers): alternative for alternative in reversed(requested)
     }
@@ -457,6 +460,8 @@ def _first_larger(
     earlier_by_sets: dict[
         tuple[str, ...], list[tuple[Offer, dict[tuple[str, str], int]]]
     ] = defaultdict(list)
+    # Only devices that take of the same counter sets are compared: the smaller one would
+    # have done, and leaves more for others.
     for offer in offers:
         amounts = _amounts(offer)
         sets = tuple(sorted({name for name, _ in amounts}))

@@ -97,8 +97,10 @@ class Executor:
         done: list[WrittenClaim] = []
         try:
             for claim in unit.claims:
+                # Noted first: an answer that got lost may have been written all the same.
                 done.append(claim)
                 self.allocate(claim)
+            # A pod that went meanwhile needs its claims no more, nor does its gang.
             for demand in unit.demands:
                 self._check(demand)
         except LeftAlone:
@@ -122,6 +124,8 @@ class Executor:
             for demand in unit.demands:
                 self._check(demand)
         except LeftAlone:
+            # Once a pod of the unit runs, the others are released as well: a gang that has
+            # begun is not taken apart.
             if not any(self._is_released(demand) for demand in unit.demands):
                 self._take_back(unit.claims)
                 raise
@@ -132,6 +136,7 @@ class Executor:
                 self.stuck[demand.key] = why
 
     def _take_back(self, claims: Sequence[WrittenClaim]) -> None:
+        # What cannot be taken back is in the journal, and the next run sees it.
         for claim in reversed(claims):
             with suppress(LeftAlone):
                 self.retract(claim)
@@ -160,6 +165,8 @@ class Executor:
 
     def _protected(self, claim: WrittenClaim, held: Json) -> Json:
         """Give a claim the finalizer without which it could be deleted while allocated, and the run as annotation."""
+        # The finalizer is in the metadata and the allocation in the status, a subresource:
+        # two writes, and the finalizer first, as an allocation without it could be lost.
         finalizers = held["metadata"].get("finalizers", [])
         if FINALIZER in finalizers:
             return held
@@ -207,6 +214,7 @@ class Executor:
 
     def _deallocate(self, claim: WrittenClaim, held: Json) -> None:
         status = held.get("status") or {}
+        # A scheduler reserves a claim for a pod that it binds: from then on it is in use.
         if status.get("reservedFor"):
             raise LeftAlone(f"claim {claim.key}", "somebody has reserved it")
         if not same_allocation(
@@ -265,6 +273,7 @@ class Executor:
             gates_after = [
                 pod_gate for pod_gate in gates if pod_gate["name"] != self.gate
             ]
+            # An attempt whose answer got lost may have taken the gate.
             if gates_after == gates:
                 return
             self.journal.add(
@@ -318,6 +327,7 @@ def _on_node(pod: Json, node: str) -> Json:
     """Return a change of a gated pod's affinity: what it required already, and the node, if there is one."""
     if not node:
         return {}
+    # Terms are alternatives, so that the node has to be in each of them.
     only = {"key": "metadata.name", "operator": "In", "values": [node]}
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     terms = (affinity.get(_AFFINITY) or {}).get("nodeSelectorTerms") or [{}]

@@ -253,7 +253,7 @@ def run_of(part: Json) -> str:
     return str((part["metadata"].get("labels") or {}).get(FENCE, ""))
 
 
-def held_since(part: Json) -> str:
+def _held_since(part: Json) -> str:
     """Return when a DeviceTaintRule or a node was fenced; empty if nobody has noted it."""
     if part["kind"] == NODES.kind:
         return next(
@@ -311,7 +311,7 @@ def lift_all(
         DeviceTaintRules and nodes, for who has them at hand; by default they are listed.
     """
     lifted = 0
-    for part in held_parts(objects) if parts is None else parts:
+    for part in _held_parts(objects) if parts is None else parts:
         run, name = run_of(part), part["metadata"]["name"]
         if run and is_over(run):
             NodeTaintFence(objects, run).lift(name) if part[
@@ -321,7 +321,7 @@ def lift_all(
     return lifted
 
 
-def held_parts(objects: LiveObjects) -> Iterator[Json]:
+def _held_parts(objects: LiveObjects) -> Iterator[Json]:
     """Yield the DeviceTaintRules and nodes that belong to the fence of some run, as they are now."""
     for kind in (RULES, NODES):
         for item in objects.listed(kind)["items"] if kind in objects.versions else ():
@@ -489,7 +489,7 @@ def fences_of(parts: Iterable[Json]) -> tuple[HeldFence, ...]:
     for run, parts_of_run in sorted(held.items()):
         names = [f"{part['kind']} {part['metadata']['name']}" for part in parts_of_run]
         # Times are RFC 3339 in UTC, so that the first of them is the earliest.
-        since = min(filter(None, map(held_since, parts_of_run)), default="")
+        since = min(filter(None, map(_held_since, parts_of_run)), default="")
         fences.append(HeldFence(run, tuple(names), since))
     return tuple(fences)
 
@@ -497,5 +497,5 @@ def fences_of(parts: Iterable[Json]) -> tuple[HeldFence, ...]:
 def status_of(objects: LiveObjects, journal: WriteJournal, path: str) -> FenceStatus:
     """Return what is fenced now, and what the journal of that path says is unfinished."""
     return FenceStatus(
-        fences_of(held_parts(objects)), path, journal.run if journal.unfinished else ""
+        fences_of(_held_parts(objects)), path, journal.run if journal.unfinished else ""
     )

@@ -270,6 +270,7 @@ class ApplyRun:
             self.pause(_PATIENCE)
             waited += _PATIENCE
             view = self._view(self.selection)
+        # What other runs have fenced looks tainted to the plan; it is told with the outcome.
         self._foreign = view.foreign
         with self.planning():
             self._plan = plan = self.question.plan(view.cluster)
@@ -354,6 +355,7 @@ class ApplyRun:
         with self._fence_lifted():
             unwritten = self._rounds(units)
             self._release(late=False)
+        # What is released now the scheduler allocates by itself, which a fence would prevent.
         self._held = set()
         self._release(late=True)
         return unwritten
@@ -507,6 +509,7 @@ class ApplyRun:
     def _read_back(self) -> Iterator[str]:
         """Yield what is wrong with what the server holds of what was written, units that are gone meanwhile aside."""
         self.progress("reading back", 0, len(self._done))
+        # By UID, as another object may have got the name of one that is gone.
         cluster = self._whole()
         pods = {pod.metadata.uid for pod in cluster.pods}
         claims = {

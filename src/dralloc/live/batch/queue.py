@@ -167,7 +167,7 @@ def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def reasons_for(
+def _reasons_for(
     question: Question,
     cluster: Cluster,
     pods: Mapping[ClaimKey, Json],
@@ -542,7 +542,7 @@ class BatchQueue:
         }
         still_waiting = self.waiting()
         cluster = LiveView.of(self.cache.catch_up(), self.selection, self.runs).cluster
-        reasons = reasons_for(self.question, cluster, still_waiting, plan_reasons)
+        reasons = _reasons_for(self.question, cluster, still_waiting, plan_reasons)
         self.notes.take_back(waiting, outcome.released)
         self.notes.tell(
             still_waiting,

@@ -106,7 +106,7 @@ def is_time(text: str) -> bool:
     )
 
 
-def read_time(text: str) -> str:
+def _read_time(text: str) -> str:
     """Return the text of a point in time.
 
     Raises
@@ -368,7 +368,7 @@ Operator = Annotated[
 SkippedOperation = Annotated[
     StrictStr, Terms("NodePrepareResources", "NodeUnprepareResources", "*")
 ]
-Time = Annotated[StrictStr, AfterValidator(read_time), Timestamp()]
+Time = Annotated[StrictStr, AfterValidator(_read_time), Timestamp()]
 
 Dropped = Annotated[Any, Removed.WHOLE]
 Emptied = Annotated[Any, Removed.CONTENT]

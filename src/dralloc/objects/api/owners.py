@@ -174,7 +174,7 @@ _Count = Callable[[_Part], range]
 
 
 def _number(path: str, default: int = 1) -> _Count:
-    """The count is a field."""
+    """Make a count that reads a field."""
     return lambda part: range(part.number(path, default))
 
 
@@ -182,17 +182,20 @@ _REPLICAS: Final = _number("replicas")
 
 
 def _mpi_replicas(part: _Part) -> range:
+    # The launcher is one pod by default, workers are none (defaults of the MPI operator).
     return _number("replicas", 0 if part.path[-1] == "Worker" else 1)(part)
 
 
 def _at_a_time(job: _Part) -> range:
     """Return how many pods of a Job run at the same time."""
+    # More completions than parallel pods come later, when others have ended.
     parallelism = job.number("parallelism", 1)
     return range(min(parallelism, job.number("completions", parallelism)))
 
 
 def _within_bounds(group: _Part) -> range:
     """Return how many replicas of a group of workers of Ray there are."""
+    # The controller keeps replicas within the bounds, whatever the field says.
     low, high = group.number("minReplicas", 0), group.number("maxReplicas", 2**31)
     return range(
         0 if group.flag("suspend") else min(high, max(low, group.number("replicas", 0)))
@@ -201,7 +204,7 @@ def _within_bounds(group: _Part) -> range:
 
 @dataclass(frozen=True, slots=True)
 class _Pods:
-    """Where an owner says something about some of its pods.
+    """The place where an owner describes some of its pods.
 
     Parameters
     ----------
@@ -248,7 +251,7 @@ class _Pods:
 
 @dataclass(frozen=True, slots=True)
 class OwnerKind:
-    """How to read the owners of a kind.
+    """The way to read the owners of a kind.
 
     Parameters
     ----------

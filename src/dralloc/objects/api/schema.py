@@ -59,21 +59,21 @@ Leaf = Callable[[Any, str], Any]
 
 @dataclass(frozen=True)
 class Properties:
-    """What is in the fields of an object, by their names on the wire."""
+    """The schema of an object: that of each field, by its name on the wire."""
 
     by_name: Mapping[str, Schema]
 
 
 @dataclass(frozen=True)
 class Items:
-    """What is in a list."""
+    """The schema of a list: that of its items."""
 
     item: Schema
 
 
 @dataclass(frozen=True)
 class Entries:
-    """What the keys of a map are and what is under them; under the `special` keys, which stay, is something else.
+    """The schema of a map: those of its keys and values; `special` keys stay and have values of their own.
 
     Where the API takes a list as well, that is in its items.
     """
@@ -87,8 +87,8 @@ Schema = Mark | Beside | Properties | Items | Entries | type
 
 
 @cache
-def schema_of(model: Any) -> Properties:
-    """Return what is where in objects of a model; also in the alpha spelling of KEP-5075."""
+def _schema_of(model: Any) -> Properties:
+    """Return the schema of a model's objects, in the alpha spelling of KEP-5075, too."""
     hints = get_type_hints(model, include_extras=True)
     if issubclass(model, BaseModel):
         names = {
@@ -108,15 +108,16 @@ def schema_of(model: Any) -> Properties:
 
 def _schema(hint: Any, marks: tuple[Any, ...] = ()) -> Schema:
     origin, arguments = get_origin(hint), get_args(hint)
+    # Marks of the type that is nearest come first: they overrule those around it.
     if origin is Annotated:
         return _schema(arguments[0], (*arguments[1:], *marks))
     for mark in marks:
         if isinstance(mark, WireForm):
-            return schema_of(mark.model)
+            return _schema_of(mark.model)
         if isinstance(mark, Refined):
             return Properties(
                 {
-                    **schema_of(hint).by_name,
+                    **_schema_of(hint).by_name,
                     **{name: _marked(rule) for name, rule in mark.fields.items()},
                 }
             )
@@ -140,7 +141,7 @@ def _schema(hint: Any, marks: tuple[Any, ...] = ()) -> Schema:
     return (
         hint
         if hint in _PLAIN
-        else schema_of(hint)
+        else _schema_of(hint)
         if hint not in (str, Any)
         else Removed.UNSAID
     )
@@ -201,6 +202,7 @@ def _object(value: dict[str, Any], schema: Properties, leaf: Leaf) -> dict[str, 
     rebuilt_fields = {}
     for name, part in value.items():
         inner = schema.by_name.get(name, Removed.WHOLE)
+        # What the items are is said by another field of the object, such as a selector's key.
         if isinstance(inner, Beside):
             inner = Items(
                 inner.rules.special.get(str(value.get(inner.field)), inner.rules.value)
@@ -267,7 +269,7 @@ _OF_PODS: Final[Mapping[str, Schema]] = {
 }
 """What counts and names pods, beside their template."""
 _OF_OWNERS: Final[Mapping[str, Schema]] = {
-    "metadata": Properties({**schema_of(ObjectMeta).by_name, "name": Name.OWNER}),
+    "metadata": Properties({**_schema_of(ObjectMeta).by_name, "name": Name.OWNER}),
     **dict.fromkeys(("spec.suspend", "spec.runPolicy.suspend", "spec.active"), bool),
     "status.conditions.*.type": Terms(*ENDED, "Admitted"),
     "status.conditions.*.status": Terms("True", "False", "Unknown"),
@@ -279,10 +281,10 @@ _ROLES: Final = Terms("Chief", "Evaluator", "Launcher", "Master", "PS", "Worker"
 
 @cache
 def wire_schema(model: type[ApiObject]) -> Properties:
-    """Return what is where in objects of a kind."""
+    """Return the schema of a kind's objects on the wire."""
     if not issubclass(model, PodOwner):
-        return schema_of(model)
-    template = schema_of(PodTemplate)
+        return _schema_of(model)
+    template = _schema_of(PodTemplate)
     templates = {
         f"{pods.at}.{path}": template
         for pods in model.form.pods
@@ -293,6 +295,7 @@ def wire_schema(model: type[ApiObject]) -> Properties:
         for pods in model.form.pods
         for path, schema in _OF_PODS.items()
     }
+    # Pod templates come first: what stands inside of one is said by its own schema.
     tree: dict[str, Any] = {}
     for path, schema in {**templates, **_OF_OWNERS, **beside}.items():
         _grow(tree, path.split("."), schema)

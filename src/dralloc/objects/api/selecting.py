@@ -41,7 +41,7 @@ _INTEGER: Final = re.compile("[+-]?[0-9]{1,63}")
 """As long as the value of a label can be."""
 
 
-def integer(text: str) -> int | None:
+def _integer(text: str) -> int | None:
     """Return the number that a text is for Kubernetes: decimal digits, perhaps a sign, of 64 bits; else None."""
     return value if _INTEGER.fullmatch(text) and (value := int(text)) in INT64 else None
 
@@ -49,8 +49,8 @@ def integer(text: str) -> int | None:
 def _compare(
     value: str | None, values: Sequence[str], holds: Callable[[int, int], bool]
 ) -> bool:
-    number = None if value is None else integer(value)
-    limit = integer(values[0]) if len(values) == 1 else None
+    number = None if value is None else _integer(value)
+    limit = _integer(values[0]) if len(values) == 1 else None
     return number is not None and limit is not None and holds(number, limit)
 
 
@@ -144,7 +144,7 @@ def _numeric(compare: Callable[[int, int], bool]) -> Callable[[str, str], bool]:
     """Return a comparison of integers in canonical form; with anything else it does not hold."""
 
     def holds(taint: str, toleration: str) -> bool:
-        taint_number, toleration_number = integer(taint), integer(toleration)
+        taint_number, toleration_number = _integer(taint), _integer(toleration)
         if (
             taint_number is None
             or toleration_number is None

@@ -93,7 +93,7 @@ _EXACT: Final = (
 )
 
 
-def from_v1beta1(kind: str, raw: Json) -> Json:
+def _from_v1beta1(kind: str, raw: Json) -> Json:
     """Convert an object of the given kind to v1."""
     if kind == "ResourceSlice":
         return change(raw, "spec.devices[]", _flat_device)
@@ -291,8 +291,8 @@ def _as_it_is(_kind: str, raw: Json) -> Json:
 CONVERSIONS: Final[Mapping[str, Callable[[str, Json], Json]]] = {
     "v1": _as_it_is,
     "v1beta2": _as_it_is,
-    "v1beta1": from_v1beta1,
-    "v1alpha3": from_v1beta1,
+    "v1beta1": _from_v1beta1,
+    "v1alpha3": _from_v1beta1,
 }
 """For each supported version of the API group, how an object of a kind becomes v1."""
 

@@ -97,7 +97,7 @@ def _decompressed(data: bytes, limit: int) -> bytes:
     return unpacked_text.getvalue()
 
 
-def decoded(data: bytes) -> str:
+def _decoded(data: bytes) -> str:
     """Return the text that the bytes are in UTF-8."""
     try:
         return data.decode()
@@ -106,7 +106,7 @@ def decoded(data: bytes) -> str:
 
 
 def require_utf8(data: bytes) -> None:
-    """Refuse what `decoded` would refuse, without a second copy of the text."""
+    """Refuse what `_decoded` would refuse, without a second copy of the text."""
     decoder = getincrementaldecoder("utf-8")()
     for start in range(0, len(data), _CHUNK):
         undecoded = len(decoder.getstate()[0])
@@ -183,7 +183,7 @@ def json_documents(data: bytes) -> tuple[list[Any], str | None]:
     try:
         return [json_value(data)], None
     except JSONDecodeError:
-        text = decoded(data)
+        text = _decoded(data)
     documents: list[Any] = []
     position = _first_at(text, 0)
     while position < len(text):

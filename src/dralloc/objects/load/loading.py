@@ -485,7 +485,7 @@ class _Keeper(ObjectReader):
 def read(
     *paths: Paths, stdin: IO[bytes] | None = None, limits: Limits = LIMITS
 ) -> Reading:
-    """As `load`, but objects that cannot be used are no obstacle to the others.
+    """Read as `load`, but objects that cannot be used are no obstacle to the others.
 
     Raises
     ------
@@ -501,7 +501,7 @@ def read(
 def read_documents(
     documents: Iterable[Any], *, source: str = "", limits: Limits = LIMITS
 ) -> Reading:
-    """As `load_documents`, but objects that cannot be used are no obstacle to the others."""
+    """Read as `load_documents`, but objects that cannot be used are no obstacle to the others."""
     loading = _loading(limits)
     for document in documents:
         loading.add_document(document, source)

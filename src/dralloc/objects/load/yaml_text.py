@@ -186,7 +186,7 @@ class _Builder:
             self._parts[-1].merges = True  # type: ignore[attr-defined]
             return
         self._size += len(event.value) + 1
-        value = value_of(event)
+        value = _value_of(event)
         if event.anchor:
             self._anchors[event.anchor] = _OpenNode(
                 value, len(event.value) + 1, depth=0, is_open=False
@@ -209,7 +209,7 @@ class _Builder:
     def _open(self, event: yaml.SequenceStartEvent | yaml.MappingStartEvent) -> None:
         make, value, tag = _KINDS[type(event)]
         if event.tag not in (None, "!", tag):
-            raise refused_tag(event)
+            raise _refused_tag(event)
         if len(self._parts) == DEPTH:
             raise refused(TOO_DEEP, event.start_mark)
         if self._parts and self._parts[-1].wants_key:
@@ -251,7 +251,7 @@ _TAG: Final = "tag:yaml.org,2002:"
 _SHOWN: Final = 20
 
 
-def value_of(event: yaml.ScalarEvent) -> Scalar:
+def _value_of(event: yaml.ScalarEvent) -> Scalar:
     """Return what a scalar stands for.
 
     Raises
@@ -263,7 +263,7 @@ def value_of(event: yaml.ScalarEvent) -> Scalar:
     if event.tag not in (None, "!"):
         make = _TAGGED.get(event.tag)
         if make is None:
-            raise refused_tag(event)
+            raise _refused_tag(event)
     else:
         make = _plain(text) if event.implicit[0] else str
     try:
@@ -282,7 +282,7 @@ def refused(problem: str | None, mark: Any) -> TextError:
     return TextError(f"is not YAML: {place}{problem}")
 
 
-def refused_tag(event: Any) -> TextError:
+def _refused_tag(event: Any) -> TextError:
     """Return the error for something whose tag is not known."""
     return refused(
         f"could not determine a constructor for the tag {event.tag!r}", event.start_mark

@@ -93,7 +93,7 @@ class MapLayout:
     height: float
 
 
-def most_telling(
+def _most_telling(
     rows: Sequence[MapRow], tellings: Sequence[Mapping[int, int]], maximum: int
 ) -> tuple[MapRow, ...]:
     """Return at most so many rows: those with the largest counts, the first count first; in their order.
@@ -116,7 +116,7 @@ def _total(counts: Mapping[int, int], devices: Iterable[int]) -> int:
     return sum(counts.get(device, 0) for device in devices)
 
 
-def held_in(
+def _held_in(
     problem: Problem, held: Sequence[HeldDevice]
 ) -> Mapping[int, Sequence[HeldDevice]]:
     """Group holdings by the slot of their device."""
@@ -126,7 +126,7 @@ def held_in(
     return by_slot
 
 
-def lay_out(
+def _lay_out(
     problem: Problem,
     rows: Sequence[MapRow],
     held: Mapping[int, Sequence[HeldDevice]],
@@ -563,7 +563,7 @@ def device_map(
     all_rows = rows(problem)
     held_beside = () if beside is None else held_devices(beside, profiles)
     either = only_here if beside is None else only_here | _only_here(beside, plan)
-    shown = most_telling(all_rows, _tellings((*held, *held_beside), either), max_nodes)
+    shown = _most_telling(all_rows, _tellings((*held, *held_beside), either), max_nodes)
     name = _NAMES[plan.mode] if isinstance(plan.mode, Mode) else plan.mode
     usual = f"{name}: {plan.metrics.placed} of {len(plan.demands)} placed"
     heading = usual if title is None else title
@@ -574,10 +574,10 @@ def device_map(
         else ""
     )
     legend = Legend.of(_entries(held, profiles, Palette(profiles), starred), top)
-    layout = lay_out(
+    layout = _lay_out(
         problem,
         shown,
-        held_in(problem, held),
+        _held_in(problem, held),
         len(all_rows) - len(shown),
         legend.bottom,
     )

@@ -303,7 +303,7 @@ def ranks(
     """
     colours = theme()
     plans = answers_drawn(comparison, _ROOM / len(comparison.answers))
-    counts = [rank_counts(plan) for plan, _, _ in plans]
+    counts = [_rank_counts(plan) for plan, _, _ in plans]
     rows = max((len(rank_row) for rank_row in counts), default=1)
     names = [*(f"alternative {rank + 1}" for rank in range(rows - 1)), "none"]
     titles = [UNDER[answer] for answer in comparison.answers]
@@ -339,7 +339,7 @@ def has_alternatives(plan: Plan) -> bool:
     return any(True for _ in _with_choice(plan))
 
 
-def rank_counts(plan: Plan) -> list[int]:
+def _rank_counts(plan: Plan) -> list[int]:
     """Count the requests with alternatives by the rank that they got; the last entry is how many got none."""
     requests = list(_with_choice(plan))
     granted_ranks = {
