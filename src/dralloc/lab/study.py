@@ -95,7 +95,7 @@ def scaled(
 
 
 def _drawn(demands: Sequence[Demand], count: int, random: Random) -> Sequence[int]:
-    """As many of the demands as wanted, or fewer by less than a gang, in their order."""
+    """Draw as many of the demands as wanted, or fewer by less than a gang, in their order."""
     groups: dict[object, list[int]] = {}
     for number, demand in enumerate(demands):
         groups.setdefault(demand.placed_with or number, []).append(number)

@@ -79,7 +79,7 @@ def identity(subject: ApiObject) -> Identity:
 
 
 class Objects:
-    """What was given.
+    """The objects that were given.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def _classes_named_by(requester: ApiObject) -> Iterator[tuple[str, str]]:
 
 
 class Unasked(StrEnum):
-    """Why a pod is not to be placed, in words that follow its name; what says the least comes last."""
+    """The reason why a pod is not to be placed, in words that follow its name; what says the least comes last."""
 
     GATED = "has scheduling gates"
     SUSPENDED = "belongs to a suspended owner"
@@ -266,7 +266,7 @@ class Unasked(StrEnum):
 
     @property
     def include(self) -> Include | None:
-        """What has to be included for such a pod to be asked about."""
+        """The inclusion that makes such a pod part of the question."""
         return {Unasked.GATED: Include.GATED, Unasked.SUSPENDED: Include.SUSPENDED}.get(
             self
         )

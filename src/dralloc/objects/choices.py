@@ -57,7 +57,7 @@ MAX_WORKERS: Final = 1024
 
 
 class FenceKind(StrEnum):
-    """What keeps others from devices that a live cluster is about to be given.
+    """The kind of fence that keeps others from devices while allocations are written.
 
     ``DEVICE_TAINTS``: a DeviceTaintRule for each pool (KEP-5055). ``NODE_TAINTS``: a taint on each node that reaches
     one. ``NONE``: nothing. ``AUTO``: the first of them that is sure to work.
@@ -109,7 +109,7 @@ AllocatorName = Literal["first-fit", "optimal"]
 
 
 class Goal(StrEnum):
-    """What to prefer among the answers that place the most demands with the best alternatives.
+    """The preference among the answers that place the most demands with the best alternatives.
 
     ``FEWEST_NODES``: the smallest number of nodes that get a placement.
     ``FEWEST_DEVICES``: the smallest number of devices that were free and no longer are; one more share of a device
@@ -143,7 +143,7 @@ GoalName = Literal[
 
 
 class Priorities(StrEnum):
-    """How much more a pod of higher priority is worth.
+    """The worth of pods of higher priority.
 
     ``STRICT``: more than all pods of lower priorities together. ``RANKED``: one more for each distinct priority below,
     so that several less important pods can push out an important one.
@@ -158,7 +158,7 @@ PrioritiesName = Literal["strict", "ranked"]
 
 
 class ObjectiveWord(StrEnum):
-    """What is maximised within each priority.
+    """The amount that is maximised within each priority.
 
     ``PODS``: how many pods (and claims that no pod uses) are placed. ``DEVICES``: how many devices they ask for at
     least. ``VALUE``: the values that an annotation of pods gives. Anything else is the name of a counter or a capacity.
@@ -189,7 +189,7 @@ class Include(StrEnum):
 
 
 class Ignored(StrEnum):
-    """What binds pods to nodes beside devices, and may be left out: resources, or rules of pods and nodes.
+    """The rules beside devices that bind pods to nodes and may be left out: resources, or rules of pods and nodes.
 
     ``EXTENDED``: what device plugins offer. ``AFFINITY``: required affinity and anti-affinity to other pods.
     """
@@ -218,7 +218,7 @@ class Ignored(StrEnum):
 
 
 class Durations(StrEnum):
-    """How durations are distributed around their mean.
+    """The distribution of durations around their mean.
 
     ``FIXED``: all are the mean. ``EXPONENTIAL``: without memory. ``LOGNORMAL`` and ``PARETO``: heavy-tailed, most are
     short and a few take most of the time.
@@ -421,7 +421,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Choices(Options):
-    """What can be chosen about a question; `Options` has the choices about the search for the optimum.
+    """The choices of a question; `Options` has those about the search for the optimum.
 
     Every question takes them as one object, as keywords, or as both: then the keywords count.
 

@@ -274,7 +274,7 @@ class Cluster(Answer):
 
     @property
     def headline(self) -> str:
-        """How many objects there are."""
+        """The numbers of objects of each kind."""
         held = {
             "nodes": self.nodes,
             "slices": self.slices,

@@ -62,7 +62,7 @@ class DrallocError(Exception):
 
 
 class Level(StrEnum):
-    """How bad a violation is; the levels compare by `rank`."""
+    """The severity of a violation; the levels compare by `rank`."""
 
     ERROR = "error"
     """The API server refuses the object."""

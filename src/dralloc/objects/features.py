@@ -13,7 +13,7 @@ __all__ = ["ALL_FEATURES", "NEWEST_MINOR", "Features", "minor_version"]
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Which optional parts of Dynamic Resource Allocation are in force. All are on unless switched off.
+    """The optional parts of Dynamic Resource Allocation that are in force. All are on unless switched off.
 
     What it means that a gate is off:
 

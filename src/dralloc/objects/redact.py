@@ -246,7 +246,7 @@ _NAMED_BY_CEL: Final = (Public.DRIVER, Public.ATTRIBUTE)
 
 @dataclass
 class NamesFound:
-    """What was seen in the objects, each in the order of appearance."""
+    """The names and texts that were seen in the objects, each in the order of appearance."""
 
     names: dict[Name, dict[str, None]] = field(
         default_factory=lambda: {place: {} for place in Name}
@@ -355,7 +355,7 @@ class NamesFound:
 
     @cached_property
     def _staying(self) -> str:
-        """What of the texts is not replaced, as far as it could be taken for a replacement."""
+        """The texts that stay and that could be taken for a replacement."""
         names = {
             name
             for place, names in self.names.items()

@@ -158,7 +158,7 @@ def parsed_caps(caps: Iterable[Cap | str]) -> tuple[Cap, ...]:
 
 
 class BudgetKey(NamedTuple):
-    """What tells budgets apart."""
+    """The key of a budget."""
 
     namespace: str
     resource: str
@@ -194,5 +194,5 @@ class Budget:
 
     @property
     def left(self) -> int | None:
-        """What it may still take; None if nothing says. Nothing if it has too much already."""
+        """The amount that it may still take, 0 if it has too much already; None without a cap."""
         return None if self.most is None else max(0, self.most - self.used)

@@ -32,19 +32,19 @@ _SHOWN: Final = 20
 
 @dataclass(frozen=True)
 class Scheduled:
-    """What kube-scheduler places: one plan for each seed, which stands for an order of nodes and pods."""
+    """The answers of kube-scheduler: one plan for each seed, which stands for an order of nodes and pods."""
 
     plans: tuple[Plan, ...]
     seeds: tuple[int, ...]
 
     @property
     def placed(self) -> tuple[int, ...]:
-        """How much each plan places, in the order of the seeds."""
+        """The number of demands that each plan places, in the order of the seeds."""
         return tuple(len(plan.solution.placements) for plan in self.plans)
 
     @cached_property
     def _median_number(self) -> int:
-        """Which plan it is that places as much as half of them: the first of those that place as much."""
+        """The index of the median plan: the first of those that place as much as half of them."""
         by_placed = sorted(range(len(self.plans)), key=self.placed.__getitem__)
         return by_placed[(len(by_placed) - 1) // 2]
 
@@ -77,7 +77,7 @@ ANSWERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What one answer places and another does not, in order.
+    """The demands that one answer places and another does not, in order.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class Difference:
         return f"What {self.words(self.placed_by)} places and {self.words(self.not_by)} does not"
 
     def words(self, mode: Mode) -> str:
-        """Return one of its answers, kube-scheduler's with the seed."""
+        """Return the name of one of its answers, kube-scheduler's with the seed."""
         return (
             f"{ANSWERS[mode]} (seed {self.seed})"
             if mode is Mode.SCHEDULER
@@ -150,17 +150,17 @@ class Comparison(Documented):
 
     @cached_property
     def only_optimal(self) -> tuple[ClaimKey, ...]:
-        """What the optimum places and first fit does not, in order."""
+        """The demands that the optimum places and first fit does not, in order."""
         return _only_in(self.optimal, self.first_fit)
 
     @cached_property
     def only_first_fit(self) -> tuple[ClaimKey, ...]:
-        """What first fit places and the optimum does not, in order: given up for something worth more."""
+        """The demands that first fit places and the optimum gives up for something worth more, in order."""
         return _only_in(self.first_fit, self.optimal)
 
     @cached_property
     def only_scheduler(self) -> tuple[ClaimKey, ...]:
-        """What kube-scheduler places and the optimum does not, in order; nothing if it was not asked."""
+        """The demands that kube-scheduler places and the optimum does not, in order; none if it was not asked."""
         return (
             ()
             if self.scheduler is None
@@ -174,7 +174,7 @@ class Comparison(Documented):
 
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
-        """What the optimum places and another answer does not, then the reverse. The first pair is the baseline's."""
+        """The differences of the optimum to each other answer, then the reverse. The first pair is the baseline's."""
         baselines = [plan for plan in self.answers.values() if plan is not self.optimal]
         pairs = [
             pair
@@ -195,7 +195,7 @@ class Comparison(Documented):
 
     @cached_property
     def neither(self) -> tuple[ClaimKey, ...]:
-        """What no answer places, in order."""
+        """The demands that no answer places, in order."""
         missing = [demand.key for demand in self.optimal.unplaced]
         for plan in self.answers.values():
             unplaced = {demand.key for demand in plan.unplaced}
@@ -204,7 +204,7 @@ class Comparison(Documented):
 
     @property
     def gain(self) -> Difference:
-        """What the optimum places and the baseline does not."""
+        """The demands that the optimum places and the baseline does not."""
         return self.differences[0]
 
     @property

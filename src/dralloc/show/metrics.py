@@ -25,7 +25,7 @@ __all__ = ["Metrics", "Spending", "Utilisation", "measure"]
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What a namespace uses of something that is capped or to be shared fairly; amounts in nanos.
+    """The use of a namespace of something that is capped or to be shared fairly; amounts in nanos.
 
     ``most`` is the cap, None if there is none; ``before`` is what claims held before anything was placed.
     """
@@ -45,7 +45,7 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class Utilisation:
-    """How much is in use of whole devices, of counters, or of capacities of one name that a driver publishes.
+    """The use of whole devices, of counters, or of capacities of one name that a driver publishes.
 
     Amounts are in nanos, those of devices, too; ``before`` is what claims held before anything was placed.
     """
@@ -59,7 +59,7 @@ class Utilisation:
 
     @property
     def title(self) -> str:
-        """What it is, as tables show it."""
+        """The name that tables show: of a product, a counter or a capacity, with the driver."""
         if self.kind == "devices":
             return f"{self.name or self.kind} ({self.driver})"
         return f"{self.kind} {self.name} ({self.driver})"

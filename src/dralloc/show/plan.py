@@ -329,7 +329,7 @@ class Plan(Documented):
 
     @cached_property
     def allocations(self) -> Mapping[ClaimKey, AllocationResult]:
-        """What each placed claim gets, as its ``status.allocation``."""
+        """The ``status.allocation`` of each placed claim."""
         return allocations(self.compiled, self.solution)
 
     @cached_property
@@ -344,7 +344,7 @@ class Plan(Documented):
 
     @property
     def demands(self) -> tuple[Demand, ...]:
-        """What was to be placed, in order: pods with their claims, and claims that no pod uses."""
+        """The demands in order: pods with their claims, and claims that no pod uses."""
         return self.compiled.problem.demands
 
     @property
@@ -371,7 +371,7 @@ class Plan(Documented):
 
     @property
     def unmodelled(self) -> tuple[Finding, ...]:
-        """What objects of the input say that could change the answer, and does not (`dralloc.compile.modelled`)."""
+        """The fields of the input that could change the answer, and do not (`dralloc.compile.modelled`)."""
         return self.compiled.unmodelled({self.rules})
 
     @property
@@ -415,7 +415,7 @@ class Plan(Documented):
 
     @property
     def status(self) -> Status:
-        """What is known about the answer."""
+        """The status of the answer: what is proven of it."""
         return self.solution.status
 
     @property
@@ -469,7 +469,7 @@ class Plan(Documented):
 
     @property
     def headline(self) -> str:
-        """How much is placed, and what is proven."""
+        """The number of placed demands, and what is proven."""
         placed = (
             f"{len(self.solution.placements)} of {len(self.demands)} placed, "
             if self.demands

@@ -66,7 +66,7 @@ class Quantiles:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How much of a resource was asked for and allocated, as parts of what there is, on average over time.
+    """The load of a resource: what was asked for and allocated, as parts of what there is, on average over time.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def _title(resource: Hashable) -> str:
 
 
 class _AskedAmounts:
-    """What arrivals ask for and hold, worked out once for each template, and for each set of devices."""
+    """The amounts that arrivals ask for and hold, worked out once for each template, and for each set of devices."""
 
     def __init__(self, incoming: Incoming) -> None:
         self._incoming = incoming
@@ -286,7 +286,7 @@ class _AskedAmounts:
 
 
 def _overlap(stay: Stay, begin: int, end: int) -> int:
-    """For how long somebody had a place between two times."""
+    """Return for how long somebody had a place between two times."""
     if stay.started is None:
         return 0
     return max(
@@ -336,7 +336,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class RunRegret:
-    """How far a run is from what could have been.
+    """The distance of a run from what could have been.
 
     Parameters
     ----------
@@ -467,7 +467,7 @@ class SimulatedRun:
 
 @dataclass(frozen=True, repr=False)
 class Simulated(Answer):
-    """What a policy made of arrivals, for some seeds.
+    """The outcome of a policy, for some seeds.
 
     Parameters
     ----------
@@ -490,7 +490,7 @@ class Simulated(Answer):
 
     @property
     def headline(self) -> str:
-        """How many of the arrivals got a place."""
+        """The number of arrivals that got a place."""
         arrivals = sum(run.figures.arrivals for run in self.runs)
         placed = sum(
             round((run.figures.acceptance or 0) * run.figures.arrivals)
@@ -538,7 +538,7 @@ class Simulated(Answer):
         return intervals
 
     def _loads(self) -> Iterator[Part]:
-        """For each resource what was asked for, and what was allocated."""
+        """Yield a table of the load of each resource: what was asked for, and what was allocated."""
         rows = [
             (
                 str(run.seed),

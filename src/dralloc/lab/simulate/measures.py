@@ -242,7 +242,7 @@ def _taken_parts(incoming: Incoming, coming: Sequence[int]) -> Integers:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRegret:
-    """What a decision placed beside the optimum, in devices.
+    """The devices that a decision placed, beside the optimum.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ class DecisionRegret:
 
     @property
     def regret(self) -> int:
-        """What is proven to be the most that was missed; never negative."""
+        """The most that can have been missed, proven; never negative."""
         return self.bound - self.placed
 
 
@@ -338,7 +338,7 @@ class WatchedPlacer(Placer):
 
     @property
     def problem(self) -> Problem:
-        """That of the watched placer."""
+        """The same as that of the watched placer."""
         return self._watched.problem
 
     def as_running(self, demand: Demand) -> Demand:
@@ -347,12 +347,12 @@ class WatchedPlacer(Placer):
 
     @property
     def placements(self) -> Mapping[int, Placement]:
-        """Those of the watched placer."""
+        """The placements of the watched placer."""
         return self._watched.placements
 
     @property
     def ledger(self) -> SearchLedger:
-        """That of the watched placer."""
+        """The same as that of the watched placer."""
         return self._watched.ledger
 
     def node_of(self, arrival: int) -> str:

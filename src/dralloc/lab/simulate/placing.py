@@ -51,7 +51,7 @@ __all__ = [
 
 
 class Rank(NamedTuple):
-    """Where a job stands in the queue: the smallest comes first."""
+    """The place of a job in the queue: the smallest comes first."""
 
     less_important: int
     since: int
@@ -183,7 +183,7 @@ class Placer(ABC):
     @property
     @abstractmethod
     def ledger(self) -> SearchLedger:
-        """What is in use now."""
+        """The ledger of what is in use now."""
 
     def whole_placements(self) -> Mapping[int, Placement]:
         """By arrival, who has a place now, with what is taken of nodes beside devices."""
@@ -265,7 +265,7 @@ class RunPlacer(Placer):
 
     @property
     def placements(self) -> Mapping[int, Placement]:
-        """Those of the run."""
+        """The placements of the run."""
         arrival_of = self.incoming.arrival_of
         return {
             arrival_of[placement.demand]: placement
@@ -274,7 +274,7 @@ class RunPlacer(Placer):
 
     @property
     def ledger(self) -> SearchLedger:
-        """That of the run."""
+        """The ledger of the run."""
         return self._run.ledger
 
     def node_of(self, arrival: int) -> str:
@@ -304,7 +304,7 @@ class SchedulerPlacer(Placer):
 
     @property
     def problem(self) -> Problem:
-        """That of devices: what else binds pods to nodes is for the plugins to say."""
+        """The problem of devices alone: what else binds pods to nodes is for the plugins to say."""
         return self.incoming.compiled.problem
 
     def as_running(self, demand: Demand) -> Demand:
@@ -336,7 +336,7 @@ class SchedulerPlacer(Placer):
 
     @property
     def placements(self) -> Mapping[int, Placement]:
-        """Those of pods that ask for devices."""
+        """The placements of pods that ask for devices."""
         arrival_of = self.incoming.arrival_of
         return {
             arrival_of[placement.demand]: placement
@@ -345,11 +345,11 @@ class SchedulerPlacer(Placer):
 
     @property
     def ledger(self) -> SearchLedger:
-        """That of the scheduler."""
+        """The ledger of the scheduler."""
         return self._run.scheduler.ledger
 
     def whole_placements(self) -> Mapping[int, Placement]:
-        """Return those of pods that ask for devices."""
+        """Return the placements of pods that ask for devices, with what they take of nodes."""
         placements = self.placements
         with_nodes = with_node_grants(self.incoming.problem, placements.values())
         return dict(zip(placements, with_nodes, strict=True))

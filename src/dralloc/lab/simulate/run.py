@@ -180,7 +180,7 @@ def _milliseconds(name: str, seconds: float | None, least: int = 0) -> int | Non
 
 @dataclass(frozen=True)
 class RunSetting:
-    """What all seeds of a simulation have in common; times in milliseconds.
+    """The setting that all seeds of a simulation have in common; times in milliseconds.
 
     Parameters
     ----------

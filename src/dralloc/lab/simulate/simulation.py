@@ -24,7 +24,7 @@ __all__ = ["ArrivalState", "Decisions", "History", "Instant", "Simulation", "Sta
 
 
 class EventKind(IntEnum):
-    """What happens, in the order in which it does at one time."""
+    """The kind of an event, in the order in which they happen at one time."""
 
     DEPARTURE = 0
     ARRIVAL = 1
@@ -33,7 +33,7 @@ class EventKind(IntEnum):
 
 
 class Event(NamedTuple):
-    """Something that happens to an arrival, or to a job of several, by number; a decision is about nobody."""
+    """An event of an arrival, or of a job of several, by number; a decision is about nobody."""
 
     time: int
     kind: EventKind
@@ -85,7 +85,7 @@ class Clock:
 
 
 class ArrivalState(StrEnum):
-    """What has become of an arrival.
+    """The state of an arrival.
 
     ``PENDING``: it waits for a place. ``RUNNING``: it has one. ``DONE``: it had one for as long as it wanted.
     ``REFUSED``: it can never have one, or has lost patience. ``PREEMPTED``: it had one until somebody more important
@@ -101,7 +101,7 @@ class ArrivalState(StrEnum):
 
 @dataclass(slots=True)
 class Stay:
-    """What became of an arrival and when, in milliseconds; None for what has not happened.
+    """The fate of an arrival, with times in milliseconds; None for what has not happened.
 
     ``node``, ``placement``: where it ran, and what it had of devices.
     """
@@ -116,7 +116,7 @@ class Stay:
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """How many arrivals are in which state after all that happened at one time."""
+    """The number of arrivals in each state after all that happened at one time."""
 
     time: int
     pending: int
@@ -125,7 +125,7 @@ class Instant:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """When those who wait are looked at.
+    """The times at which those who wait are looked at.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class Decisions:
 
 @dataclass
 class History:
-    """All that happened in a run.
+    """The record of a run.
 
     Parameters
     ----------

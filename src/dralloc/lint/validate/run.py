@@ -84,7 +84,7 @@ class Violation:
 
     @property
     def source(self) -> str:
-        """Where the object was read."""
+        """The place where the object was read."""
         return self.finding.source
 
     @property
@@ -116,7 +116,7 @@ class ViolationFields(Fields):
     level: Level
     rule: str
     source: str
-    """Where the object was read."""
+    """The place where the object was read."""
     object: str = Field(validation_alias="subject")
     """Kind and name."""
     path: str
@@ -154,7 +154,7 @@ class Validation(Documented, tuple[Violation, ...]):
 
     @property
     def violations(self) -> tuple[Violation, ...]:
-        """All of them."""
+        """All violations, by object."""
         return tuple(self)
 
     def parts(self) -> list[Part]:

@@ -44,7 +44,7 @@ __all__ = [
 
 
 class RuleSupport(Enum):
-    """What a kube-scheduler does about DeviceTaintRules."""
+    """The effect that DeviceTaintRules have on a kube-scheduler."""
 
     NONE = "knows no DeviceTaintRules"
     OFF = "has DeviceTaintRules switched off"
@@ -71,7 +71,7 @@ class KubernetesVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SchedulerRelease:
-    """What holds from a release on.
+    """The support of DeviceTaintRules from a release on.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class RunningScheduler:
 
     @property
     def support(self) -> RuleSupport:
-        """What it does about DeviceTaintRules."""
+        """The effect that DeviceTaintRules have on it."""
         if self.version is None:
             return RuleSupport.UNKNOWN
         release = next(

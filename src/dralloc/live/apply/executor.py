@@ -50,7 +50,7 @@ _AFFINITY: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class LeftAlone(Exception):  # noqa: N818 - somebody else was first, which is nobody's mistake
-    """Something could not be written, and is left as it is."""
+    """Raised when something cannot be written, and is left as it is."""
 
     def __init__(self, subject: str, why: Exception | str) -> None:
         words = (
@@ -62,7 +62,7 @@ class LeftAlone(Exception):  # noqa: N818 - somebody else was first, which is no
 
 
 class Gone(LeftAlone):
-    """What it is about is not there any more."""
+    """Raised when the object is not there any more."""
 
 
 @dataclass

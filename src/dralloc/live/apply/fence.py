@@ -65,7 +65,7 @@ class Fence:
 
     @property
     def toleration(self) -> Json | None:
-        """What lets the pods of the run pass, where it is about pods."""
+        """The toleration by which the run's own pods pass; None where the fence is not about pods."""
         return None
 
     def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:  # noqa: ARG002
@@ -148,7 +148,7 @@ class NodeTaintFence(Fence):
 
     @property
     def toleration(self) -> Json:
-        """What the run's own pods are given."""
+        """The toleration that the run's own pods are given."""
         return {
             "key": FENCE,
             "operator": "Equal",
@@ -407,7 +407,7 @@ class ApplyDocument(Document):
 
 @dataclass(frozen=True)
 class HeldFence:
-    """What one run fences.
+    """The parts that one run fences.
 
     Parameters
     ----------
@@ -445,7 +445,7 @@ class FenceStatus(Documented):
 
     @property
     def headline(self) -> str:
-        """How many fences there are, in one line."""
+        """The number of fences, in one line."""
         return (
             f"{counted(len(self.fences), 'run')} with a fence"
             if self.fences

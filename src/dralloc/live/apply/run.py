@@ -38,7 +38,7 @@ __all__ = ["PATIENCE", "ApplyOutcome", "ApplyRun", "planned_parts"]
 
 @dataclass(frozen=True, repr=False)
 class ApplyOutcome(Documented):
-    """What a run wrote, what it left alone and why, and what the checker says about what the server holds.
+    """The outcome of a run: what it wrote, what it left alone and why, and what the checker says of the server's state.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class ApplyOutcome(Documented):
 
     @property
     def unplaced(self) -> list[Aside]:
-        """What the plan found no place for."""
+        """The pods and claims that the plan found no place for."""
         keys_aside = {aside.key for aside in self.asides}
         fenced = "".join(
             f"; run {fence.run} fences {counted(len(fence.parts), 'part')} of the cluster"
@@ -109,7 +109,7 @@ class ApplyOutcome(Documented):
 
     @property
     def headline(self) -> str:
-        """How much was written, in one line."""
+        """The number of claims that were written, in one line."""
         if self.taken_back is not None:
             return f"taken back: {counted(len(self.taken_back), 'claim')}"
         done = (

@@ -294,7 +294,7 @@ def _claims_of(pod: Json) -> Iterator[ClaimKey]:
 
 @dataclass(frozen=True)
 class Question:
-    """How a cluster is planned for, and what answers are held against: what is given to `dralloc.ask.allocate`."""
+    """The question that is put to `dralloc.ask.allocate`, and that answers are held against."""
 
     mode: Mode = Mode.OPTIMAL
     choices: Choices = field(default_factory=Choices)

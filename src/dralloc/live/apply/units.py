@@ -299,7 +299,7 @@ _END: Final = b"\n"
 
 
 class JournalStep(StrEnum):
-    """What is about to be done."""
+    """A step that is about to be taken."""
 
     BEGIN = "begin"
     PLAN = "plan"
@@ -345,7 +345,7 @@ class WriteJournal:
 
     @property
     def units(self) -> list[WriteUnit]:
-        """What the last plan wants to write."""
+        """The units that the last plan wants to write."""
         plans = [entry for entry in self.entries if "units" in entry]
         return [WriteUnit.of(entry) for entry in plans[-1]["units"]] if plans else []
 

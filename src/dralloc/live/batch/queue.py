@@ -228,7 +228,7 @@ _GONE: Final = 404
 
 
 class ReleaseCount(NamedTuple):
-    """How many pods were released, and how many parts of fences were lifted."""
+    """The numbers of pods that were released, and of parts of fences that were lifted."""
 
     pods: int
     fences: int
@@ -335,7 +335,7 @@ class BatchQueue:
 
     @property
     def runs(self) -> str:
-        """How the names of its runs start: only who holds the Lease works, so that those of other replicas are over."""
+        """The start of its runs' names: only who holds the Lease works, so that those of other replicas are over."""
         return runs_of(self.lease.key)
 
     def is_over(self, run: str) -> bool:

@@ -137,7 +137,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """What reading may take, whatever the server does.
+    """The limits of reading, whatever the server does.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ class Unanswered(SnapshotError):  # noqa: N818 - the change may have been made
 
 
 class Wire(Protocol):
-    """What carries requests to an API server and brings answers; `dralloc.live.snapshot.transport` has the real one."""
+    """The protocol of requests to an API server; `dralloc.live.snapshot.transport` has the real one."""
 
     host: str
 

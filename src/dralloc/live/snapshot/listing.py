@@ -208,7 +208,7 @@ _UNAUTHORIZED, _DENIED, _NOT_FOUND, _EXPIRED = 401, 403, 404, 410
 
 @dataclass
 class ClusterSnapshot:
-    """What was read; iterating gives the objects, each time anew.
+    """The objects that were read; iterating gives them, each time anew.
 
     Parameters
     ----------

@@ -131,7 +131,7 @@ class DeviceAllocationResult(WireModel):
 
 
 class AllocationResult(WireModel):
-    """What a claim got, and the nodes where it can be used: all of them without a selector."""
+    """The devices of a claim, and the nodes where they can be used: all of them without a selector."""
 
     devices: DeviceAllocationResult = DeviceAllocationResult()
     node_selector: NodeSelector | None = None
@@ -155,7 +155,7 @@ class ResourceClaimConsumerReference(WireModel):
 
 
 class _ReportedCondition(PartialModel):
-    """Which types a condition of a device has (Condition of ``meta/v1``); what it says is checked where it matters."""
+    """The types of a device's condition (Condition of ``meta/v1``); its content is checked where it matters."""
 
     type: StrictStr = ""
     status: StrictStr = ""
@@ -166,7 +166,7 @@ class _ReportedCondition(PartialModel):
 
 
 class _ReportedNetwork(PartialModel):
-    """Which types the network data of a device have."""
+    """The types of a device's network data."""
 
     interface_name: StrictStr = ""
     ips: tuple[StrictStr, ...] = ()
@@ -198,7 +198,7 @@ _Network = Annotated[
 
 
 class AllocatedDeviceStatus(WireModel):
-    """What a driver reports about an allocated device; the parts that nobody here reads are kept as they are."""
+    """The report of a driver about an allocated device; the parts that nobody here reads are kept as they are."""
 
     driver: DriverName
     pool: PoolName
@@ -290,7 +290,7 @@ class DeviceRequest(WireModel):
     def alternatives(
         self,
     ) -> Iterator[tuple[str, ExactDeviceRequest | DeviceSubRequest]]:
-        """What it can be served by, with the name that allocations have for it: ``request`` or ``request/sub``."""
+        """Yield its alternatives, each with the name that allocations have for it: ``request`` or ``request/sub``."""
         if self.exactly is not None:
             yield self.name, self.exactly
         for subrequest in self.first_available:
@@ -332,7 +332,7 @@ class DeviceClaim(WireModel):
 
 
 class ResourceClaimSpec(WireModel):
-    """What is claimed."""
+    """The devices that are claimed."""
 
     devices: DeviceClaim = DeviceClaim()
 

@@ -242,7 +242,7 @@ class LabelKey(Enum):
 
 
 class Removed(Enum):
-    """What does not stay."""
+    """A text that does not stay."""
 
     WHOLE = "dropped"
     CONTENT = "emptied"

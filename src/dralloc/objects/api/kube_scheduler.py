@@ -56,7 +56,7 @@ class PluginConfig(PartialModel):
 
 
 class KubeSchedulerProfile(PartialModel):
-    """How the pods of one scheduler name are scheduled."""
+    """The plugins and weights by which the pods of one scheduler name are scheduled."""
 
     scheduler_name: StrictStr = "default-scheduler"
     percentage_of_nodes_to_score: Int32 | None = None
@@ -102,7 +102,7 @@ _CPU_AND_MEMORY = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
 
 
 class ScoringStrategy(WireModel):
-    """How NodeResourcesFit rates nodes."""
+    """The way in which NodeResourcesFit rates nodes."""
 
     type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] = (
         "LeastAllocated"

@@ -128,7 +128,7 @@ class ContainerImage(PartialModel):
 
 
 class NodeStatus(PartialModel):
-    """What pods may use of the node, among it what device plugins offer, and the images that it has."""
+    """The resources that pods may use, among them those of device plugins, and the images on the node."""
 
     allocatable: Mapping[ResourceName, QuantityField] = EMPTY
     images: tuple[ContainerImage, ...] = ()
@@ -150,7 +150,7 @@ class Node(PartialObject, api_version="v1"):
 
 @dataclass(frozen=True, slots=True)
 class NodeAllocatableMapping(WireData):
-    """How much an allocation takes, whoever uses it: for what it consumes of a capacity, or for the device."""
+    """The amount that an allocation takes, whoever uses it: for what it consumes of a capacity, or for the device."""
 
     capacity_key: AttributeName | None = None
     capacity_multiplier: QuantityField | None = None
@@ -159,7 +159,7 @@ class NodeAllocatableMapping(WireData):
 
 @dataclass(frozen=True, slots=True)
 class NodeAllocatableOverhead(WireData):
-    """How much each pod takes that uses a device, and each of its containers that does."""
+    """The amount that each pod takes which uses a device, and each of its containers that does."""
 
     per_pod: QuantityField | None = None
     per_container: QuantityField | None = None
@@ -167,21 +167,21 @@ class NodeAllocatableOverhead(WireData):
 
 @dataclass(frozen=True, slots=True)
 class NodeAllocatableResource(WireData):
-    """What a device takes of one resource of its node."""
+    """The amount that a device takes of one resource of its node."""
 
     mapping: NodeAllocatableMapping | None = None
     overhead: NodeAllocatableOverhead | None = None
 
 
 class NodeAllocatableMappedResources(PartialModel):
-    """What a pod takes of a resource by mappings."""
+    """The amount that a pod takes of a resource by mappings."""
 
     name: ResourceName
     quantity: QuantityField | None = None
 
 
 class NodeAllocatableOverheadResources(PartialModel):
-    """What a pod takes of a resource as overhead, for itself and for each container."""
+    """The amount that a pod takes of a resource as overhead, for itself and for each container."""
 
     name: ResourceName
     per_pod: QuantityField | None = None
@@ -189,7 +189,7 @@ class NodeAllocatableOverheadResources(PartialModel):
 
 
 class NodeAllocatableClaimStatus(PartialModel):
-    """What a pod on a node takes of it for one of its claims, and for which containers.
+    """The amounts that a pod takes of its node for one of its claims, and the containers that it is for.
 
     ``resources`` is what Kubernetes 1.36 has in the place of ``mapping`` and ``overhead``.
     """
@@ -241,7 +241,7 @@ class PreferredSchedulingTerm(PartialModel):
 
 
 class NodeAffinity(PartialModel):
-    """Which nodes a pod may run on, and which it prefers."""
+    """The nodes on which a pod may run, and those that it prefers."""
 
     required: Annotated[NodeSelector | None, _REQUIRED] = None
     preferred: Annotated[tuple[PreferredSchedulingTerm, ...], _PREFERRED] = ()
@@ -273,7 +273,7 @@ class PodAffinity(PartialModel):
 
 
 class Affinity(PartialModel):
-    """Where a pod may run and wants to run, by nodes and by other pods."""
+    """The places where a pod may run and wants to run, by nodes and by other pods."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
@@ -284,7 +284,7 @@ _Inclusion = Annotated[StrictStr, Terms("Honor", "Ignore")]
 
 
 class TopologySpreadConstraint(PartialModel):
-    """How evenly the pods of a selector are spread over the values of a label of nodes."""
+    """The evenness with which a selector's pods are spread over the values of a label of nodes."""
 
     max_skew: Int32
     topology_key: LabelName

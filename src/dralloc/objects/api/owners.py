@@ -80,7 +80,7 @@ class PodSet(PartialModel):
 
     @property
     def count(self) -> int:
-        """How many pods there are."""
+        """The number of pods."""
         return prod(max(stop - start, 0) for start, stop in self.ranges)
 
 

@@ -69,7 +69,7 @@ _ZEROS: Final[Mapping[type, Any]] = {str: "", int: 0, bool: False, Quantity: "0"
 
 @dataclass(frozen=True)
 class _Form:
-    """How values of a type look on the wire: the zero value, and what null in other ones becomes."""
+    """The form of a type's values on the wire: the zero value, and what null in other ones becomes."""
 
     zero: Any
     fill: Fill

@@ -54,7 +54,7 @@ class TemplateDevices(tuple[Device, ...]):
 
 
 class DeviceTemplate:
-    """What lists of devices have in common.
+    """The common part of lists of devices that differ in some texts only.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ _ATTRIBUTE: Final[TypeAdapter[AttributeValue]] = TypeAdapter(AttributeField)
 
 
 class _UnusualError(Exception):
-    """Something that the models must look at."""
+    """Raised for a part that the models must look at."""
 
 
 _UNUSUAL: Final = (_UnusualError, ValidationError, orjson.JSONEncodeError)

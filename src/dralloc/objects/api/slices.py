@@ -175,7 +175,7 @@ class CapacityRequestPolicyRange(WireData):
 
 @dataclass(frozen=True, slots=True)
 class CapacityRequestPolicy(WireData):
-    """How requests consume a capacity or a counter: what none means, and which amounts are valid."""
+    """The rule by which requests consume a capacity or a counter: the default, and which amounts are valid."""
 
     default: QuantityField | None = None
     valid_values: tuple[QuantityField, ...] = ()
@@ -184,7 +184,7 @@ class CapacityRequestPolicy(WireData):
 
 @dataclass(frozen=True, slots=True)
 class DeviceCapacity(WireData):
-    """How much of something a device has.
+    """An amount of something that a device has.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ class DeviceCapacity(WireData):
 
 @dataclass(frozen=True, slots=True)
 class Counter(WireData):
-    """How much of something the devices of a pool share, and how requests consume it (KEP-5941)."""
+    """An amount of something that the devices of a pool share, and how requests consume it (KEP-5941)."""
 
     value: QuantityField = _ZERO
     request_policy: CapacityRequestPolicy | None = None
@@ -227,7 +227,7 @@ class CounterSource(WireData):
 
 @dataclass(frozen=True, slots=True)
 class ConsumedCounter(WireData):
-    """How much of a counter a device consumes: ``value`` always, ``value_from`` as requested (KEP-5941)."""
+    """The amount of a counter that a device consumes: ``value`` always, ``value_from`` as requested (KEP-5941)."""
 
     value: QuantityField | None = None
     value_from: CounterSource | None = None
@@ -243,7 +243,7 @@ class ConsumedCounter(WireData):
 
 @dataclass(frozen=True, slots=True)
 class DeviceCounterConsumption(WireData):
-    """What a device consumes of one counter set; groups that may be in use together (KEP-5963)."""
+    """The amounts that a device consumes of one counter set; groups that may be in use together (KEP-5963)."""
 
     counter_set: CounterName
     counters: Mapping[CounterName, ConsumedCounter] = field(default_factory=dict)
@@ -251,7 +251,7 @@ class DeviceCounterConsumption(WireData):
 
 
 class CapacityRequirements(WireModel):
-    """How much of each capacity a request needs from every one of its devices."""
+    """The amount of each capacity that a request needs from every one of its devices."""
 
     requests: Mapping[AttributeName, QuantityField] = EMPTY
 
@@ -289,7 +289,7 @@ class DeviceClassConfiguration(WireModel):
 
 
 class DeviceClassSpec(WireModel):
-    """Which devices a class stands for and how they are configured."""
+    """The devices that a class stands for, and their configuration."""
 
     selectors: tuple[DeviceSelector, ...] = ()
     config: tuple[DeviceClassConfiguration, ...] = ()
@@ -358,7 +358,7 @@ class ResourcePool(WireModel):
 
 
 class ResourceSliceSpec(WireModel):
-    """What a driver publishes in one slice, and on which nodes it is available."""
+    """The devices or counters that a driver publishes in one slice, and the nodes where they are available."""
 
     driver: DriverName
     pool: ResourcePool
@@ -398,14 +398,14 @@ class DeviceTaintSelector(WireModel):
 
 
 class DeviceTaintRuleSpec(WireModel):
-    """Which devices get which taint. Without a selector no device gets it."""
+    """The devices that get a taint. Without a selector no device gets it."""
 
     device_selector: DeviceTaintSelector | None = None
     taint: DeviceTaint
 
 
 class DeviceTaintRuleStatus(WireModel):
-    """How far evicting pods has come, as it was written."""
+    """The progress of evicting pods, as it was written."""
 
     conditions: tuple[Mapping[str, Any], ...] = ()
 

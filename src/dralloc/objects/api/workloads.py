@@ -105,7 +105,7 @@ class ContainerPort(PartialModel):
 
 
 class ContainerRestartRule(PartialModel):
-    """What happens when a container ends in a certain way."""
+    """The action when a container ends in a certain way."""
 
     action: Annotated[StrictStr, Terms("Restart", "RestartAllContainers")] = ""
 
@@ -135,7 +135,7 @@ class ImageVolume(PartialModel):
 
 
 class VolumeSource(PartialModel):
-    """Where a volume comes from; that it comes from there is all that is kept."""
+    """The source of a volume; that it comes from there is all that is kept."""
 
 
 class PodVolume(PartialModel):
@@ -164,7 +164,7 @@ class PodResourceClaim(PartialModel):
 
 
 class PodSchedulingGate(PartialModel):
-    """What still holds the pod back from being scheduled."""
+    """A gate that holds the pod back from being scheduled."""
 
     name: Annotated[StrictStr, Name.GATE]
 
@@ -227,7 +227,7 @@ class PodResourceClaimStatus(PartialModel):
 
 
 class PodCondition(PartialModel):
-    """Something that is said of a pod, true or not: that it is being resized, or why it has no node."""
+    """A statement about a pod, true or not: that it is being resized, or why it has no node."""
 
     type: Annotated[
         StrictStr, Terms("PodResizePending", "PodResizeInProgress", "PodScheduled")
@@ -238,7 +238,7 @@ class PodCondition(PartialModel):
 
 
 class PodStatus(PartialModel):
-    """How far a pod has come, since when, the node that it may get, its claims, and what these take of its node."""
+    """The phase of a pod, the node that it may get, its claims, and what these take of its node."""
 
     phase: Annotated[
         StrictStr, Terms("Pending", "Running", "Succeeded", "Failed", "Unknown")
@@ -302,7 +302,7 @@ class Pod(PartialObject, api_version="v1", namespaced=True):
 
 
 class PodTemplate(PartialModel):
-    """What the pods of an owner look like."""
+    """The pattern of an owner's pods."""
 
     metadata: Annotated[ObjectMeta, Refined(name=Name.POD, labels=POD_LABELS)] = (
         ObjectMeta()
@@ -331,13 +331,13 @@ POD_GROUP_VERSIONS: Final = ("v1alpha2", "v1alpha3", "v1beta1", "v1")
 
 
 class GangPolicy(PartialModel):
-    """How many pods must be placed for any of them to be placed."""
+    """The number of pods that must be placed for any of them to be placed."""
 
     min_count: Int32
 
 
 class SchedulingPolicy(PartialModel):
-    """How the pods of a group are scheduled: ``minCount`` or none with ``gang``, one by one without."""
+    """The way in which a group's pods are scheduled: ``minCount`` or none with ``gang``, one by one without."""
 
     gang: GangPolicy | None = None
 
@@ -349,7 +349,7 @@ class TopologyConstraint(PartialModel):
 
 
 class SchedulingConstraints(PartialModel):
-    """How near to each other the pods of a group must be."""
+    """The domains in which all pods of a group must be."""
 
     topology: tuple[TopologyConstraint, ...] = ()
 
@@ -369,13 +369,13 @@ class DisruptionMode(PartialModel):
 
 
 class GroupGangPolicy(PartialModel):
-    """How many groups must be admitted for any of them to be."""
+    """The number of groups that must be admitted for any of them to be."""
 
     min_group_count: Int32
 
 
 class CompositeSchedulingPolicy(PartialModel):
-    """How the groups of a group are scheduled: so many or none with ``gang``, independently without."""
+    """The way in which a group's groups are scheduled: so many or none with ``gang``, independently without."""
 
     gang: GroupGangPolicy | None = None
 
@@ -417,7 +417,7 @@ class PodGroupSpec(PartialModel):
 
 
 class PodGroupStatus(PartialModel):
-    """Which claims were made for the group."""
+    """The claims that were made for the group."""
 
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 

@@ -184,7 +184,7 @@ _OTHER: Final = "no Kubernetes object"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Reading(Brief):
-    """What was read, whether or not all of it can be used.
+    """The objects that were read, whether or not all of them can be used.
 
     Parameters
     ----------

@@ -232,7 +232,7 @@ def timings_table(seconds: Mapping[str, float]) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What the page says about how the answers were found.
+    """The circumstances in which the answers were found, as the page tells them.
 
     Parameters
     ----------

@@ -237,7 +237,7 @@ def theme() -> Theme:
 
 
 class Style(NamedTuple):
-    """How something is filled."""
+    """The colour and hatch that fill something."""
 
     colour: str
     hatch: str
@@ -249,7 +249,7 @@ class Style(NamedTuple):
 
 
 class Palette:
-    """How every request profile of a cluster is drawn; the same for all plans of the cluster."""
+    """The style of every request profile of a cluster; the same for all plans of the cluster."""
 
     def __init__(self, profiles: RequestProfiles) -> None:
         styles = [
@@ -275,7 +275,7 @@ SMALL: Final = 7.5
 
 
 class Bars(NamedTuple):
-    """What a group of bars stands for: its label, the name of its colour in a theme, its hatch."""
+    """The meaning of a group of bars: its label, the name of its colour in a theme, its hatch."""
 
     label: str
     role: str

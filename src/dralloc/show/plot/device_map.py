@@ -86,7 +86,7 @@ class Spot(NamedTuple):
 
 @dataclass(frozen=True)
 class MapLayout:
-    """Everything in its place. ``height`` is where the last row ends."""
+    """The texts and units of a map in their places. ``height`` is where the last row ends."""
 
     lines: tuple[MapText, ...]
     spots: tuple[Spot, ...]
@@ -256,7 +256,7 @@ _SIZES: Final = {0: 11.0, 1: 9.5, 2: 7.5}
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a style means; without one it is what was allocated before, or the mark of what only one answer places."""
+    """The meaning of a style; without one, what was allocated before or what only one answer places."""
 
     label: str
     style: Style | None
@@ -293,7 +293,7 @@ class Legend:
 
 
 class Font(NamedTuple):
-    """How a text is written, and where it lies around its point."""
+    """The look of a text, and its position around its point."""
 
     colour: str
     size: float = _TEXT

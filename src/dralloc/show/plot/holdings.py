@@ -60,7 +60,7 @@ class RequestProfile:
 
     @property
     def profile(self) -> str:
-        """What distinguishes it within its class, e.g. ``1g.10gb``; empty if it takes any device of the class."""
+        """The values that narrow its class down, e.g. ``1g.10gb``; empty if it takes any device of the class."""
         return ", ".join(
             (
                 *map(_gist, self.selectors),
