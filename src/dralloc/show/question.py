@@ -137,7 +137,7 @@ def unasked_table(compiled: CompiledCluster) -> Table:
 
 def reach(unmodelled: Iterable[Finding]) -> str:
     """Return what is added to the words for a proof; empty if nothing is left out."""
-    return " for the rules modelled" if any(True for _ in unmodelled) else ""
+    return " for the rules modelled" if list(unmodelled) else ""
 
 
 def unread(unmodelled: Iterable[Finding]) -> Iterator[Finding]:
@@ -197,7 +197,8 @@ class Provisional(Documented):
     @property
     def headline(self) -> str:
         """The answer in one line, and whether more rules count."""
-        return f"{self.conclusion}{',' * bool(self.unmodelled)}{reach(self.unmodelled)}"
+        comma = "," if self.unmodelled else ""
+        return f"{self.conclusion}{comma}{reach(self.unmodelled)}"
 
     def parts(self) -> list[Part]:
         """Return the answer as tables and lines."""

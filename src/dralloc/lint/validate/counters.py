@@ -457,7 +457,7 @@ def _name(device: Device, at: str) -> Iterator[Issue]:
 
 def _capacity_key(device: Device, at: str) -> Iterator[Issue]:
     for name, entry in device.node_allocatable_resources.items():
-        key = entry.mapping and entry.mapping.capacity_key
+        key = entry.mapping.capacity_key if entry.mapping else None
         if key is not None and key not in device.capacity:
             path = f"{at}.nodeAllocatableResources[{name}].mapping.capacityKey"
             yield Issue(path, f'"{key}" is no capacity of the device')

@@ -432,7 +432,8 @@ class Candidates:
     def _judged(self, alternative: int) -> _Judged:
         """Ask class and selectors about every offer; equal ones are asked once."""
         criteria = self._table.criteria[alternative]
-        key = criteria.device_class and criteria.device_class.name, criteria.selectors
+        class_name = criteria.device_class.name if criteria.device_class else None
+        key = class_name, criteria.selectors
         if key not in self._known:
             judged = self._known[key] = _Judged()
             for offer in self.offers:

@@ -313,11 +313,13 @@ def lift_all(
     lifted = 0
     for part in _held_parts(objects) if parts is None else parts:
         run, name = run_of(part), part["metadata"]["name"]
-        if run and is_over(run):
-            NodeTaintFence(objects, run).lift(name) if part[
-                "kind"
-            ] == NODES.kind else _lift_rule(objects, name, run)
-            lifted += 1
+        if not run or not is_over(run):
+            continue
+        if part["kind"] == NODES.kind:
+            NodeTaintFence(objects, run).lift(name)
+        else:
+            _lift_rule(objects, name, run)
+        lifted += 1
     return lifted
 
 

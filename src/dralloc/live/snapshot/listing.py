@@ -350,16 +350,12 @@ class _Reader:
         )
 
     def _refused(self, kind: ListedKind, namespace: str, refusal: Refused) -> None:
-        where = (
-            f"in namespace {namespace}"
-            if namespace
-            else "in all namespaces"
-            if kind.namespaced
-            else ""
-        )
-        failure = " ".join(
-            part for part in ("cannot list", kind.resource, where) if part
-        )
+        failure = f"cannot list {kind.resource}"
+        if namespace:
+            failure = f"{failure} in namespace {namespace}"
+        elif kind.namespaced:
+            failure = f"{failure} in all namespaces"
+        # What a cluster does not serve it has none of; what is denied may matter.
         if refusal.status == _NOT_FOUND and not kind.required:
             return
         if refusal.status == _DENIED and not kind.required:

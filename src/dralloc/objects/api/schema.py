@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from types import NoneType
-from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
@@ -138,13 +147,10 @@ def _schema(hint: Any, marks: tuple[Any, ...] = ()) -> Schema:
         return next(
             _schema(argument) for argument in arguments if argument is not NoneType
         )
-    return (
-        hint
-        if hint in _PLAIN
-        else _schema_of(hint)
-        if hint not in (str, Any)
-        else Removed.UNSAID
-    )
+    if hint in _PLAIN:
+        return cast(type, hint)
+    # A text without a mark is dropped, and so is what may hold anything.
+    return Removed.UNSAID if hint in (str, Any) else _schema_of(hint)
 
 
 _TEXTS: Final = (Name, Public, Text, Terms, LabelKey)

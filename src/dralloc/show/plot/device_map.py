@@ -655,13 +655,9 @@ def _entries(
 def _tip(plan: Plan, holding: HeldDevice) -> str:
     """Return everything about a holding, for whoever points at it."""
     device = plan.compiled.problem.devices[holding.device].id
-    state = (
-        "admin access"
-        if holding.admin
-        else "placed"
-        if holding.new
-        else "allocated before"
-    )
+    state = "placed" if holding.new else "allocated before"
+    if holding.admin:
+        state = "admin access"
     owner = (
         str(holding.claim)
         if holding.owner == holding.claim

@@ -336,7 +336,7 @@ def ranks(
 
 def has_alternatives(plan: Plan) -> bool:
     """Return whether any request has more than one alternative."""
-    return any(True for _ in _with_choice(plan))
+    return next(_with_choice(plan), None) is not None
 
 
 def _rank_counts(plan: Plan) -> list[int]:
