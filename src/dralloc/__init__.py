@@ -160,7 +160,7 @@ class _Package(ModuleType):
 
 
 def _notebook_cell() -> Cell:
-    from dralloc.show.page.cell import cell  # noqa: PLC0415 - only a notebook needs it
+    from dralloc.show.page import cell  # noqa: PLC0415 - only a notebook needs it
 
     return cell
 

@@ -296,7 +296,7 @@ DOCUMENTS: Final = {
     "partition-layout": ("ask.whatif.document", "PartitionLayoutDocument"),
     "preempt": ("ask.whatif.document", "PreemptionDocument"),
     "stranded": ("ask.stranded.measure", "StrandingDocument"),
-    "validate": ("lint.validate.run", "ValidationDocument"),
+    "validate": ("lint.validate", "ValidationDocument"),
 }
 """By command the module and the name of the document that it prints as JSON."""
 

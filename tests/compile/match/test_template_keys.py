@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from dralloc.compile.compiler import compile_cluster
+from dralloc.objects import load as loading
 from dralloc.objects.cluster import Cluster
-from dralloc.objects.load import load_text, loading
+from dralloc.objects.load import load_text
 from objects.load.test_slice_texts import SLICES, slice_of, text_of, uuid
 
 WHERE = "device.attributes['d']"

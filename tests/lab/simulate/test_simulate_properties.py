@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dralloc
 from arrival_strategies import Scene, scenes
-from dralloc.lab.simulate import ArrivalState
+from dralloc.lab.simulate import ArrivalState, check_state, placer_of
 from dralloc.lab.simulate.arrivals import Incoming, incoming
 from dralloc.lab.simulate.placing import (
     BatchPlacer,
@@ -22,7 +22,6 @@ from dralloc.lab.simulate.placing import (
     SchedulerPlacer,
     WaitingQueue,
 )
-from dralloc.lab.simulate.run import check_state, placer_of
 from dralloc.lab.simulate.simulation import Decisions, History, Instant, Simulation
 from dralloc.objects.choices import Choices, Mode
 from dralloc.problem.ledger import Ledger

@@ -11,9 +11,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dralloc.objects import load as loading
 from dralloc.objects.errors import InputError
 from dralloc.objects.limits import Limits
-from dralloc.objects.load import load, load_text, loading
+from dralloc.objects.load import load, load_text
 from dralloc.objects.load.json_text import json_documents
 from dralloc.objects.load.yaml_text import yaml_documents
 from objects.load.texts import NODE, SLICE, findings_of_error

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from conftest import ROOT
+from dralloc.objects import load as loading
 from dralloc.objects.api import Device, Version
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import InputError
-from dralloc.objects.load import load, load_documents, load_objects, load_text, loading
+from dralloc.objects.load import load, load_documents, load_objects, load_text
 from dralloc.objects.quantity import parse_quantity
 from objects.load.texts import NODE, SLICE, findings_of_error
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from dralloc.objects import load as loading
 from dralloc.objects.api.slice_reader import TemplateDevices
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import InputError
-from dralloc.objects.load import load_text, loading
+from dralloc.objects.load import load_text
 
 SLICES = 4
 

@@ -14,7 +14,7 @@ import pytest
 import dralloc
 from conftest import ROOT
 from dralloc.objects.report import Table
-from dralloc.show.page.cell import rendered
+from dralloc.show.page import rendered
 from dralloc.show.page.render import Circumstances, render, unplaced_table
 from dralloc.show.plot.canvas import DARK, LIGHT
 from dralloc.solve.optimum import Progress

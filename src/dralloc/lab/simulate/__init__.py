@@ -1,6 +1,5 @@
 """Time: pods arrive, run and leave, and a policy decides who gets which devices when.
 
-- `dralloc.lab.simulate.run`: the question;
 - `dralloc.lab.simulate.arrivals`: who arrives, from a file or by chance, and the cluster with all of them;
 - `dralloc.lab.simulate.placing`: who waits, and who finds places for them;
 - `dralloc.lab.simulate.simulation`: what happens, in order;
@@ -10,15 +9,60 @@
 
 from __future__ import annotations
 
-from dralloc.lab.simulate.answer import Simulated, SimulatedRun
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import isfinite
+from os import PathLike
+from pathlib import Path
+from typing import Final, Unpack
+
+from dralloc.check import check
+from dralloc.lab.simulate.answer import (
+    RunRegret,
+    Simulated,
+    SimulatedRun,
+    figures_of,
+    reached_value,
+)
 from dralloc.lab.simulate.arrivals import (
+    MILLISECONDS,
     Arrival,
+    Incoming,
     PoissonArrivals,
+    incoming,
     read_trace,
     trace_text,
 )
-from dralloc.lab.simulate.run import Arrivals, simulate
-from dralloc.lab.simulate.simulation import ArrivalState
+from dralloc.lab.simulate.measures import (
+    FragmentationMeter,
+    WatchedPlacer,
+    clairvoyant_bound,
+)
+from dralloc.lab.simulate.placing import (
+    BatchPlacer,
+    OptimalPlacer,
+    Placer,
+    RunPlacer,
+    SchedulerPlacer,
+)
+from dralloc.lab.simulate.simulation import (
+    ArrivalState,
+    Decisions,
+    History,
+    Instant,
+    Simulation,
+)
+from dralloc.objects.choices import Backend, Choices, ChoiceWords, Mode
+from dralloc.objects.cluster import Cluster, cluster_of
+from dralloc.objects.errors import ChoiceError, DrallocError
+from dralloc.problem.solution import Solution
+from dralloc.solve.first_fit.batch import QuickRun
+from dralloc.solve.policies import POLICIES, OrderedPolicy, Policy, place, policy_name
+from dralloc.solve.policies.protocol import AskingRun
+from dralloc.solve.policies.table import ScoredRun, as_given
+from dralloc.solve.scheduler import Profile, Release, read_profiles
+from dralloc.solve.work import run_all
 
 __all__ = [
     "Arrival",
@@ -26,8 +70,283 @@ __all__ = [
     "Arrivals",
     "PoissonArrivals",
     "Simulated",
-    "SimulatedRun",
+    "check_state",
+    "placer_of",
     "read_trace",
     "simulate",
     "trace_text",
 ]
+
+SIMULATED_POLICIES: Final = (*POLICIES, Mode.SCHEDULER.value, Mode.OPTIMAL.value)
+"""The policies by name."""
+
+Arrivals = str | PathLike[str] | Sequence[Arrival] | PoissonArrivals
+"""The path of a trace, its arrivals, or something that draws them by the seed."""
+
+_CHECKS: Final = 20
+"""How many states of a run the checker looks at, beside the last one."""
+
+_LOOKS: Final = 24
+"""How often in a run fragmentation is measured."""
+
+_UNUSED: Final = ("caps", "fair", "gang", "keep", "across")
+
+
+def simulate(  # noqa: PLR0913 - who comes, who places them, and when
+    cluster: Cluster,
+    arrivals: Arrivals,
+    policy: str | Policy = Mode.FIRST_FIT.value,
+    *,
+    seeds: int | Iterable[int] = 1,
+    every: float | None = None,
+    batch: int | None = None,
+    patience: float | None = None,
+    warm_up: float = 0.0,
+    until: float | None = None,
+    regret: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+    choices: Choices | None = None,
+    **words: Unpack[ChoiceWords],
+) -> Simulated:
+    """Let pods arrive, run and leave, and see what a policy makes of it.
+
+    What runs in the cluster stays; what is pending there serves as template and does not wait itself. An arrival has
+    claims of its own. Pods without a place are tried again whenever another one leaves, by priority and then by when
+    they came. Nothing is evicted.
+
+    Parameters
+    ----------
+    cluster
+        Nodes, devices, what runs, and the templates of what arrives.
+    arrivals
+        A trace (see `dralloc.lab.simulate.arrivals`): its path, or the arrivals themselves. Or `PoissonArrivals`, which
+        are drawn for each seed.
+    policy
+        ``first-fit``, ``scheduler``, ``optimal``, the name of a policy (see `dralloc.solve.policies`), or your own
+        (`dralloc.Policy`).
+    seeds
+        The seeds, or how many: 0, 1, ... A seed draws arrivals, and decides what the policy leaves to chance.
+    every
+        Seconds between two decisions; without it, and without ``batch``, there is one whenever somebody comes or goes.
+    batch
+        There is a decision as soon as so many have come since the last one.
+    patience
+        Seconds after which a pod without a place is refused; without it, it waits for ever.
+    warm_up
+        Seconds at the beginning that figures do not count.
+    until
+        Seconds after which the run ends; without it, it does when nothing happens any more.
+    regret
+        Whether to hold each decision against the optimum of that moment, and each run against what nobody could exceed
+        who had known all arrivals. That takes as long as many optima.
+    progress
+        Called after each finished seed, with how many are done, and of how many.
+    choices, words
+        As for `dralloc.allocate`, without caps, fairness, gangs by label, constraints over claims, and whom to keep.
+        ``jobs`` is how many seeds are worked out at a time, and ``backend`` where.
+
+    Returns
+    -------
+    Simulated
+        Figures, what became of each arrival, and how many waited and ran over time, for each seed. The independent
+        checker has accepted the last state of each run, and others on the way.
+
+    Raises
+    ------
+    DrallocError
+        There is no such policy, a number is out of its range, a trace cannot be read, a template is not there; and what
+        `dralloc.allocate` raises.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> arrivals = dralloc.PoissonArrivals({"large": 1, "any": 1}, per_hour=10, hours=5)
+    >>> dralloc.simulate(dralloc.example(), arrivals)
+    <Simulated: first-fit: 35 of 35 arrivals got a place>
+    """
+    cluster = cluster_of(cluster)
+    choices = Choices.of(choices, words, unused=_UNUSED)
+    if isinstance(policy, str) and policy not in SIMULATED_POLICIES:
+        raise ChoiceError("policy", policy, SIMULATED_POLICIES)
+    if batch is not None and batch < 1:
+        raise DrallocError(f"batch: {batch} is less than 1")
+    setting = RunSetting(
+        Decisions(_milliseconds("every", every, least=1), batch),
+        patience=_milliseconds("patience", patience),
+        until=_milliseconds("until", until),
+        warm_up=_milliseconds("warm_up", warm_up) or 0,
+        regret=regret,
+    )
+    source = read_trace(arrivals) if isinstance(arrivals, str | PathLike) else arrivals
+    numbers = range(seeds) if isinstance(seeds, int) else seeds
+    tasks = [
+        SeedTask(cluster, source, policy, setting, replace(choices, seed=seed))
+        for seed in numbers
+    ]
+    runs: dict[int, SimulatedRun] = {}
+    for number, run in run_all(tasks, Backend(choices.backend), choices.jobs):
+        runs[number] = run
+        if progress is not None:
+            progress(len(runs), len(tasks))
+    return Simulated(
+        policy_name(policy), tuple(runs[number] for number in sorted(runs))
+    )
+
+
+def _milliseconds(name: str, seconds: float | None, least: int = 0) -> int | None:
+    if seconds is None:
+        return None
+    if not (isfinite(seconds) and seconds * MILLISECONDS >= least):
+        raise DrallocError(
+            f"{name}: {seconds} is no number of seconds from {least / MILLISECONDS:g}"
+        )
+    return round(seconds * MILLISECONDS)
+
+
+@dataclass(frozen=True)
+class RunSetting:
+    """The setting that all seeds of a simulation have in common; times in milliseconds.
+
+    Parameters
+    ----------
+    decisions
+        When those who wait are looked at.
+    patience
+        How long somebody waits before being refused; None for ever.
+    until
+        When the run ends; None for the end of everything.
+    warm_up
+        Who comes before does not count.
+    regret
+        Whether decisions are held against optima, and the run against a clairvoyant bound.
+    """
+
+    decisions: Decisions
+    patience: int | None = None
+    until: int | None = None
+    warm_up: int = 0
+    regret: bool = False
+
+
+@dataclass(frozen=True)
+class SeedTask:
+    """The run of one seed, in this process or in another one."""
+
+    cluster: Cluster
+    arrivals: Sequence[Arrival] | PoissonArrivals
+    policy: str | Policy
+    setting: RunSetting
+    choices: Choices
+
+    def run(self) -> SimulatedRun:
+        """Let everything happen; the checker has accepted the last state, and others on the way."""
+        choices = replace(self.choices, jobs=1, backend=Backend.LOKY)
+        source, seed = self.arrivals, choices.seed
+        drawn = source.draw(seed) if isinstance(source, PoissonArrivals) else source
+        waiting = incoming(self.cluster, drawn, choices)
+        if self.policy != Mode.SCHEDULER:
+            _refuse_without_devices(waiting)
+        return self._simulated(
+            waiting, placer_of(waiting, self.policy, choices), choices
+        )
+
+    def _simulated(
+        self, waiting: Incoming, placer: Placer, choices: Choices
+    ) -> SimulatedRun:
+        setting = self.setting
+        watched = WatchedPlacer(placer, choices) if setting.regret else None
+        simulation = Simulation(
+            waiting,
+            watched or placer,
+            setting.decisions,
+            patience=setting.patience,
+            until=setting.until,
+        )
+        meter = FragmentationMeter(waiting, placer, setting.warm_up, _LOOKS)
+        between = max(1, 2 * len(waiting.arrivals) // _CHECKS)
+
+        def look(instant: Instant, placer: Placer) -> None:
+            meter.look(instant.time)
+            if len(simulation.history.instants) % between == 0:
+                check_state(placer)
+
+        history = simulation.run(look)
+        check_state(placer)
+        figures = figures_of(waiting, history, setting.warm_up, meter.mean)
+        regret = (
+            _regret_of(waiting, history, watched, setting.until) if watched else None
+        )
+        return SimulatedRun(choices.seed, waiting.arrivals, history, figures, regret)
+
+
+def _regret_of(
+    waiting: Incoming, history: History, watched: WatchedPlacer, until: int | None
+) -> RunRegret:
+    last = max((arrival.time for arrival in waiting.arrivals), default=0)
+    horizon = last if until is None else until
+    reached = reached_value(waiting, history, horizon)
+    bound = clairvoyant_bound(waiting, horizon, reached).value
+    return RunRegret(tuple(watched.regrets), reached, bound, horizon)
+
+
+def _refuse_without_devices(waiting: Incoming) -> None:
+    for arrival, demand in zip(waiting.arrivals, waiting.demands, strict=True):
+        if demand is None:
+            raise DrallocError(
+                f"template {arrival.template}: asks for no device; only the policy scheduler places such pods"
+            )
+
+
+def placer_of(waiting: Incoming, policy: str | Policy, choices: Choices) -> Placer:
+    """Return who finds places by a policy.
+
+    Raises
+    ------
+    ChoiceError
+        There is no such policy.
+    """
+    match policy:
+        case OrderedPolicy():
+            return BatchPlacer(waiting, partial(place, policy=policy))
+        case Policy():
+            return RunPlacer(waiting, AskingRun(waiting.problem, policy))
+        case Mode.OPTIMAL:
+            return OptimalPlacer(waiting, choices)
+        case Mode.SCHEDULER:
+            config = choices.scheduler_config
+            profiles = (
+                (Profile(),) if config is None else tuple(read_profiles(Path(config)))
+            )
+            return SchedulerPlacer(
+                waiting, profiles, Release.of(choices.kubernetes), choices.seed
+            )
+        case _:
+            quick_policy = POLICIES.get(policy)
+    if quick_policy is None:
+        raise ChoiceError("policy", policy, SIMULATED_POLICIES)
+    if quick_policy.order is not as_given:
+        return BatchPlacer(waiting, partial(place, policy=policy))
+    if quick_policy.scoring is None:
+        return RunPlacer(waiting, QuickRun(waiting.problem))
+    return RunPlacer(waiting, ScoredRun(waiting.problem, quick_policy.scoring))
+
+
+def check_state(placer: Placer) -> None:
+    """Make sure that what runs keeps every rule now, as if it had come at once.
+
+    Raises
+    ------
+    CheckError
+        It does not.
+    """
+    placements = sorted(
+        placer.placements.values(), key=lambda placement: placement.demand
+    )
+    problem = placer.problem
+    demands = tuple(
+        placer.as_running(problem.demands[placement.demand]) for placement in placements
+    )
+    renumbered = tuple(
+        replace(placement, demand=place) for place, placement in enumerate(placements)
+    )
+    check(replace(problem, demands=demands, budgets=()), Solution(renumbered))

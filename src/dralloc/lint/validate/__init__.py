@@ -6,24 +6,431 @@ level and words about it. Errors follow ``pkg/apis/resource/validation`` of Kube
 
 from __future__ import annotations
 
-from dralloc.lint.validate.rule import Rule
-from dralloc.lint.validate.run import (
-    RULES,
-    Validation,
-    Violation,
-    as_sarif,
-    validate,
-    validate_reading,
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import PurePath
+from typing import Any, Final
+
+from pydantic import Field
+
+from dralloc.lint.validate.claims import CLAIM_RULES, CLASS_RULES
+from dralloc.lint.validate.counters import ALLOCATABLE_RULES, COUNTER_RULES
+from dralloc.lint.validate.metadata import METADATA_RULES, NODE_SELECTOR_RULES, Stored
+from dralloc.lint.validate.pools import POOL_RULES
+from dralloc.lint.validate.rule import (
+    Issue,
+    Parts,
+    Rule,
+    RulePart,
+    ValidationContext,
+    errors,
+    nothing,
+    warnings,
 )
-from dralloc.objects.errors import Level
+from dralloc.lint.validate.slices import DEVICE_RULES, DEVICE_TAINT_RULES, SLICE_RULES
+from dralloc.lint.validate.status import POD_RULES, STATUS_RULES
+from dralloc.lint.validate.unsatisfiable import OFFER_RULES, UNSATISFIABLE_RULES
+from dralloc.objects.answer import Document, Documented, Fields
+from dralloc.objects.api import ApiObject
+from dralloc.objects.cluster import Cluster, cluster_of
+from dralloc.objects.errors import Finding, Level
+from dralloc.objects.features import ALL_FEATURES, NEWEST_MINOR, Features, minor_version
+from dralloc.objects.limits import without_garbage_collection
+from dralloc.objects.load import Reading
+from dralloc.objects.report import Line, Part, Table
 
 __all__ = [
     "RULES",
     "Level",
-    "Rule",
     "Validation",
     "Violation",
     "as_sarif",
     "validate",
     "validate_reading",
 ]
+
+# ----------------------------------------------------------------------------
+# What validation finds: violations of rules, at levels; and the JSON of them.
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule that does not hold at one place.
+
+    Parameters
+    ----------
+    level
+        How bad it is.
+    rule
+        The id of the rule, e.g. ``slice-device-limit``.
+    finding
+        Where it was found and what is wrong there, as for findings of the loader.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> from dataclasses import replace
+    >>> cluster = dralloc.example()
+    >>> for violation in dralloc.validate(replace(cluster, classes={})):
+    ...     print(violation.level, violation.rule)
+    info request-class-unknown
+    info request-class-unknown
+    """
+
+    level: Level
+    rule: str
+    finding: Finding
+
+    def __str__(self) -> str:
+        return f"{self.level}: {self.finding} ({self.rule})"
+
+    @property
+    def source(self) -> str:
+        """The place where the object was read."""
+        return self.finding.source
+
+    @property
+    def subject(self) -> str:
+        """Kind and name of the object."""
+        return self.finding.subject
+
+    @property
+    def path(self) -> str:
+        """The field, as the API server writes it; empty for the object as a whole."""
+        return self.finding.path
+
+    @property
+    def message(self) -> str:
+        """The rule, in words that say what is wrong."""
+        return self.finding.rule
+
+
+_NAMES: Final = {
+    Level.ERROR: ("error", "errors"),
+    Level.WARNING: ("warning", "warnings"),
+    Level.INFO: ("remark", "remarks"),
+}
+
+
+class ViolationFields(Fields):
+    """A rule that does not hold at one place."""
+
+    level: Level
+    rule: str
+    source: str
+    """The place where the object was read."""
+    object: str = Field(validation_alias="subject")
+    """Kind and name."""
+    path: str
+    """The field, as the API server writes it; empty for the object as a whole."""
+    message: str
+
+
+class ValidationDocument(Document):
+    """What ``dralloc validate --json`` prints."""
+
+    violations: list[ViolationFields]
+
+
+class Validation(Documented, tuple[Violation, ...]):
+    """All violations, by object. ``print(validation)`` is a readable report.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> found = dralloc.validate(dralloc.example())
+    >>> print(found.headline)
+    0 errors, 0 warnings, 0 remarks
+    """
+
+    document = ValidationDocument
+
+    @property
+    def headline(self) -> str:
+        """The number of violations at each level."""
+        counts = Counter(violation.level for violation in self)
+        return ", ".join(
+            f"{counts[level]} {names[counts[level] != 1]}"
+            for level, names in _NAMES.items()
+        )
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        """All violations, by object."""
+        return tuple(self)
+
+    def parts(self) -> list[Part]:
+        """Return the headline, then everything."""
+        return [Line(self.headline, "bold"), *self.tables()]
+
+    def tables(self) -> Iterator[Part]:
+        """Yield a line and a table for each object; titles of tables would be wrapped at their width."""
+        for (source, subject), violations in groupby(
+            self, lambda violation: (violation.source, violation.subject)
+        ):
+            title = ": ".join(part for part in (source, subject) if part)
+            rows = [
+                (
+                    str(violation.level),
+                    violation.path,
+                    violation.message,
+                    violation.rule,
+                )
+                for violation in violations
+            ]
+            yield Line(f"\n{title}", "bold")
+            yield Table("", ("level", "path", "message", "rule"), rows)
+
+
+# ----------------------------------------------------------------------------
+# Violations as SARIF 2.1.0, which code hosts show beside the files of a change.
+
+_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS: Final = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFO: "note"}
+_DOCUMENT: Final = re.compile(r"(?P<file>.*): document (?P<number>[0-9]+)", re.DOTALL)
+_HOME: Final = "https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/resource/validation/validation.go"
+
+Json = dict[str, Any]
+
+
+def as_sarif(violations: Sequence[Violation], rules: Iterable[Rule]) -> Json:
+    """Return a log with one run. All rules are in it, so that a viewer can tell what was looked at.
+
+    Source: OASIS Static Analysis Results Interchange Format, version 2.1.0.
+    """
+    descriptors = [_descriptor(rule) for rule in rules]
+    index = {descriptor["id"]: number for number, descriptor in enumerate(descriptors)}
+    return {
+        "$schema": _SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": {"name": "dralloc", "rules": descriptors}},
+                "columnKind": "unicodeCodePoints",
+                "results": [
+                    _result(violation, index[violation.rule])
+                    for violation in violations
+                ],
+            }
+        ],
+    }
+
+
+def _descriptor(rule: Rule) -> Json:
+    return {
+        "id": rule.id,
+        "shortDescription": {"text": rule.help},
+        "help": {"text": f"{rule.help} Source: {rule.origin}."},
+        "helpUri": _HOME,
+        "defaultConfiguration": {"level": _LEVELS[rule.level]},
+    }
+
+
+def _result(violation: Violation, index: int) -> Json:
+    where = f"{violation.path}: " if violation.path else ""
+    return {
+        "ruleId": violation.rule,
+        "ruleIndex": index,
+        "level": _LEVELS[violation.level],
+        "message": {
+            "text": f"{violation.subject}: {where}{violation.message}".removeprefix(
+                ": "
+            )
+        },
+        "locations": [_location(violation)],
+    }
+
+
+def _location(violation: Violation) -> Json:
+    match = _DOCUMENT.fullmatch(violation.source)
+    file = match["file"] if match else violation.source
+    logical: Json = {
+        "fullyQualifiedName": f"{violation.subject}: {violation.path}",
+        "kind": "member",
+    }
+    if match:
+        logical["properties"] = {"document": int(match["number"])}
+    location: Json = {"logicalLocations": [logical]}
+    if file and not file.startswith("<"):
+        path = PurePath(file)
+        uri = path.as_uri() if path.is_absolute() else path.as_posix()
+        location["physicalLocation"] = {"artifactLocation": {"uri": uri}}
+    return location
+
+
+# ----------------------------------------------------------------------------
+# All rules, and what they say about a cluster.
+
+
+def _nothing(_context: ValidationContext) -> Iterator[RulePart[Finding]]:
+    return iter(())
+
+
+# What the loader refuses, what it leaves out, what it takes the first of, and what the API server drops without a word.
+[SCHEMA] = errors(
+    _nothing,
+    ("schema", nothing, "The object has the fields and types of its kind."),
+    origin="the API's types",
+)
+[UNKNOWN_FIELD] = warnings(
+    _nothing,
+    (
+        "unknown-field",
+        nothing,
+        "Every field is one that the API knows; others are dropped, or refused if the client asks for that.",
+    ),
+    origin="the API's types; fieldValidation",
+)
+[REPEATED] = warnings(
+    _nothing,
+    (
+        "repeated-object",
+        nothing,
+        "An object is given once: a later one of its name would replace it on the server, and is not checked here.",
+    ),
+    origin="kubectl apply",
+)
+[DROPPED] = warnings(
+    _nothing,
+    (
+        "dropped-field",
+        nothing,
+        "Every field is one that the asked version has and keeps, by its feature gates.",
+    ),
+    origin="pkg/registry/resource, dropDisabledFields",
+)
+
+RULES: Final[tuple[Rule, ...]] = (
+    SCHEMA,
+    UNKNOWN_FIELD,
+    REPEATED,
+    DROPPED,
+    *METADATA_RULES,
+    *SLICE_RULES,
+    *DEVICE_RULES,
+    *COUNTER_RULES,
+    *DEVICE_TAINT_RULES,
+    *NODE_SELECTOR_RULES,
+    *ALLOCATABLE_RULES,
+    *CLASS_RULES,
+    *CLAIM_RULES,
+    *STATUS_RULES,
+    *POOL_RULES,
+    *OFFER_RULES,
+    *UNSATISFIABLE_RULES,
+    *POD_RULES,
+)
+"""Every rule there is."""
+
+
+@without_garbage_collection()
+def validate(
+    cluster: Cluster, features: Features = ALL_FEATURES, kubernetes: str | None = None
+) -> Validation:
+    """Check what the API server would refuse in a cluster's objects, and what it accepts and will hurt.
+
+    Parameters
+    ----------
+    features
+        Which feature gates are on; fields of those that are off are dropped, and expressions cannot use them.
+    kubernetes
+        The version of the API server that is asked, ``1.34`` to ``1.37``; None for the newest, with all of its fields.
+
+    Returns
+    -------
+    Validation
+        A tuple of violations by object, in the order in which they were read, the worst first for each.
+
+    Raises
+    ------
+    DrallocError
+        The version is not known.
+
+    Examples
+    --------
+    >>> import dralloc
+    >>> dralloc.validate(dralloc.example())
+    <Validation: 0 errors, 0 warnings, 0 remarks>
+    """
+    cluster = cluster_of(cluster)
+    stored = Stored(features, minor_version(kubernetes) if kubernetes else None)
+    context = ValidationContext(
+        stored.cluster(cluster), features, stored.minor or NEWEST_MINOR
+    )
+    position = {identity: number for number, identity in enumerate(cluster.sources)}
+    broken = [
+        *((owner, DROPPED, issue) for owner, issue in stored.dropped),
+        *_broken(context),
+    ]
+    broken.sort(
+        key=lambda violation: (
+            position.get(_identity(violation[0]), len(position)),
+            violation[1].level.rank,
+        )
+    )
+    return Validation(
+        Violation(
+            rule.level,
+            rule.id,
+            Finding(cluster.sources.get(_identity(owner), ""), owner.title, *issue),
+        )
+        for owner, rule, issue in broken
+    )
+
+
+def validate_reading(
+    reading: Reading, features: Features = ALL_FEATURES, kubernetes: str | None = None
+) -> Validation:
+    """Do the same as `validate`, with what the loader could not use or did not know."""
+    stored = Stored(features, minor_version(kubernetes) if kubernetes else None)
+    # The loader refuses what the newest version refuses; an older server drops fields that it does not have.
+    dropped = [finding for finding in reading.refused if stored.has_no(finding.path)]
+    said = {
+        SCHEMA: [finding for finding in reading.refused if finding not in dropped],
+        DROPPED: [
+            replace(
+                finding,
+                rule=f"the API server drops it, as this version does not have it; here {finding.rule}",
+            )
+            for finding in dropped
+        ],
+        UNKNOWN_FIELD: reading.unknown,
+        REPEATED: [
+            replace(
+                finding,
+                rule=f"{finding.rule}: the API server would update it; only the first is checked",
+            )
+            for finding in reading.repeated
+        ],
+    }
+    loaded = (
+        Violation(rule.level, rule.id, finding)
+        for rule, findings in said.items()
+        for finding in findings
+    )
+    return Validation((*loaded, *validate(reading.cluster, features, kubernetes)))
+
+
+def _identity(owner: ApiObject) -> tuple[str, Any]:
+    return owner.kind, owner.key
+
+
+def _broken(context: ValidationContext) -> Iterator[tuple[ApiObject, Rule, Issue]]:
+    for parts, rules in _by_parts(RULES):
+        # A version may check otherwise than the newest, or not at all.
+        checks = [(rule, rule.check_of(context.minor)) for rule in rules]
+        for owner, path, value in parts(context):
+            for rule, check in checks:
+                for issue in check(value, path):
+                    yield owner, rule, issue
+
+
+def _by_parts(rules: Iterable[Rule]) -> Iterable[tuple[Parts, list[Rule]]]:
+    """Group rules by the parts that they are about, so that these are visited once."""
+    together: dict[Parts, list[Rule]] = {}
+    for rule in rules:
+        together.setdefault(rule.parts, []).append(rule)
+    return together.items()

@@ -14,7 +14,7 @@ from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Table, duration, percent, tier_text
 from dralloc.problem.solution import Tier
 from dralloc.show.comparison import Comparison
-from dralloc.show.page.cell import rendered
+from dralloc.show.page import rendered
 from dralloc.show.plan import Plan
 from dralloc.show.plot import device_map, gained, progress, ranks, utilisation
 from dralloc.show.plot.canvas import DARK, LIGHT, Theme, colour_variables, svg
