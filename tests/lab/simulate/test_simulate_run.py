@@ -310,6 +310,24 @@ def test_pods_without_devices_are_for_the_scheduler() -> None:
     assert came(dralloc.simulate(cluster, arrivals, "scheduler")) == [("done", 0, 0, 1)]
 
 
+def test_loads_under_the_scheduler_where_pods_keep_apart() -> None:
+    """A rule between pods makes a claim on the node, which is no part of what the scheduler says of devices."""
+    apart = {
+        "labelSelector": {"matchLabels": {"app": "x"}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
+    pod = wire.pod("apart", "one", affinity={"podAntiAffinity": required})
+    pod["metadata"]["labels"] = {"app": "x"}
+    arrivals = [Arrival(time, ClaimKey("default", "apart")) for time in (0, 1000)]
+    objects = [one for one in gpus(2) if one["kind"] != "Node"]
+    node = wire.node("a", **{"kubernetes.io/hostname": "a"})
+    cluster = wire.cluster(objects, node, pod)
+    [run] = dralloc.simulate(cluster, arrivals, "scheduler").runs
+    [load] = run.figures.loads
+    assert (load.offered, load.allocated) == (1.0, 0.5)
+
+
 def simulate(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["simulate", *map(str, arguments)])
 

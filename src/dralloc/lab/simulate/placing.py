@@ -308,7 +308,7 @@ class SchedulerPlacer(Placer):
         return self.incoming.compiled.problem
 
     def as_running(self, demand: Demand) -> Demand:
-        """Filters of its own say where a pod may go."""
+        """Return a demand without rules: the plugins' filters say where a pod may go."""
         return demand.by_itself(nodes=None, roles=())
 
     def _have_rules(self, _: int) -> bool:
@@ -355,7 +355,7 @@ class SchedulerPlacer(Placer):
         return dict(zip(placements, with_nodes, strict=True))
 
     def whole_ledger(self) -> Ledger:
-        """Made anew of the placements, as the plugins keep count of nodes by themselves."""
+        """Make a ledger of the placements, as the plugins keep count of nodes by themselves."""
         problem = self.incoming.problem
         ledger = Ledger(problem)
         charges = charged_grants(problem, self.whole_placements().values())
@@ -371,8 +371,12 @@ class SchedulerPlacer(Placer):
         return node
 
     def placement_of(self, arrival: int) -> Placement | None:
-        """Return what the pod has of devices."""
-        return self._run.scheduler.placement_of(self.incoming.pods[arrival])
+        """Return what the pod has of devices and, beside them, of its node; None if that is no device."""
+        placement = self._run.scheduler.placement_of(self.incoming.pods[arrival])
+        if placement is None:
+            return None
+        # Figures are about the whole problem, in which nodes are devices, too.
+        return next(with_node_grants(self.incoming.problem, (placement,)))
 
 
 def _with_rules(demand: Demand, rules: Mapping[InterPodRule, InterPodRule]) -> Demand:
