@@ -81,7 +81,7 @@ def test_requirements_of_one_size_share_an_arc() -> None:
 def test_sources_of_equal_sizes_are_one_flow() -> None:
     sizes = {0: 6, 1: 4}
     [supply] = flow_supplies([source(5, sizes, 0), source(10, sizes, 1, 2)])
-    assert [each.left for each in supply.sources] == [10, 5], "the fullest first"
+    assert [source.free for source in supply.sources] == [10, 5], "the fullest first"
 
 
 def test_sources_that_give_other_amounts_are_two_flows() -> None:

@@ -134,10 +134,10 @@ def _join_units(
     if not joint_requests:
         return
     joint_types = frozenset().union(*(request.types for request in joint_requests))
-    types_of_profile = [
-        [item_type for item_type, _ in profile if item_type in joint_types]
-        for profile in usable.profiles
-    ]
+    types_of_profile = []
+    for profile in usable.profiles:
+        profile_types = [item_type for item_type, _ in profile]
+        types_of_profile.append([t for t in profile_types if t in joint_types])
     by_node: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for device in stop.hundreds(usable.order):
         for item_type in types_of_profile[usable.profile_of[device]]:
@@ -165,10 +165,10 @@ def _takeable_together(
 ) -> Iterable[list[int]]:
     """Return groups of a node's devices: all of the types, or those with a common value of each attribute."""
     if not request.common:
-        types = sorted(request.types)
-        return [
-            [device for item_type in types for device in devices_by_type[item_type]]
-        ]
+        devices: list[int] = []
+        for item_type in sorted(request.types):
+            devices += devices_by_type[item_type]
+        return [devices]
     by_value: dict[Scalar, list[int]] = defaultdict(list)
     for item_type, attribute in sorted(request.common):
         for device in devices_by_type[item_type]:
@@ -429,9 +429,7 @@ class BinClassifier:
 
     def _canonical_order(self, bin_: Bin, views: Sequence[int]) -> list[int]:
         """Sort units by their views, and by the units that carry the same attribute values."""
-        labels_of_units = [
-            [self._labels(device) for device in unit] for unit in bin_.units
-        ]
+        labels_of_units = [list(map(self._labels, unit)) for unit in bin_.units]
         # A value is marked by all places that carry it: views of units, and positions of devices there.
         carriers: dict[tuple[str, Scalar], list[tuple[int, int]]] = {}
         for view, labels_of_unit in zip(views, labels_of_units, strict=True):
@@ -446,6 +444,7 @@ class BinClassifier:
                 tuple(sorted(map(marks.__getitem__, labels)))
                 for labels in labels_of_unit
             )
+            # First the view, then who carries its values, then where these come up first.
             seen = map(first_seen.__getitem__, chain.from_iterable(labels_of_unit))
             # Units with a common value are put side by side.
             keys.append((view, marked, min(seen, default=0)))

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from dralloc.objects.choices import Options
 from dralloc.objects.errors import AllocationError
+from dralloc.objects.names import ClaimKey
 from dralloc.problem import Alternative, Charge, Demand, Problem
 from dralloc.problem.equivalence import claim_key
 from dralloc.problem.problem import Overlay
@@ -29,8 +30,8 @@ from dralloc.solve.optimum.stopping import Stop
 __all__ = ["BestOfClasses", "CountedComponent", "with_tickets"]
 
 # ----------------------------------------------------------------------------
-# Demands that can go to one node only, such as pods of a DaemonSet, as demands of one
-# class.
+# Tickets: demands that can go to one node only, such as pods of a DaemonSet, as demands
+# of one class.
 #
 # Such demands differ by their nodes alone, and so would nodes by who is bound to them:
 # every node would be a class of its own. But nodes with equal demands bound to them can
@@ -65,26 +66,25 @@ def with_tickets(problem: Problem) -> Problem:
     )
     for number, demand in bound.items():
         claims = tuple(claim_key(problem.eligibility, claim) for claim in demand.claims)
-        kind = kinds.setdefault(
-            (claims, demand.weight, demand.key.namespace), len(kinds)
-        )
-        asked = _node_request(demand)
-        ask = asks.setdefault(
-            lowest - 1 - kind, _TicketRequest(asked.index, f"ticket {kind}")
-        )
+        key = claims, demand.weight, demand.key.namespace
+        kind = kinds.setdefault(key, len(kinds))
+        node_request = _node_request(demand)
+        # An alternative of its own for each kind, with an index that nobody else has.
+        index = lowest - 1 - kind
+        request = _TicketRequest(node_request.index, f"ticket {kind}")
+        asks.setdefault(index, request)
         (node,) = demand.nodes or ()
-        held[problem.nodes[node].pools[-1].devices[0]][ask.ticket] += 1
-        demands[number] = _freed(demand, replace(asked, index=lowest - 1 - kind))
+        # The pool that stands for the node is the last of its pools.
+        node_device = problem.nodes[node].pools[-1].devices[0]
+        held[node_device][request.ticket] += 1
+        demands[number] = _freed(demand, replace(node_request, index=index))
     for device, tickets in held.items():
-        added = {name: Capacity(name, number) for name, number in tickets.items()}
-        devices[device] = replace(
-            devices[device], capacity={**devices[device].capacity, **added}
-        )
-    eligibility = _Tickets(
-        problem.eligibility,
-        asks,
-        {device: frozenset(each) for device, each in held.items()},
-    )
+        capacity = dict(devices[device].capacity)
+        for name, count in tickets.items():
+            capacity[name] = Capacity(name, count)
+        devices[device] = replace(devices[device], capacity=capacity)
+    tickets_of = {device: frozenset(tickets) for device, tickets in held.items()}
+    eligibility = _Tickets(problem.eligibility, asks, tickets_of)
     return replace(
         problem, demands=tuple(demands), devices=tuple(devices), eligibility=eligibility
     )
@@ -96,20 +96,22 @@ def at_home(
     """The placements after demands of one class that are bound to different nodes have gone to their own."""
     class_of: dict[int, int] = {}
     waiting: dict[tuple[int, int | None], list[int]] = defaultdict(list)
-    for number, each in enumerate(classes):
-        homes = {member: _home(problem.demands[member]) for member in each.members}
+    for number, demand_class in enumerate(classes):
+        homes = {
+            member: _home(problem.demands[member]) for member in demand_class.members
+        }
         # Nothing but tickets makes lone demands with different nodes one class.
-        if len(each.weights) == 1 and len(set(homes.values())) > 1:
+        if len(demand_class.weights) == 1 and len(set(homes.values())) > 1:
             for member, home in sorted(homes.items(), reverse=True):
                 class_of[member] = number
                 waiting[number, home].append(member)
-    moved = (
-        replace(one, demand=waiting[class_of[one.demand], one.node].pop())
-        if one.demand in class_of
-        else one
-        for one in placements
-    )
-    return sorted(moved, key=lambda one: one.demand)
+    moved: list[Placement] = []
+    for placement in placements:
+        if placement.demand in class_of:
+            at_node = waiting[class_of[placement.demand], placement.node]
+            placement = replace(placement, demand=at_node.pop())  # noqa: PLW2901
+        moved.append(placement)
+    return sorted(moved, key=lambda placement: placement.demand)
 
 
 def _home(demand: Demand) -> int | None:
@@ -121,22 +123,21 @@ def _home(demand: Demand) -> int | None:
 
 def _bound(problem: Problem) -> Mapping[int, Demand]:
     """The demands that are bound to one node by nothing but their own rules, and take something of it."""
-    found = {
-        number: one
-        for number, one in enumerate(problem.demands)
-        if _home(one) is not None
-    }
-    listed = (
-        Tally(claim.key for demand in problem.demands for claim in demand.claims)
-        if found
-        else Tally()
-    )
+    candidates: dict[int, Demand] = {}
+    for number, demand in enumerate(problem.demands):
+        if _home(demand) is None or not _asks_its_node(demand):
+            continue
+        if not (demand.gang or demand.parent or demand.roles):
+            candidates[number] = demand
+    if not candidates:
+        return candidates
+    users: Tally[ClaimKey] = Tally()
+    for demand in problem.demands:
+        users.update(claim.key for claim in demand.claims)
     return {
         number: demand
-        for number, demand in found.items()
-        if _asks_its_node(demand)
-        and not (demand.gang or demand.parent or demand.roles)
-        and all(listed[claim.key] == 1 for claim in demand.claims)
+        for number, demand in candidates.items()
+        if all(users[claim.key] == 1 for claim in demand.claims)
     }
 
 
@@ -148,13 +149,12 @@ def _node_request(demand: Demand) -> Alternative:
     return demand.claims[0].requests[0].alternatives[0]
 
 
-def _freed(demand: Demand, asked: Alternative) -> Demand:
-    """The demand without its node, and with something else in its synthetic claim."""
-    synthetic, *others = demand.claims
-    request = replace(synthetic.requests[0], alternatives=(asked,))
-    return replace(
-        demand, nodes=None, claims=(replace(synthetic, requests=(request,)), *others)
-    )
+def _freed(demand: Demand, alternative: Alternative) -> Demand:
+    """The demand without its node, and with this alternative in its synthetic claim."""
+    synthetic, *device_claims = demand.claims
+    request = replace(synthetic.requests[0], alternatives=(alternative,))
+    claims = (replace(synthetic, requests=(request,)), *device_claims)
+    return replace(demand, nodes=None, claims=claims)
 
 
 @dataclass(eq=False)
@@ -173,10 +173,10 @@ class _Tickets(Overlay):
 
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
         """As in `Eligibility`."""
-        asked, ticket = self._asked(alternative)
-        return (
-            not ticket or ticket in self.held.get(device, ())
-        ) and self.base.selects(asked, device)
+        base_alternative, ticket = self._asked(alternative)
+        if ticket and ticket not in self.held.get(device, ()):
+            return False
+        return self.base.selects(base_alternative, device)
 
     def admits(self, alternative: int, device: int) -> bool:
         """As in `Eligibility`."""
@@ -184,16 +184,16 @@ class _Tickets(Overlay):
 
     def charge(self, alternative: int, device: int) -> Charge | None:
         """As in `Eligibility`."""
-        asked, ticket = self._asked(alternative)
-        charge = self.base.charge(asked, device)
+        base_alternative, ticket = self._asked(alternative)
+        charge = self.base.charge(base_alternative, device)
         if charge and ticket:
             return replace(charge, capacity=(*charge.capacity, (ticket, 1)))
         return charge
 
     def request_key(self, alternative: int) -> Hashable:
         """As in `Eligibility`."""
-        asked, ticket = self._asked(alternative)
-        key = self.base.request_key(asked)
+        base_alternative, ticket = self._asked(alternative)
+        key = self.base.request_key(base_alternative)
         return (key, ticket) if ticket else key
 
     def device_key(self, device: int) -> Hashable:
@@ -203,8 +203,7 @@ class _Tickets(Overlay):
 
 
 # ----------------------------------------------------------------------------
-# Demand classes that are solved together, on their way through the tiers: the best
-# answer, and what is proven.
+# The component: the best answer, and what is proven.
 
 Names = Callable[[], Iterable[Placement]]
 """Gives names to an answer: which demand goes where."""
@@ -228,22 +227,23 @@ class BestOfClasses:
         self.size = len(subset.demands)
         self.bounds = [0] * len(tiers)
         self._costs = [tier.cost(subset, placements) for tier in tiers]
-        self._least_rank = sum(each.least_rank * each.size for each in classes)
+        self._least_rank = sum(
+            demand_class.least_rank * demand_class.size for demand_class in classes
+        )
         self._classes = classes
         self._names: Names | None = None
         self.placements = tuple(placements)
-        self._ranks = next(
-            place for place, tier in enumerate(tiers) if tier.name == "alternatives"
-        )
+        names = [tier.name for tier in tiers]
+        self._ranks = names.index("alternatives")
         self._raise_bound(0, 0)
 
     @property
     def placements(self) -> tuple[Placement, ...]:
         """The best answer."""
         if self._names:
-            self.placements = tuple(
-                at_home(self.subset.problem, self._classes, self._names())
-            )
+            # Names cost time, so they are given when somebody asks.
+            placements = at_home(self.subset.problem, self._classes, self._names())
+            self.placements = tuple(placements)
         return self._placements
 
     @placements.setter
@@ -265,12 +265,10 @@ class BestOfClasses:
     def _raise_bound(self, level: int, bound: int) -> None:
         """No answer costs less in a tier; with all placed that has weight, each of that has at least its best rank."""
         self.bounds[level] = max(self.bounds[level], bound)
-        if not any(
-            cost
-            for cost, tier in zip(self._costs, self.tiers, strict=True)
-            if tier.weights
-        ):
-            self.bounds[self._ranks] = max(self.bounds[self._ranks], self._least_rank)
+        for cost, tier in zip(self._costs, self.tiers, strict=True):
+            if tier.weights and cost:
+                return
+        self.bounds[self._ranks] = max(self.bounds[self._ranks], self._least_rank)
 
 
 class CountedComponent(BestOfClasses):
@@ -294,27 +292,24 @@ class CountedComponent(BestOfClasses):
         """Solve a tier with the tiers before it, which must be proven, fixed."""
         counts = self._counts
         for fixed in range(self._fixed, level):
-            fix_cost(
-                counts.cp,
-                self._terms(fixed),
-                self.cost(fixed),
-                f"tier {self.tiers[fixed].name}",
-            )
+            name = f"tier {self.tiers[fixed].name}"
+            fix_cost(counts.cp, self._terms(fixed), self.cost(fixed), name)
         self._fixed = level
         outcome = minimise(counts.cp, self._terms(level), options, stop, watch)
         self._raise_bound(level, outcome.bound)
-        if outcome.values is not None:
-            values = outcome.values
-            named = lru_cache(maxsize=1)(
-                lambda: counts.placements(self.subset.problem, values)
-            )
-            costs = [
-                tier.cost(self.subset, named())
-                if tier.by_names
-                else self._count(each, values)
-                for each, tier in enumerate(self.tiers)
-            ]
-            self._learn(costs, named)
+        if outcome.values is None:
+            return
+        values = outcome.values
+        named = lru_cache(maxsize=1)(
+            lambda: counts.placements(self.subset.problem, values)
+        )
+        costs = []
+        for number, tier in enumerate(self.tiers):
+            if tier.by_names:
+                costs.append(tier.cost(self.subset, named()))
+            else:
+                costs.append(self._count(number, values))
+        self._learn(costs, named)
 
     @cached_property
     def _counts(self) -> CountModel:
@@ -329,8 +324,8 @@ class CountedComponent(BestOfClasses):
         return self._known_terms[level]
 
     def _count(self, level: int, values: Sequence[int]) -> int:
-        if count := self.tiers[level].count:
+        count = self.tiers[level].count
+        if count:
             return count(self._counts, values)
-        return sum(
-            factor * values[variable.index] for variable, factor in self._terms(level)
-        )
+        terms = self._terms(level)
+        return sum(factor * values[variable.index] for variable, factor in terms)

@@ -7,10 +7,18 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heapreplace
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 from typing import Final
 
 from ortools.sat.python import cp_model
@@ -56,8 +64,8 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# Gangs over classes: so many of equal gangs are admitted, and each of these has the
-# members that it needs.
+# Gangs: so many of equal gangs are admitted, and each of these has the members that it
+# needs.
 #
 # For a class *g* of equal gangs, with ``members[c]`` demands of class *c* in each of
 # them, all of which are needed::
@@ -81,11 +89,12 @@ def gangs_of(
     classes: Sequence[DemandClass], *, in_domains: bool
 ) -> Mapping[int, list[GangMember]]:
     """The classes of members, by class of gangs: of those that need a domain, or of the others."""
-    return grouped(
-        (each.gang.gangs, (cls, each, each.gang))
-        for cls, each in enumerate(classes)
-        if each.gang and bool(each.topology) == in_domains
-    )
+    gangs: dict[int, list[GangMember]] = defaultdict(list)
+    for cls, demand_class in enumerate(classes):
+        gang = demand_class.gang
+        if gang and bool(demand_class.topology) == in_domains:
+            gangs[gang.gangs].append((cls, demand_class, gang))
+    return gangs
 
 
 def admit(
@@ -96,10 +105,13 @@ def admit(
 ) -> None:
     """Add the rows above: of each class so many are placed, and so many gangs are admitted."""
     quorum = None
-    for (_, _, (_, number, quorum)), here in zip(members, placed, strict=True):
-        cp.add(
-            here == number * admitted if quorum is None else here <= number * admitted
-        )
+    for (_, _, share), placed_members in zip(members, placed, strict=True):
+        quorum = share.quorum
+        most = share.number * admitted
+        if quorum is None:
+            cp.add(placed_members == most)
+        else:
+            cp.add(placed_members <= most)
     if quorum is not None:
         cp.add(cp_model.LinearExpr.sum(placed) >= quorum * admitted)
 
@@ -119,15 +131,11 @@ class AdmittedGangs:
         self._admitted: dict[int, cp_model.IntVar] = {}
         for gang, members in gangs_of(classes, in_domains=False).items():
             _, first, share = members[0]
-            self._admitted[gang] = cp.new_int_var(
-                0, first.size // share.number, f"admitted {gang}"
-            )
-            admit(
-                cp,
-                members,
-                [each.size - missed[cls] for cls, each, _ in members],
-                self._admitted[gang],
-            )
+            gang_count = first.size // share.number
+            admitted = cp.new_int_var(0, gang_count, f"admitted {gang}")
+            self._admitted[gang] = admitted
+            placed = [member.size - missed[cls] for cls, member, _ in members]
+            admit(cp, members, placed, admitted)
 
     def placed_members(
         self,
@@ -137,36 +145,34 @@ class AdmittedGangs:
     ) -> Iterator[Iterator[tuple[int, ...]]]:
         """For each class the joint demands that are placed: the first; in gangs with a quorum the first of each."""
         dealt: dict[int, int] = defaultdict(int)
-        for each, missing in zip(classes, missed, strict=True):
-            number = each.size - values[missing.index]
-            if each.gang is None or each.gang.quorum is None or each.topology:
-                yield iter(each.joint_demands[:number])
+        for demand_class, missing in zip(classes, missed, strict=True):
+            count = demand_class.size - values[missing.index]
+            gang = demand_class.gang
+            if gang is None or gang.quorum is None or demand_class.topology:
+                yield iter(demand_class.joint_demands[:count])
                 continue
-            admitted, turn = (
-                values[self._admitted[each.gang.gangs].index],
-                dealt[each.gang.gangs],
-            )
-            dealt[each.gang.gangs] += number
-            yield dealt_out(each, number, admitted, turn)
+            admitted = values[self._admitted[gang.gangs].index]
+            turn = dealt[gang.gangs]
+            dealt[gang.gangs] += count
+            yield dealt_out(demand_class, count, admitted, turn)
 
 
 def dealt_out(
-    each: DemandClass, number: int, admitted: int, turn: int, before: int = 0
+    demand_class: DemandClass, count: int, admitted: int, turn: int, before: int = 0
 ) -> Iterator[tuple[int, ...]]:
     """So many joint demands of a class, from the turn on to one admitted gang after the other.
 
     ``before``: how many gangs come before these.
     """
-    assert each.gang
-    for place in range(number):
-        gang = before + (turn + place) % admitted
-        yield each.joint_demands[gang * each.gang.number + place // admitted]
+    assert demand_class.gang
+    gang_size = demand_class.gang.number
+    for position in range(count):
+        gang = before + (turn + position) % admitted
+        yield demand_class.joint_demands[gang * gang_size + position // admitted]
 
 
 # ----------------------------------------------------------------------------
-# The formulation over counts: how many demands of each class are served in which mode.
-#
-# For demand classes *c* with modes *m*, and requirements *k*::
+# The formulation. For demand classes *c* with modes *m*, and requirements *k*::
 #
 #     sum_m placed[c, m] + missed[c] = size[c]
 #     sum_{(c, m) with requirement k} placed[c, m] <= supply[k]
@@ -207,12 +213,15 @@ class Counted:
     @property
     def demands(self) -> list[int]:
         """All demands, in order."""
-        return sorted(member for each in self.classes for member in each.members)
+        members: list[int] = []
+        for demand_class in self.classes:
+            members += demand_class.members
+        return sorted(members)
 
     @property
     def has_budgets(self) -> bool:
         """Whether it has demands of namespaces with budgets."""
-        return any(each.namespace for each in self.classes)
+        return any(demand_class.namespace for demand_class in self.classes)
 
 
 class CountModel:
@@ -225,18 +234,19 @@ class CountModel:
         self.cp = cp_model.CpModel()
         classes = counted.classes
         self.missed = [
-            self.cp.new_int_var(0, each.size, f"missed {n}")
-            for n, each in enumerate(classes)
+            self.cp.new_int_var(0, demand_class.size, f"missed {n}")
+            for n, demand_class in enumerate(classes)
         ]
-        self.placed = [
-            [
-                self.cp.new_int_var(0, each.size, f"placed {n} {mode.picks}")
-                for mode in each.modes
+        self.placed: list[list[cp_model.IntVar]] = []
+        for n, demand_class in enumerate(classes):
+            placed = [
+                self.cp.new_int_var(0, demand_class.size, f"placed {n} {mode.picks}")
+                for mode in demand_class.modes
             ]
-            for n, each in enumerate(classes)
-        ]
-        for each, missed, placed in zip(classes, self.missed, self.placed, strict=True):
-            self.cp.add(cp_model.LinearExpr.sum([missed, *placed]) == each.size)
+            self.placed.append(placed)
+        for n, demand_class in enumerate(classes):
+            counts = [self.missed[n], *self.placed[n]]
+            self.cp.add(cp_model.LinearExpr.sum(counts) == demand_class.size)
         self._gangs = AdmittedGangs(self.cp, classes, self.missed)
         self._supplied = [supply.build(self.cp) for supply in counted.supplies]
         self._suffice(self._supplied)
@@ -245,12 +255,8 @@ class CountModel:
         for budget in budgets:
             uses = list(self.uses(budget))
             if budget.left is not None and uses:
-                fix_cost(
-                    self.cp,
-                    uses,
-                    budget.left,
-                    f"cap {budget.namespace}={budget.resource}",
-                )
+                name = f"cap {budget.namespace}={budget.resource}"
+                fix_cost(self.cp, uses, budget.left, name)
 
     def _by_domain(self) -> Iterator[DomainSupply]:
         return (
@@ -261,61 +267,59 @@ class CountModel:
 
     def _suffice(self, supplied: Iterable[Mapping[int, Sequence[Term]]]) -> None:
         """Of each requirement at least as much is supplied as is placed."""
-        all_of = grouped(
-            (requirement, term)
-            for each in supplied
-            for requirement, mine in each.items()
-            for term in mine
-        )
-        wanted = (
-            (mode.requirement, (variable, -1))
-            for cls, mode, variable in self._modes()
-            if not cls.topology
-        )
-        for requirement, terms in grouped(wanted).items():
-            self.cp.add(sum_of([*all_of[requirement], *terms]) >= 0)
+        supply_of: dict[int, list[Term]] = defaultdict(list)
+        for terms_by_requirement in supplied:
+            for requirement, terms in terms_by_requirement.items():
+                supply_of[requirement] += terms
+        placed_of: dict[int, list[Term]] = defaultdict(list)
+        for demand_class, mode, variable in self._modes():
+            # Those that need a domain are bound to a supply of their own.
+            if not demand_class.topology:
+                placed_of[mode.requirement].append((variable, -1))
+        for requirement, terms in placed_of.items():
+            self.cp.add(sum_of([*supply_of[requirement], *terms]) >= 0)
 
     def limit_servings(
         self, supplies: Iterable[int]
     ) -> Mapping[int, Mapping[int, cp_model.IntVar]]:
         """Variables for how much some supplies really serve, by number of supply and requirement."""
-        kept = list(self._supplied)
+        limited = list(self._supplied)
         for number in supplies:
-            mine = self._servings[number] = {}
+            servings_of = self._servings[number] = {}
             for requirement, terms in self._supplied[number].items():
-                mine[requirement] = self.cp.new_int_var(
-                    0, most_of(terms), f"servings {number} {requirement}"
-                )
-                self.cp.add(mine[requirement] <= sum_of(terms))
-            kept[number] = {
-                requirement: [(servings, 1)] for requirement, servings in mine.items()
+                name = f"servings {number} {requirement}"
+                servings = self.cp.new_int_var(0, most_of(terms), name)
+                servings_of[requirement] = servings
+                self.cp.add(servings <= sum_of(terms))
+            limited[number] = {
+                requirement: [(servings, 1)]
+                for requirement, servings in servings_of.items()
             }
-        self._suffice(kept)
+        self._suffice(limited)
         return self._servings
 
     def _modes(self) -> Iterator[tuple[DemandClass, ServingMode, cp_model.IntVar]]:
-        for each, placed in zip(self.counted.classes, self.placed, strict=True):
-            for mode, variable in zip(each.modes, placed, strict=True):
-                yield each, mode, variable
+        for demand_class, placed in zip(self.counted.classes, self.placed, strict=True):
+            for mode, variable in zip(demand_class.modes, placed, strict=True):
+                yield demand_class, mode, variable
 
     def uses(self, budget: Budget) -> Iterator[Term]:
         """What the demands of the budget's namespace use."""
         amounts = self.counted.amounts[budget.resource]
-        for each, mode, variable in self._modes():
-            if each.namespace == budget.namespace and amounts[mode.requirement]:
+        for demand_class, mode, variable in self._modes():
+            if demand_class.namespace == budget.namespace and amounts[mode.requirement]:
                 yield variable, amounts[mode.requirement]
 
     def missed_weight(self, tier: WeightTier) -> list[Term]:
         """The cost of a tier of the weight."""
-        whole = [
-            (missed, each.missed_weight(tier))
-            for each, missed in zip(self.counted.classes, self.missed, strict=True)
-        ]
-        parts = (
-            (variable, each.missed_weight(tier, mode))
-            for each, mode, variable in self._modes()
-        )
-        return [*whole, *((variable, weight) for variable, weight in parts if weight)]
+        terms: list[Term] = []
+        for demand_class, missed in zip(self.counted.classes, self.missed, strict=True):
+            terms.append((missed, demand_class.missed_weight(tier)))
+        for demand_class, mode, variable in self._modes():
+            weight = demand_class.missed_weight(tier, mode)
+            if weight:
+                terms.append((variable, weight))
+        return terms
 
     def ranks(self) -> list[Term]:
         """The cost of the last tier."""
@@ -332,23 +336,25 @@ class CountModel:
             There is less than the variables say. It never happens unless the formulation is wrong.
         """
         queues, classes = self._served(values), self.counted.classes
-        found: list[Placement] = []
+        placements: list[Placement] = []
         for supply in self._by_domain():
             for joint, mode, served in supply.realise_gangs(classes, values):
-                found += placements_of(problem, joint, mode, served)
+                placements += placements_of(problem, joint, mode, served)
         members = self._gangs.placed_members(classes, self.missed, values)
-        for each, placed, named in zip(classes, self.placed, members, strict=True):
-            for mode, variable in (
-                () if each.topology else zip(each.modes, placed, strict=True)
-            ):
+        for demand_class, placed, named in zip(
+            classes, self.placed, members, strict=True
+        ):
+            if demand_class.topology:
+                continue
+            for mode, variable in zip(demand_class.modes, placed, strict=True):
                 for _ in range(values[variable.index]):
-                    got = next(queues[mode.requirement], None)
-                    if got is None:
+                    serving = next(queues[mode.requirement], None)
+                    if serving is None:
                         raise DrallocError(
                             f"classes: fewer servings of requirement {mode.requirement} than were counted"
                         )
-                    found += placements_of(problem, next(named), mode, got)
-        return sorted(found, key=lambda placement: placement.demand)
+                    placements += placements_of(problem, next(named), mode, serving)
+        return sorted(placements, key=lambda placement: placement.demand)
 
     def _served(self, values: Sequence[int]) -> dict[int, Iterator[Served]]:
         """By requirement: what is served, in the order of the inventory or evenly over nodes."""
@@ -357,27 +363,32 @@ class CountModel:
         }
         on_node: Tally[int] = Tally()
         for number, supply in enumerate(self.counted.supplies):
-            mine = grouped(supply.realise(values))
+            limits = self._servings.get(number, {})
+            servings_of = grouped(supply.realise(values))
             # What few nodes can serve comes first, so that the rest goes around it.
-            for requirement, every in sorted(
-                mine.items(), key=lambda item: len(item[1])
-            ):
-                limit = self._servings.get(number, {}).get(requirement)
-                most = len(every) if limit is None else values[limit.index]
-                served[requirement] += (
-                    _even(every, most, on_node) if self.counted.evenly else every[:most]
-                )
-        return {requirement: iter(sorted(each)) for requirement, each in served.items()}
+            for requirement in sorted(servings_of, key=lambda n: len(servings_of[n])):
+                servings = servings_of[requirement]
+                count = len(servings)
+                if requirement in limits:
+                    count = values[limits[requirement].index]
+                if self.counted.evenly:
+                    served[requirement] += _even(servings, count, on_node)
+                else:
+                    served[requirement] += servings[:count]
+        return {
+            requirement: iter(sorted(servings))
+            for requirement, servings in served.items()
+        }
 
 
 def _even(
-    served: Sequence[Served], number: int, on_node: Tally[int]
+    servings: Sequence[Served], count: int, on_node: Tally[int]
 ) -> Iterator[Served]:
     """So many servings, each from a node with the fewest so far."""
-    by_node = grouped((each.node, each) for each in served)
+    by_node = grouped((serving.node, serving) for serving in servings)
     heap = [(on_node[node], node) for node in by_node]
     heapify(heap)
-    for _ in range(number):
+    for _ in range(count):
         _, node = heap[0]
         on_node[node] += 1
         yield by_node[node].pop()
@@ -398,18 +409,21 @@ def placements_of(
         members, demands, granted_with(demands), strict=True
     ):
         grants = []
-        for claim, here in zip(demand.claims, granted, strict=True):
-            mine: list[Grant] = []
-            for request in range(len(claim.requests) if here else 0):
+        for claim, is_granted in zip(demand.claims, granted, strict=True):
+            claim_grants: list[Grant] = []
+            # A shared claim is granted with the first that lists it.
+            for request in range(len(claim.requests) if is_granted else 0):
                 pick = next(picks)
-                mine += [Grant(request, pick, device) for device in next(devices)]
-            grants.append(tuple(mine))
+                claim_grants += [
+                    Grant(request, pick, device) for device in next(devices)
+                ]
+            grants.append(tuple(claim_grants))
         yield Placement(member, served.node, tuple(grants))
 
 
 # ----------------------------------------------------------------------------
-# Packing goals over classes: what they count is a sum over bins and servings, with
-# counts in place of names.
+# Packing goals: what they count is a sum over bins and servings, with counts in place
+# of names.
 #
 # - ``fewest-devices``, ``least-fragmentation``: where devices have one user each, every
 #   serving costs the devices that it takes (each is a unit of its own if it draws on
@@ -441,21 +455,25 @@ def with_goal(
     Stopped
         It is time to stop.
     """
-    supplies = [supply for each in components for supply in each.supplies]
+    supplies: list[Supply] = []
+    classes: list[DemandClass] = []
+    for component in components:
+        supplies += component.supplies
+        classes += component.classes
     patterns = [supply for supply in supplies if isinstance(supply, PatternSupply)]
     if not components or len(patterns) < len(supplies) or problem.several_versions:
         return None
-    if goal is Goal.SPREAD and any(
-        len(one.weights) > 1 for each in components for one in each.classes
-    ):
+    # A serving of a joint demand is several demands on a node.
+    has_joint_demands = any(len(demand_class.weights) > 1 for demand_class in classes)
+    if goal is Goal.SPREAD and has_joint_demands:
         return None
     costed = _COSTED[goal](problem, patterns, stop)
     if None in costed:
         return None
-    classes = [one for each in components for one in each.classes]
-    found = [supply for supply in costed if supply is not None]
+    costed_supplies = [supply for supply in costed if supply is not None]
+    evenly = goal is Goal.SPREAD
     return replace(
-        components[0], classes=classes, supplies=found, evenly=goal is Goal.SPREAD
+        components[0], classes=classes, supplies=costed_supplies, evenly=evenly
     )
 
 
@@ -471,62 +489,77 @@ def _opening(problem: Problem, supply: PatternSupply) -> PatternSupply | None:
         return supply.costed(Costing(each_serving=True), supply.bins)
     if len(devices) > 1:
         return None
-    slots = [
-        problem.devices[device].slot for bin_ in supply.bins for device in bin_.devices
-    ]
-    return _each_bin(supply, [slot in problem.usage.shares for slot in slots])
+    open_before = []
+    for bin_ in supply.bins:
+        [device] = bin_.devices
+        open_before.append(problem.devices[device].slot in problem.usage.shares)
+    return _each_bin(supply, open_before)
 
 
 def _touching(
     problem: Problem, supplies: Sequence[PatternSupply], stop: Stop
 ) -> Iterator[PatternSupply | None]:
     """With what ``least-fragmentation`` counts; a bin must be one unit, and no part of another one."""
-    if any(
-        view.charged
-        for supply in supplies
-        for unit in supply.space.bin_class.units
-        for view in unit.devices
-    ):
+    if any(map(_charges_by_request, supplies)):
         # What is charged by request is a unit, too, and classes know no names of counters.
         yield None
         return
     before = touched_before(problem)
-    touched = [
-        [
-            {
-                unit
-                for device in bin_.devices
-                for unit in units(problem, device, Charge())
-            }
-            for bin_ in stop.each(one.bins)
-        ]
-        for one in supplies
-    ]
-    bins_of = Tally(unit for each in touched for found in each for unit in found)
-    for supply, each in zip(supplies, touched, strict=True):
-        devices = [
-            [problem.devices[device] for device in bin_.devices] for bin_ in supply.bins
-        ]
-        apart = all(
-            found == {device.slot for device in bin_}
-            for found, bin_ in zip(each, devices, strict=True)
-        )
-        if apart and not any(device.shareable for bin_ in devices for device in bin_):
+    units_of_supplies: list[list[set[Hashable]]] = []
+    bins_of_unit: Tally[Hashable] = Tally()
+    for supply in supplies:
+        units_of_bins = [_units(problem, bin_) for bin_ in stop.each(supply.bins)]
+        for bin_units in units_of_bins:
+            bins_of_unit.update(bin_units)
+        units_of_supplies.append(units_of_bins)
+    shared_units = {unit for unit, count in bins_of_unit.items() if count > 1}
+    for supply, units_of_bins in zip(supplies, units_of_supplies, strict=True):
+        if _are_dedicated(problem, supply.bins, units_of_bins):
             yield supply.costed(Costing(each_serving=True), supply.bins)
-        elif all(
-            len(found) == 1 and bins_of[min(found, key=repr)] == 1 for found in each
+            continue
+        # One unit in each bin, and in no other bin.
+        if any(
+            len(bin_units) != 1 or not shared_units.isdisjoint(bin_units)
+            for bin_units in units_of_bins
         ):
-            yield _each_bin(supply, [not before.isdisjoint(found) for found in each])
-        else:
             yield None
+            continue
+        touched = [not before.isdisjoint(bin_units) for bin_units in units_of_bins]
+        yield _each_bin(supply, touched)
+
+
+def _charges_by_request(supply: PatternSupply) -> bool:
+    units_of_bin = supply.space.bin_class.units
+    devices = chain.from_iterable(unit.devices for unit in units_of_bin)
+    return any(device.charged for device in devices)
+
+
+def _units(problem: Problem, bin_: Bin) -> set[Hashable]:
+    """Return what ``least-fragmentation`` counts in a bin."""
+    bin_units: set[Hashable] = set()
+    for device in bin_.devices:
+        bin_units.update(units(problem, device, Charge()))
+    return bin_units
+
+
+def _are_dedicated(
+    problem: Problem, bins: Sequence[Bin], units_of_bins: Sequence[set[Hashable]]
+) -> bool:
+    """Whether each device of the bins has one user, and is a unit by itself."""
+    for bin_, bin_units in zip(bins, units_of_bins, strict=True):
+        devices = [problem.devices[device] for device in bin_.devices]
+        if bin_units != {device.slot for device in devices}:
+            return False
+        if any(device.shareable for device in devices):
+            return False
+    return True
 
 
 def _each_bin(supply: PatternSupply, before: Sequence[bool]) -> PatternSupply:
     """Bins that were in use before cost nothing, and come first."""
     order = sorted(range(len(before)), key=lambda place: not before[place])
-    return supply.costed(
-        Costing(free=sum(before)), [supply.bins[place] for place in order]
-    )
+    bins = [supply.bins[place] for place in order]
+    return supply.costed(Costing(free=sum(before)), bins)
 
 
 def _by_node(
@@ -539,19 +572,19 @@ def _by_node(
     for number, supply in enumerate(supplies):
         for bin_ in supply.bins:
             on_node[bin_.nodes[0]][number].append(bin_)
-    types = grouped(
-        (frozenset((number, len(bins)) for number, bins in on_node[node].items()), node)
-        for node in sorted(on_node)
-    )
-    for type_, (content, nodes) in enumerate(types.items()):
+    nodes_by_content: dict[frozenset[tuple[int, int]], list[int]] = defaultdict(list)
+    for node in sorted(on_node):
+        content = frozenset(
+            (number, len(bins)) for number, bins in on_node[node].items()
+        )
+        nodes_by_content[content].append(node)
+    for type_, (content, nodes) in enumerate(nodes_by_content.items()):
         for number, per_node in sorted(content):
             columns = [on_node[node][number] for node in nodes]
             # In turn over all nodes, or node by node.
             rows = zip(*columns, strict=True) if evenly else columns
             costing = Costing(node_type=type_, nodes=len(nodes), per_node=per_node)
-            yield supplies[number].costed(
-                costing, [bin_ for row in rows for bin_ in row]
-            )
+            yield supplies[number].costed(costing, list(chain.from_iterable(rows)))
 
 
 _COSTED: Final[
@@ -581,22 +614,20 @@ def _devices_or_bins(counts: CountModel) -> list[Term]:
     by_serving = [
         number for number, supply in _costed(counts) if supply.costing.each_serving
     ]
-    found = [
-        (servings, counts.counted.requirements[requirement].devices)
-        for mine in counts.limit_servings(by_serving).values()
-        for requirement, servings in mine.items()
-    ]
+    terms: list[Term] = []
+    for servings_of in counts.limit_servings(by_serving).values():
+        for requirement, servings in servings_of.items():
+            devices = counts.counted.requirements[requirement].devices
+            terms.append((servings, devices))
     for number, supply in _costed(counts):
-        if not supply.costing.each_serving:
-            costly = counts.cp.new_int_var(
-                0, len(supply.bins) - supply.costing.free, f"opened {number}"
-            )
-            counts.cp.add(
-                cp_model.LinearExpr.sum(supply.variables)
-                <= costly + supply.costing.free
-            )
-            found.append((costly, 1))
-    return found
+        if supply.costing.each_serving:
+            continue
+        free = supply.costing.free
+        opened = counts.cp.new_int_var(0, len(supply.bins) - free, f"opened {number}")
+        used = cp_model.LinearExpr.sum(supply.variables)
+        counts.cp.add(used <= opened + free)
+        terms.append((opened, 1))
+    return terms
 
 
 def _used_nodes(counts: CountModel) -> list[Term]:
@@ -604,13 +635,10 @@ def _used_nodes(counts: CountModel) -> list[Term]:
     for _, supply in _costed(counts):
         costing = supply.costing
         if costing.node_type not in used:
-            used[costing.node_type] = counts.cp.new_int_var(
-                0, costing.nodes, f"used {costing.node_type}"
-            )
-        counts.cp.add(
-            cp_model.LinearExpr.sum(supply.variables)
-            <= costing.per_node * used[costing.node_type]
-        )
+            name = f"used {costing.node_type}"
+            used[costing.node_type] = counts.cp.new_int_var(0, costing.nodes, name)
+        bins_used = cp_model.LinearExpr.sum(supply.variables)
+        counts.cp.add(bins_used <= costing.per_node * used[costing.node_type])
     return [(nodes, 1) for nodes in used.values()]
 
 
@@ -619,48 +647,48 @@ def _peak(counts: CountModel) -> list[Term]:
     servings = counts.limit_servings(range(len(counts.counted.supplies)))
     types: dict[int, _Type] = {}
     for number, supply in _costed(counts):
-        mine = servings[number]
-        type_ = types.setdefault(supply.costing.node_type, _Type(supply.costing.nodes))
-        type_.servings += mine.values()
-        type_.most += supply.costing.per_node * max(
-            (pattern.size for pattern in supply.patterns), default=0
-        )
-        if supply.costing.per_node == 1:
-            type_.apart.append((supply, mine))
-    most = max((type_.most for type_ in types.values()), default=0)
+        costing = supply.costing
+        type_ = types.setdefault(costing.node_type, _Type(costing.nodes))
+        type_.servings += servings[number].values()
+        largest = max((pattern.size for pattern in supply.patterns), default=0)
+        type_.capacity += costing.per_node * largest
+        if costing.per_node == 1:
+            type_.apart.append((supply, servings[number]))
+    highest = max((type_.capacity for type_ in types.values()), default=0)
     exceeded = [
-        counts.cp.new_bool_var(f"more than {number} on a node")
-        for number in range(most)
+        counts.cp.new_bool_var(f"more than {level} on a node")
+        for level in range(highest)
     ]
-    for fewer, more in pairwise(exceeded):
-        counts.cp.add_implication(more, fewer)
-    for number, over in enumerate(exceeded):
+    for lower, higher in pairwise(exceeded):
+        counts.cp.add_implication(higher, lower)
+    for level, over in enumerate(exceeded):
         for type_ in types.values():
-            if number < type_.most:
-                row = cp_model.LinearExpr.sum(type_.servings) <= type_.nodes * number
+            if level < type_.capacity:
+                row = cp_model.LinearExpr.sum(type_.servings) <= type_.nodes * level
                 counts.cp.add(row).only_enforce_if(~over)
-            for supply, mine in type_.apart:
-                for some in _subsets(mine):
-                    within = [
-                        min(_of(pattern, some), number) for pattern in supply.patterns
-                    ]
-                    supplied = cp_model.LinearExpr.weighted_sum(
-                        supply.variables, within
-                    )
+            for supply, servings_of in type_.apart:
+                for subset in _subsets(servings_of):
+                    supplied = _supplied_within(supply, subset, level)
                     served = cp_model.LinearExpr.sum(
-                        [mine[requirement] for requirement in some]
+                        [servings_of[requirement] for requirement in subset]
                     )
                     counts.cp.add(served <= supplied).only_enforce_if(~over)
     return [(over, 1) for over in exceeded]
 
 
+def _supplied_within(
+    supply: PatternSupply, requirements: Collection[int], level: int
+) -> cp_model.LinearExprT:
+    """How often some requirements can be served with so many demands on each node."""
+    counts = [min(_of(pattern, requirements), level) for pattern in supply.patterns]
+    return cp_model.LinearExpr.weighted_sum(supply.variables, counts)
+
+
 def _subsets(requirements: Collection[int]) -> Iterator[tuple[int, ...]]:
     """All subsets, so that there is a way to deal out servings (a cut for each); of many only the smallest and all."""
-    sizes = (
-        range(1, len(requirements) + 1)
-        if len(requirements) <= _MOST_REQUIREMENTS
-        else (1, len(requirements))
-    )
+    sizes: Iterable[int] = range(1, len(requirements) + 1)
+    if len(requirements) > _MOST_REQUIREMENTS:
+        sizes = (1, len(requirements))
     for size in sizes:
         yield from combinations(requirements, size)
 
@@ -677,7 +705,7 @@ class _Type:
 
     nodes: int
     servings: list[cp_model.IntVar] = field(default_factory=list)
-    most: int = 0
+    capacity: int = 0
     apart: list[tuple[PatternSupply, Mapping[int, cp_model.IntVar]]] = field(
         default_factory=list
     )

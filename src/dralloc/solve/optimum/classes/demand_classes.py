@@ -54,6 +54,7 @@ class DisjointSets:
         root = member
         while parents[root] != root:
             root = parents[root]
+        # Compress the path, so that the next look-up is short.
         while parents[member] != root:
             parents[member], member = root, parents[member]
         return root
@@ -68,41 +69,44 @@ class DisjointSets:
 
     def unite_all(self, members: Iterable[int]) -> None:
         """Join the sets of all of them."""
-        members = iter(members)
-        first = next(members, None)
-        for other in members if first is not None else ():
-            self.unite(first, other)  # type: ignore[arg-type]
+        root: int | None = None
+        for member in members:
+            root = member if root is None else self.unite(root, member)
 
     def groups(self, members: Iterable[int]) -> Collection[list[int]]:
         """The members by their sets, in order."""
-        found: dict[int, list[int]] = defaultdict(list)
+        sets: dict[int, list[int]] = defaultdict(list)
         for member in members:
-            found[self.find(member)].append(member)
-        return found.values()
+            sets[self.find(member)].append(member)
+        return sets.values()
 
     def copy(self) -> DisjointSets:
         """An independent copy."""
-        other = DisjointSets(0)
-        other._parents = self._parents.copy()
-        return other
+        duplicate = DisjointSets(0)
+        duplicate._parents = self._parents.copy()
+        return duplicate
 
 
 T = TypeVar("T")
 
 
 class Listed(list[T]):
-    """Things that have numbers: their places, found by a key that equal ones share (the thing itself by default)."""
+    """Entries that have numbers: their places, found by a key that equal ones share (the entry itself by default)."""
 
-    def __init__(self, things: Iterable[T] = ()) -> None:
-        super().__init__(things)
+    def __init__(self, entries: Iterable[T] = ()) -> None:
+        super().__init__(entries)
         self._numbers: dict[Hashable, int] = {}
 
-    def number(self, thing: T, key: Hashable = None) -> int:
-        """The number of a thing, which comes last if it is new."""
-        number = self._numbers.setdefault(thing if key is None else key, len(self))
+    def number(self, entry: T, key: Hashable = None) -> int:
+        """The number of an entry, which comes last if it is new."""
+        number = self._numbers.setdefault(entry if key is None else key, len(self))
         if number == len(self):
-            self.append(thing)
+            self.append(entry)
         return number
+
+
+# ----------------------------------------------------------------------------
+# Classes: what demands ask for, up to names, and who asks for the same.
 
 
 class ItemType(NamedTuple):
@@ -190,7 +194,7 @@ class DemandClass:
     @property
     def members(self) -> list[int]:
         """All demands of the class."""
-        return [member for each in self.joint_demands for member in each]
+        return [member for joint in self.joint_demands for member in joint]
 
     def missed_weight(self, tier: WeightTier, mode: ServingMode | None = None) -> int:
         """The weight of what a mode does not place of a joint demand; of all of it without mode."""
@@ -327,7 +331,7 @@ class _UsabilityCheck:
         self.types = demand_classes.types
         self.strict_cel = strict_cel
         self.ledger = Ledger(problem)
-        self.narrows = any(each.attributes for each in demand_classes.types)
+        self.narrows = any(item_type.attributes for item_type in demand_classes.types)
         self.by_key: dict[Hashable, _Numbered] = {}
         self.narrowed: dict[tuple[int, tuple[str, ...]], _Numbered] = {}
         self.charges: list[bool] = []
@@ -346,45 +350,44 @@ class _UsabilityCheck:
         """Every device that some node reaches, in search order; enters the nodes that reach it."""
         nodes_of, seen = self.usable.nodes_of, []
         for node, view in enumerate(self.problem.nodes):
-            here = (node,)
+            # One tuple for all devices of a node: there may be a million of them.
+            node_alone = (node,)
             for device in view.devices():
-                if self.problem.on_node(device, node):
-                    if nodes_of[device]:
-                        nodes_of[device] += here
-                    else:
-                        nodes_of[device] = here
-                        seen.append(device)
+                if not self.problem.on_node(device, node):
+                    continue
+                if nodes_of[device]:
+                    nodes_of[device] += node_alone
+                else:
+                    nodes_of[device] = node_alone
+                    seen.append(device)
         return seen
 
     def _profile(self, device: int) -> _Numbered:
         view = self.problem.devices[device]
         if not self.ledger.is_free(view):
             return _NONE
-        found = self._matching(device)
-        if found[0] >= 0 and self.narrows:
-            found = self._with_attributes(found, device)
-        number = found[0]
-        if number < 0 or not self.charges[number]:
-            if (
-                number < 0
-                or not view.consumes
-                or self.ledger.has_counters(view, _NOTHING)
-            ):
-                return found
+        profile = self._matching(device)
+        if profile != _NONE and self.narrows:
+            profile = self._with_attributes(profile, device)
+        number, _ = profile
+        if number < 0:
+            return profile
+        if self.charges[number]:
+            return self._with_room(profile, device)
+        if view.consumes and not self.ledger.has_counters(view, _NOTHING):
             return _NONE
-        return self._with_room(found, device)
+        return profile
 
     def _matching(self, device: int) -> _Numbered:
         """The profile, found once for devices that are equal to every selector; errors are those of each device."""
         key = self.problem.eligibility.device_key(device)
-        known = self.by_key.get(key)
-        if known is not None:
-            return known
+        if key in self.by_key:
+            return self.by_key[key]
         offers, failed = self._answers(device)
-        found = self._number(offers)
+        profile = self._number(offers)
         if not failed:
-            self.by_key[key] = found
-        return found
+            self.by_key[key] = profile
+        return profile
 
     def _answers(self, device: int) -> tuple[Profile, bool]:
         eligibility, profile, failed = self.problem.eligibility, [], False
@@ -405,15 +408,14 @@ class _UsabilityCheck:
 
     def _is_required(self, type_: int, device: int) -> bool:
         """Whether something of the type may go where the device is."""
-        node_sets = {
-            self.demand_classes.node_sets[requirement.nodes]
-            for requirement in self.demand_classes.requirements
-            if any(group.type == type_ for group in requirement.item_groups)
-        }
-        return any(
-            nodes is None or not nodes.isdisjoint(self.usable.nodes_of[device])
-            for nodes in node_sets
-        )
+        for requirement in self.demand_classes.requirements:
+            types = [group.type for group in requirement.item_groups]
+            if type_ not in types:
+                continue
+            nodes = self.demand_classes.node_sets[requirement.nodes]
+            if nodes is None or not nodes.isdisjoint(self.usable.nodes_of[device]):
+                return True
+        return False
 
     def _number(self, offers: Iterable[tuple[int, Charge]]) -> _Numbered:
         """The number of a profile, of whichever counters, and these in the order in which it charges them."""
@@ -425,64 +427,64 @@ class _UsabilityCheck:
             return _NONE
         number = self.usable.profiles.number(profile)
         if number == len(self.charges):
-            self.charges.append(
-                any(charge.capacity or charge.counters for _, charge in profile)
-            )
+            charges = any(charge.capacity or charge.counters for _, charge in profile)
+            self.charges.append(charges)
         return number, tuple(places)
 
-    def _with_attributes(self, found: _Numbered, device: int) -> _Numbered:
-        number, charged = found
+    def _with_attributes(self, numbered: _Numbered, device: int) -> _Numbered:
+        """Return the profile without the types whose constraints name attributes that the device lacks."""
+        number, charged = numbered
         attributes = self.problem.devices[device].attributes
         key = number, tuple(attributes)
         if key not in self.narrowed:
-            profile = self.usable.profiles[number]
-            kept = [
-                each
-                for each in profile
-                if self.types[each[0]].attributes <= attributes.keys()
+            offers = [
+                (type_, charge)
+                for type_, charge in self.usable.profiles[number]
+                if self.types[type_].attributes <= attributes.keys()
             ]
-            self.narrowed[key] = self._number(kept)
+            self.narrowed[key] = self._number(offers)
         narrowed, places = self.narrowed[key]
         return narrowed, tuple([charged[place] for place in places])
 
-    def _with_room(self, found: _Numbered, device: int) -> _Numbered:
-        (number, charged), view = found, self.problem.devices[device]
+    def _with_room(self, numbered: _Numbered, device: int) -> _Numbered:
+        """Return the profile without the types for which there is too little free."""
+        (number, charged), view = numbered, self.problem.devices[device]
         profile = self.usable.profiles[number]
-        kept = [
-            each for each in _named(profile, charged) if self.ledger.fits(view, each[1])
+        offers = [
+            (type_, charge)
+            for type_, charge in _named(profile, charged)
+            if self.ledger.fits(view, charge)
         ]
-        if len(kept) == len(profile):
-            return found
-        return self._number(kept)
+        if len(offers) == len(profile):
+            return numbered
+        return self._number(offers)
 
 
 def _named(profile: Profile, charged: Sequence[int]) -> Profile:
     """The profile with the counters themselves."""
     if not charged:
         return profile
-    named = dict(enumerate(charged))
-    return tuple(
-        [
-            (type_, replace(one, counters=renumbered(one.counters, named)))
-            for type_, one in profile
-        ]
-    )
+    counter_at = dict(enumerate(charged))
+    named = []
+    for type_, charge in profile:
+        counters = renumbered(charge.counters, counter_at)
+        named.append((type_, replace(charge, counters=counters)))
+    return tuple(named)
 
 
 def _with_places(charge: Charge, places: dict[int, int]) -> Charge:
     """The charge with the places of its counters, where new ones come last."""
     if not charge.counters:
         return charge
-    return replace(
-        charge,
-        counters=tuple(
-            [(places.setdefault(each, len(places)), n) for each, n in charge.counters]
-        ),
-    )
+    counters = []
+    for counter, amount in charge.counters:
+        counters.append((places.setdefault(counter, len(places)), amount))
+    return replace(charge, counters=tuple(counters))
 
 
 # ----------------------------------------------------------------------------
-# What requirements use of counters and capacities that namespaces have budgets of.
+# Budgets: what requirements use of counters and capacities that namespaces have budgets
+# of.
 
 BudgetedAmounts = Mapping[str, Mapping[int, int]]
 """By resource and requirement: what one serving uses, in nanos. A requirement is left out if that depends on which
@@ -494,21 +496,29 @@ def budgeted_amounts(
 ) -> BudgetedAmounts:
     """What each requirement uses of each resource that a budget is about (see `dralloc.problem.solution`)."""
     resources = sorted({budget.resource for budget in problem.budgets})
-    used = {resource: _by_type(problem, usable, resource) for resource in resources}
-    return {
-        resource: {
-            number: sum(
-                group.number * sum(amounts.get(group.type, ()))
-                for group in requirement.item_groups
-            )
-            for number, requirement in enumerate(demand_classes.requirements)
-            if all(
-                len(amounts.get(group.type, ())) <= 1
-                for group in requirement.item_groups
-            )
-        }
-        for resource, amounts in used.items()
-    }
+    budgeted: dict[str, dict[int, int]] = {}
+    for resource in resources:
+        amounts_of_type = _by_type(problem, usable, resource)
+        amounts: dict[int, int] = {}
+        for number, requirement in enumerate(demand_classes.requirements):
+            total = _amount(requirement, amounts_of_type)
+            if total is not None:
+                amounts[number] = total
+        budgeted[resource] = amounts
+    return budgeted
+
+
+def _amount(
+    requirement: Requirement, amounts_of_type: Mapping[int, set[int]]
+) -> int | None:
+    """Return what one serving uses; None if that depends on which devices serve it."""
+    total = 0
+    for group in requirement.item_groups:
+        amounts = amounts_of_type.get(group.type, set())
+        if len(amounts) > 1:
+            return None
+        total += group.number * sum(amounts)
+    return total
 
 
 def _by_type(
@@ -516,7 +526,7 @@ def _by_type(
 ) -> Mapping[int, set[int]]:
     """By item type: the amounts that one item uses on the devices that can be it."""
     names = [counter.id.counter for counter in problem.counters]
-    found: dict[int, set[int]] = defaultdict(set)
+    amounts: dict[int, set[int]] = defaultdict(set)
     seen = set()
     for device in usable.order:
         view, profile = problem.devices[device], usable.profile_of[device]
@@ -526,8 +536,10 @@ def _by_type(
         capacity = view.capacity.get(resource)
         charged = tuple([names[counter] for counter in usable.charged[device]])
         key = profile, view.shareable, capacity and capacity.total, consumed, charged
-        if key not in seen:
-            seen.add(key)
-            for type_, charge in usable.charges(device):
-                found[type_].add(amount_used(resource, view, charge, problem.counters))
-    return found
+        if key in seen:
+            continue
+        seen.add(key)
+        for type_, charge in usable.charges(device):
+            amount = amount_used(resource, view, charge, problem.counters)
+            amounts[type_].add(amount)
+    return amounts

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from ortools.sat.python import cp_model
 
 from dralloc.problem import Problem
-from dralloc.problem.grouping import grouped, summed
+from dralloc.problem.grouping import summed
 from dralloc.problem.inter_pod import Domains
 from dralloc.solve.optimum.classes.bins import Bin
 from dralloc.solve.optimum.classes.count_model import (
@@ -53,8 +53,8 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# Bin packing with many sizes of one consumable capacity, as an arc-flow model (Valerio
-# de Carvalho 1999).
+# Many sizes of one consumable capacity: an arc-flow model of bin packing (Valerio de
+# Carvalho 1999).
 #
 # A shareable device with one capacity that matters is on a path through what can be
 # left of it: it starts with what is left now, and each requirement that it serves takes
@@ -71,35 +71,34 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class FlowSource:
-    """Bins of one device of which one capacity matters: how much is left, what each requirement takes, and the bins."""
+    """Bins of one device of which one capacity matters: how much is free, what each requirement takes, and the bins."""
 
-    left: int
+    free: int
     sizes: Mapping[int, int]
     bins: Sequence[Bin]
 
 
 def as_flow_source(
-    space: StateSpace, requirements: Sequence[Requirement], wanted: Iterable[int]
+    space: StateSpace, requirements: Sequence[Requirement], asked_for: Iterable[int]
 ) -> FlowSource | None:
     """The bins of a class as a source of the flow; None if more than one amount matters, or somebody takes nothing."""
-    if (
-        len(space.layouts) > 1
-        or len(space.layouts[0].groups) > 1
-        or len(space.bin_class.nodes) > 1
-    ):
-        return None
     layout = space.layouts[0]
+    if len(space.layouts) > 1 or len(layout.groups) > 1:
+        return None
+    if len(space.bin_class.nodes) > 1:
+        return None
+    # A block begins with the devices of its groups: of two entries the other is the only
+    # amount that matters.
     if len(layout.block) != 2 or not layout.groups[0].shareable:
         return None
     sizes = {}
-    for number in wanted:
+    for number in asked_for:
         if space.serves(requirements[number]):
             item_groups = requirements[number].item_groups
             if len(item_groups) > 1 or item_groups[0].number > 1:
                 return None
-            sizes[number] = sum(
-                amount for _, amount in layout.groups[0].uses[item_groups[0].type]
-            )
+            uses = layout.groups[0].uses[item_groups[0].type]
+            sizes[number] = sum(amount for _, amount in uses)
     if min(sizes.values(), default=0) > 0:
         return FlowSource(layout.block[1], sizes, space.bin_class.bins)
     return None
@@ -108,12 +107,13 @@ def as_flow_source(
 def flow_supplies(sources: Iterable[FlowSource]) -> list[FlowSupply]:
     """Put sources of which every requirement takes the same into one flow."""
     supplies: list[FlowSupply] = []
-    for each in sorted(sources, key=lambda each: -each.left):
-        supply = next((supply for supply in supplies if supply.joins(each)), None)
+    for source in sorted(sources, key=lambda source: -source.free):
+        supply = next((supply for supply in supplies if supply.joins(source)), None)
         if supply is None:
-            supplies.append(supply := FlowSupply())
-        supply.sources.append(each)
-        supply.sizes.update(each.sizes)
+            supply = FlowSupply()
+            supplies.append(supply)
+        supply.sources.append(source)
+        supply.sizes.update(source.sizes)
     return supplies
 
 
@@ -126,74 +126,75 @@ class FlowSupply(Supply):
     arcs: dict[tuple[int, int], cp_model.IntVar] = field(default_factory=dict)
     served: dict[int, cp_model.IntVar] = field(default_factory=dict)
 
-    def joins(self, other: FlowSource) -> bool:
-        """Whether every requirement takes the same from the source as from those here, or finds too little left."""
-        return all(
-            other.sizes[requirement] == size
-            if requirement in other.sizes
-            else size > other.left
-            for requirement, size in self.sizes.items()
-        ) and all(requirement in self.sizes for requirement in other.sizes)
+    def joins(self, source: FlowSource) -> bool:
+        """Whether every requirement takes the same from the source as from those here, or finds too little free."""
+        for requirement, size in self.sizes.items():
+            if requirement in source.sizes:
+                if source.sizes[requirement] != size:
+                    return False
+            elif size <= source.free:
+                return False
+        return self.sizes.keys() >= source.sizes.keys()
 
     def build(self, cp: cp_model.CpModel) -> Mapping[int, list[Term]]:
         """Add one variable per arc, and one per requirement: how many of its size are its own."""
-        starting = summed((each.left, len(each.bins)) for each in self.sources)
-        most = sum(starting.values())
+        starting = summed((source.free, len(source.bins)) for source in self.sources)
+        bin_count = sum(starting.values())
         arcs = flow_arcs(set(starting), set(self.sizes.values()))
-        self.arcs = {arc: cp.new_int_var(0, most, f"arc {arc}") for arc in arcs}
+        self.arcs = {arc: cp.new_int_var(0, bin_count, f"arc {arc}") for arc in arcs}
         leaving: dict[int, list[Term]] = defaultdict(list)
         of_size: dict[int, list[Term]] = defaultdict(list)
-        for (left, size), variable in self.arcs.items():
-            leaving[left].append((variable, 1))
-            leaving[left - size].append((variable, -1))
+        for (free, size), variable in self.arcs.items():
+            leaving[free].append((variable, 1))
+            leaving[free - size].append((variable, -1))
             of_size[size].append((variable, -1))
-        for left, terms in leaving.items():
-            cp.add(sum_of(terms) <= starting.get(left, 0))
+        # No more devices leave a state than arrive or start there.
+        for free, terms in leaving.items():
+            cp.add(sum_of(terms) <= starting.get(free, 0))
+        # Requirements of one size share its arcs.
         for size, terms in of_size.items():
-            for requirement in (
-                requirement
-                for requirement, takes in self.sizes.items()
-                if takes == size
-            ):
-                self.served[requirement] = cp.new_int_var(
-                    0, most * (max(starting) // size), f"served {requirement}"
-                )
-                terms.append((self.served[requirement], 1))
+            most_served = bin_count * (max(starting) // size)
+            for requirement, requirement_size in self.sizes.items():
+                if requirement_size == size:
+                    served = cp.new_int_var(0, most_served, f"served {requirement}")
+                    self.served[requirement] = served
+                    terms.append((served, 1))
             cp.add(sum_of(terms) <= 0)
         return {
-            requirement: [(number, 1)] for requirement, number in self.served.items()
+            requirement: [(served, 1)] for requirement, served in self.served.items()
         }
 
     def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
         """Send the bins along the arcs, the fullest flows first; of a size, requirements are served in their order."""
-        places: dict[int, list[Served]] = defaultdict(list)
+        servings: dict[int, list[Served]] = defaultdict(list)
         waiting: dict[int, deque[Bin]] = defaultdict(deque)
-        for each in self.sources:
-            waiting[each.left] += each.bins
-        for (left, size), variable in sorted(
-            self.arcs.items(), key=lambda arc: -arc[0][0]
-        ):
+        for source in self.sources:
+            waiting[source.free] += source.bins
+        # The fullest first: whoever arrives at a state is there before anybody leaves it.
+        for free, size in sorted(self.arcs, key=lambda arc: -arc[0]):
+            variable = self.arcs[free, size]
             for _ in range(values[variable.index]):
-                bin_ = waiting[left].popleft()
-                waiting[left - size].append(bin_)
-                places[size].append(Served((bin_.units[0],), bin_.nodes[0]))
-        queues = {size: iter(sorted(each)) for size, each in places.items()}
+                bin_ = waiting[free].popleft()
+                waiting[free - size].append(bin_)
+                servings[size].append(Served((bin_.units[0],), bin_.nodes[0]))
+        queues = {size: iter(sorted(of_size)) for size, of_size in servings.items()}
         for requirement, variable in self.served.items():
             for _ in range(values[variable.index]):
                 yield requirement, next(queues[self.sizes[requirement]])
 
 
 def flow_arcs(reached: set[int], sizes: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """The arcs (left, size) of all paths from what is left on which sizes never grow; enters what they reach."""
+    """The arcs (free, size) of all paths from what is free on which sizes never grow; enters what they reach."""
     for size in sorted(sizes, reverse=True):
         walked: set[int] = set()
         for start in sorted(reached, reverse=True):
-            left = start
-            while left >= size and left not in walked:
-                walked.add(left)
-                yield left, size
-                left -= size
-                reached.add(left)
+            free = start
+            # Behind a state that was walked, the path is known.
+            while free >= size and free not in walked:
+                walked.add(free)
+                yield free, size
+                free -= size
+                reached.add(free)
 
 
 # ----------------------------------------------------------------------------
@@ -234,11 +235,12 @@ def bins_by_domain(
     )
     for place, space in enumerate(spaces):
         for bin_ in space.bin_class.bins:
-            names = [problem.nodes[node].name for node in bin_.nodes]
-            [domains, *others] = {
-                tuple(each.get(name) for each in topologies) for name in names
-            }
-            if others:
+            domains_of_nodes = set()
+            for node in bin_.nodes:
+                name = problem.nodes[node].name
+                domains = tuple([topology.get(name) for topology in topologies])
+                domains_of_nodes.add(domains)
+            if len(domains_of_nodes) > 1:
                 return None
             parts[domains][place].append(bin_)
     return parts
@@ -254,20 +256,20 @@ class DomainCounts(DomainSupply):
         spaces: Sequence[StateSpace],
         patterns: Sequence[Sequence[Pattern]],
     ) -> None:
-        self.supplies = [
-            [
-                PatternSupply(spaces[place], patterns[place], here)
-                for place, here in bins.items()
+        self.supplies: list[list[PatternSupply]] = []
+        for bins_by_class in parts.values():
+            supplies = [
+                PatternSupply(spaces[place], patterns[place], bins)
+                for place, bins in bins_by_class.items()
             ]
-            for bins in parts.values()
-        ]
+            self.supplies.append(supplies)
         self.domains: dict[int, dict[str, list[int]]] = {
             topology: defaultdict(list) for topology in topologies
         }
-        for number, domains in enumerate(parts):
+        for part, domains in enumerate(parts):
             for topology, domain in zip(topologies, domains, strict=True):
                 if domain is not None:
-                    self.domains[topology][domain].append(number)
+                    self.domains[topology][domain].append(part)
         self._supplied: dict[_At, list[Term]] = defaultdict(list)
         self._free: dict[_At, cp_model.IntVar] = {}
         self._inside: dict[tuple[int, int, int], cp_model.IntVar] = {}
@@ -279,13 +281,13 @@ class DomainCounts(DomainSupply):
             for supply in supplies:
                 for requirement, terms in supply.build(cp).items():
                     self._supplied[part, requirement] += terms
-        found: dict[int, list[Term]] = defaultdict(list)
+        supplied: dict[int, list[Term]] = defaultdict(list)
         for (part, requirement), terms in self._supplied.items():
-            free = self._free[part, requirement] = cp.new_int_var(
-                0, most_of(terms), f"free {part} {requirement}"
-            )
-            found[requirement].append((free, 1))
-        return found
+            name = f"free {part} {requirement}"
+            free = cp.new_int_var(0, most_of(terms), name)
+            self._free[part, requirement] = free
+            supplied[requirement].append((free, 1))
+        return supplied
 
     def tie(
         self,
@@ -294,22 +296,25 @@ class DomainCounts(DomainSupply):
         placed: Sequence[Sequence[cp_model.IntVar]],
     ) -> None:
         """Add gangs by domain."""
-        taken: dict[_At, list[cp_model.IntVar]] = defaultdict(list)
-        for cls, each in enumerate(classes):
-            for mode, serving in enumerate(each.modes) if each.topology else ():
-                mine = []
-                for part in chain.from_iterable(self.domains[each.topology].values()):
+        used: dict[_At, list[cp_model.IntVar]] = defaultdict(list)
+        for cls, demand_class in enumerate(classes):
+            if not demand_class.topology:
+                continue
+            domains = self.domains[demand_class.topology]
+            for mode, serving in enumerate(demand_class.modes):
+                in_parts = []
+                for part in chain.from_iterable(domains.values()):
                     if (part, serving.requirement) not in self._supplied:
                         continue
-                    inside = cp.new_int_var(0, each.size, f"inside {cls} {mode} {part}")
+                    name = f"inside {cls} {mode} {part}"
+                    inside = cp.new_int_var(0, demand_class.size, name)
                     self._inside[cls, mode, part] = inside
-                    taken[part, serving.requirement].append(inside)
-                    mine.append(inside)
-                cp.add(cp_model.LinearExpr.sum(mine) == placed[cls][mode])
+                    used[part, serving.requirement].append(inside)
+                    in_parts.append(inside)
+                cp.add(cp_model.LinearExpr.sum(in_parts) == placed[cls][mode])
         for at, terms in self._supplied.items():
-            cp.add(
-                cp_model.LinearExpr.sum([self._free[at], *taken[at]]) <= sum_of(terms)
-            )
+            total = cp_model.LinearExpr.sum([self._free[at], *used[at]])
+            cp.add(total <= sum_of(terms))
         for gang, members in gangs_of(classes, in_domains=True).items():
             self._admit(cp, gang, members)
 
@@ -318,25 +323,27 @@ class DomainCounts(DomainSupply):
     ) -> None:
         """As many gangs in each domain as have there all members that they need."""
         _, first, share = members[0]
-        gangs, every = first.size // share.number, []
+        gangs = first.size // share.number
+        in_domains = []
         for domain in self.domains[first.topology]:
-            admitted = self._admitted[gang, domain] = cp.new_int_var(
-                0, gangs, f"admitted {gang} {domain}"
-            )
-            every.append(admitted)
-            inside = [
-                [variable for _, _, variable in self._in(cls, each, domain)]
-                for cls, each, _ in members
-            ]
-            admit(cp, members, list(map(cp_model.LinearExpr.sum, inside)), admitted)
-        cp.add(cp_model.LinearExpr.sum(every) <= gangs)
+            admitted = cp.new_int_var(0, gangs, f"admitted {gang} {domain}")
+            self._admitted[gang, domain] = admitted
+            in_domains.append(admitted)
+            placed_inside = []
+            for cls, demand_class, _ in members:
+                inside = [
+                    variable for _, _, variable in self._in(cls, demand_class, domain)
+                ]
+                placed_inside.append(cp_model.LinearExpr.sum(inside))
+            admit(cp, members, placed_inside, admitted)
+        cp.add(cp_model.LinearExpr.sum(in_domains) <= gangs)
 
     def _in(
-        self, cls: int, each: DemandClass, domain: str
+        self, cls: int, demand_class: DemandClass, domain: str
     ) -> Iterator[tuple[int, ServingMode, cp_model.IntVar]]:
         """What is placed of a class in a domain, by part and mode."""
-        for part in self.domains[each.topology][domain]:
-            for mode, serving in enumerate(each.modes):
+        for part in self.domains[demand_class.topology][domain]:
+            for mode, serving in enumerate(demand_class.modes):
                 if (cls, mode, part) in self._inside:
                     yield part, serving, self._inside[cls, mode, part]
 
@@ -344,8 +351,9 @@ class DomainCounts(DomainSupply):
         """What gangs leave of their first servings."""
         free = {at: values[variable.index] for at, variable in self._free.items()}
         for (part, requirement), served in self._served(values).items():
-            left = free[part, requirement]
-            yield from ((requirement, each) for each in served[len(served) - left :])
+            start = len(served) - free[part, requirement]
+            for serving in served[start:]:
+                yield requirement, serving
 
     def realise_gangs(
         self, classes: Sequence[DemandClass], values: Sequence[int]
@@ -356,33 +364,30 @@ class DomainCounts(DomainSupply):
             before = 0
             for domain in self.domains[members[0][1].topology]:
                 admitted, turn = values[self._admitted[gang, domain].index], 0
-                for cls, each, _ in members:
-                    here = list(self._in(cls, each, domain))
-                    number = sum(values[inside.index] for _, _, inside in here)
-                    named = dealt_out(each, number, admitted, turn, before)
-                    turn += number
-                    for part, mode, inside in here:
-                        for _ in range(values[inside.index]):
-                            yield (
-                                next(named),
-                                mode,
-                                next(queues[part, mode.requirement]),
-                            )
+                for cls, demand_class, _ in members:
+                    inside = list(self._in(cls, demand_class, domain))
+                    count = sum(values[variable.index] for _, _, variable in inside)
+                    named = dealt_out(demand_class, count, admitted, turn, before)
+                    turn += count
+                    for part, mode, variable in inside:
+                        for _ in range(values[variable.index]):
+                            served = next(queues[part, mode.requirement])
+                            yield next(named), mode, served
                 before += admitted
 
     def _served(self, values: Sequence[int]) -> Mapping[_At, list[Served]]:
         """By part and requirement, all that is served there."""
-        return grouped(
-            ((part, requirement), served)
-            for part, supplies in enumerate(self.supplies)
-            for supply in supplies
-            for requirement, served in supply.realise(values)
-        )
+        servings: dict[_At, list[Served]] = defaultdict(list)
+        for part, supplies in enumerate(self.supplies):
+            for supply in supplies:
+                for requirement, served in supply.realise(values):
+                    servings[part, requirement].append(served)
+        return servings
 
 
 # ----------------------------------------------------------------------------
-# Gangs in one domain each, where every pod takes so many equal devices of a node: an
-# arc-flow over domains.
+# Gangs in one domain each, where every pod takes so many equal devices: an arc-flow
+# over domains.
 #
 # If the numbers of devices that pods take divide each other (1, 2, 4), nodes inside of
 # a domain need no variables. Pods fit into the bins of a domain if and only if for each
@@ -439,7 +444,7 @@ class Boarding(NamedTuple):
 
 
 class FlowState(NamedTuple):
-    """Where domains of a sort are on their way: with so many devices left in a layer.
+    """Where domains of a sort are on their way: with so many devices free in a layer.
 
     ``growth``: by how much that grows from each layer to the next.
     """
@@ -447,7 +452,7 @@ class FlowState(NamedTuple):
     layer: int
     growth: tuple[int, ...]
     sort: int
-    left: int
+    free: int
 
 
 class _Trip(NamedTuple):
@@ -458,20 +463,17 @@ class _Trip(NamedTuple):
 
     def served(self, steps: Sequence[int]) -> Iterator[tuple[Boarding, list[Served]]]:
         """Those whose members take most come first, and take from the first bins that have enough."""
-        left = [bin_.devices for bin_ in self.bins]
-        for one in sorted(self.boarded, key=lambda each: each.layer):
-            served, number = [], steps[one.layer]
-            for _ in range(one.members):
-                place = next(
-                    place
-                    for place, devices in enumerate(left)
-                    if len(devices) >= number
-                )
-                taken, left[place] = left[place][:number], left[place][number:]
-                served.append(
-                    Served((tuple(sorted(taken)),), self.bins[place].nodes[0])
-                )
-            yield one, served
+        free = [bin_.devices for bin_ in self.bins]
+        for boarding in sorted(self.boarded, key=lambda boarding: boarding.layer):
+            served, count = [], steps[boarding.layer]
+            for _ in range(boarding.members):
+                place = 0
+                while len(free[place]) < count:
+                    place += 1
+                devices, free[place] = free[place][:count], free[place][count:]
+                node = self.bins[place].nodes[0]
+                served.append(Served((tuple(sorted(devices)),), node))
+            yield boarding, served
 
 
 class DivisibleFlow(DomainSupply):
@@ -490,50 +492,55 @@ class DivisibleFlow(DomainSupply):
         self, bins: Sequence[Bin], able: Collection[int], *, is_domain: bool
     ) -> None:
         """Enter a domain, or a bin in none, by the requirements that it can serve."""
-        mine = tuple(
+        possible = tuple(
             number
-            for number, one in enumerate(self.boardings)
-            if one.requirement in able and (is_domain or one.cls == NOBODY)
+            for number, boarding in enumerate(self.boardings)
+            if boarding.requirement in able and (is_domain or boarding.cls == NOBODY)
         )
-        limits = [
-            step * sum(len(bin_.units) // step for bin_ in bins) for step in self.steps
-        ]
+        limits = []
+        for step in self.steps:
+            fitting = sum(len(bin_.units) // step for bin_ in bins)
+            limits.append(step * fitting)
         growth = tuple(after - before for before, after in pairwise(limits))
-        state = FlowState(0, growth, self._sorts.number(mine), limits[0])
+        state = FlowState(0, growth, self._sorts.number(possible), limits[0])
         self._sources[state].append(bins)
 
     def connect(self) -> bool:
         """Find all arcs; returns whether they are few enough."""
         reached: dict[FlowState, set[int]] = defaultdict(set)
+        # By state without what is free: the amounts with which it can be reached.
         for state in self._sources:
-            reached[state._replace(left=0)].add(state.left)
+            reached[state._replace(free=0)].add(state.free)
         for layer in range(len(self.steps)):
-            for here in [each for each in reached if each.layer == layer]:
-                mine = (self.boardings[number] for number in self._sorts[here.sort])
-                sizes = {one.size for one in mine if one.layer == layer}
-                for left, size in flow_arcs(reached[here], sizes):
-                    self._arcs.append(
-                        (
-                            here._replace(left=left),
-                            size,
-                            here._replace(left=left - size),
+            for origin in [state for state in reached if state.layer == layer]:
+                boardings = [self.boardings[n] for n in self._sorts[origin.sort]]
+                sizes = {
+                    boarding.size for boarding in boardings if boarding.layer == layer
+                }
+                for free, size in flow_arcs(reached[origin], sizes):
+                    before = origin._replace(free=free)
+                    after = origin._replace(free=free - size)
+                    self._arcs.append((before, size, after))
+                if origin.growth:
+                    # On to the next layer, in which more is free.
+                    growth, *growth_behind = origin.growth
+                    for free in reached[origin]:
+                        before = origin._replace(free=free)
+                        after = FlowState(
+                            layer + 1, tuple(growth_behind), origin.sort, free + growth
                         )
-                    )
-                for left in reached[here] if here.growth else ():
-                    after = FlowState(
-                        layer + 1, here.growth[1:], here.sort, left + here.growth[0]
-                    )
-                    self._arcs.append((here._replace(left=left), 0, after))
-                    reached[after._replace(left=0)].add(after.left)
+                        self._arcs.append((before, 0, after))
+                        reached[after._replace(free=0)].add(after.free)
                 if len(self._arcs) > _MOST_ARCS:
                     return False
         return True
 
     def build(self, cp: cp_model.CpModel) -> Mapping[int, list[Term]]:
         """Add one variable per arc, and one per boarding and sort of domains."""
-        most = sum(map(len, self._sources.values()))
+        domain_count = sum(map(len, self._sources.values()))
         self._flow = [
-            cp.new_int_var(0, most, f"flow {arc}") for arc in range(len(self._arcs))
+            cp.new_int_var(0, domain_count, f"flow {arc}")
+            for arc in range(len(self._arcs))
         ]
         leaving: dict[FlowState, list[Term]] = defaultdict(list)
         of_size: dict[tuple[int, int, int], list[Term]] = defaultdict(list)
@@ -544,25 +551,24 @@ class DivisibleFlow(DomainSupply):
                 of_size[before.sort, before.layer, size].append((flow, -1))
         for state, terms in leaving.items():
             cp.add(sum_of(terms) <= len(self._sources.get(state, ())))
-        found: dict[int, list[Term]] = defaultdict(list)
+        supplied: dict[int, list[Term]] = defaultdict(list)
         for sort, boardings in enumerate(self._sorts):
             for number in boardings:
-                one = self.boardings[number]
-                arcs = of_size.get((sort, one.layer, one.size))
-                if arcs:
-                    boarded = cp.new_int_var(
-                        0,
-                        sum(flow.domain.max() for flow, _ in arcs),
-                        f"boarded {number} {sort}",
-                    )
-                    arcs.append((boarded, 1))
-                    self._boarded[number, sort] = boarded
-                    if one.cls == NOBODY:
-                        found[one.requirement].append((boarded, 1))
+                boarding = self.boardings[number]
+                arcs = of_size.get((sort, boarding.layer, boarding.size))
+                if not arcs:
+                    continue
+                most_boarded = sum(flow.domain.max() for flow, _ in arcs)
+                name = f"boarded {number} {sort}"
+                boarded = cp.new_int_var(0, most_boarded, name)
+                arcs.append((boarded, 1))
+                self._boarded[number, sort] = boarded
+                if boarding.cls == NOBODY:
+                    supplied[boarding.requirement].append((boarded, 1))
         # As many, for a path without what nobody uses is a path as well.
         for terms in of_size.values():
             cp.add(sum_of(terms) == 0)
-        return found
+        return supplied
 
     def tie(
         self,
@@ -571,40 +577,40 @@ class DivisibleFlow(DomainSupply):
         placed: Sequence[Sequence[cp_model.IntVar]],
     ) -> None:
         """As many members are placed as board, of no more gangs than there are."""
-        every = (
-            (self.boardings[number], variable)
-            for (number, _), variable in self._boarded.items()
-        )
-        boarded = grouped((one.cls, (variable, one.members)) for one, variable in every)
-        for cls, each in enumerate(classes):
-            if each.topology and each.gang:
+        boarded: dict[int, list[Term]] = defaultdict(list)
+        for (number, _), variable in self._boarded.items():
+            boarding = self.boardings[number]
+            boarded[boarding.cls].append((variable, boarding.members))
+        for cls, demand_class in enumerate(classes):
+            if demand_class.topology and demand_class.gang:
                 cp.add(sum_of(boarded[cls]) == placed[cls][0])
                 gangs = cp_model.LinearExpr.sum(
                     [variable for variable, _ in boarded[cls]]
                 )
-                cp.add(gangs <= each.size // each.gang.number)
+                cp.add(gangs <= demand_class.size // demand_class.gang.number)
 
     def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
         """Everything that boards alone."""
-        for one, served in self._everything(values):
-            if one.cls == NOBODY:
-                yield one.requirement, served[0]
+        for boarding, served in self._everything(values):
+            if boarding.cls == NOBODY:
+                yield boarding.requirement, served[0]
 
     def realise_gangs(
         self, classes: Sequence[DemandClass], values: Sequence[int]
     ) -> Iterator[tuple[tuple[int, ...], ServingMode, Served]]:
         """The first members of the first gangs of each class."""
         gangs: Tally[int] = Tally()
-        for one, served in self._everything(values):
-            if one.cls != NOBODY:
-                each = classes[one.cls]
-                assert each.gang
-                first = gangs[one.cls] * each.gang.number
-                gangs[one.cls] += 1
-                for member, got in zip(
-                    each.joint_demands[first:], served, strict=False
-                ):
-                    yield member, each.modes[0], got
+        for boarding, servings in self._everything(values):
+            if boarding.cls == NOBODY:
+                continue
+            demand_class = classes[boarding.cls]
+            assert demand_class.gang
+            first = gangs[boarding.cls] * demand_class.gang.number
+            gangs[boarding.cls] += 1
+            # With a quorum fewer may board than a gang has.
+            members = demand_class.joint_demands[first:]
+            for member, served in zip(members, servings, strict=False):
+                yield member, demand_class.modes[0], served
 
     def _everything(
         self, values: Sequence[int]
@@ -614,26 +620,34 @@ class DivisibleFlow(DomainSupply):
 
     def _trips(self, values: Sequence[int]) -> list[_Trip]:
         """Send the domains along the arcs; of a size, boardings come in their order."""
-        waiting = {
-            state: [_Trip(bins, []) for bins in each]
-            for state, each in self._sources.items()
-        }
-        trips = [trip for each in waiting.values() for trip in each]
+        waiting: dict[FlowState, list[_Trip]] = defaultdict(list)
+        trips: list[_Trip] = []
+        for state, sources in self._sources.items():
+            for bins in sources:
+                trip = _Trip(bins, [])
+                waiting[state].append(trip)
+                trips.append(trip)
         stops: dict[tuple[int, int, int], list[_Trip]] = defaultdict(list)
-        arcs = sorted(
-            zip(self._arcs, self._flow, strict=True),
-            key=lambda each: (each[0][0].layer, -each[0][0].left),
-        )
+        # Layer by layer, and the fullest first, so that all who come are there in time.
+        arcs = sorted(zip(self._arcs, self._flow, strict=True), key=_arc_order)
         for (before, size, after), flow in arcs:
             for _ in range(values[flow.index]):
                 trip = waiting[before].pop()
                 stops[before.sort, before.layer, size].append(trip)
-                waiting.setdefault(after, []).append(trip)
+                waiting[after].append(trip)
         for (number, sort), variable in self._boarded.items():
-            one = self.boardings[number]
+            boarding = self.boardings[number]
+            at_size = stops[sort, boarding.layer, boarding.size]
             for _ in range(values[variable.index]):
-                stops[sort, one.layer, one.size].pop().boarded.append(one)
+                at_size.pop().boarded.append(boarding)
         return trips
+
+
+def _arc_order(
+    entry: tuple[tuple[FlowState, int, FlowState], cp_model.IntVar],
+) -> tuple[int, int]:
+    (before, _, _), _ = entry
+    return before.layer, -before.free
 
 
 def as_divisible_flow(
@@ -643,33 +657,42 @@ def as_divisible_flow(
     requirements: Sequence[Requirement],
 ) -> DivisibleFlow | None:
     """The parts of a component as one flow; None if they are none (see above), or would have too many arcs."""
-    wanted = {mode.requirement for each in classes for mode in each.modes}
-    steps = sorted({requirements[number].devices for number in wanted}, reverse=True)
-    gangs = [each for each in classes if each.topology]
-    if (
-        any(larger % smaller for larger, smaller in pairwise(steps))
-        or any(
-            len(requirements[number].item_groups) > 1 or requirements[number].rules
-            for number in wanted
-        )
-        or any(len(each.modes) > 1 for each in gangs)
-        or len({each.gang and each.gang.gangs for each in gangs}) < len(gangs)
-        or len({each.topology for each in gangs}) > 1
-    ):
+    asked_for = {
+        mode.requirement for demand_class in classes for mode in demand_class.modes
+    }
+    steps = sorted({requirements[number].devices for number in asked_for}, reverse=True)
+    if any(larger % smaller for larger, smaller in pairwise(steps)):
         return None
-    able = [_able(space, requirements, wanted) for space in spaces]
+    for number in asked_for:
+        if len(requirements[number].item_groups) > 1 or requirements[number].rules:
+            return None
+    members = [demand_class for demand_class in classes if demand_class.topology]
+    if any(len(demand_class.modes) > 1 for demand_class in members):
+        return None
+    # All members of a gang are of one class.
+    gangs = {member.gang and member.gang.gangs for member in members}
+    if len(gangs) < len(members):
+        return None
+    if len({demand_class.topology for demand_class in members}) > 1:
+        return None
+    able = [_able(space, requirements, asked_for) for space in spaces]
     flow = DivisibleFlow(steps, list(_boardings(classes, requirements, steps)))
     for domains, by_class in parts.items():
-        [mine, *others] = {able[place] for place in by_class}
-        if mine is None or others:
+        able_here = {able[place] for place in by_class}
+        if len(able_here) > 1:
             return None
-        every, is_domain = (
-            [bin_ for bins in by_class.values() for bin_ in bins],
-            domains[0] is not None,
-        )
-        for bins in [every] if is_domain else [[bin_] for bin_ in every]:
-            flow.enter(bins, mine, is_domain=is_domain)
-    return flow if flow.connect() else None
+        [served_here] = able_here
+        if served_here is None:
+            return None
+        bins = list(chain.from_iterable(by_class.values()))
+        if domains[0] is not None:
+            flow.enter(bins, served_here, is_domain=True)
+            continue
+        for bin_ in bins:
+            flow.enter([bin_], served_here, is_domain=False)
+    if flow.connect():
+        return flow
+    return None
 
 
 def _boardings(
@@ -677,49 +700,50 @@ def _boardings(
     requirements: Sequence[Requirement],
     steps: Sequence[int],
 ) -> Iterator[Boarding]:
-    alone = {
-        mode.requirement for each in classes if not each.topology for mode in each.modes
-    }
+    alone: set[int] = set()
+    for demand_class in classes:
+        if not demand_class.topology:
+            alone.update(mode.requirement for mode in demand_class.modes)
     for requirement in sorted(alone):
         devices = requirements[requirement].devices
         yield Boarding(requirement, NOBODY, 1, steps.index(devices), devices)
-    for cls, each in enumerate(classes):
-        if each.topology and each.gang:
-            requirement = each.modes[0].requirement
-            devices = requirements[requirement].devices
-            fewest = (
-                each.gang.number
-                if each.gang.quorum is None
-                else max(1, each.gang.quorum)
-            )
-            for members in range(fewest, each.gang.number + 1):
-                yield Boarding(
-                    requirement, cls, members, steps.index(devices), members * devices
-                )
+    for cls, demand_class in enumerate(classes):
+        gang = demand_class.gang
+        if not demand_class.topology or gang is None:
+            continue
+        requirement = demand_class.modes[0].requirement
+        devices = requirements[requirement].devices
+        layer = steps.index(devices)
+        fewest = gang.number if gang.quorum is None else max(1, gang.quorum)
+        for members in range(fewest, gang.number + 1):
+            yield Boarding(requirement, cls, members, layer, members * devices)
 
 
 def _able(
-    space: StateSpace, requirements: Sequence[Requirement], wanted: Iterable[int]
+    space: StateSpace, requirements: Sequence[Requirement], asked_for: Iterable[int]
 ) -> frozenset[int] | None:
     """The requirements that devices of the bins can serve; None if one can and another cannot, or not alone."""
     units, profiles = space.bin_class.units, space.profiles
-    if len(space.node_sets) > 1 or any(
-        len(unit.devices) > 1 or unit.free for unit in units
-    ):
+    if len(space.node_sets) > 1:
+        return None
+    if any(len(unit.devices) > 1 or unit.free for unit in units):
         return None
     devices = [unit.devices[0] for unit in units]
     if any(device.shareable or device.consumes for device in devices):
         return None
-    types = {
-        frozenset(type_ for type_, _ in profiles[device.profile]) for device in devices
-    }
-    able = {
-        frozenset(
-            number
-            for number in wanted
-            if requirements[number].nodes in space.node_sets[0]
-            and requirements[number].item_groups[0].type in each
+    reachable = [
+        number
+        for number in asked_for
+        if requirements[number].nodes in space.node_sets[0]
+    ]
+    able: set[frozenset[int]] = set()
+    for profile in {device.profile for device in devices}:
+        types = {item_type for item_type, _ in profiles[profile]}
+        able.add(
+            frozenset(
+                number
+                for number in reachable
+                if requirements[number].item_groups[0].type in types
+            )
         )
-        for each in types
-    }
     return able.pop() if len(able) == 1 else None

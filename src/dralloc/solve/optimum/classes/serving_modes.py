@@ -52,9 +52,6 @@ from dralloc.solve.optimum.stopping import Stop
 __all__ = ["classify_demands", "granted_with"]
 
 # ----------------------------------------------------------------------------
-# Joint demands and their serving modes: who is placed together, with which alternative
-# and number of devices each.
-#
 # *Joint demands* are demands that share claims and are therefore on one node, together
 # with those that share nothing. A claim that several demands list is granted once, with
 # one of them, and the others go where its devices can be used. A serving mode of a
@@ -196,15 +193,15 @@ class ServingModes:
         return self._demand_keys.setdefault(key, len(self._demand_keys))
 
     def of(
-        self, joint: Sequence[Demand], *, whole: bool
+        self, joint: Sequence[Demand], *, all_or_none: bool
     ) -> tuple[ServingMode, ...] | None:
         """Return the serving modes of a joint demand, the best ranks first; of those alike, the best.
 
-        None if they are too many, or one of them cannot be expressed. ``whole``: whether only all can be placed.
+        None if they are too many, or one of them cannot be expressed. ``all_or_none``: whether only all can be placed.
         """
         best: dict[Hashable, ServingMode] = {}
         mode_count = 0
-        for places in _subsets(self._runs(joint, whole=whole)):
+        for places in _subsets(self._runs(joint, all_or_none=all_or_none)):
             placed = [joint[place] for place in places]
             requests = list(_granted_requests(placed))
             options: list[list[_Option]] = []
@@ -224,7 +221,9 @@ class ServingModes:
                     best[key] = mode
         return tuple(sorted(best.values(), key=lambda mode: (mode.rank, mode.picks)))
 
-    def _runs(self, joint: Sequence[Demand], *, whole: bool) -> list[tuple[int, bool]]:
+    def _runs(
+        self, joint: Sequence[Demand], *, all_or_none: bool
+    ) -> list[tuple[int, bool]]:
         """Return how many demands are equal, and whether they always come along (see `_subsets`)."""
         same_nodes = len({self._nodes(demand) for demand in joint}) == 1
         runs = []
@@ -236,7 +235,7 @@ class ServingModes:
             )
             goes_anywhere = same_nodes or not self._nodes(first)
             comes_along = goes_anywhere and not asks_for_its_own and len(joint) > 1
-            runs.append((len(equal), whole or comes_along))
+            runs.append((len(equal), all_or_none or comes_along))
         return runs
 
     def _options(self, granted: _GrantedRequest) -> list[_Option] | None:
@@ -450,8 +449,7 @@ class EveryDevice:
 
 
 # ----------------------------------------------------------------------------
-# Sorting demands into equivalence classes (see
-# `dralloc.solve.optimum.classes.demand_classes`).
+# Classification: demands are sorted into equivalence classes.
 
 
 def classify_demands(problem: Problem, stop: Stop) -> DemandClasses:
@@ -518,7 +516,7 @@ class _DemandClassifier:
         for key, joint in zip(keys, joint_demands, strict=True):
             if key not in self.modes:
                 members = [self.problem.demands[index] for index in joint]
-                self.modes[key] = self.serving_modes.of(members, whole=is_gang)
+                self.modes[key] = self.serving_modes.of(members, all_or_none=is_gang)
             if self.modes[key] is None:
                 return False
         counts = Tally(keys)

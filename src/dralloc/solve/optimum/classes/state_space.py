@@ -38,12 +38,9 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# The state space of a bin: what is left in it, and the transitions by which
-# requirements are served; its patterns.
-#
-# A state says what is left of every unit of a bin class. Equal devices of a unit are
-# counted, equal units are sorted, and what cannot be taken any more counts as taken, so
-# that states with the same future are mostly one state.
+# The state space. A state says what is left of every unit of a bin class. Equal devices
+# of a unit are counted, equal units are sorted, and what cannot be taken any more
+# counts as taken, so that states with the same future are mostly one state.
 #
 # Patterns, as in cutting stock, say which requirements fit into a bin together: a
 # pattern is a multiset of requirements that can be served in one bin at once. Whatever
@@ -152,9 +149,9 @@ class StateSpace:
         )
         self.equal_units = [members for members in by_key.values() if len(members) > 1]
         self._known: dict[tuple[int, Block], Block] = {}
-        self.start: State = self._canonical(
-            tuple(layout.block for layout in self.layouts)
-        )[0]
+        blocks = tuple(layout.block for layout in self.layouts)
+        self.start: State
+        self.start, _ = self._canonical(blocks)
 
     def _layout(self, unit: UnitView, start: int) -> _UnitLayout:
         members_of: dict[Hashable, list[int]] = defaultdict(list)
@@ -167,30 +164,29 @@ class StateSpace:
             )
             alone = position if device.shareable else -1
             members_of[device, values, nodes, alone].append(position)
-        left = [len(members) for members in members_of.values()]
-        counters = range(len(left), len(left) + len(unit.free))
-        left += unit.free
+        # The block: devices by group, counters, then of each group its capacities and,
+        # if its first use consumes something, whether it is still closed.
+        block = [len(members) for members in members_of.values()]
+        counters = range(len(block), len(block) + len(unit.free))
+        block += unit.free
         groups = []
         for (device, values, nodes, _), members in members_of.items():  # type: ignore[misc]
-            at = {
-                name: len(left) + number
-                for number, (name, _) in enumerate(device.capacity)
-            }
-            left += [amount for _, amount in device.capacity]
+            capacity_at: dict[str, int] = {}
+            for name, amount in device.capacity:
+                capacity_at[name] = len(block)
+                block.append(amount)
             flag = -1
             if device.shareable and device.consumes:
-                flag = len(left)
-                left.append(1)
-            takes = {
-                type_: (
-                    *((at[name], amount) for name, amount in charge.capacity),
-                    *(
-                        (counters[device.charged[place]], amount)
-                        for place, amount in charge.counters
-                    ),
-                )
-                for type_, charge in self.profiles[device.profile]
-            }
+                flag = len(block)
+                block.append(1)
+            takes: dict[int, list[tuple[int, int]]] = {}
+            for type_, charge in self.profiles[device.profile]:
+                amounts = [
+                    (capacity_at[name], amount) for name, amount in charge.capacity
+                ]
+                for place, amount in charge.counters:
+                    amounts.append((counters[device.charged[place]], amount))
+                takes[type_] = amounts
             opens = tuple(
                 (counters[counter], amount) for counter, amount in device.consumes
             )
@@ -202,18 +198,14 @@ class StateSpace:
                 type_: tuple(summed(amounts).items())
                 for type_, amounts in takes.items()
             }
-            here = tuple(start + member for member in members)
-            groups.append(
-                _EqualDevices(
-                    here, device.shareable, opens, uses, first, values, nodes, flag
-                )
+            positions = tuple(start + member for member in members)
+            group = _EqualDevices(
+                positions, device.shareable, opens, uses, first, values, nodes, flag
             )
+            groups.append(group)
         key = unit, tuple((group.values, group.nodes) for group in groups)
-        return _UnitLayout(
-            tuple(groups),
-            tuple(left),
-            self._layout_keys.setdefault(key, len(self._layout_keys)),
-        )
+        number = self._layout_keys.setdefault(key, len(self._layout_keys))
+        return _UnitLayout(tuple(groups), tuple(block), number)
 
     @property
     def size(self) -> int:
@@ -253,9 +245,8 @@ class StateSpace:
         """Every assignment of devices that serves a requirement: the node, what is left, and the devices."""
         for node, sets in enumerate(self.node_sets):
             if requirement.nodes in sets:
-                for blocks, device_uses in _TransitionSearch(
-                    self, requirement, node, effort
-                ).run(0, 0, state, ()):
+                search = _TransitionSearch(self, requirement, node, effort)
+                for blocks, device_uses in search.run(0, 0, state, ()):
                     yield node, blocks, device_uses
 
     def _canonical(self, blocks: State) -> tuple[State, tuple[int, ...]]:
@@ -268,9 +259,8 @@ class StateSpace:
             return tuple(canonical), ()
         order = list(range(len(canonical)))
         for members in self.equal_units:
-            for place, unit in zip(
-                members, sorted(members, key=lambda unit: canonical[unit]), strict=True
-            ):
+            by_state = sorted(members, key=canonical.__getitem__)
+            for place, unit in zip(members, by_state, strict=True):
                 order[place] = unit
         return tuple(canonical[unit] for unit in order), tuple(order)
 
@@ -324,25 +314,21 @@ class _TransitionSearch:
             for place, group in enumerate(requirement.item_groups)
             for _ in range(group.number)
         ]
-        self.options: list[list[tuple[int, int, _EqualDevices]]] = [
-            [
+        self.options: list[list[tuple[int, int, _EqualDevices]]] = []
+        for item_group in requirement.item_groups:
+            options = [
                 (unit, number, group)
                 for unit, layout in enumerate(space.layouts)
                 for number, group in enumerate(layout.groups)
                 if item_group.type in group.uses and node in group.nodes
             ]
-            for item_group in requirement.item_groups
-        ]
-        self.rules = [
-            (
-                rule.kind,
-                {
-                    group: space.bin_class.attributes.index(name)
-                    for group, name in rule.attributes
-                },
-            )
-            for rule in requirement.rules
-        ]
+            self.options.append(options)
+        # By kind: for each item group under the rule, the place of the attribute.
+        self.rules: list[tuple[ConstraintKind, dict[int, int]]] = []
+        names = space.bin_class.attributes
+        for rule in requirement.rules:
+            places = {group: names.index(name) for group, name in rule.attributes}
+            self.rules.append((rule.kind, places))
 
     def run(
         self, pick: int, first: int, state: State, device_uses: tuple[DeviceUse, ...]
@@ -364,21 +350,17 @@ class _TransitionSearch:
             block = state[unit]
             if not block[place]:
                 continue
-            same = self.space.layouts[unit].key, block, place
-            if same in tried:
+            key = self.space.layouts[unit].key, block, place
+            if key in tried:
                 continue
-            tried.add(same)
-            taken = _use(block, place, group, self.types[item_group])
-            if taken is None or not self._agrees(item_group, group, device_uses):
+            tried.add(key)
+            block_after = _use(block, place, group, self.types[item_group])
+            if block_after is None or not self._agrees(item_group, group, device_uses):
                 continue
-            after = (*state[:unit], taken, *state[unit + 1 :])
-            again = 0 if is_last else number + group.shareable
-            yield from self.run(
-                pick + 1,
-                again,
-                after,
-                (*device_uses, DeviceUse(item_group, unit, place)),
-            )
+            after = (*state[:unit], block_after, *state[unit + 1 :])
+            uses_after = (*device_uses, DeviceUse(item_group, unit, place))
+            next_first = 0 if is_last else number + group.shareable
+            yield from self.run(pick + 1, next_first, after, uses_after)
 
     def _agrees(
         self, item_group: int, group: _EqualDevices, device_uses: Sequence[DeviceUse]
@@ -388,21 +370,22 @@ class _TransitionSearch:
         for kind, attributes in self.rules:
             if item_group not in attributes:
                 continue
-            own = group.values[attributes[item_group]] or frozenset()
-            taken = []
+            values = group.values[attributes[item_group]] or frozenset()
+            earlier_values = []
             for use in device_uses:
                 if use.item_group in attributes:
-                    values = layouts[use.unit].groups[use.group].values
-                    taken.append(values[attributes[use.item_group]] or frozenset())
+                    of_device = layouts[use.unit].groups[use.group].values
+                    earlier = of_device[attributes[use.item_group]] or frozenset()
+                    earlier_values.append(earlier)
             match kind:
                 case ConstraintKind.MATCH:
-                    if taken and not own.intersection(*taken):
+                    if earlier_values and not values.intersection(*earlier_values):
                         return False
                 case ConstraintKind.DISTINCT:
-                    for values_there in taken:
+                    for earlier in earlier_values:
                         # Two devices without comparable value are not known to differ.
-                        both_incomparable = not own and not values_there
-                        if both_incomparable or not own.isdisjoint(values_there):
+                        both_incomparable = not values and not earlier
+                        if both_incomparable or not values.isdisjoint(earlier):
                             return False
                 case _:
                     assert_never(kind)
@@ -413,14 +396,14 @@ def _use(block: Block, place: int, group: _EqualDevices, type_: int) -> Block | 
     amounts = group.next_use(block)[type_]
     if not _fits(block, amounts):
         return None
-    left = list(block)
+    after = list(block)
     for at, amount in amounts:
-        left[at] -= amount
+        after[at] -= amount
     if not group.shareable:
-        left[place] -= 1
+        after[place] -= 1
     elif group.flag >= 0:
-        left[group.flag] = 0
-    return tuple(left)
+        after[group.flag] = 0
+    return tuple(after)
 
 
 Path = tuple["Path", Transition] | None
@@ -500,16 +483,16 @@ def _multisets(
             last = max(
                 (place for place, count in enumerate(counts) if count), default=0
             )
-            for place, (number, most) in enumerate(supply[last:], last):
-                if counts[place] == most:
+            for place, (number, limit) in enumerate(supply[last:], last):
+                if counts[place] == limit:
                     continue
-                more = _with_one_more(counts, place)
+                larger = _with_one_more(counts, place)
                 for state, path in states.items():
                     transitions = space.transitions(
                         number, requirements[number], state, effort
                     )
                     for after, transition in transitions:
-                        reached = next_layer.setdefault(more, {})
+                        reached = next_layer.setdefault(larger, {})
                         reached.setdefault(after, (path, transition))
         layer = next_layer
     return multisets
@@ -528,8 +511,8 @@ def _transitions_of(path: Path) -> tuple[Transition, ...]:
 
 
 # ----------------------------------------------------------------------------
-# What bin classes supply: integer variables, how many of each requirement they serve,
-# and who gets what in the end.
+# Supplies: integer variables, how many of each requirement they serve, and who gets
+# what in the end.
 
 
 class Served(NamedTuple):
@@ -646,31 +629,29 @@ class PatternSupply(Supply):
                 yield from follow(self.space, next(bins), pattern.transitions)
 
 
+def _free_members(layout: _UnitLayout) -> list[list[int]]:
+    """Return the devices of each group, the first of them last."""
+    return [list(reversed(group.members)) for group in layout.groups]
+
+
 def follow(
     space: StateSpace, bin_: Bin, transitions: Sequence[Transition]
 ) -> Iterator[tuple[int, Served]]:
     """Follow the transitions in a bin: the n-th device of the class is the n-th device of the bin."""
     devices = bin_.devices
-    left = [
-        [list(reversed(group.members)) for group in layout.groups]
-        for layout in space.layouts
-    ]
-    units = list(range(len(left)))
+    free = [_free_members(layout) for layout in space.layouts]
+    # Where the units of the state stand in the bin, as transitions change their order.
+    units = list(range(len(free)))
     for transition in transitions:
-        taken: dict[int, list[int]] = defaultdict(list)
+        item_groups: dict[int, list[int]] = defaultdict(list)
         for use in transition.device_uses:
             unit = units[use.unit]
-            members = left[unit][use.group]
+            members = free[unit][use.group]
             shareable = space.layouts[unit].groups[use.group].shareable
-            taken[use.item_group].append(
-                devices[members[-1] if shareable else members.pop()]
-            )
+            member = members[-1] if shareable else members.pop()
+            item_groups[use.item_group].append(devices[member])
         if transition.order:
             units = [units[unit] for unit in transition.order]
-        yield (
-            transition.requirement,
-            Served(
-                tuple(tuple(sorted(each)) for each in taken.values()),
-                bin_.nodes[transition.node],
-            ),
-        )
+        devices_served = tuple(tuple(sorted(items)) for items in item_groups.values())
+        served = Served(devices_served, bin_.nodes[transition.node])
+        yield transition.requirement, served
