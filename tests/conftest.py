@@ -14,7 +14,7 @@ from examples import TIMES, examples
 ROOT = Path(__file__).resolve().parents[1]
 
 settings.register_profile(
-    "dralloc", derandomize=TIMES == 1, deadline=None, max_examples=examples(100)
+    "dralloc", derandomize=TIMES <= 1, deadline=None, max_examples=examples(100)
 )
 settings.load_profile("dralloc")
 
