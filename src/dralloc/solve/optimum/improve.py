@@ -93,7 +93,7 @@ class NeighbourhoodSelection:
     ----------
     demands
         Those that can be freed.
-    most
+    largest_block
         Larger blocks are never freed.
     """
 
@@ -103,7 +103,7 @@ class NeighbourhoodSelection:
         bonds: Bonds,
         demands: Iterable[int],
         seed: int,
-        most: int,
+        largest_block: int,
     ) -> None:
         self.incumbent = incumbent
         self.bonds = bonds
@@ -113,7 +113,8 @@ class NeighbourhoodSelection:
         self._blocks = [
             block
             for block in dict.fromkeys(bonds.block_of[demand] for demand in demands)
-            if len(bonds.blocks[block]) <= most and not self._is_hopeless(block)
+            if len(bonds.blocks[block]) <= largest_block
+            and not self._is_hopeless(block)
         ]
         self._nodes = self._serving_nodes()
         self._waiting: Sequence[int] = ()
@@ -143,21 +144,23 @@ class NeighbourhoodSelection:
             + len(set(self.capabilities.node_types))
         )
 
-    def propose(self, others: Sequence[Proposal], size: int) -> Proposal | None:
+    def propose(self, side_by_side: Sequence[Proposal], size: int) -> Proposal | None:
         """Choose a neighbourhood that has nothing to do with the others; None if there is none.
 
         Parameters
         ----------
-        others
+        side_by_side
             Those that are solved side by side with it, from the same answer.
         size
             About so many demands are freed.
         """
         if not self._nodes:
             return None
-        if not others:
+        if not side_by_side:
             self._waiting = self._who_waits()
-        busy = frozenset[Hashable]().union(*(proposal.reserved for proposal in others))
+        busy = frozenset[Hashable]().union(
+            *(proposal.reserved for proposal in side_by_side)
+        )
         ways = list(self._ways)
         weights = np.array([self._reputation[way] for way in ways])
         way = ways[int(self.random.choice(len(ways), p=weights / weights.sum()))]
@@ -165,17 +168,19 @@ class NeighbourhoodSelection:
         blocks: dict[int, None] = {}
         reserved: set[Hashable] = set()
         for node in self._ways[way]():
-            here = self._of_node(node)
-            if not busy.isdisjoint(here):
+            keys_of_node = self._of_node(node)
+            if not busy.isdisjoint(keys_of_node):
                 continue
             nodes.append(node)
-            reserved |= here
+            reserved |= keys_of_node
             for demand in self.incumbent.on_node(node):
                 block = self.bonds.block_of[demand]
-                taken = self._of_block(block)
-                if len(self.bonds.blocks[block]) <= size and busy.isdisjoint(taken):
+                keys_of_block = self._of_block(block)
+                if len(self.bonds.blocks[block]) <= size and busy.isdisjoint(
+                    keys_of_block
+                ):
                     blocks[block] = None
-                    reserved |= taken
+                    reserved |= keys_of_block
             if len(nodes) >= size or self._number_of_demands(blocks) >= size:
                 break
         if not nodes:
@@ -262,23 +267,23 @@ class NeighbourhoodSelection:
             for index in self.random.permutation(len(self._waiting)).tolist()
         ]
         by_weight = sorted(shuffled, key=self._weight, reverse=True)
-        here = set(nodes)
+        node_set = set(nodes)
         types = list(
             {self.capabilities.node_types[node]: node for node in nodes}.values()
         )
         chosen: dict[int, None] = {}
         for pool, limit in ((by_weight, size // 2), (shuffled, size)):
-            taken = self._number_of_demands(chosen)
+            freed_count = self._number_of_demands(chosen)
             for block in pool:
-                if taken >= limit:
+                if freed_count >= limit:
                     break
                 if (
                     block not in chosen
-                    and self._could_go(block, here, types)
+                    and self._could_go(block, node_set, types)
                     and busy.isdisjoint(self._of_block(block))
                 ):
                     chosen[block] = None
-                    taken += len(self.bonds.blocks[block])
+                    freed_count += len(self.bonds.blocks[block])
         return list(chosen)
 
     def _could_go(self, block: int, nodes: Set[int], types: Sequence[int]) -> bool:
@@ -303,13 +308,18 @@ class NeighbourhoodSelection:
         first = self._queue.pop()
         alike = set(self._alike[first])
         following = [node for node in reversed(self._queue) if node in alike]
-        others = [
+        similar_nodes = [
             node
             for node in self._alike[first]
             if node != first and node not in following
         ]
         different = [node for node in self._nodes if node not in alike]
-        return [first, *following, *self._shuffled(others), *self._shuffled(different)]
+        return [
+            first,
+            *following,
+            *self._shuffled(similar_nodes),
+            *self._shuffled(different),
+        ]
 
     def _nodes_for_waiting(self) -> Sequence[int]:
         """Nodes that could serve somebody who waits, in one domain if that is asked for."""
@@ -439,11 +449,11 @@ class NeighbourhoodSearch:
         """Neighbourhoods that can be solved side by side."""
         # What a namespace may still use is known to one neighbourhood at a time.
         limited = self.problem.budgets or (self.extra and self.extra.is_limited)
-        most = 1 if limited else _SIDE_BY_SIDE
+        proposal_limit = 1 if limited else _SIDE_BY_SIDE
         if self.options.steps is not None:
-            most = min(most, self.options.steps - self.steps)
+            proposal_limit = min(proposal_limit, self.options.steps - self.steps)
         proposals: list[Proposal] = []
-        while len(proposals) < most:
+        while len(proposals) < proposal_limit:
             proposal = self.selection.propose(proposals, reach.size)
             if proposal is None:
                 break
@@ -491,7 +501,9 @@ class NeighbourhoodSearch:
         if self.extra is None:
             return None
         freed, placed = set(area.freed), self.incumbent.placements
-        beside = (one for demand, one in placed.items() if demand not in freed)
+        beside = (
+            placement for demand, placement in placed.items() if demand not in freed
+        )
         return self.extra.beside(self.problem, beside)
 
     def _options(self, index: int) -> Options:
@@ -618,10 +630,10 @@ class SearchedComponent(Component):
             for placement in self.placements
         ]
         reached = [sum(map(level.of, weights)) for level in self._relaxed.levels]
-        most = self._relaxed.most_of_optimum(reached)
+        level_limits = self._relaxed.most_of_optimum(reached)
         return {
             level.unit: units
-            for level, units in zip(self._relaxed.levels, most, strict=True)
+            for level, units in zip(self._relaxed.levels, level_limits, strict=True)
             if level.least == level.most
         }
 
@@ -651,12 +663,12 @@ class SearchedComponent(Component):
         """Climb the ladder of relaxations, once for all tiers."""
         if self._is_relaxed:
             return
-        whole = self.subset.problem
-        demands = tuple(whole.demands[demand] for demand in self.subset.demands)
+        whole_problem = self.subset.problem
+        demands = tuple(whole_problem.demands[demand] for demand in self.subset.demands)
         problem = (
-            whole
-            if len(demands) == len(whole.demands)
-            else replace(whole, demands=demands)
+            whole_problem
+            if len(demands) == len(whole_problem.demands)
+            else replace(whole_problem, demands=demands)
         )
         for bound in relaxed_bounds(problem, self.tiers, stop):
             self._relaxed = bound

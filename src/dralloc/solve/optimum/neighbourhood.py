@@ -223,14 +223,14 @@ class Neighbourhood:
     def after(self, placements: Iterable[Placement]) -> tuple[Placement, ...] | None:
         """An answer to the excerpt as placements of those that are freed; None if somebody who stands by is lost."""
         outward = self.excerpt.outward(placements)
-        kept = [
+        placements_of_freed = [
             placement
             for placement in outward
             if placement.demand not in self.standing_by
         ]
-        if len(outward) - len(kept) < len(self.standing_by):
+        if len(outward) - len(placements_of_freed) < len(self.standing_by):
             return None
-        return tuple(kept)
+        return tuple(placements_of_freed)
 
 
 def neighbourhood(
@@ -264,25 +264,27 @@ def neighbourhood(
     )
 
     inside = places(kept_nodes)
-    asked: dict[int, Demand] = {}
+    demands_by_number: dict[int, Demand] = {}
     for demand in freed:
         allowed = bonds.candidates(
             demand, {*nodes, *homes.get(bonds.block_of[demand], ())}
         )
-        asked[demand] = replace(
+        demands_by_number[demand] = replace(
             problem.demands[demand],
             nodes=tuple(inside[node] for node in sorted(allowed)),
         )
     rules = {role.rule for demand in freed for role in problem.demands[demand].roles}
     for demand, station in stations.items():
-        asked[demand] = _standing_by(problem.demands[demand], inside[station], rules)
+        demands_by_number[demand] = _standing_by(
+            problem.demands[demand], inside[station], rules
+        )
 
-    demands = sorted(asked)
+    demands = sorted(demands_by_number)
     with incumbent.without(freed):
         part = cut(
             problem,
             kept_nodes,
-            demands=[asked[demand] for demand in demands],
+            demands=[demands_by_number[demand] for demand in demands],
             ledger=incumbent.ledger,
         )
         small = replace(part.problem, budgets=tuple(_budgets(incumbent)))
@@ -399,19 +401,19 @@ class NeighbourhoodTask:
             self.effort
         )
         problem = self.excerpt.problem
-        found: Sequence[Placement] | None = None
+        answer: Sequence[Placement] | None = None
         try:
             model = build_for(problem, self.sites, stop)
             if self.extra:
                 self.extra.add_to(model)
             equals = equal_demands(model, stop)
             for cost in as_few([tier.terms(model) for tier in self.tiers]):
-                model.hint(in_order(equals, self.hint if found is None else found))
+                model.hint(in_order(equals, self.hint if answer is None else answer))
                 outcome = minimise(model.cp, cost, self.options, stop, presolve=False)
                 values = outcome.values
                 if values is None:
                     break
-                found = _placements(model, values)
+                answer = _placements(model, values)
                 fix_cost(
                     model.cp,
                     cost,
@@ -420,7 +422,7 @@ class NeighbourhoodTask:
                 )
         except Stopped:
             return None
-        return None if found is None else tuple(self.excerpt.outward(found))
+        return None if answer is None else tuple(self.excerpt.outward(answer))
 
 
 def _placements(model: Model, values: Sequence[int]) -> Sequence[Placement]:

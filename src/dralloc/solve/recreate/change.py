@@ -159,12 +159,10 @@ class WorkingAnswer(QuickRun):
         self._prospects: dict[int, Prospects] = {}
         self._on_node: list[dict[int, None]] = [{} for _ in problem.nodes]
         self._asked = np.zeros((len(self._amounts.names), len(problem.demands)))
-        self.unit_of = {
-            member: unit
-            for unit in movable_units(problem)
-            if all(self._learn(member) for member in unit.members)
-            for member in unit.members
-        }
+        self.unit_of: dict[int, MovableUnit] = {}
+        for unit in movable_units(problem):
+            if all(self._learn(member) for member in unit.members):
+                self.unit_of.update(dict.fromkeys(unit.members, unit))
         self._gather_prospects()
         self._gather_allowed()
         self._gather_domains()
@@ -203,13 +201,13 @@ class WorkingAnswer(QuickRun):
         self._class_of = np.zeros(len(self._problem.demands), np.intp)
         for number, prospects in self._prospects.items():
             self._class_of[number] = row_of[prospects]
-        every = [
+        bounds = [
             bound
-            for known in classes
-            if known.bounds
-            for _, bound in known.bounds.counted.values()
+            for prospects_of_class in classes
+            if prospects_of_class.bounds
+            for _, bound in prospects_of_class.bounds.counted.values()
         ]
-        self._bounds = list({id(bound): bound for bound in every}.values())
+        self._bounds = list({id(bound): bound for bound in bounds}.values())
 
     def _gather_allowed(self) -> None:
         """Lay the nodes side by side that demands may go to; first all of them."""
@@ -266,13 +264,13 @@ class WorkingAnswer(QuickRun):
     ) -> NDArray[np.intp]:
         """Return those of the demands that may fit on any of the nodes, as far as that is known."""
         fits = np.zeros(len(demands), np.bool_)
-        classes, rows, asked = (
+        classes, rows, requested = (
             self._class_of[demands],
             self._allowed_row[demands],
             self._asked[:, demands],
         )
         for node in nodes:
-            enough = (asked <= self._amounts.table[:, node, np.newaxis]).all(axis=0)
+            enough = (requested <= self._amounts.table[:, node, np.newaxis]).all(axis=0)
             fits |= enough & self._hopeful[classes, node] & self._allowed[rows, node]
         return demands[fits]
 
@@ -443,7 +441,7 @@ stand, small ones wait, which find room more easily. A little less is allowed, s
 class _Change:
     """Who left, from where, and who is placed instead."""
 
-    left: Sequence[Placement]
+    departures: Sequence[Placement]
     entered: Sequence[int]
 
 
@@ -538,12 +536,13 @@ class ChangeSearch:
 
     def _some_on(self, node: int) -> list[int]:
         """Draw some of those who stand on a node."""
-        here = self.answer.on_node(node)
-        if not here:
+        occupants = self.answer.on_node(node)
+        if not occupants:
             return []
         size = 1 + int(self._random.integers(_MOST_LEAVING))
         return [
-            here[place] for place in self._random.permutation(len(here))[:size].tolist()
+            occupants[place]
+            for place in self._random.permutation(len(occupants))[:size].tolist()
         ]
 
     # Recreate.
@@ -602,21 +601,21 @@ class ChangeSearch:
         return sum(self._weights[demand] for demand in demands)
 
     def _is_worse(self, change: _Change) -> bool:
-        before = [placement.demand for placement in change.left]
+        before = [placement.demand for placement in change.departures]
         worth, worth_before = self._worth(change.entered), self._worth(before)
         if worth != worth_before:
             return worth < worth_before
-        size, size_before = (
-            sum(self._sizes[demand] for demand in demands)
-            for demands in (change.entered, before)
-        )
+        size, size_before = self._size(change.entered), self._size(before)
         return size < (1 - _LARGEST_LOSS) * size_before
 
+    def _size(self, demands: Iterable[int]) -> int:
+        return sum(self._sizes[demand] for demand in demands)
+
     def _undo(self, change: _Change) -> None:
-        touched = {placement.node for placement in change.left}
+        touched = {placement.node for placement in change.departures}
         for unit in self._units(change.entered):
             touched.update([placement.node for placement in self.answer.leave(unit)])
-        for placement in change.left:
+        for placement in change.departures:
             self.answer.restore(placement)
         self.answer.forget(touched)
 
@@ -628,9 +627,9 @@ def _sizes(problem: Problem, demands: Iterable[int]) -> dict[int, int]:
 
 
 def _parts(sizes: Sizes, problem: Problem, demand: int) -> int:
-    taken = sizes.taken(problem.demands[demand])
+    amounts = sizes.taken(problem.demands[demand])
     return sum(
-        amount * PARTS // max(1, sizes.totals[name]) for name, amount in taken.items()
+        amount * PARTS // max(1, sizes.totals[name]) for name, amount in amounts.items()
     )
 
 

@@ -44,17 +44,16 @@ class DeviceOrder:
         self._counters_of = grouped(
             (counter_set, counter) for counter, counter_set in enumerate(set_of)
         )
-        self._sets_of = [
-            tuple(dict.fromkeys([set_of[counter] for counter, _ in device.consumes]))
-            for device in problem.devices
-        ]
         users = Tally(
             counter for device in problem.devices for counter, _ in device.consumes
         )
-        self._rivals = [
-            sum([users[counter] for counter, _ in device.consumes])
-            for device in problem.devices
-        ]
+        self._sets_of = []
+        self._rivals = []
+        for device in problem.devices:
+            counters = [counter for counter, _ in device.consumes]
+            counter_sets = dict.fromkeys([set_of[counter] for counter in counters])
+            self._sets_of.append(tuple(counter_sets))
+            self._rivals.append(sum([users[counter] for counter in counters]))
 
     def sorted(self, devices: Sequence[int]) -> Sequence[int]:
         """Return the devices, given as published, in the order in which a demand is to try them."""

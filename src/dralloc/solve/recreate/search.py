@@ -59,11 +59,11 @@ def starts(problem: Problem) -> Iterator[tuple[Placement, ...]]:
     Inside a priority, demands that ask for fewer devices come first; of these, those that take less.
     """
     sizes = Sizes(problem)
-    taken = [sizes.taken(demand) for demand in problem.demands]
+    amounts_by_demand = [sizes.taken(demand) for demand in problem.demands]
     resources = sorted(
         {
             resource
-            for amounts in taken
+            for amounts in amounts_by_demand
             for resource in amounts
             if _is_of_node(resource)
         },
@@ -72,11 +72,11 @@ def starts(problem: Problem) -> Iterator[tuple[Placement, ...]]:
     for resource in (*resources, None):
 
         def key(demand: int, resource: Hashable = resource) -> tuple[int, int, int]:
-            asked = problem.demands[demand]
+            candidate = problem.demands[demand]
             return (
-                -asked.priority,
-                asked.asked_devices,
-                _amount(sizes, taken[demand], resource),
+                -candidate.priority,
+                candidate.asked_devices,
+                _amount(sizes, amounts_by_demand[demand], resource),
             )
 
         order = sorted(range(len(problem.demands)), key=key)
@@ -216,13 +216,13 @@ class _Rounds:
         self._groups = _groups(problem, movable)
 
     def improve(
-        self, placements: Sequence[Placement], seconds: float, most: int | None
+        self, placements: Sequence[Placement], seconds: float, part_limit: int | None
     ) -> tuple[int, list[Placement]]:
         """Search each part once.
 
         Parameters
         ----------
-        most
+        part_limit
             So many parts at most; None for all.
 
         Returns
@@ -231,7 +231,7 @@ class _Rounds:
             How many parts were searched, and the answer.
         """
         options = self._options
-        parts = self._parts()[:most]
+        parts = self._parts()[:part_limit]
         waves = -(-len(parts) // max(1, options.jobs))
         tasks = self._tasks(placements, parts, seconds / waves)
         present = {placement.demand: placement for placement in placements}
@@ -244,12 +244,14 @@ class _Rounds:
     def _parts(self) -> list[list[int]]:
         """Deal the nodes out to parts that have about as many each."""
         nodes = len(self._problem.nodes)
-        wanted = max(min(nodes // _FEW_NODES, _SIDE_BY_SIDE), nodes // _MANY_NODES, 1)
-        parts: list[list[int]] = [[] for _ in range(wanted)]
+        part_count = max(
+            min(nodes // _FEW_NODES, _SIDE_BY_SIDE), nodes // _MANY_NODES, 1
+        )
+        parts: list[list[int]] = [[] for _ in range(part_count)]
         for turn, group in enumerate(
             self._random.permutation(len(self._groups)).tolist()
         ):
-            parts[turn % wanted] += self._groups[group]
+            parts[turn % part_count] += self._groups[group]
         return [sorted(part) for part in parts if part]
 
     def _tasks(
@@ -298,8 +300,8 @@ class _Rounds:
         seconds: float,
     ) -> _PartTask:
         inside = places(nodes)
-        asked = [_inside(self._problem.demands[demand], inside) for demand in members]
-        part = cut(self._problem, nodes, demands=asked, ledger=ledger)
+        demands = [_inside(self._problem.demands[demand], inside) for demand in members]
+        part = cut(self._problem, nodes, demands=demands, ledger=ledger)
         bare = replace(part.problem, eligibility=_WITHOUT_ANSWERS, budgets=())
         return _PartTask(
             Excerpt(bare, members, part.nodes, part.devices),
