@@ -44,3 +44,15 @@ def test_a_claim_that_is_gone() -> None:
 def test_a_pod_that_is_gone() -> None:
     (line,) = verdict(without="slice-0")
     assert line == "device gpu.example.com/pool-0/gpu-0: is not published any more"
+
+
+def test_a_node_that_is_tainted_by_now() -> None:
+    units, _ = units_of(QUESTION.plan(load_documents(with_uids(small_cluster()))))
+    now = with_uids(small_cluster())
+    assert QUESTION.broken_by_pods(load_documents(now), units) == []
+    for document in now:
+        if document["kind"] == "Node":
+            taint = {"key": "drained", "effect": "NoSchedule"}
+            document.setdefault("spec", {})["taints"] = [taint]
+    (line,) = QUESTION.broken_by_pods(load_documents(now), units)
+    assert "does not tolerate a taint of node" in line

@@ -504,7 +504,9 @@ class ApplyRun:
 
     def _broken(self, units: Sequence[WriteUnit]) -> list[str]:
         self.progress("checking", 0, len(units))
-        return self.question.broken_rules(self._whole(), units)
+        cluster = self._whole()
+        broken = self.question.broken_rules(cluster, units)
+        return broken or self.question.broken_by_pods(cluster, units)
 
     def _read_back(self) -> Iterator[str]:
         """Yield what is wrong with what the server holds of what was written, units that are gone meanwhile aside."""

@@ -7,8 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from dralloc.ask.allocate import allocate
+from dralloc.ask.allocate import allocate, check_newcomers
+from dralloc.ask.scenario import Scenario
 from dralloc.check import violations
+from dralloc.check.objects import Binding
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.pods import Selector, selector_of
 from dralloc.live.apply.fence import FENCED_KINDS, HeldFence, fences_of, without_fence
@@ -29,7 +31,7 @@ from dralloc.objects.api import (
 )
 from dralloc.objects.choices import Choices, Mode
 from dralloc.objects.cluster import Cluster
-from dralloc.objects.errors import DrallocError
+from dralloc.objects.errors import CheckError, DrallocError
 from dralloc.objects.load import load_documents
 from dralloc.objects.names import ClaimKey, DeviceID
 from dralloc.problem import Claim, Demand, Problem
@@ -368,6 +370,36 @@ class Question:
         except LookupError as error:
             return [str(error.args[0])]
         return violations(problem, solution)
+
+    def broken_by_pods(self, cluster: Cluster, units: Iterable[WriteUnit]) -> list[str]:
+        """Return what is wrong with the nodes of pods that are not bound yet, by what pods, nodes and groups say now.
+
+        Where kube-scheduler's answer is written it is asked again when it binds a pod.
+        """
+        if self.mode is Mode.SCHEDULER:
+            return []
+        bindings = [
+            Binding(demand.key, demand.node)
+            for unit in units
+            for demand in unit.demands
+            if demand.pod and demand.node
+        ]
+        planned = {binding.pod for binding in bindings}
+        # Others that wait for devices are not what this run is about.
+        others = {
+            pod.key
+            for pod in cluster.pods
+            if not pod.spec.node_name
+            and pod.key not in planned
+            and cluster.pod_claims(pod)
+        }
+        beside = Scenario(cluster).without_pods(others).cluster
+        compiled = self.compiled(cluster)
+        try:
+            check_newcomers(compiled, self.choices, beside, bindings)
+        except CheckError as error:
+            return [str(error)]
+        return []
 
 
 def _lost(cluster: Cluster, claims: Mapping[ClaimKey, WrittenClaim]) -> Iterator[str]:
