@@ -34,7 +34,7 @@ from dralloc.solve.optimum.objective import (
 )
 from dralloc.solve.optimum.search import Watch, solve_linear
 from dralloc.solve.optimum.stopping import Cancelled, Stop, Stopped
-from examples import examples
+from examples import INDEPENDENT, examples
 from pod_strategies import bound_pods
 from rack_strategies import racks
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
@@ -235,6 +235,7 @@ MIXTURES = st.one_of(
 
 @settings(
     max_examples=examples(100),
+    backend=INDEPENDENT,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
