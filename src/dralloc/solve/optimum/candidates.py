@@ -16,6 +16,7 @@ from networkx.utils import UnionFind
 
 from dralloc.objects.choices import Goal
 from dralloc.objects.errors import AllocationError, ExpressionFailure
+from dralloc.objects.names import ClaimKey
 from dralloc.problem import (
     MAX_RESULTS,
     Alternative,
@@ -47,8 +48,8 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# Which nodes could ever serve a demand: a look at what they are made of, not at what is
-# in use.
+# Capabilities: which nodes could ever serve a demand. This looks at what they are made
+# of, not at what is in use.
 
 
 class NodeCapabilities:
@@ -79,9 +80,8 @@ class NodeCapabilities:
             signature = frozenset(tally.items())
             if signature not in numbers:
                 numbers[signature] = len(numbers)
-                self._contents.append(
-                    {key: (sample[key], number) for key, number in tally.items()}
-                )
+                contents = {key: (sample[key], count) for key, count in tally.items()}
+                self._contents.append(contents)
             self.node_types.append(numbers[signature])
         self._shapes: dict[int, Hashable] = {}
         self._answers: dict[tuple[Hashable, int], int] = {}
@@ -105,11 +105,11 @@ class NodeCapabilities:
 
     def candidates(self, node: int, demand: int) -> int:
         """How many devices of the node there are to choose from for all requests together; -1 if they are too few."""
-        question = self.shape(demand), self.node_types[node]
+        node_type = self.node_types[node]
+        question = self.shape(demand), node_type
         if question not in self._answers:
-            self._answers[question] = self._candidates(
-                self._contents[self.node_types[node]], demand
-            )
+            count = self._candidates(self._contents[node_type], demand)
+            self._answers[question] = count
         return self._answers[question]
 
     def all_candidates(self, demand: int) -> int:
@@ -119,15 +119,13 @@ class NodeCapabilities:
         question = self.shape(demand), None if nodes is None else id(nodes)
         if question not in self._totals:
             allowed = self.problem.candidate_nodes(self.problem.demands[demand])
-            types = Tally(self.node_types[node] for node in allowed)
+            nodes_of_type = Tally(self.node_types[node] for node in allowed)
             sample = {self.node_types[node]: node for node in allowed}
-            numbers = (
-                (number, self.candidates(sample[kind], demand))
-                for kind, number in types.items()
-            )
-            self._totals[question] = sum(
-                number * max(0, candidates) for number, candidates in numbers
-            )
+            total = 0
+            for node_type, node_count in nodes_of_type.items():
+                # Nodes that have too few count as none.
+                total += node_count * max(0, self.candidates(sample[node_type], demand))
+            self._totals[question] = total
         return self._totals[question]
 
     def _candidates(
@@ -135,7 +133,9 @@ class NodeCapabilities:
     ) -> int:
         total = 0
         for claim in self.problem.demands[demand].claims:
-            for request in claim.requests if not claim.is_synthetic else ():
+            if claim.is_synthetic:
+                continue
+            for request in claim.requests:
                 enough = False
                 for alternative in request.alternatives:
                     matching = self._matching(contents, alternative)
@@ -158,8 +158,8 @@ class NodeCapabilities:
 
 
 # ----------------------------------------------------------------------------
-# Selectors that fail on devices, which are left out: one line for all devices of a
-# driver, and all claims alike.
+# Failures: selectors that fail on devices, which are left out. One line is for all
+# devices of a driver, and all claims alike.
 
 _OF_CLASS: Final = "class "
 
@@ -186,14 +186,17 @@ def _line(alike: Sequence[AllocationError]) -> str:
     told = [failure for failure in alike if isinstance(failure, ExpressionFailure)]
     owners = dict.fromkeys(failure.owner for failure in told)
     devices = dict.fromkeys(failure.device for failure in told)
-    more = f" and {len(owners) - 1} more" if len(owners) > 1 else ""
-    several = len(devices) > 1
-    where = (
-        f"{len(devices)} devices of driver {first.driver}"
-        if several
-        else f"device {first.device}"
-    )
-    return f"{first.what} of {first.owner}{more} fails on {where}: {first.reason}"
+    owner = first.owner
+    if len(owners) > 1:
+        owner += f" and {len(owners) - 1} more"
+    where = f"device {first.device}"
+    if len(devices) > 1:
+        where = f"{len(devices)} devices of driver {first.driver}"
+    return f"{first.what} of {owner} fails on {where}: {first.reason}"
+
+
+# ----------------------------------------------------------------------------
+# The survey: every candidate of every demand.
 
 
 class Candidate(NamedTuple):
@@ -277,7 +280,7 @@ def survey(
     *,
     strict_cel: bool = False,
     stop: Stop | None = None,
-    most: float = inf,
+    most_candidates: float = inf,
 ) -> CandidateSurvey:
     """Work out every candidate of some demands; of all if None.
 
@@ -286,24 +289,26 @@ def survey(
     AllocationError
         A selector failed on a device, and ``strict_cel`` is set. Otherwise the device is left out with a warning.
     Stopped
-        It is time to stop; `TooLarge` if there are more than ``most`` candidates.
+        It is time to stop; `TooLarge` if there are more than ``most_candidates``.
     """
-    surveyor = _Surveyor(problem, strict_cel, stop or Stop(), most)
+    surveyor = _Surveyor(problem, strict_cel, stop or Stop(), most_candidates)
     chosen = range(len(problem.demands)) if demands is None else demands
     sites = {index: surveyor.sites(problem.demands[index]) for index in chosen}
     halted = _halted(problem, sites)
-    kept = {
-        index: found
-        for index, found in sites.items()
-        if found and problem.demands[index].gang not in halted
+    placeable = {
+        index: demand_sites
+        for index, demand_sites in sites.items()
+        if demand_sites and problem.demands[index].gang not in halted
     }
-    return CandidateSurvey(kept, tuple(surveyor.failures.values()))
+    return CandidateSurvey(placeable, tuple(surveyor.failures.values()))
 
 
 def _halted(problem: Problem, sites: Mapping[int, Sequence[CandidateSite]]) -> set[str]:
     """The gangs of which fewer demands can be placed than they need."""
     demands = problem.demands
-    missing = Tally(demands[index].gang for index, found in sites.items() if not found)
+    missing = Tally(
+        demands[index].gang for index, of_demand in sites.items() if not of_demand
+    )
     gangs = grouped(
         (demands[index].gang, demands[index])
         for index in sites
@@ -318,20 +323,17 @@ def _halted(problem: Problem, sites: Mapping[int, Sequence[CandidateSite]]) -> s
 
 class _Surveyor:
     def __init__(
-        self, problem: Problem, strict_cel: bool, stop: Stop, most: float
+        self, problem: Problem, strict_cel: bool, stop: Stop, most_candidates: float
     ) -> None:
         self.problem = problem
         self.strict_cel = strict_cel
         self.stop = stop
-        self.left = most
+        self.allowance = most_candidates
         self.failures: dict[str, AllocationError] = {}
         self.devices: dict[int, list[int]] = {}
-        listed = Tally(
-            claim.key
-            for demand in problem.demands
-            for claim in demand.claims
-            if claim.requests
-        )
+        listed: Tally[ClaimKey] = Tally()
+        for demand in problem.demands:
+            listed.update(claim.key for claim in demand.claims if claim.requests)
         self.shared = {key for key, times in listed.items() if times > 1}
         self.ledger = Ledger(problem)
 
@@ -339,15 +341,16 @@ class _Surveyor:
         """The nodes that can serve every request, looked at alone. A defect anywhere is fatal for the demand."""
         if demand.is_defective:
             return ()
-        found = []
+        sites = []
         for node in self.stop.each(self.problem.candidate_nodes(demand)):
             site = self._site(demand, node)
-            if site:
-                found.append(site)
-                self.left -= sum(len(choice.candidates) for choice in site.choices())
-                if self.left < 0:
-                    raise TooLarge
-        return tuple(found)
+            if site is None:
+                continue
+            sites.append(site)
+            self.allowance -= sum(len(choice.candidates) for choice in site.choices())
+            if self.allowance < 0:
+                raise TooLarge
+        return tuple(sites)
 
     def _site(self, demand: Demand, node: int) -> CandidateSite | None:
         requests: list[tuple[ServingChoice, ...]] = []
@@ -367,7 +370,7 @@ class _Surveyor:
         self, index: int, claim: Claim, node: int
     ) -> list[tuple[ServingChoice, ...]] | None:
         """The choices for each request of a claim; None if a request has none, or all of them are too many results."""
-        found: list[tuple[ServingChoice, ...]] = []
+        requests: list[tuple[ServingChoice, ...]] = []
         for position, request in enumerate(claim.requests):
             choices = []
             for rank, spec in enumerate(request.alternatives):
@@ -376,34 +379,38 @@ class _Surveyor:
                     choices.append(choice)
             if not choices:
                 return None
-            found.append(tuple(choices))
-        fewest = sum(min(choice.least for choice in choices) for choices in found)
-        return found if fewest <= MAX_RESULTS else None
+            requests.append(tuple(choices))
+        fewest_results = 0
+        for of_request in requests:
+            fewest_results += min(choice.least for choice in of_request)
+        return requests if fewest_results <= MAX_RESULTS else None
 
     def _choice(
         self, claim: Claim, spec: Alternative, node: int, place: tuple[int, int, int]
     ) -> ServingChoice | None:
         attributes = [
-            one.compared(spec.name)
-            for one in claim.constraints
-            if one.covers(spec.name)
+            constraint.compared(spec.name)
+            for constraint in claim.constraints
+            if constraint.covers(spec.name)
         ]
         if spec.count is None:
-            return self._every(spec, node, place, attributes)
-        found = []
+            return self._all(spec, node, place, attributes)
+        candidates = []
         for device in self._devices(node):
-            if (
-                self._is_free(spec, device)
-                and (charge := self._offer(spec, device)) is not None
-            ):
-                candidate = Candidate(device, charge)
-                if self._is_usable(spec, candidate, attributes):
-                    found.append(candidate)
-        if len(found) >= spec.count:
-            return ServingChoice(*place, spec, spec.count, tuple(found))
+            # What is in use is asked first: a selector may fail on it, for nothing.
+            if not self._is_free(spec, device):
+                continue
+            charge = self._offer(spec, device)
+            if charge is None:
+                continue
+            candidate = Candidate(device, charge)
+            if self._is_usable(spec, candidate, attributes):
+                candidates.append(candidate)
+        if len(candidates) >= spec.count:
+            return ServingChoice(*place, spec, spec.count, tuple(candidates))
         return None
 
-    def _every(
+    def _all(
         self,
         spec: Alternative,
         node: int,
@@ -411,25 +418,27 @@ class _Surveyor:
         attributes: Sequence[str],
     ) -> ServingChoice | None:
         """All or nothing (KEP-4381, allocation mode All); without a full device it can do (KEP-5075)."""
-        if any(
-            pool.state is not PoolState.USABLE
-            for pool in self.problem.nodes[node].pools
-        ):
+        pools = self.problem.nodes[node].pools
+        if any(pool.state is not PoolState.USABLE for pool in pools):
             return None
-        offers = ((device, self._offer(spec, device)) for device in self._devices(node))
-        wanted = [
-            Candidate(device, charge) for device, charge in offers if charge is not None
-        ]
-        usable = [
-            each
-            for each in wanted
-            if self._is_free(spec, each.device)
-            and self._is_usable(spec, each, attributes)
-        ]
-        blocked = [each for each in wanted if each not in usable]
-        if not usable or not all(each.charge.capacity for each in blocked):
+        usable: list[Candidate] = []
+        blocked: list[Candidate] = []
+        for device in self._devices(node):
+            charge = self._offer(spec, device)
+            if charge is None:
+                continue
+            candidate = Candidate(device, charge)
+            if self._is_free(spec, device) and self._is_usable(
+                spec, candidate, attributes
+            ):
+                usable.append(candidate)
+            else:
+                blocked.append(candidate)
+        if not usable:
             return None
-        loose = tuple(each for each in usable if each.charge.capacity)
+        if not all(candidate.charge.capacity for candidate in blocked):
+            return None
+        loose = tuple(candidate for candidate in usable if candidate.charge.capacity)
         return ServingChoice(
             *place, spec, len(usable), tuple(usable), loose, tuple(blocked)
         )
@@ -452,12 +461,13 @@ class _Surveyor:
                 raise selected
             self.failures[str(selected)] = selected
             return None
-        charge = eligibility.charge(spec.index, device) if selected else None
-        if charge is not None and self.ledger.has_capacity(
-            self.problem.devices[device], charge
-        ):
-            return charge
-        return None
+        if not selected:
+            return None
+        charge = eligibility.charge(spec.index, device)
+        view = self.problem.devices[device]
+        if charge is None or not self.ledger.has_capacity(view, charge):
+            return None
+        return charge
 
     def _is_free(self, spec: Alternative, device: int) -> bool:
         return spec.admin or self.ledger.is_free(self.problem.devices[device])
@@ -466,11 +476,11 @@ class _Surveyor:
         self, spec: Alternative, candidate: Candidate, attributes: Sequence[str]
     ) -> bool:
         view = self.problem.devices[candidate.device]
-        return (
-            self.problem.eligibility.admits(spec.index, candidate.device)
-            and all(attribute in view.attributes for attribute in attributes)
-            and self.ledger.may_fit(view, candidate.charge, admin=spec.admin)
-        )
+        if not self.problem.eligibility.admits(spec.index, candidate.device):
+            return False
+        if not all(attribute in view.attributes for attribute in attributes):
+            return False
+        return self.ledger.may_fit(view, candidate.charge, admin=spec.admin)
 
 
 # ----------------------------------------------------------------------------
@@ -498,35 +508,22 @@ def components(
     forest: UnionFind[Hashable] = UnionFind()
     joined: set[int] = set()
     for demand, sites in survey.sites.items():
-        together = problem.demands[demand].placed_with
-        rules = (("rule", role.rule) for role in problem.demands[demand].roles)
-        shared = (
-            ("claim", problem.demands[demand].claims[claim].key)
-            for claim in sites[0].shared
-        )
-        scopes = (("scope", scope) for scope in problem.demands[demand].group_scopes)
-        others = (
-            *([("gang", together)] if together else []),
-            *rules,
-            *scopes,
-            *shared,
-            *_budgets(problem, demand),
-        )
-        forest.union(("demand", demand), *others)
+        view = problem.demands[demand]
+        links: list[Hashable] = []
+        if view.placed_with:
+            links.append(("gang", view.placed_with))
+        links += [("rule", role.rule) for role in view.roles]
+        links += [("scope", scope) for scope in view.group_scopes]
+        links += [("claim", view.claims[claim].key) for claim in sites[0].shared]
+        links += _budgets(problem, demand)
+        forest.union(("demand", demand), *links)
         for site in stop.each(sites):
-            forest.union(
-                ("demand", demand), *dict.fromkeys(_shared(problem, site, goal))
-            )
-            for slot, resources in _behind_slots(problem, site, goal, joined):
-                forest.union(("slot", slot), *resources)
-    return list(
-        map(
-            tuple,
-            grouped(
-                (forest[("demand", demand)], demand) for demand in survey.sites
-            ).values(),
-        )
-    )
+            resources = dict.fromkeys(_shared(problem, site, goal))
+            forest.union(("demand", demand), *resources)
+            for slot, behind_slot in _behind_slots(problem, site, goal, joined):
+                forest.union(("slot", slot), *behind_slot)
+    members = grouped((forest[("demand", demand)], demand) for demand in survey.sites)
+    return [tuple(demands) for demands in members.values()]
 
 
 def _budgets(problem: Problem, demand: int) -> Iterator[Hashable]:
@@ -563,7 +560,9 @@ def _behind_slots(
 ) -> Iterator[tuple[int, tuple[Hashable, ...]]]:
     """What each slot that is not joined yet shares with others as soon as it is in use."""
     for choice in site.choices():
-        for candidate in () if choice.spec.admin else choice.candidates:
+        if choice.spec.admin:
+            continue
+        for candidate in choice.candidates:
             slot = problem.devices[candidate.device].slot
             if slot not in joined:
                 joined.add(slot)
@@ -581,11 +580,9 @@ def _drawn(problem: Problem, candidate: Candidate, goal: Goal) -> Iterator[Hasha
 def units(problem: Problem, device: int, charge: Charge) -> tuple[Hashable, ...]:
     """What an allocation breaks, for ``least-fragmentation``: counter sets (KEP-4815), or else the device itself."""
     slot = problem.devices[device].slot
-    drawn = [
-        counter
-        for version in problem.versions[slot]
-        for counter, _ in problem.devices[version].consumes
-    ]
+    drawn: list[int] = []
+    for version in problem.versions[slot]:
+        drawn += [counter for counter, _ in problem.devices[version].consumes]
     drawn += [counter for counter, _ in charge.counters]
     sets = dict.fromkeys(problem.counters[counter].id[:3] for counter in drawn)
     return tuple(sets) if sets else (slot,)

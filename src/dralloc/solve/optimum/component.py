@@ -24,7 +24,7 @@ from dralloc.solve.optimum.constraints import all_but_full, attribute_constraint
 from dralloc.solve.optimum.inter_pod import inter_pod_rules, spread_in_turn
 from dralloc.solve.optimum.model import (
     Model,
-    create,
+    create_variables,
     equal_demands,
     equal_demands_in_order,
     in_order,
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# From a problem to its exact model.
+# The exact model: its rules, in the order in which they add rows.
 
 RULES: Final[Sequence[Callable[[Model], None]]] = (
     *constraints.PLACES_AND_AMOUNTS,
@@ -98,18 +98,18 @@ def build_for(
         It is time to stop: what there is of the model is of no use.
     """
     cp = cp_model.CpModel()
-    model = Model(
-        problem,
-        sites,
-        cp,
-        create(cp, problem, sites, stop, named=named or bool(problem.budgets)),
-    )
+    named = named or bool(problem.budgets)
+    variables = create_variables(cp, problem, sites, stop, named=named)
+    model = Model(problem, sites, cp, variables)
     for rule in RULES:
         rule(model)
     if in_turn:
         spread_in_turn(model)
     return model
 
+
+# ----------------------------------------------------------------------------
+# Components, and how they share the time.
 
 _LEAST_SECONDS: Final = 0.01
 """Less time than this is not worth a run."""
@@ -165,12 +165,11 @@ class Component:
         self.tiers = tiers
         self.placements = tuple(placements)
         self.bounds = [tier.floor(subset, self.placements) for tier in tiers]
-        self.size = sum(
-            len(choice.candidates)
-            for sites in subset.sites.values()
-            for site in sites
-            for choice in site.choices()
-        )
+        self.size = 0
+        for sites in subset.sites.values():
+            for site in sites:
+                candidates = [choice.candidates for choice in site.choices()]
+                self.size += sum(map(len, candidates))
         self._known_costs: dict[int, int] = {}
         self._model: Model | None = None
         self._fixed = 0
@@ -182,9 +181,8 @@ class Component:
     def cost(self, level: int) -> int:
         """What the best answer costs in a tier."""
         if level not in self._known_costs:
-            self._known_costs[level] = self.tiers[level].cost(
-                self.subset, self.placements
-            )
+            cost = self.tiers[level].cost(self.subset, self.placements)
+            self._known_costs[level] = cost
         return self._known_costs[level]
 
     def improve(
@@ -208,12 +206,8 @@ class Component:
         # The model is kept from run to run, but each has its own time.
         model.variables.stop = stop
         for fixed in range(self._fixed, level):
-            fix_cost(
-                model.cp,
-                self.tiers[fixed].terms(model),
-                self.cost(fixed),
-                f"tier {self.tiers[fixed].name}",
-            )
+            tier = self.tiers[fixed]
+            fix_cost(model.cp, tier.terms(model), self.cost(fixed), f"tier {tier.name}")
         self._fixed = level
         model.hint(in_order(equal_demands(model, stop), self.placements))
         # As long as an order may be missing, nobody is told of answers.
@@ -222,13 +216,11 @@ class Component:
             model.cp, self.tiers[level].terms(model), options, stop, told
         )
         values = outcome.values
-        found = (
-            None
-            if values is None
-            else model.placements(lambda variable: values[variable.index])
-        )
-        if found is None or self._in_turn or self._can_come(found):
-            self._learn(level, outcome.bound, found)
+        placements: tuple[Placement, ...] | None = None
+        if values is not None:
+            placements = model.placements(lambda variable: values[variable.index])
+        if placements is None or self._in_turn or self._can_come(placements):
+            self._learn(level, outcome.bound, placements)
             return
         # Now the rows are needed of which there are so many; what was proven without them stays.
         self._learn(level, outcome.bound, None)
@@ -261,15 +253,12 @@ class Component:
         self.bounds[level] = max(self.bounds[level], bound)
         if placements is not None:
             costs = [tier.cost(self.subset, placements) for tier in self.tiers]
-            if costs < [self.cost(each) for each in range(len(costs))]:
-                self.placements, self._known_costs = (
-                    tuple(placements),
-                    dict(enumerate(costs)),
-                )
-        for each, tier in enumerate(self.tiers):
-            self.bounds[each] = max(
-                self.bounds[each], tier.floor(self.subset, self.placements)
-            )
+            if costs < [self.cost(number) for number in range(len(costs))]:
+                self.placements = tuple(placements)
+                self._known_costs = dict(enumerate(costs))
+        for number, tier in enumerate(self.tiers):
+            floor = tier.floor(self.subset, self.placements)
+            self.bounds[number] = max(self.bounds[number], floor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,21 +313,18 @@ class TimeSharing:
         least_share = max(least_share, min(_LEAST_SECONDS, equal_part))
         cut_short = []
         for component in todo:
-            seconds = self.stop.seconds()
-            by_size = (
-                seconds * (component.size / to_come if to_come else 1.0)
-                if seconds < inf
-                else inf
-            )
+            by_size = self.stop.seconds()
+            if by_size < inf and to_come:
+                by_size *= component.size / to_come
             to_come -= component.size
             share = max(by_size, least_share)
             share_stop = self.stop.within(share)
             if share >= _LEAST_SECONDS:
                 watch = partial(self.watch, level, component) if self.watch else None
                 component.improve(level, self.options, share_stop, watch)
-            if not is_proven(component, level) and (
-                share < _LEAST_SECONDS or share_stop.reached()
-            ):
+            if is_proven(component, level):
+                continue
+            if share < _LEAST_SECONDS or share_stop.reached():
                 cut_short.append(component)
         return cut_short
 
@@ -350,6 +336,6 @@ def is_proven(answer: Answered, level: int) -> bool:
 
 def is_next(component: Solvable, level: int) -> bool:
     """Whether a tier is the first that is not proven."""
-    return all(
-        is_proven(component, before) for before in range(level)
-    ) and not is_proven(component, level)
+    if is_proven(component, level):
+        return False
+    return all(is_proven(component, earlier) for earlier in range(level))

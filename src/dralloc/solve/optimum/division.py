@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Final
@@ -60,13 +68,11 @@ from dralloc.solve.optimum.stopping import Stop
 __all__ = ["AdminClaims", "admin_claims", "divide"]
 
 # ----------------------------------------------------------------------------
-# Claims for admin access, decided beside the model.
-#
-# Admin access takes nothing, and nobody stands in its way (KEP-5018). So a claim for
-# nothing else only says to which nodes its demand can go: those with devices that
-# match. Wherever that is in the end, it gets the first of them in search order. A pod
-# that looks after the devices of its node is then a pod without devices, and does not
-# keep the others from being solved over classes.
+# Claims for admin access. It takes nothing, and nobody stands in its way (KEP-5018). So
+# a claim for nothing else only says to which nodes its demand can go: those with
+# devices that match. Wherever that is in the end, it gets the first of them in search
+# order. A pod that looks after the devices of its node is then a pod without devices,
+# and does not keep the others from being solved over classes.
 #
 # Left to the model are claims with several requests or with constraints, as their
 # devices depend on each other, claims that several demands use, and those for devices
@@ -90,38 +96,43 @@ class AdminClaims:
 
     def without(self, placements: Iterable[Placement]) -> tuple[Placement, ...]:
         """Placements in the whole problem without what these claims get."""
-        return tuple(
-            replace(one, grants=tuple(_left(one.grants, self.decided[one.demand])))
-            if one.demand in self.decided
-            else one
-            for one in placements
-        )
+        without: list[Placement] = []
+        for placement in placements:
+            if placement.demand in self.decided:
+                decided = self.decided[placement.demand]
+                grants = [
+                    claim_grants
+                    for claim_grants, known in zip(
+                        placement.grants, decided, strict=True
+                    )
+                    if known is None
+                ]
+                placement = replace(placement, grants=tuple(grants))  # noqa: PLW2901
+            without.append(placement)
+        return tuple(without)
 
     def granted(self, solution: Solution) -> Solution:
         """The answer to the whole problem."""
-        placements = (
-            replace(one, grants=tuple(_merged(one, self.decided[one.demand])))
-            if one.demand in self.decided
-            else one
-            for one in solution.placements
-        )
+        placements: list[Placement] = []
+        for placement in solution.placements:
+            if placement.demand in self.decided:
+                merged = _merged(placement, self.decided[placement.demand])
+                placement = replace(placement, grants=tuple(merged))  # noqa: PLW2901
+            placements.append(placement)
         warnings = tuple(dict.fromkeys((*summed_up(self.failures), *solution.warnings)))
         return replace(solution, placements=tuple(placements), warnings=warnings)
-
-
-def _left(
-    grants: Sequence[tuple[Grant, ...]], decided: Sequence[_Grants | None]
-) -> Iterator[tuple[Grant, ...]]:
-    return (each for each, known in zip(grants, decided, strict=True) if known is None)
 
 
 def _merged(
     placement: Placement, decided: Sequence[_Grants | None]
 ) -> Iterator[tuple[Grant, ...]]:
-    others = iter(placement.grants)
-    return (
-        next(others) if known is None else known[placement.node] for known in decided
-    )
+    """The grants of all claims of a demand, in order: from the model, or as they were decided here."""
+    from_model = iter(placement.grants)
+    for by_node in decided:
+        if by_node is None:
+            yield next(from_model)
+        else:
+            yield by_node[placement.node]
 
 
 def admin_claims(
@@ -144,36 +155,31 @@ def admin_claims(
     if not asking:
         return AdminClaims(problem)
     # Also demands count in which a claim is under constraints over several claims, which its pods can differ in.
-    users = Tally(claim.key for demand in problem.demands for claim in demand.claims)
-    key_of = {
-        claim.key: claim_key(problem.eligibility, claim)
-        for demand in asking.values()
-        for claim in demand.claims
-        if users[claim.key] == 1 and _is_for_admin(claim)
-    }
+    users: Tally[ClaimKey] = Tally()
+    for demand in problem.demands:
+        users.update(claim.key for claim in demand.claims)
+    key_of: dict[ClaimKey, Hashable] = {}
+    for demand in asking.values():
+        for claim in demand.claims:
+            if users[claim.key] == 1 and _is_for_admin(claim):
+                key_of[claim.key] = claim_key(problem.eligibility, claim)
+    # Equal claims are asked about once.
     probes = _probes(problem, asking.values(), key_of)
-    found = survey(
-        replace(problem, demands=tuple(probes.values())),
-        strict_cel=strict_cel,
-        stop=stop,
-    )
-    grants = {
-        key: _grants(found.sites.get(number, ())) for number, key in enumerate(probes)
-    }
-    decided = {
-        number: [
+    probe_problem = replace(problem, demands=tuple(probes.values()))
+    probed = survey(probe_problem, strict_cel=strict_cel, stop=stop)
+    grants: dict[Hashable, _Grants | None] = {}
+    for number, key in enumerate(probes):
+        grants[key] = _grants(probed.sites.get(number, ()))
+    decided: dict[int, list[_Grants | None]] = {}
+    demands = list(problem.demands)
+    for number, demand in asking.items():
+        decided[number] = [
             grants[key_of[claim.key]] if claim.key in key_of else None
             for claim in demand.claims
         ]
-        for number, demand in asking.items()
-    }
-    demands = [
-        _without(problem, demand, decided[number]) if number in decided else demand
-        for number, demand in enumerate(problem.demands)
-    ]
-    return AdminClaims(
-        replace(problem, demands=tuple(demands)), decided, found.failures
-    )
+        demands[number] = _without(problem, demand, decided[number])
+    without_claims = replace(problem, demands=tuple(demands))
+    return AdminClaims(without_claims, decided, probed.failures)
 
 
 def _is_for_admin(claim: Claim) -> bool:
@@ -197,52 +203,45 @@ def _probes(
                 first.setdefault(key, claim)
                 if len(nodes[key]) < len(problem.nodes):
                     nodes[key].update(problem.candidate_nodes(demand))
-    return {
-        key: Demand(
-            claim.key,
-            (claim,),
-            nodes=tuple(node for node in problem.all_nodes if node in nodes[key]),
-        )
-        for key, claim in first.items()
-    }
+    probes: dict[Hashable, Demand] = {}
+    for key, claim in first.items():
+        in_order = tuple(node for node in problem.all_nodes if node in nodes[key])
+        probes[key] = Demand(claim.key, (claim,), nodes=in_order)
+    return probes
 
 
 def _grants(sites: Sequence[CandidateSite]) -> _Grants | None:
     """What a claim gets on each node; None if that depends on what others take."""
-    choices = {site.node: site.requests[0][0] for site in sites}
-    mentioned = (
-        each
-        for choice in choices.values()
-        for each in (*choice.candidates, *choice.blocked)
-    )
-    if any(each.charge.capacity for each in mentioned):
-        return None
-    return {
-        node: tuple(
-            Grant(0, 0, each.device) for each in choice.candidates[: choice.count]
-        )
-        for node, choice in choices.items()
-    }
+    grants: dict[int, tuple[Grant, ...]] = {}
+    for site in sites:
+        choice = site.requests[0][0]
+        matching = (*choice.candidates, *choice.blocked)
+        if any(candidate.charge.capacity for candidate in matching):
+            return None
+        first = choice.candidates[: choice.count]
+        grants[site.node] = tuple(Grant(0, 0, candidate.device) for candidate in first)
+    return grants
 
 
 def _without(
     problem: Problem, demand: Demand, decided: Sequence[_Grants | None]
 ) -> Demand:
     """The demand without the claims of which it is known what they get, where they get it."""
-    known = [each for each in decided if each is not None]
     before = problem.candidate_nodes(demand)
-    nodes = tuple(node for node in before if all(node in each for each in known))
-    claims = tuple(
-        claim
-        for claim, each in zip(demand.claims, decided, strict=True)
-        if each is None
-    )
-    return replace(
-        demand,
-        claims=claims,
-        nodes=demand.nodes if len(nodes) == len(before) else nodes,
-    )
+    nodes = tuple(before)
+    claims = []
+    for claim, by_node in zip(demand.claims, decided, strict=True):
+        if by_node is None:
+            claims.append(claim)
+        else:
+            nodes = tuple(node for node in nodes if node in by_node)
+    if len(nodes) == len(before):
+        return replace(demand, claims=tuple(claims))
+    return replace(demand, claims=tuple(claims), nodes=nodes)
 
+
+# ----------------------------------------------------------------------------
+# The division.
 
 _MOST_SIZES: Final = 8
 """With more sizes of one capacity a flow is smaller than patterns."""
@@ -257,7 +256,7 @@ _LEAST_MEMBERS: Final = 2.5
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The components over classes, the demands that are left, and the selectors that failed.
+    """The components over classes, the demands for the per-device model, and the selectors that failed.
 
     Parameters
     ----------
@@ -265,13 +264,15 @@ class Division:
         Components whose bins have few patterns.
     packed
         Components whose bins have too many.
-    left, failures
-        For the per-device model; and for the user.
+    per_device
+        Demands for the per-device model.
+    failures
+        For the user.
     """
 
     counted: tuple[Counted, ...]
     packed: tuple[PackingInstance, ...]
-    left: tuple[int, ...]
+    per_device: tuple[int, ...]
     failures: tuple[AllocationError, ...]
 
 
@@ -297,73 +298,69 @@ def divide(
     Stopped
         It is time to stop.
     """
-    options, stop, problem = options or Options(), stop or Stop(), with_tickets(problem)
+    options, stop = options or Options(), stop or Stop()
+    problem = with_tickets(problem)
     demand_classes = classify_demands(problem, stop)
     if not demand_classes.classes or _are_all_different(demand_classes):
-        members = [member for each in demand_classes.classes for member in each.members]
-        return Division(
-            (), (), tuple(sorted((*demand_classes.unclassified, *members))), ()
-        )
+        demands = [*demand_classes.unclassified, *_members(demand_classes.classes)]
+        return Division((), (), tuple(sorted(demands)), ())
     usable = usable_devices(
         problem, demand_classes, stop, strict_cel=options.strict_cel
     )
     bins = find_bins(problem, demand_classes, usable, stop)
     classifier = BinClassifier(problem, demand_classes, usable)
     class_of = [classifier.enter(bin_) for bin_ in stop.hundreds(bins)]
-    spaces = {
-        id(each): StateSpace(each, usable.profiles, tuple(classifier.regions))
-        for each in stop.each(classifier.classes.values())
-    }
-    unfit = {
-        id(class_of[bin_])
-        for bin_ in _unfit(problem, usable, bins, survey(demand_classes.unclassified))
-    }
-    amounts = (
-        budgeted_amounts(problem, demand_classes, usable) if problem.budgets else {}
-    )
+    regions = tuple(classifier.regions)
+    spaces = [
+        StateSpace(bin_class, usable.profiles, regions)
+        for bin_class in stop.each(classifier.classes.values())
+    ]
+    by_model = survey(demand_classes.unclassified)
+    unfit = {id(class_of[bin_]) for bin_ in _unfit(problem, usable, bins, by_model)}
+    amounts: BudgetedAmounts = {}
+    if problem.budgets:
+        amounts = budgeted_amounts(problem, demand_classes, usable)
     scattered = set(_scattered(problem, demand_classes, usable))
     counted: list[Counted] = []
     packed: list[PackingInstance] = []
-    left = [*demand_classes.unclassified]
-    for component in stop.each(
-        _components(demand_classes, list(spaces.values()), stop)
-    ):
-        found = None
-        apart = not scattered or scattered.isdisjoint(
-            mode for each in component.classes for mode in each.modes
-        )
-        if apart and not any(
-            id(space.bin_class) in unfit for space in component.spaces
-        ):
-            found = component.formulate(
+    per_device = [*demand_classes.unclassified]
+    for component in stop.each(_components(demand_classes, spaces, stop)):
+        formulation = None
+        if component.is_apart(unfit, scattered):
+            formulation = component.formulate(
                 problem, demand_classes, options.thresholds, amounts, stop
             )
-        if found is None:
-            left += [member for each in component.classes for member in each.members]
-        elif isinstance(found, Counted):
-            counted.append(found)
+        if formulation is None:
+            per_device += _members(component.classes)
+        elif isinstance(formulation, Counted):
+            counted.append(formulation)
         else:
-            packed.append(found)
-    if any(
-        problem.demands[demand].key.namespace in demand_classes.with_budgets
-        for demand in left
-    ):
+            packed.append(formulation)
+    namespaces = {problem.demands[demand].key.namespace for demand in per_device}
+    if not namespaces.isdisjoint(demand_classes.with_budgets):
         # What a budget is about is decided at once.
-        left += [
-            demand for each in counted if each.has_budgets for demand in each.demands
-        ]
-        counted = [each for each in counted if not each.has_budgets]
+        for component_counted in counted:
+            if component_counted.has_budgets:
+                per_device += component_counted.demands
+        counted = [component for component in counted if not component.has_budgets]
     return Division(
         tuple(counted),
         tuple(packed),
-        tuple(sorted(left)),
+        tuple(sorted(per_device)),
         tuple(usable.failures.values()),
     )
 
 
+def _members(classes: Iterable[DemandClass]) -> list[int]:
+    members: list[int] = []
+    for demand_class in classes:
+        members += demand_class.members
+    return members
+
+
 def _are_all_different(demand_classes: DemandClasses) -> bool:
     """Whether there are about as many classes as demands, so that nothing is won by counting."""
-    members = sum(each.size for each in demand_classes.classes)
+    members = sum(demand_class.size for demand_class in demand_classes.classes)
     return len(demand_classes.classes) > max(_FEW_CLASSES, members / _LEAST_MEMBERS)
 
 
@@ -371,24 +368,23 @@ def _unfit(
     problem: Problem,
     usable: UsableDevices,
     bins: Sequence[Bin],
-    others: CandidateSurvey,
+    by_model: CandidateSurvey,
 ) -> Iterator[int]:
-    """The bins that other demands reach into, and those of which not only sums of one version decide."""
+    """The bins that demands of the exact model reach into, and those of which not only sums of one version decide."""
     owners: dict[Hashable, int] = {}
-    if not (others.sites or problem.several_versions or not problem.is_additive):
+    if not (by_model.sites or problem.several_versions or not problem.is_additive):
         return
     for number, bin_ in enumerate(bins):
         for device in bin_.devices:
             view = problem.devices[device]
-            if others.sites:
+            if by_model.sites:
                 owners["slot", view.slot] = number
-                drawn = chain(
-                    (counter for counter, _ in view.consumes), usable.charged[device]
-                )
-                owners.update((("counter", counter), number) for counter in drawn)
+                consumed = (counter for counter, _ in view.consumes)
+                for counter in chain(consumed, usable.charged[device]):
+                    owners["counter", counter] = number
             if view.slot in problem.several_versions or not view.is_additive:
                 yield number
-    for resource in touched(problem, others):
+    for resource in touched(problem, by_model):
         if resource in owners:
             yield owners[resource]
 
@@ -397,12 +393,10 @@ def _scattered(
     problem: Problem, demand_classes: DemandClasses, usable: UsableDevices
 ) -> Iterator[ServingMode]:
     """The modes of joint demands that do not hold all of them on one node by what they share."""
-    modes = [
-        mode
-        for each in demand_classes.classes
-        if len(each.weights) > 1
-        for mode in each.modes
-    ]
+    modes: list[ServingMode] = []
+    for demand_class in demand_classes.classes:
+        if len(demand_class.weights) > 1:
+            modes += demand_class.modes
     if not modes:
         return
     roaming = {
@@ -411,7 +405,9 @@ def _scattered(
         if len(usable.nodes_of[device]) > 1
         and not problem.devices[device].binds_to_node
     }
-    types = {type_ for profile in roaming for type_, _ in usable.profiles[profile]}
+    types: set[int] = set()
+    for profile in roaming:
+        types.update(type_ for type_, _ in usable.profiles[profile])
     for mode in modes:
         item_groups = demand_classes.requirements[mode.requirement].item_groups
         if all(item_groups[place].type in types for place in mode.shared):
@@ -423,6 +419,13 @@ class _ClassComponent:
     classes: tuple[DemandClass, ...]
     spaces: tuple[StateSpace, ...]
 
+    def is_apart(self, unfit: Set[int], scattered: Set[ServingMode]) -> bool:
+        """Whether none of its bin classes (by id) is unfit, and none of its modes is scattered."""
+        if any(id(space.bin_class) in unfit for space in self.spaces):
+            return False
+        modes = chain.from_iterable(demand_class.modes for demand_class in self.classes)
+        return scattered.isdisjoint(modes)
+
     def formulate(
         self,
         problem: Problem,
@@ -432,55 +435,53 @@ class _ClassComponent:
         stop: Stop,
     ) -> Counted | PackingInstance | None:
         """The smallest formulation; None if there is none."""
-        budgeted = {
-            mode.requirement
-            for each in self.classes
-            if each.namespace
-            for mode in each.modes
-        }
+        requirements = demand_classes.requirements
+        budgeted: set[int] = set()
+        for demand_class in self.classes:
+            if demand_class.namespace:
+                budgeted.update(mode.requirement for mode in demand_class.modes)
+        # What a requirement uses of a budget must not depend on who serves it.
         if not all(known.keys() >= budgeted for known in amounts.values()):
             return None
-        if any(each.topology for each in self.classes):
+        if any(demand_class.topology for demand_class in self.classes):
             by_domain = self._by_domain(problem, demand_classes, thresholds, stop)
-            supplied_by = None if by_domain is None else (by_domain,)
-            return supplied_by and Counted(
-                self.classes, supplied_by, demand_classes.requirements, amounts
-            )
+            if by_domain is None:
+                return None
+            return Counted(self.classes, (by_domain,), requirements, amounts)
         supplied = self._supplied()
         supplies: list[Supply] = []
         sources = []
         # The largest bins first: they are the first to have too many patterns.
         for space in stop.each(sorted(self.spaces, key=lambda space: -space.size)):
-            source = as_flow_source(space, demand_classes.requirements, supplied)
+            source = as_flow_source(space, requirements, supplied)
             if source and len(set(source.sizes.values())) > _MOST_SIZES:
                 sources.append(source)
                 continue
             patterns = maximal_patterns(
-                space, demand_classes.requirements, supplied, thresholds.pattern_effort
+                space, requirements, supplied, thresholds.pattern_effort
             )
             if patterns is not None:
                 supplies.append(PatternSupply(space, patterns))
             elif source:
                 sources.append(source)
             else:
-                few = thresholds.listed_amounts
                 return as_packing_instance(
-                    self.classes, self.spaces, demand_classes.requirements, few, stop
+                    self.classes,
+                    self.spaces,
+                    requirements,
+                    thresholds.listed_amounts,
+                    stop,
                 )
-        return Counted(
-            self.classes,
-            (*supplies, *flow_supplies(sources)),
-            demand_classes.requirements,
-            amounts,
-        )
+        supplies += flow_supplies(sources)
+        return Counted(self.classes, tuple(supplies), requirements, amounts)
 
     def _supplied(self) -> Mapping[int, int]:
         """By requirement, how many demands can make use of it."""
-        found: dict[int, int] = defaultdict(int)
-        for each in self.classes:
-            for mode in each.modes:
-                found[mode.requirement] += each.size
-        return found
+        users: dict[int, int] = defaultdict(int)
+        for demand_class in self.classes:
+            for mode in demand_class.modes:
+                users[mode.requirement] += demand_class.size
+        return users
 
     def _by_domain(
         self,
@@ -489,27 +490,24 @@ class _ClassComponent:
         thresholds: Thresholds,
         stop: Stop,
     ) -> DomainSupply | None:
-        numbers = sorted({each.topology for each in self.classes if each.topology})
-        parts = bins_by_domain(
-            problem,
-            [demand_classes.topologies[number] for number in numbers],
-            self.spaces,
-        )
+        numbers = sorted({demand_class.topology for demand_class in self.classes} - {0})
+        topologies = [demand_classes.topologies[number] for number in numbers]
+        parts = bins_by_domain(problem, topologies, self.spaces)
         if parts is None:
             return None
         requirements, supplied = demand_classes.requirements, self._supplied()
         flow = as_divisible_flow(self.classes, parts, self.spaces, requirements)
         if flow is not None:
             return flow
-        patterns = []
+        patterns_of_spaces = []
         for space in stop.each(self.spaces):
-            found = maximal_patterns(
+            patterns = maximal_patterns(
                 space, requirements, supplied, thresholds.pattern_effort
             )
-            if found is None:
+            if patterns is None:
                 return None
-            patterns.append(found)
-        return DomainCounts(numbers, parts, self.spaces, patterns)
+            patterns_of_spaces.append(patterns)
+        return DomainCounts(numbers, parts, self.spaces, patterns_of_spaces)
 
 
 def _components(
@@ -527,55 +525,51 @@ def _components(
             if space.serves(spec):
                 served.add(requirement)
                 sets.unite(requirement, bins + number)
-    usable = [
-        replace(
-            each, modes=tuple(mode for mode in each.modes if mode.requirement in served)
-        )
-        for each in demand_classes.classes
-    ]
-    hopeless = _hopeless_gangs(usable)
-    kept = [
-        each
-        for each in usable
-        if each.modes and not (each.gang and each.gang.gangs in hopeless)
-    ]
-    for each in kept:
-        for mode in each.modes:
-            sets.unite(each.modes[0].requirement, mode.requirement)
+    servable: list[DemandClass] = []
+    for demand_class in demand_classes.classes:
+        modes = tuple(mode for mode in demand_class.modes if mode.requirement in served)
+        servable.append(replace(demand_class, modes=modes))
+    hopeless = _hopeless_gangs(servable)
+    classes: list[DemandClass] = []
+    for demand_class in servable:
+        gang = demand_class.gang
+        if demand_class.modes and not (gang and gang.gangs in hopeless):
+            classes.append(demand_class)
+    # A class stands in the set of its requirements; what links classes unites their sets.
     first: dict[Hashable, int] = {}
-    for each in kept:
-        for link in (
-            each.gang and ("gang", each.gang.gangs),
-            each.namespace and "budgets",
-        ):
-            if link:
-                sets.unite(
-                    first.setdefault(link, each.modes[0].requirement),
-                    each.modes[0].requirement,
-                )
-    classes = grouped((sets.find(each.modes[0].requirement), each) for each in kept)
-    found = grouped(
+    for demand_class in classes:
+        requirement = demand_class.modes[0].requirement
+        sets.unite_all(mode.requirement for mode in demand_class.modes)
+        if demand_class.gang:
+            link: Hashable = ("gang", demand_class.gang.gangs)
+            sets.unite(first.setdefault(link, requirement), requirement)
+        if demand_class.namespace:
+            sets.unite(first.setdefault("budgets", requirement), requirement)
+    classes_by_root = grouped(
+        (sets.find(demand_class.modes[0].requirement), demand_class)
+        for demand_class in classes
+    )
+    spaces_by_root = grouped(
         (sets.find(bins + number), space) for number, space in enumerate(spaces)
     )
     return [
-        _ClassComponent(tuple(members), tuple(found[root]))
-        for root, members in classes.items()
+        _ClassComponent(tuple(members), tuple(spaces_by_root[root]))
+        for root, members in classes_by_root.items()
     ]
 
 
 def _hopeless_gangs(classes: Sequence[DemandClass]) -> set[int]:
     """The classes of gangs that need more members than those that something can serve."""
     able: dict[int, int] = defaultdict(int)
-    for each in classes:
-        if each.gang and each.modes:
-            able[each.gang.gangs] += each.gang.number
-    return {
-        each.gang.gangs
-        for each in classes
-        if each.gang
-        and (
-            not each.modes
-            if each.gang.quorum is None
-            else able[each.gang.gangs] < each.gang.quorum
-        )
-    }
+    for demand_class in classes:
+        if demand_class.gang and demand_class.modes:
+            able[demand_class.gang.gangs] += demand_class.gang.number
+    hopeless: set[int] = set()
+    for demand_class in classes:
+        gang = demand_class.gang
+        if gang is None:
+            continue
+        too_few = able[gang.gangs] < (gang.quorum or 0)
+        if too_few or (gang.quorum is None and not demand_class.modes):
+            hopeless.add(gang.gangs)
+    return hopeless

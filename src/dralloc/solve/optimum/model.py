@@ -36,7 +36,7 @@ __all__ = [
     "Serving",
     "Take",
     "binding_constraints",
-    "create",
+    "create_variables",
     "equal_demands",
     "equal_demands_in_order",
     "in_order",
@@ -44,11 +44,9 @@ __all__ = [
 
 # ----------------------------------------------------------------------------
 # Interchangeable devices: an equivalence class for requests that are equally served by
-# each of them.
-#
-# Which request gets which of the devices is then not decided by the solver but handed
-# out afterwards. This takes most booleans, and most of the symmetry, out of a model in
-# which many pods have equal requests.
+# each of them. Which request gets which of the devices is then not decided by the
+# solver but handed out afterwards. This takes most booleans, and most of the symmetry,
+# out of a model in which many pods have equal requests.
 
 
 class InterchangeableDevices(NamedTuple):
@@ -67,15 +65,16 @@ def binding_constraints(
     Each comes with the (request, alternative) indices that it covers, in order. Under all others every candidate has
     the attribute already, and nothing is left to decide.
     """
-    every = list(choices)
+    all_choices = list(choices)
     for constraint in claim.constraints:
         covered: dict[tuple[int, int], None] = {}
-        most: dict[int, int] = defaultdict(int)
-        for choice in every:
+        highest_counts: dict[int, int] = defaultdict(int)
+        for choice in all_choices:
             if constraint.covers(choice.spec.name):
                 covered[choice.request, choice.alternative] = None
-                most[choice.request] = max(most[choice.request], choice.count)
-        if sum(most.values()) > 1 or (covered and constraint.scope):
+                highest = max(highest_counts[choice.request], choice.count)
+                highest_counts[choice.request] = highest
+        if sum(highest_counts.values()) > 1 or (covered and constraint.scope):
             yield constraint, covered.keys()
 
 
@@ -92,30 +91,26 @@ def interchangeable_devices(
     nodes: list[int] = []
     for number, (demand, site, choice) in enumerate(stop.each(every_choice(sites))):
         nodes.append(site.node)
-        if (
-            demand,
-            choice.claim,
-            choice.request,
-            choice.alternative,
-        ) not in told_apart and _is_plain(problem, choice):
+        key = demand, choice.claim, choice.request, choice.alternative
+        if key not in told_apart and _is_plain(problem, choice):
             for device, _ in choice.candidates:
                 users[device].append(number)
-    return [
-        InterchangeableDevices(
-            tuple(devices), tuple(sorted({nodes[user] for user in mine})), mine
-        )
-        for mine, devices in grouped(
-            (tuple(each), device) for device, each in users.items()
-        ).items()
-    ]
+    devices_by_users = grouped(
+        (tuple(device_users), device) for device, device_users in users.items()
+    )
+    groups = []
+    for group_users, devices in devices_by_users.items():
+        group_nodes = tuple(sorted({nodes[user] for user in group_users}))
+        groups.append(InterchangeableDevices(tuple(devices), group_nodes, group_users))
+    return groups
 
 
 def every_choice(
     sites: Mapping[int, Sequence[CandidateSite]],
 ) -> Iterator[tuple[int, CandidateSite, ServingChoice]]:
     """Every choice with its demand and site, in order: the numbers of a group's users count them."""
-    for demand, each in sites.items():
-        for site in each:
+    for demand, demand_sites in sites.items():
+        for site in demand_sites:
             for choice in site.choices():
                 yield demand, site, choice
 
@@ -124,36 +119,36 @@ def _told_apart(
     problem: Problem, sites: Mapping[int, Sequence[CandidateSite]], stop: Stop
 ) -> set[tuple[int, int, int, int]]:
     """The (demand, claim, request, alternative) whose devices matter to the rest of their claim."""
-    found: set[tuple[int, int, int, int]] = set()
-    for demand, each in stop.each(sites.items()):
+    told_apart: set[tuple[int, int, int, int]] = set()
+    for demand, demand_sites in stop.each(sites.items()):
+        shared = demand_sites[0].shared
         for number, claim in enumerate(problem.demands[demand].claims):
-            choices = [
-                choice
-                for site in each
-                for choice in site.choices()
-                if choice.claim == number
-            ]
-            pairs = {
-                which
-                for _, covered in binding_constraints(claim, choices)
-                for which in covered
-            }
-            if number in each[0].shared or any(choice.spec.admin for choice in choices):
+            choices: list[ServingChoice] = []
+            for site in demand_sites:
+                choices += [
+                    choice for choice in site.choices() if choice.claim == number
+                ]
+            pairs: set[tuple[int, int]] = set()
+            for _, covered in binding_constraints(claim, choices):
+                pairs.update(covered)
+            if number in shared or any(choice.spec.admin for choice in choices):
                 pairs = {(choice.request, choice.alternative) for choice in choices}
-            found.update((demand, number, *pair) for pair in pairs)
-    return found
+            told_apart.update((demand, number, *pair) for pair in pairs)
+    return told_apart
 
 
 def _is_plain(problem: Problem, choice: ServingChoice) -> bool:
-    return not choice.fixed and not any(
-        problem.devices[device].shareable or charge.counters
-        for device, charge in choice.candidates
-    )
+    # What takes all of its candidates leaves nothing to be counted.
+    if choice.fixed:
+        return False
+    shareable = (problem.devices[device].shareable for device, _ in choice.candidates)
+    if any(shareable):
+        return False
+    return not any(charge.counters for _, charge in choice.candidates)
 
 
 # ----------------------------------------------------------------------------
-# The variables of the exact model (see `dralloc.solve.optimum.model`), created from the
-# survey.
+# Variables, created from the survey.
 
 _MOST_NAMES: Final = 200_000
 """With more candidates than this the variables stay unnamed: names would cost more memory than the model."""
@@ -266,7 +261,7 @@ class Variables:
             yield from group.takes
 
 
-def create(
+def create_variables(
     model: cp_model.CpModel,
     problem: Problem,
     sites: Mapping[int, tuple[CandidateSite, ...]],
@@ -300,20 +295,14 @@ class _Creator:
         for group in device_groups:
             for user in group.users:
                 self.groups_of_choice[user].append(len(self.variables.device_groups))
-            views = ((device, problem.devices[device]) for device in group.devices)
-            takes = (
-                Take(
-                    *each,
-                    Charge(),
-                    False,
-                    group.nodes,
-                    self._boolean("busy", each[1].id),
-                )
-                for each in views
-            )
+            takes = []
+            for device in group.devices:
+                view = problem.devices[device]
+                busy = self._boolean("busy", view.id)
+                takes.append(Take(device, view, Charge(), False, group.nodes, busy))
             self.variables.device_groups.append(DeviceGroup(tuple(takes)))
-        for demand, found in sites.items():
-            self._demand(demand, found)
+        for demand, demand_sites in sites.items():
+            self._demand(demand, demand_sites)
         self._opened()
 
     def _boolean(self, *parts: object) -> Literal:
@@ -325,31 +314,28 @@ class _Creator:
         if sites[0].shared:
             self.variables.shared[demand] = sites[0].shared
         for site in self.variables.stop.each(sites):
-            here = demand, site.node
-            on = self.variables.on[here] = self._boolean(
-                "on", demand, key, self.problem.nodes[site.node].name
-            )
+            node = site.node
+            node_name = self.problem.nodes[node].name
+            on = self._boolean("on", demand, key, node_name)
+            self.variables.on[demand, node] = on
+            # A claim is granted with its demand; one that is shared, with one of those
+            # that list it.
             gates = [on] * len(self.problem.demands[demand].claims)
-            for claim in dict.fromkeys(
-                choice.claim for choice in site.choices() if choice.claim in site.shared
-            ):
-                gates[claim] = self._boolean(
-                    "home", demand, claim, self.problem.nodes[site.node].name
-                )
-                self.variables.homes[demand, claim, site.node] = gates[claim]
-            self.variables.servings[here] = tuple(
-                tuple(
+            for claim in dict.fromkeys(choice.claim for choice in site.choices()):
+                if claim in site.shared:
+                    gates[claim] = self._boolean("home", demand, claim, node_name)
+                    self.variables.homes[demand, claim, node] = gates[claim]
+            requests: list[tuple[Serving, ...]] = []
+            for choices in site.requests:
+                single = len(choices) == 1
+                servings = [
                     self._serving(
-                        demand,
-                        site.node,
-                        choice,
-                        gates[choice.claim],
-                        single=len(choices) == 1,
+                        demand, node, choice, gates[choice.claim], single=single
                     )
                     for choice in choices
-                )
-                for choices in site.requests
-            )
+                ]
+                requests.append(tuple(servings))
+            self.variables.servings[demand, node] = tuple(requests)
 
     def _serving(
         self,
@@ -371,14 +357,10 @@ class _Creator:
             group_counts = [GroupCount(device_groups[0], literal, choice.count)]
         else:
             for group in device_groups:
-                most = min(choice.count, len(self.variables.device_groups[group].takes))
-                group_counts.append(
-                    GroupCount(
-                        group,
-                        self.model.new_int_var(0, most, f"count {where} {group}"),
-                        1,
-                    )
-                )
+                size = len(self.variables.device_groups[group].takes)
+                name = f"count {where} {group}"
+                taken = self.model.new_int_var(0, min(choice.count, size), name)
+                group_counts.append(GroupCount(group, taken, 1))
         return Serving(demand, node, choice, gate, literal, takes, tuple(group_counts))
 
     def _takes(
@@ -391,15 +373,17 @@ class _Creator:
         takes = []
         for device, charge in choice.candidates:
             view = self.problem.devices[device]
-            decided = choice.fixed or (
-                choice.spec.count is None and not charge.capacity
-            )
-            taken = literal if decided else self._boolean("take", *where, view.id)
-            takes.append(Take(device, view, charge, choice.spec.admin, (node,), taken))
+            # Of ``All`` only what others can fill may be left out.
+            in_all = choice.spec.count is None and not charge.capacity
+            take = literal
+            if not (choice.fixed or in_all):
+                take = self._boolean("take", *where, view.id)
+            takes.append(Take(device, view, charge, choice.spec.admin, (node,), take))
         return tuple(takes)
 
     def _opened(self) -> None:
-        shares, several = self.problem.usage.shares, self.problem.several_versions
+        shares = self.problem.usage.shares
+        several_versions = self.problem.several_versions
         opened, in_force = self.variables.opened, self.variables.in_force
         for take in self.variables.takes():
             view = take.view
@@ -407,13 +391,15 @@ class _Creator:
                 continue
             if view.slot not in opened:
                 opened[view.slot] = self._boolean("open", view.id)
-            if take.device not in in_force:
-                own = view.slot in several
-                in_force[take.device] = (
-                    self._boolean("in force", view.id, view.group)
-                    if own
-                    else opened[view.slot]
-                )
+            if take.device in in_force:
+                continue
+            in_force[take.device] = opened[view.slot]
+            if view.slot in several_versions:
+                in_force[take.device] = self._boolean("in force", view.id, view.group)
+
+
+# ----------------------------------------------------------------------------
+# The model.
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,9 +419,8 @@ class Model:
         """When a demand comes, or some other time between the turns of demands, as far as it matters to somebody."""
         if of not in self.turns:
             # There is room for one other time beside each demand.
-            self.turns[of] = self.cp.new_int_var(
-                0, 2 * len(self.variables.miss) + 1, f"turn {of}"
-            )
+            last = 2 * len(self.variables.miss) + 1
+            self.turns[of] = self.cp.new_int_var(0, last, f"turn {of}")
         return self.turns[of]
 
     def write(self, path: Path) -> None:
@@ -474,13 +459,15 @@ class Model:
         """The consumption of counters: by a device in use (KEP-4815), by each allocation on request (KEP-5941)."""
         drawn: dict[int, list[Term]] = defaultdict(list)
         for take in self.variables.takes():
-            for counter, amount in () if take.admin else take.charge.counters:
+            if take.admin:
+                continue
+            for counter, amount in take.charge.counters:
                 drawn[counter].append((take.literal, amount))
+        consumed = self.variables.consumed
         for device, user in self.first_users():
             for counter, amount in self.problem.devices[device].consumes:
-                drawn[counter].append(
-                    (self.variables.consumed.get((device, counter), user), amount)
-                )
+                literal = consumed.get((device, counter), user)
+                drawn[counter].append((literal, amount))
         return dict(sorted(drawn.items()))
 
     def placements(self, value: Callable[[Literal], int]) -> tuple[Placement, ...]:
@@ -488,21 +475,23 @@ class Model:
 
         The devices taken of a group are handed out in search order to the demands in their order.
         """
-        left = [
-            [take.device for take in reversed(group.takes) if value(take.literal)]
-            for group in self.variables.device_groups
-        ]
-        found = []
+        # By group what is to be handed out, the first device last.
+        pools: list[list[int]] = []
+        for group in self.variables.device_groups:
+            in_reverse = reversed(group.takes)
+            pools.append([take.device for take in in_reverse if value(take.literal)])
+        placements = []
         for (demand, node), on in self.variables.on.items():
-            if value(on):
-                claims: list[list[Grant]] = [
-                    [] for _ in self.problem.demands[demand].claims
-                ]
-                for serving in _flat(self.variables.servings[demand, node]):
-                    if value(serving.literal):
-                        claims[serving.choice.claim] += _grants(serving, value, left)
-                found.append(Placement(demand, node, tuple(map(tuple, claims))))
-        return tuple(found)
+            if not value(on):
+                continue
+            claims: list[list[Grant]] = [
+                [] for _ in self.problem.demands[demand].claims
+            ]
+            for serving in _flat(self.variables.servings[demand, node]):
+                if value(serving.literal):
+                    claims[serving.choice.claim] += _grants(serving, value, pools)
+            placements.append(Placement(demand, node, tuple(map(tuple, claims))))
+        return tuple(placements)
 
     def hint(self, placements: Iterable[Placement]) -> None:
         """Let the search start from an answer, in place of the one that it was told to start from before."""
@@ -512,20 +501,20 @@ class Model:
             values[miss.index] = miss, demand not in placed
         anonymous: set[int] = set()
         for (demand, node), on in self.variables.on.items():
-            here = placed.get(demand)
-            here = here if here is not None and here.node == node else None
-            values[on.index] = on, here is not None
+            placement = placed.get(demand)
+            if placement is not None and placement.node != node:
+                placement = None
+            values[on.index] = on, placement is not None
             for claim in self.variables.shared.get(demand, ()):
                 home = self.variables.homes.get((demand, claim, node))
                 if home is not None:
-                    values[home.index] = (
-                        home,
-                        here is not None and bool(here.grants[claim]),
-                    )
+                    is_home = placement is not None and bool(placement.grants[claim])
+                    values[home.index] = home, is_home
             for serving in _flat(self.variables.servings[demand, node]):
-                mine = _devices(serving, here)
-                anonymous |= mine if serving.group_counts else set()
-                self._hint_serving(values, serving, mine)
+                devices = _devices(serving, placement)
+                if serving.group_counts:
+                    anonymous |= devices
+                self._hint_serving(values, serving, devices)
         for group in self.variables.device_groups:
             for take in group.takes:
                 values[take.literal.index] = take.literal, take.device in anonymous
@@ -534,17 +523,20 @@ class Model:
             self.cp.add_hint(variable, value)
 
     def _hint_serving(
-        self, values: dict[int, tuple[Literal, int]], serving: Serving, mine: set[int]
+        self,
+        values: dict[int, tuple[Literal, int]],
+        serving: Serving,
+        devices: set[int],
     ) -> None:
-        values.setdefault(serving.literal.index, (serving.literal, bool(mine)))
+        # A literal that stands for several decisions keeps the first value it gets.
+        values.setdefault(serving.literal.index, (serving.literal, bool(devices)))
         for take in serving.takes:
-            values.setdefault(take.literal.index, (take.literal, take.device in mine))
+            is_taken = take.device in devices
+            values.setdefault(take.literal.index, (take.literal, is_taken))
         for group, variable, _ in serving.group_counts:
-            taken = sum(
-                take.device in mine
-                for take in self.variables.device_groups[group].takes
-            )
-            values.setdefault(variable.index, (variable, taken))
+            takes = self.variables.device_groups[group].takes
+            count = sum(take.device in devices for take in takes)
+            values.setdefault(variable.index, (variable, count))
 
 
 def _flat(requests: Iterable[Iterable[Serving]]) -> Iterable[Serving]:
@@ -552,12 +544,12 @@ def _flat(requests: Iterable[Iterable[Serving]]) -> Iterable[Serving]:
 
 
 def _grants(
-    serving: Serving, value: Callable[[Literal], int], left: list[list[int]]
+    serving: Serving, value: Callable[[Literal], int], pools: list[list[int]]
 ) -> list[Grant]:
     choice = serving.choice
     devices = {take.device for take in serving.takes if value(take.literal)}
     for group, variable, times in serving.group_counts:
-        devices.update(left[group].pop() for _ in range(times * value(variable)))
+        devices.update(pools[group].pop() for _ in range(times * value(variable)))
     return [
         Grant(choice.request, choice.alternative, device)
         for device, _ in choice.candidates
@@ -565,10 +557,10 @@ def _grants(
     ]
 
 
-def _devices(serving: Serving, here: Placement | None) -> set[int]:
+def _devices(serving: Serving, placement: Placement | None) -> set[int]:
     """What the serving has in an answer, given the placement of its demand if that is on its node."""
     choice = serving.choice
-    grants = here.grants[choice.claim] if here else ()
+    grants = placement.grants[choice.claim] if placement else ()
     return {
         grant.device
         for grant in grants
@@ -577,9 +569,8 @@ def _devices(serving: Serving, here: Placement | None) -> set[int]:
 
 
 # ----------------------------------------------------------------------------
-# Equal demands are interchangeable: the search need not try them in every order.
-#
-# Equal is what has the same candidates here, which is coarser than
+# Symmetry: equal demands are interchangeable, and the search need not try them in every
+# order. Equal is what has the same candidates here, which is coarser than
 # `dralloc.problem.equivalence.claim_key`: also demands that ask in different words, but
 # can only get the same devices at the same charge, stand in for each other.
 
@@ -588,37 +579,30 @@ def equal_demands(model: Model, stop: Stop) -> list[tuple[int, ...]]:
     """Classes of two or more demands that can stand in for each other: same weight, candidates and constraints."""
     problem = model.problem
     classes = grouped(
-        (_key(problem, demand, found), demand)
-        for demand, found in stop.each(model.sites.items())
-        if not problem.demands[demand].gang and not found[0].shared
+        (_key(problem, demand, sites), demand)
+        for demand, sites in stop.each(model.sites.items())
+        if not problem.demands[demand].gang and not sites[0].shared
     )
     return [tuple(members) for members in classes.values() if len(members) > 1]
 
 
 def _key(problem: Problem, demand: int, sites: tuple[CandidateSite, ...]) -> Hashable:
     claims = problem.demands[demand].claims
-    constraints = tuple(
-        (
-            claim,
-            number,
-            constraint.kind,
-            constraint.scope,
-            constraint.compared(spec.name),
-            request,
-            alternative,
-        )
-        for claim, view in enumerate(claims)
-        for number, constraint in enumerate(view.constraints)
-        for request, each in enumerate(view.requests)
-        for alternative, spec in enumerate(each.alternatives)
-        if constraint.covers(spec.name)
-    )
+    constraints: list[Hashable] = []
+    for claim_index, claim in enumerate(claims):
+        for number, constraint in enumerate(claim.constraints):
+            kind = claim_index, number, constraint.kind, constraint.scope
+            for request_index, request in enumerate(claim.requests):
+                for choice, spec in enumerate(request.alternatives):
+                    if constraint.covers(spec.name):
+                        attribute = constraint.compared(spec.name)
+                        constraints.append((kind, attribute, request_index, choice))
     choices = tuple((site.node, *map(_choice, site.choices())) for site in sites)
     namespace = problem.demands[demand].key.namespace if problem.budgets else ""
     return (
         problem.demands[demand].weight,
         len(claims),
-        constraints,
+        tuple(constraints),
         choices,
         namespace,
         problem.demands[demand].roles,
@@ -657,9 +641,7 @@ def in_order(
     """The same answer with equal demands renamed, so that the earlier ones are those that are placed."""
     placed = {placement.demand: placement for placement in placements}
     for members in classes:
-        found = [placed.pop(demand) for demand in members if demand in placed]
-        placed |= {
-            demand: replace(each, demand=demand)
-            for demand, each in zip(members, found, strict=False)
-        }
+        answers = [placed.pop(demand) for demand in members if demand in placed]
+        for demand, placement in zip(members, answers, strict=False):
+            placed[demand] = replace(placement, demand=demand)
     return sorted(placed.values(), key=lambda placement: placement.demand)

@@ -11,7 +11,8 @@ import time
 from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
 from math import inf
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -39,9 +40,7 @@ from dralloc.solve.work import Excerpt, run_all, shield_children, stop_processes
 __all__ = ["Excerpts", "work_out"]
 
 # ----------------------------------------------------------------------------
-# The part of a problem that a component uses, as an excerpt that can be sent to another
-# process.
-#
+# Excerpts: the part of a problem that a component uses, to be sent to another process.
 # Everything gets new numbers, in the order of the old ones, so that the same models
 # come out as from the whole.
 
@@ -54,62 +53,53 @@ class Excerpts:
 
     def of_demands(self, demands: Sequence[int]) -> Excerpt:
         """Only demands, for a component that has all else in counts."""
-        kept = tuple(self.problem.demands[demand] for demand in demands)
-        usage = Usage(frozenset(), {}, {})
-        return Excerpt(
-            replace(
-                self.problem,
-                demands=kept,
-                nodes=(),
-                devices=(),
-                counters=(),
-                usage=usage,
-            ),
-            demands,
+        problem = replace(
+            self.problem,
+            demands=tuple(self.problem.demands[demand] for demand in demands),
+            nodes=(),
+            devices=(),
+            counters=(),
+            usage=Usage(frozenset(), {}, {}),
         )
+        return Excerpt(problem, demands)
 
     def of_sites(
         self, sites: Mapping[int, Sequence[CandidateSite]]
     ) -> tuple[Excerpt, dict[int, tuple[CandidateSite, ...]]]:
         """Demands with all that their sites touch; and the sites in its numbers, which say what allocations take."""
-        whole = self.problem
-        every = [site for each in sites.values() for site in each]
-        choices = [choice for site in every for choice in site.choices()]
-        candidates = [
-            each for choice in choices for each in (*choice.candidates, *choice.blocked)
-        ]
-        devices = sorted(
-            with_versions(whole, (candidate.device for candidate in candidates))
-        )
-        drawn = {
-            counter
-            for device in devices
-            for counter, _ in whole.devices[device].consumes
-        }
-        drawn.update(
-            counter
-            for candidate in candidates
-            for counter, _ in candidate.charge.counters
-        )
-        sets = {whole.counters[counter].id[:3] for counter in drawn}
+        full = self.problem
+        all_sites = list(chain.from_iterable(sites.values()))
+        candidates: list[Candidate] = []
+        for site in all_sites:
+            for choice in site.choices():
+                candidates += (*choice.candidates, *choice.blocked)
+        touched = (candidate.device for candidate in candidates)
+        devices = sorted(with_versions(full, touched))
+        drawn: set[int] = set()
+        for device in devices:
+            drawn.update(counter for counter, _ in full.devices[device].consumes)
+        for candidate in candidates:
+            drawn.update(counter for counter, _ in candidate.charge.counters)
+        # Whether a set is in use depends on all of its counters.
+        sets = {full.counters[counter].id[:3] for counter in drawn}
+        counters = sorted(chain.from_iterable(self._set_of[set_] for set_ in sets))
         charges: dict[tuple[int, int], Charge] = {}
         part = cut(
-            whole,
-            sorted({site.node for site in every}),
+            full,
+            sorted({site.node for site in all_sites}),
             devices=devices,
-            counters=sorted(counter for each in sets for counter in self._set_of[each]),
-            demands=[replace(whole.demands[demand], nodes=None) for demand in sites],
+            counters=counters,
+            demands=[replace(full.demands[demand], nodes=None) for demand in sites],
             eligibility=EligibilityTable(charges),
         )
         problem, renumbering = part.problem, _Renumbering(part, charges)
-        if not any(site.shared for site in every):
+        if not any(site.shared for site in all_sites):
             # Only where claims are shared it matters from where an allocated device can be used.
-            problem = replace(
-                problem, nodes=tuple(Node(node.name, ()) for node in problem.nodes)
-            )
+            nodes = tuple(Node(node.name, ()) for node in problem.nodes)
+            problem = replace(problem, nodes=nodes)
         inside = {
-            place: tuple(map(renumbering.site, each))
-            for place, each in enumerate(sites.values())
+            number: tuple(map(renumbering.site, demand_sites))
+            for number, demand_sites in enumerate(sites.values())
         }
         return Excerpt(problem, list(sites), part.nodes, part.devices), inside
 
@@ -128,9 +118,9 @@ class _Renumbering:
     def __init__(
         self, part: Subproblem, charges: dict[tuple[int, int], Charge]
     ) -> None:
-        self.node_at, self.device_at, self.counter_at = map(
-            places, (part.nodes, part.devices, part.counters)
-        )
+        self.node_at = places(part.nodes)
+        self.device_at = places(part.devices)
+        self.counter_at = places(part.counters)
         self.charges = charges
 
     def site(self, site: CandidateSite) -> CandidateSite:
@@ -138,20 +128,25 @@ class _Renumbering:
         return CandidateSite(self.node_at[site.node], requests, site.shared)
 
     def _choice(self, choice: ServingChoice) -> ServingChoice:
-        sorts = choice.candidates, choice.loose, choice.blocked
-        candidates, loose, blocked = (
-            tuple(self._candidate(choice, each) for each in sort) for sort in sorts
+        inside = partial(self._candidate, choice)
+        return replace(
+            choice,
+            candidates=tuple(map(inside, choice.candidates)),
+            loose=tuple(map(inside, choice.loose)),
+            blocked=tuple(map(inside, choice.blocked)),
         )
-        return replace(choice, candidates=candidates, loose=loose, blocked=blocked)
 
     def _candidate(self, choice: ServingChoice, candidate: Candidate) -> Candidate:
         device, charge = self.device_at[candidate.device], candidate.charge
         if charge.counters:
-            charge = replace(
-                charge, counters=renumbered(charge.counters, self.counter_at)
-            )
+            counters = renumbered(charge.counters, self.counter_at)
+            charge = replace(charge, counters=counters)
         self.charges[choice.spec.index, device] = charge
         return Candidate(device, charge)
+
+
+# ----------------------------------------------------------------------------
+# Working out.
 
 
 _BATCHES: Final = 4
@@ -205,45 +200,40 @@ def work_out(
     DrallocError
         As `dralloc.solve.work.run_all`, and what solving raises.
     """
-    groups = _groups(
-        components, options.jobs * (_BATCHES if stop.seconds() == inf else 1)
-    )
+    batch_count = options.jobs
+    if stop.seconds() == inf:
+        batch_count *= _BATCHES
+    groups = _groups(components, batch_count)
     excerpts = Excerpts(problem)
-    sent = [
-        [_sent(excerpts, components[number], options) for number in group]
-        for group in groups
-    ]
     with TemporaryDirectory(prefix="dralloc-") as directory:
         end, sign = time.time() + stop.seconds(), Path(directory) / "stop"
-        batches = [
-            _Batch([component for _, component in each], options, levels, end, sign)
-            for each in sent
-        ]
+        batches: list[_Batch] = []
+        excerpts_of: list[list[Excerpt]] = []
+        for group in groups:
+            sent = [_sent(excerpts, components[number], options) for number in group]
+            excerpts_of.append([excerpt for excerpt, _ in sent])
+            inside = [component for _, component in sent]
+            batches.append(_Batch(inside, options, levels, end, sign))
         for batch, results in _listen(batches, options, stop, sign):
-            for number, (excerpt, _), (bounds, costs, inside) in zip(
-                groups[batch], sent[batch], results, strict=True
+            for number, excerpt, result in zip(
+                groups[batch], excerpts_of[batch], results, strict=True
             ):
-                yield (
-                    number,
-                    ReceivedAnswer(
-                        components[number].subset,
-                        bounds,
-                        costs,
-                        tuple(excerpt.outward(inside)),
-                    ),
-                )
+                bounds, costs, placements = result
+                outside = tuple(excerpt.outward(placements))
+                subset = components[number].subset
+                yield number, ReceivedAnswer(subset, bounds, costs, outside)
 
 
-def _groups(components: Sequence[Solvable], most: int) -> list[list[int]]:
+def _groups(components: Sequence[Solvable], group_count: int) -> list[list[int]]:
     """Put components into groups of about the same size; the largest components come first."""
-    groups: list[list[int]] = [[] for _ in range(min(most, len(components)))]
+    groups: list[list[int]] = [[] for _ in range(min(group_count, len(components)))]
     sizes = [0] * len(groups)
     for number in sorted(
         range(len(components)), key=lambda number: -components[number].size
     ):
-        place = sizes.index(min(sizes))
-        sizes[place] += max(1, components[number].size)
-        groups[place].append(number)
+        smallest = sizes.index(min(sizes))
+        sizes[smallest] += max(1, components[number].size)
+        groups[smallest].append(number)
     return groups
 
 
@@ -257,39 +247,33 @@ def _sent(
         inside = DemandSubset(excerpt.problem, range(len(excerpt.demands)), sites)
         return excerpt, Component(inside, tiers, excerpt.inward(component.placements))
     excerpt = excerpts.of_demands(subset.demands)
-    inside, hint = (
-        DemandSubset(excerpt.problem, range(len(excerpt.demands))),
-        excerpt.inward(component.placements),
-    )
+    inside = DemandSubset(excerpt.problem, range(len(excerpt.demands)))
+    hint = excerpt.inward(component.placements)
     if isinstance(component, CountedComponent):
-        counted = replace(
-            component.counted, classes=_inside(excerpt, component.counted.classes)
-        )
+        classes = _inside(excerpt, component.counted.classes)
+        counted = replace(component.counted, classes=classes)
         return excerpt, CountedComponent(inside, tiers, counted, hint)
     assert isinstance(component, PackedComponent)
-    instance = replace(
-        component.instance, classes=_inside(excerpt, component.instance.classes)
-    )
+    classes = _inside(excerpt, component.instance.classes)
+    instance = replace(component.instance, classes=classes)
     # Each process prices alone: there are as many as there should be.
-    return excerpt, PackedComponent(
-        inside, tiers, instance, hint, replace(options, jobs=1)
-    )
+    one_job = replace(options, jobs=1)
+    return excerpt, PackedComponent(inside, tiers, instance, hint, one_job)
 
 
 def _inside(
     excerpt: Excerpt, classes: Iterable[DemandClass]
 ) -> tuple[DemandClass, ...]:
     """Classes in the numbers of an excerpt."""
-    place = excerpt.place_of
-    return tuple(
-        replace(
-            each,
-            joint_demands=[
-                tuple(place[demand] for demand in joint) for joint in each.joint_demands
-            ],
-        )
-        for each in classes
-    )
+    place_of = excerpt.place_of
+    inside = []
+    for demand_class in classes:
+        joint_demands = [
+            tuple(place_of[demand] for demand in joint)
+            for joint in demand_class.joint_demands
+        ]
+        inside.append(replace(demand_class, joint_demands=joint_demands))
+    return tuple(inside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,21 +300,18 @@ class _Batch:
     def run(self) -> list[_Result]:
         # Who wants to know says so with the sign, or is gone.
         parent = os.getppid()
-        asked = Cancelled(lambda: self.sign.exists() or os.getppid() != parent)
-        stop = Stop.after(self.end - time.time(), asked)
+        cancelled = Cancelled(lambda: self.sign.exists() or os.getppid() != parent)
+        stop = Stop.after(self.end - time.time(), cancelled)
         tiers = range(len(self.components[0].bounds))
         for component in self.components:
             if isinstance(component, PackedComponent):
                 component.begin(stop)
         TimeSharing(self.options, stop).improve(range(self.levels), self.components)
-        return [
-            (
-                component.bounds,
-                [component.cost(level) for level in tiers],
-                component.placements,
-            )
-            for component in self.components
-        ]
+        results: list[_Result] = []
+        for component in self.components:
+            costs = [component.cost(level) for level in tiers]
+            results.append((component.bounds, costs, component.placements))
+        return results
 
 
 def _listen(

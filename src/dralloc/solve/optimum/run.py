@@ -367,7 +367,7 @@ class _Solve:
             *division.packed,
         )
         if stage.goal is not Goal.NONE:
-            whole = division.left or division.packed
+            whole = division.per_device or division.packed
             joint = (
                 None
                 if whole
@@ -391,7 +391,7 @@ class _Solve:
                 self.components.append(
                     PackedComponent(subset, stage.tiers, each, hint, self.options)
                 )
-        return division.left
+        return division.per_device
 
     def _split_by_device(
         self, stage: _Stage, placed: Mapping[int, Placement], demands: Sequence[int]
@@ -473,7 +473,7 @@ class _Solve:
             demands,
             strict_cel=self.options.strict_cel,
             stop=stop or self.stop,
-            most=most,
+            most_candidates=most,
         )
 
     def _elapsed(self) -> float:

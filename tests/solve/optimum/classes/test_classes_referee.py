@@ -36,7 +36,7 @@ def answer(problem: Problem, *, per_device: bool, goal: Goal = Goal.NONE) -> Sol
 @given(crowds())
 def test_classes_are_as_good_as_devices(problem: Problem) -> None:
     counted = answer(problem, per_device=False)
-    assert not divide(problem, lambda demands: survey(problem, demands)).left
+    assert not divide(problem, lambda demands: survey(problem, demands)).per_device
     one_by_one = answer(problem, per_device=True)
     assert [tier.value for tier in counted.tiers] == [
         tier.value for tier in one_by_one.tiers
@@ -105,7 +105,7 @@ def test_all_devices_are_as_many_as_match_on_the_node() -> None:
         builder.pod(builder.claim(AlternativeSpec()))
     problem = builder.problem()
     division = divide(problem, lambda demands: survey(problem, demands))
-    assert not division.left
+    assert not division.per_device
     asked = {
         (len(component.classes), component.requirements[mode.requirement].devices)
         for component in division.counted
@@ -142,7 +142,10 @@ def test_claims_of_devices_that_several_nodes_can_use_are_left_to_devices() -> N
     builder.pod(shared, nodes=(0,))
     builder.pod(shared, nodes=(1,))
     problem = builder.problem()
-    assert divide(problem, lambda demands: survey(problem, demands)).left == (0, 1)
+    assert divide(problem, lambda demands: survey(problem, demands)).per_device == (
+        0,
+        1,
+    )
     assert placed(answer(problem, per_device=False)) == [0, 1]
 
 
@@ -159,7 +162,7 @@ def test_equal_gangs_are_one_class_however_their_members_are_mixed() -> None:
     builder.pod(builder.claim(AlternativeSpec()), gang="d")
     problem = builder.problem()
     division = divide(problem, lambda demands: survey(problem, demands))
-    assert not division.left
+    assert not division.per_device
     [component] = division.counted
     shapes = {(each.gang, tuple(each.members)) for each in component.classes}
     assert shapes == {
@@ -184,7 +187,7 @@ def test_members_are_dealt_out_so_that_each_gang_has_its_quorum() -> None:
     problem = replace(
         problem, demands=tuple(replace(demand, quorum=2) for demand in problem.demands)
     )
-    assert not divide(problem, lambda demands: survey(problem, demands)).left
+    assert not divide(problem, lambda demands: survey(problem, demands)).per_device
     assert len(answer(problem, per_device=False).placements) == 5
 
 

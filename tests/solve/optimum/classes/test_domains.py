@@ -91,7 +91,7 @@ def racks_of(
 
 def placed_over_classes(problem: Problem) -> int:
     division = divide(problem, lambda demands: survey(problem, demands))
-    assert not division.left
+    assert not division.per_device
     assert division.counted
     return values(problem)[0]
 
