@@ -295,12 +295,12 @@ class Editor:
             [one.cel.expression for one in details.selectors],
         )
         kept_tolerations = details.tolerations
-        if variation.other is not None:
-            kept_tolerations = variation.other.tolerations
-            assert variation.other.device_class is not None
-            name = variation.other.device_class.metadata.name
-            selectors = list(variation.other.selectors)
-            amounts = dict(variation.other.amounts)
+        if variation.substitute is not None:
+            kept_tolerations = variation.substitute.tolerations
+            assert variation.substitute.device_class is not None
+            name = variation.substitute.device_class.metadata.name
+            selectors = list(variation.substitute.selectors)
+            amounts = dict(variation.substitute.amounts)
         elif variation.without:
             criteria = Criteria(claim, self.classes[name], tuple(selectors), (), ())
             kept = [

@@ -166,17 +166,18 @@ def _is_ignored(ignored: frozenset[Ignored], resource: str) -> bool:
 def _bindings(
     compiled: CompiledCluster, problem: Problem, solution: Solution
 ) -> list[Binding]:
-    """The pods that are placed, and their nodes."""
-    placed = (
-        (compiled.problem.demands[one.demand], problem.nodes[one.node].name)
-        for one in solution.placements
-    )
-    return [
-        Binding(demand.key, node)
-        for demand, node in placed
-        if not compiled.is_claim(demand)
-    ]
+    """Return the pods that are placed, and their nodes."""
+    bindings = []
+    for placement in solution.placements:
+        demand = compiled.problem.demands[placement.demand]
+        if not compiled.is_claim(demand):
+            node = problem.nodes[placement.node].name
+            bindings.append(Binding(demand.key, node))
+    return bindings
 
+
+# ----------------------------------------------------------------------------
+# One answer, or several to compare.
 
 OnProgress = Callable[[Progress], None]
 
@@ -263,21 +264,22 @@ def compare(
     >>> dralloc.compare(dralloc.example())
     <Comparison: 2 claims: first fit places 1, the optimum 2 (proven optimal)>
     """
-    wanted, choices = compared(modes), Choices.of(choices, words)
-    answers = _Runs(cluster, choices, wanted)
-    devices = answers.compiled.of_devices
-    best = answers.optimum(progress)
-    asked = (
-        range(choices.seed, choices.seed + seeds) if Mode.SCHEDULER in wanted else ()
-    )
+    compared_modes, choices = compared(modes), Choices.of(choices, words)
+    answers = _Runs(cluster, choices, compared_modes)
+    of_devices = answers.compiled.of_devices
+    optimum = answers.optimum(progress)
+    scheduler_seeds: Sequence[int] = ()
+    if Mode.SCHEDULER in compared_modes:
+        scheduler_seeds = range(choices.seed, choices.seed + seeds)
     scheduled = tuple(
-        answers.plan(Mode.SCHEDULER, answers.scheduled(seed)) for seed in asked
+        answers.plan(Mode.SCHEDULER, answers.scheduled(seed))
+        for seed in scheduler_seeds
     )
     return Comparison(
-        first_fit=answers.plan(Mode.FIRST_FIT, devices(answers.first_fit)),
-        optimal=answers.plan(Mode.OPTIMAL, devices(best)),
+        first_fit=answers.plan(Mode.FIRST_FIT, of_devices(answers.first_fit)),
+        optimal=answers.plan(Mode.OPTIMAL, of_devices(optimum)),
         timings=answers.timings,
-        scheduler=Scheduled(scheduled, tuple(asked)) if scheduled else None,
+        scheduler=Scheduled(scheduled, tuple(scheduler_seeds)) if scheduled else None,
     )
 
 
@@ -309,16 +311,17 @@ class _Runs:
         return self._check(replace(self.problem, budgets=()), solution)
 
     def by_policy(self, policy: str | Policy) -> Solution:
-        """What a policy places, of the user or by its name, as an answer to the problem of devices.
+        """Return what a policy places, of the user or by its name, as an answer to the problem of devices.
 
         A policy of the user may ask for everything that nodes have, also for what cannot run short.
         """
-        whole = self.compiled.pods.applied(self.compiled.problem, complete=True)
+        problem = self.compiled.pods.applied(self.compiled.problem, complete=True)
         with phase(self.timings, policy_name(policy)):
-            answer = place(whole, policy)
-        solution = self._check(replace(whole, budgets=()), answer)
+            answer = place(problem, policy)
+        # A policy knows nothing of caps.
+        solution = self._check(replace(problem, budgets=()), answer)
         return replace(
-            solution, placements=tuple(devices_only(whole, solution.placements))
+            solution, placements=tuple(devices_only(problem, solution.placements))
         )
 
     def scheduled(self, seed: int) -> Solution:
@@ -339,7 +342,7 @@ class _Runs:
         return solution
 
     def _kept(self) -> Solution | None:
-        """The answer whose placements nobody is to lose, for the whole problem."""
+        """Return the answer whose placements nobody is to lose, for the whole problem."""
         match Keep(self.choices.keep):
             case Keep.NOBODY:
                 return None
@@ -349,13 +352,15 @@ class _Runs:
                 return self.compiled.of_whole(self.scheduled(self.choices.seed))
 
     def optimum(self, progress: OnProgress | None) -> Solution:
-        """Started from the best of the other answers."""
-        first, kept = self.first_fit, self._kept()
-        weighted = self.compiled.keeping(kept) if kept else self.compiled
+        """Return the optimum, for which the search starts from the best of the other answers."""
+        by_first_fit, keep = self.first_fit, self._kept()
+        weighted = self.compiled.keeping(keep) if keep else self.compiled
         problem, worth = weighted.whole, weighted.worth
         with phase(self.timings, "optimum"):
-            hint = _start(problem, kept, keeps_rules=kept is first) if kept else None
-            hint = hint or _start(problem, first, keeps_rules=True)
+            hint = None
+            if keep:
+                hint = _start(problem, keep, keeps_rules=keep is by_first_fit)
+            hint = hint or _start(problem, by_first_fit, keeps_rules=True)
             starts = Starts(problem, self.choices)
             solution = solve(
                 problem, self.choices, hint, _read(progress, worth), starts=starts
@@ -364,44 +369,37 @@ class _Runs:
         placed = {placement.demand for placement in solution.placements}
         errors = {
             demand: error
-            for demand, error in first.errors.items()
+            for demand, error in by_first_fit.errors.items()
             if demand not in placed
         }
-        lost = (
-            {placement.demand for placement in kept.placements} - placed
-            if kept
-            else set()
-        )
-        warnings = (
-            (f"keep: gangs or caps leave out {len(lost)} who were to be kept",)
-            if lost
-            else ()
-        )
-        solution = replace(
-            solution, errors=errors, warnings=(*solution.warnings, *warnings)
-        )
+        warnings = solution.warnings
+        if keep:
+            lost = {placement.demand for placement in keep.placements} - placed
+            if lost:
+                text = f"keep: gangs or caps leave out {len(lost)} who were to be kept"
+                warnings = (*warnings, text)
+        solution = replace(solution, errors=errors, warnings=warnings)
         return replace(
             self._check(problem, solution), tiers=worth.tiers(solution.tiers)
         )
 
 
 def _start(problem: Problem, answer: Solution, *, keeps_rules: bool) -> Solution | None:
-    """What of an answer keeps the caps and has its whole gang; None if that is no answer to the problem."""
+    """Return what of an answer keeps the caps and has its whole gang; None if that is no answer to the problem."""
     if keeps_rules and not problem.budgets:
         return answer
     placed = Counter(
         problem.demands[placement.demand].gang for placement in answer.placements
     )
     sizes = Counter(demand.gang for demand in problem.demands)
-    whole = [
-        placement
-        for placement in answer.placements
-        if not (gang := problem.demands[placement.demand].gang)
-        or placed[gang] == sizes[gang]
-    ]
-    start = Solution(
-        tuple(within_caps(problem, whole)) if problem.budgets else tuple(whole)
-    )
+    placements = []
+    for placement in answer.placements:
+        gang = problem.demands[placement.demand].gang
+        if not gang or placed[gang] == sizes[gang]:
+            placements.append(placement)
+    if problem.budgets:
+        placements = list(within_caps(problem, placements))
+    start = Solution(tuple(placements))
     return None if violations(problem, start) else start
 
 
@@ -412,7 +410,7 @@ def _read(progress: OnProgress | None, worth: Worth) -> OnProgress | None:
 
     def tell(news: Progress) -> None:
         tiers = worth.tiers((Tier(news.phase, news.best, news.bound),))
-        tier = next((each for each in tiers if not each.proven), tiers[-1])
+        tier = next((tier for tier in tiers if not tier.proven), tiers[-1])
         progress(replace(news, phase=tier.name, best=tier.value, bound=tier.bound))
 
     return tell

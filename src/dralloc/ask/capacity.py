@@ -255,23 +255,22 @@ class CapacityReport(Documented):
         states: Tally[DeviceState] = Tally()
         for row in self.products:
             states.update(row.states)
-        held = sum(states[state] for state in _HOLDING_BACK)
         numbers = [
             f"{states[DeviceState.IN_USE]} in use",
             f"{states[DeviceState.FREE]} free",
         ]
-        numbers += (
-            [f"{states[DeviceState.BLOCKED]} blocked"]
-            if states[DeviceState.BLOCKED]
-            else []
-        )
-        numbers += [f"{held} held back"] if held else []
+        if states[DeviceState.BLOCKED]:
+            numbers.append(f"{states[DeviceState.BLOCKED]} blocked")
+        held_back = sum(states[state] for state in _HOLDING_BACK)
+        if held_back:
+            numbers.append(f"{held_back} held back")
         partitions = sum(row.total for row in self.products if row.partitions)
         overlap = (
             f" ({partitions} of them partitions, which overlap)" if partitions else ""
         )
-        where = counted(self.node_count, "node")
-        return f"{counted(states.total(), 'device')}{overlap} on {where}: {', '.join(numbers)}"
+        devices = counted(states.total(), "device")
+        nodes = counted(self.node_count, "node")
+        return f"{devices}{overlap} on {nodes}: {', '.join(numbers)}"
 
     def names(self) -> Iterable[str]:
         """The nodes with devices."""
@@ -309,20 +308,19 @@ class CapacityReport(Documented):
     @property
     def _columns(self) -> Sequence[tuple[str, Callable[[DeviceRow], str]]]:
         """Titles and cells of numbers; what no row has has no column."""
-        blocked = any(row.blocked for row in self.products)
-        held = any(row.held_back for row in self.products)
-        found: list[tuple[str, Callable[[DeviceRow], str]]] = [
+        columns: list[tuple[str, Callable[[DeviceRow], str]]] = [
             (">total", lambda row: str(row.total)),
             (">in use", lambda row: str(row.in_use)),
             (">free", lambda row: str(row.free)),
         ]
-        found += [(">blocked", lambda row: str(row.blocked))] if blocked else []
-        if held:
-            found += [
+        if any(row.blocked for row in self.products):
+            columns.append((">blocked", lambda row: str(row.blocked)))
+        if any(row.held_back for row in self.products):
+            columns += [
                 (">held back", lambda row: str(sum(row.held_back.values()))),
                 ("why", lambda row: row.reasons),
             ]
-        return found
+        return columns
 
     def _numbers(self, row: DeviceRow) -> tuple[str, ...]:
         return tuple(cell(row) for _, cell in self._columns)
@@ -342,7 +340,7 @@ def _cells(row: AmountRow) -> tuple[str, ...]:
 def _summed(
     rows: Iterable[DeviceRow], *, per_node: bool = False, per_pool: bool = False
 ) -> tuple[DeviceRow, ...]:
-    """One row for all rows of a driver and product, or one for each node or pool."""
+    """Return one row for all rows of a driver and product, or one for each node or pool."""
     states: dict[_Place, Tally[DeviceState]] = defaultdict(Tally)
     free_on: dict[_Place, Tally[str]] = defaultdict(Tally)
     for row in rows:
@@ -351,17 +349,15 @@ def _summed(
         states[place].update(row.states)
         free_on[place][row.node] += row.free
     return tuple(
-        DeviceRow(
-            driver,
-            product,
-            node,
-            pool,
-            _in_order(own),
-            max(free_on[place].values()),
-            partitions,
-        )
-        for place, own in sorted(states.items())
-        for node, pool, driver, product, partitions in [place]
+        _row(place, tally, max(free_on[place].values()))
+        for place, tally in sorted(states.items())
+    )
+
+
+def _row(place: _Place, states: Mapping[DeviceState, int], most_free: int) -> DeviceRow:
+    node, pool, driver, product, partitions = place
+    return DeviceRow(
+        driver, product, node, pool, _in_order(states), most_free, partitions
     )
 
 
@@ -403,25 +399,25 @@ def capacity(
     for name in names:
         if not any(_has(slice_, name) for slice_ in compiled.cluster.slices):
             raise DrallocError(f"by: no device has an attribute {name}")
-    places = _Places(compiled, names)
-    problem = compiled.problem
     with_devices = {
-        node.name for node in problem.nodes if any(True for _ in node.devices())
+        node.name
+        for node in compiled.problem.nodes
+        if next(iter(node.devices()), None) is not None
     }
     return CapacityReport(
         names,
-        tuple(places.rows()),
+        tuple(_Places(compiled, names).rows()),
         tuple(_amounts(compiled)),
         len(with_devices),
         compiled.findings,
     )
 
 
-def _has(one: ResourceSlice, name: str) -> bool:
+def _has(slice_: ResourceSlice, name: str) -> bool:
     """Whether some device of the slice has an attribute."""
     return any(
-        device.attribute(name, one.spec.driver) is not None
-        for device in one.spec.devices
+        device.attribute(name, slice_.spec.driver) is not None
+        for device in slice_.spec.devices
     )
 
 
@@ -439,24 +435,15 @@ class _Places:
         }
 
     def rows(self) -> Iterator[DeviceRow]:
-        """One row for each place, in order."""
+        """Yield one row for each place, in order."""
         states: dict[_Place, Tally[DeviceState]] = defaultdict(Tally)
         for place, state in (*self._usable(), *self._unusable()):
             states[place][state] += 1
-        for place, own in sorted(states.items()):
-            node, pool, driver, product, partitions = place
-            yield DeviceRow(
-                driver,
-                product,
-                node,
-                pool,
-                _in_order(own),
-                own[DeviceState.FREE],
-                partitions,
-            )
+        for place, tally in sorted(states.items()):
+            yield _row(place, tally, tally[DeviceState.FREE])
 
     def _usable(self) -> Iterator[tuple[_Place, DeviceState]]:
-        """The devices of pools that can be used, of each the newest version."""
+        """Yield the devices of pools that can be used, of each the newest version."""
         problem = self._compiled.problem
         products = product_names(self._compiled.inventory.sources, self._by)
         for versions in problem.versions.values():
@@ -473,7 +460,7 @@ class _Places:
 
     @cached_property
     def _node_of(self) -> Mapping[int, str]:
-        """The node of each device, or what stands for several."""
+        """Return the node of each device, or what stands for several."""
         nodes: dict[int, str] = {}
         for node_number, node in enumerate(self._compiled.problem.nodes):
             for device in node.devices():
@@ -497,67 +484,59 @@ class _Places:
         )
 
     def _unusable(self) -> Iterator[tuple[_Place, DeviceState]]:
-        """The devices of pools that no node can use, as their newest slices list them."""
+        """Yield the devices of pools that no node can use, as their newest slices list them."""
         cluster, slots = self._compiled.cluster, self._compiled.inventory.slots
         held = {result.device_id for _, result in held_results(cluster.claims)}
-        pools = [
-            pool
+        states = {
+            pool.id: _OF_POOL[pool.state]
             for node in self._compiled.problem.nodes
             for pool in node.pools
             if pool.state in _OF_POOL
-        ]
-        states = {pool.id: _OF_POOL[pool.state] for pool in pools}
-        slices = [one for one in cluster.slices if one.pool_id in states]
-        newest: dict[PoolID, int] = {}
-        for one in slices:
-            newest[one.pool_id] = max(
-                newest.get(one.pool_id, 0), one.spec.pool.generation
-            )
-        for one in slices:
-            for device in (
-                one.spec.devices
-                if one.spec.pool.generation == newest[one.pool_id]
-                else ()
-            ):
-                identity = DeviceID(*one.pool_id, device.name)
+        }
+        slices = [slice_ for slice_ in cluster.slices if slice_.pool_id in states]
+        newest: dict[PoolID, int] = defaultdict(int)
+        for slice_ in slices:
+            pool = slice_.pool_id
+            newest[pool] = max(newest[pool], slice_.spec.pool.generation)
+        for slice_ in slices:
+            spec, pool = slice_.spec, slice_.pool_id
+            for device in spec.devices if spec.pool.generation == newest[pool] else ():
+                identity = DeviceID(*pool, device.name)
+                # What has a slot is among the devices that can be used.
                 if identity not in slots:
-                    node = one.spec.node_name or device.node_name or SEVERAL
-                    product = product_name(device, one.spec.driver, self._by)
                     place = (
-                        node,
+                        spec.node_name or device.node_name or SEVERAL,
                         identity.pool,
                         identity.driver,
-                        product,
+                        product_name(device, spec.driver, self._by),
                         bool(device.consumes_counters),
                     )
-                    yield (
-                        place,
-                        DeviceState.IN_USE if identity in held else states[one.pool_id],
-                    )
+                    in_use = identity in held
+                    yield place, DeviceState.IN_USE if in_use else states[pool]
+
+
+_Amounts = dict[tuple[str, str], list[tuple[int, int]]]
+"""By driver and name, how much there is in each place and how much of it is free."""
 
 
 def _amounts(compiled: CompiledCluster) -> Iterator[AmountRow]:
-    """Counters, then consumable capacities, summed by driver and name."""
+    """Yield counters, then consumable capacities, summed by driver and name."""
     problem = compiled.problem
-    usage = problem.usage
-    parts: dict[tuple[str, str, str], list[tuple[int, int]]] = defaultdict(list)
+    counters: _Amounts = defaultdict(list)
     for counter in problem.counters:
-        parts["counter", counter.id.driver, counter.id.counter].append(
-            (counter.total, counter.free)
-        )
+        key = counter.id.driver, counter.id.counter
+        counters[key].append((counter.total, counter.free))
+    capacities: _Amounts = defaultdict(list)
     for slot, versions in problem.versions.items():
         device = problem.devices[versions[-1]]
-        consumed = usage.consumed.get(slot, {})
-        for name, one in device.capacity.items() if device.shareable else ():
-            if one.consumable:
-                parts["capacity", device.id.driver, name].append(
-                    (one.total, one.total - consumed.get(name, 0))
-                )
-    order = {"counter": 0, "capacity": 1}
-    for (kind, driver, name), each in sorted(
-        parts.items(), key=lambda part: (order[part[0][0]], part[0])
-    ):
-        total, free = (sum(column) for column in zip(*each, strict=True))
-        yield AmountRow(
-            kind, driver, name, total, total - free, max(0, *(left for _, left in each))
-        )
+        consumed = problem.usage.consumed.get(slot, {})
+        for entry in device.capacity.values() if device.shareable else ():
+            if entry.consumable:
+                free = entry.total - consumed.get(entry.name, 0)
+                key = device.id.driver, entry.name
+                capacities[key].append((entry.total, free))
+    for kind, amounts in ("counter", counters), ("capacity", capacities):
+        for (driver, name), places in sorted(amounts.items()):
+            totals, frees = zip(*places, strict=True)
+            in_use = sum(totals) - sum(frees)
+            yield AmountRow(kind, driver, name, sum(totals), in_use, max(0, *frees))

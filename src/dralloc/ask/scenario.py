@@ -27,6 +27,7 @@ from dralloc.objects.api.disclosure import HOSTNAME_LABEL
 from dralloc.objects.api.selecting import CORDON_TAINT
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
+from dralloc.objects.quantity import Quantity
 
 __all__ = ["Scenario", "without_resources"]
 
@@ -61,7 +62,7 @@ class Scenario:
         }
         freed = replace(
             self.cluster,
-            claims=tuple(_released(one, claims) for one in self.cluster.claims),
+            claims=tuple(_released(claim, claims) for claim in self.cluster.claims),
         )
         return Scenario(
             _with_claims_as_any_other(freed, extended) if extended else freed
@@ -97,7 +98,9 @@ class Scenario:
         written = {claim.key: claim for claim in claims}
         placed = replace(
             self.cluster,
-            claims=tuple(written.get(one.key, one) for one in self.cluster.claims),
+            claims=tuple(
+                written.get(claim.key, claim) for claim in self.cluster.claims
+            ),
         )
         return Scenario(placed)._with_pods(
             lambda pod: _bound(pod, nodes[pod.key]) if pod.key in nodes else pod
@@ -118,17 +121,17 @@ class Scenario:
         self, pods: tuple[Pod, ...], claims: tuple[ResourceClaim, ...]
     ) -> Scenario:
         """Just these pods and claims are there, without any groups."""
-        there = {claim.key for claim in claims}
-        used = {pod.key: self.cluster.pod_claims(pod) for pod in pods}
+        present = {claim.key for claim in claims}
+        claims_of_pods = {}
+        for pod in pods:
+            keys = self.cluster.pod_claims(pod)
+            claims_of_pods[pod.key] = tuple(key for key in keys if key in present)
         return Scenario(
             replace(
                 self.cluster,
                 claims=claims,
                 pods=pods,
-                claims_of_pods={
-                    pod: tuple(key for key in keys if key in there)
-                    for pod, keys in used.items()
-                },
+                claims_of_pods=claims_of_pods,
                 unresolved={},
                 quotas=(),
                 pod_groups={},
@@ -148,13 +151,13 @@ class Scenario:
         claims: Iterable[ResourceClaim],
     ) -> Scenario:
         """There are more pods, each with the claims that it uses, and more claims."""
-        more = tuple(pods)
-        used = {pod.key: tuple(keys) for pod, keys in more}
+        new_pods = tuple(pods)
+        used = {pod.key: tuple(keys) for pod, keys in new_pods}
         return Scenario(
             replace(
                 self.cluster,
                 claims=(*self.cluster.claims, *claims),
-                pods=(*self.cluster.pods, *(pod for pod, _ in more)),
+                pods=(*self.cluster.pods, *(pod for pod, _ in new_pods)),
                 claims_of_pods={**self.cluster.claims_of_pods, **used},
             )
         )
@@ -165,9 +168,14 @@ class Scenario:
 
     def with_copy_of(self, name: str, copy: str) -> Scenario:
         """There is one more node: empty, not cordoned, with slices of its own in pools of their own."""
-        [node] = (one for one in self.cluster.nodes if one.name == name)
-        own = [one for one in self.cluster.slices if one.spec.node_name == name]
-        slices = (_copied_slice(one, copy) for one in own)
+        [node] = (
+            candidate for candidate in self.cluster.nodes if candidate.name == name
+        )
+        slices = [
+            _copied_slice(slice_, copy)
+            for slice_ in self.cluster.slices
+            if slice_.spec.node_name == name
+        ]
         nodes = (*self.cluster.nodes, _copied_node(node, copy))
         return Scenario(
             replace(self.cluster, nodes=nodes, slices=(*self.cluster.slices, *slices))
@@ -175,10 +183,12 @@ class Scenario:
 
     def without_slices_of(self, nodes: Collection[str]) -> Scenario:
         """What drivers publish for these nodes alone is not there."""
-        kept = tuple(
-            one for one in self.cluster.slices if one.spec.node_name not in nodes
+        slices = tuple(
+            slice_
+            for slice_ in self.cluster.slices
+            if slice_.spec.node_name not in nodes
         )
-        return Scenario(replace(self.cluster, slices=kept))
+        return Scenario(replace(self.cluster, slices=slices))
 
     def without_device_taints(self) -> Scenario:
         """No device is tainted, neither by its driver nor by a DeviceTaintRule (KEP-5055)."""
@@ -196,7 +206,7 @@ class Scenario:
 
     def _with_devices(self, change: Callable[[Device], Device]) -> Scenario:
         """The devices of all slices are changed; a slice in which none differs stays the object that it is."""
-        slices = (_with_devices(known, change) for known in self.cluster.slices)
+        slices = (_with_devices(slice_, change) for slice_ in self.cluster.slices)
         return Scenario(replace(self.cluster, slices=tuple(slices)))
 
     def uncordon(self) -> Scenario:
@@ -259,16 +269,11 @@ def without_resources(pod: Pod, names: Collection[str]) -> Pod:
     """The pod whose containers do not ask for some resources."""
 
     def without(container: Container) -> Container:
-        kept = {
-            field: {
-                name: amount for name, amount in amounts.items() if name not in names
-            }
-            for field, amounts in (
-                ("requests", container.resources.requests),
-                ("limits", container.resources.limits),
-            )
-        }
-        return changed(container, resources=changed(container.resources, **kept))
+        resources = container.resources
+        requests = _without_names(resources.requests, names)
+        limits = _without_names(resources.limits, names)
+        remaining = changed(resources, requests=requests, limits=limits)
+        return changed(container, resources=remaining)
 
     spec = pod.spec
     return changed(
@@ -281,14 +286,20 @@ def without_resources(pod: Pod, names: Collection[str]) -> Pod:
     )
 
 
+def _without_names(
+    amounts: Mapping[str, Quantity], names: Collection[str]
+) -> dict[str, Quantity]:
+    return {name: amount for name, amount in amounts.items() if name not in names}
+
+
 def _with_devices(
-    known: ResourceSlice, change: Callable[[Device], Device]
+    slice_: ResourceSlice, change: Callable[[Device], Device]
 ) -> ResourceSlice:
     """The slice with changed devices; the slice itself, with what is known of its like, where they are the same."""
-    devices = tuple(map(change, known.spec.devices))
-    if devices == tuple(known.spec.devices):
-        return known
-    return changed(known, spec=changed(known.spec, devices=devices))
+    devices = tuple(map(change, slice_.spec.devices))
+    if devices == tuple(slice_.spec.devices):
+        return slice_
+    return changed(slice_, spec=changed(slice_.spec, devices=devices))
 
 
 def _with_exact_capacity(device: Device) -> Device:
@@ -300,12 +311,12 @@ def _with_exact_capacity(device: Device) -> Device:
     return replace(device, capacity=capacity)
 
 
-def _with_exact_counters(known: ResourceSlice) -> ResourceSlice:
+def _with_exact_counters(slice_: ResourceSlice) -> ResourceSlice:
     """The slice whose counters have no policies but for what they are charged by default (KEP-5941)."""
-    counter_sets = tuple(map(_with_exact_counter_set, known.spec.shared_counters))
-    if counter_sets == tuple(known.spec.shared_counters):
-        return known
-    return changed(known, spec=changed(known.spec, shared_counters=counter_sets))
+    counter_sets = tuple(map(_with_exact_counter_set, slice_.spec.shared_counters))
+    if counter_sets == tuple(slice_.spec.shared_counters):
+        return slice_
+    return changed(slice_, spec=changed(slice_.spec, shared_counters=counter_sets))
 
 
 def _with_exact_counter_set(counter_set: CounterSet) -> CounterSet:
@@ -340,17 +351,17 @@ def _uncordoned(node: Node) -> Node:
     return changed(node, spec=changed(node.spec, unschedulable=False, taints=taints))
 
 
-def _copied_slice(one: ResourceSlice, node: str) -> ResourceSlice:
+def _copied_slice(slice_: ResourceSlice, node: str) -> ResourceSlice:
     """A slice for another node."""
     name, pool = (
-        f"{one.metadata.name} of {node}",
-        changed(one.spec.pool, name=f"{one.spec.pool.name} of {node}"),
+        f"{slice_.metadata.name} of {node}",
+        changed(slice_.spec.pool, name=f"{slice_.spec.pool.name} of {node}"),
     )
     metadata, spec = (
-        changed(one.metadata, name=name),
-        changed(one.spec, node_name=node, pool=pool),
+        changed(slice_.metadata, name=name),
+        changed(slice_.spec, node_name=node, pool=pool),
     )
-    return changed(one, metadata=metadata, spec=spec)
+    return changed(slice_, metadata=metadata, spec=spec)
 
 
 def _unbound(pod: Pod) -> Pod:
@@ -363,12 +374,12 @@ def _unbound(pod: Pod) -> Pod:
 
 def _unbound_incumbent(pod: Pod) -> Pod:
     affinity = pod.spec.affinity
-    kept = affinity and changed(affinity, pod_affinity=None)
+    remaining_affinity = affinity and changed(affinity, pod_affinity=None)
     spec = changed(
         pod.spec,
         node_name=None,
         scheduling_gates=(),
-        affinity=kept,
+        affinity=remaining_affinity,
         topology_spread_constraints=(),
     )
     return changed(pod, spec=spec)

@@ -59,11 +59,15 @@ def test_what_can_be_granted_is_what_some_answer_grants(chunk: int) -> None:
     for cluster, mix in crowds(chunk):
         staged = compile_mix(cluster, mix)
         ledger = ClaimLedger(staged.compiled.problem, staged.compiled.holdings)
-        found = Splitter(
+        grantable = Splitter(
             staged.compiled, ledger, staged.of_devices, [None] * len(mix)
-        ).found()
+        ).grantable()
         for number, demand in enumerate(staged.demands):
-            granted = {one.device for each in found[number] for one in each.granted}
+            granted = {
+                granting.device
+                for on_node in grantable[number]
+                for granting in on_node.granted
+            }
             assert granted == in_some_answer(staged.compiled.problem, demand), (
                 demand.key
             )

@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dralloc.ask.stranded.split import FINEST, most
+from dralloc.ask.stranded.split import FINEST, largest_sum
 
 AMOUNTS = st.integers(1, 12)
 
@@ -23,10 +23,10 @@ def test_the_largest_sum(
     once = [(0, *choice) for choice in choices]
     often = [range(0, free + 1, amount) for amount in repeated]
     sums = (sum(taken) for taken in product(*once, *often))
-    assert most(free, tuple(choices), tuple(repeated)) == max(
+    assert largest_sum(free, tuple(choices), tuple(repeated)) == max(
         total for total in sums if total <= free
     )
 
 
 def test_what_is_too_fine_counts_as_usable() -> None:
-    assert most(2 * FINEST + 1, ((2, 3),), ()) == 2 * FINEST + 1
+    assert largest_sum(2 * FINEST + 1, ((2, 3),), ()) == 2 * FINEST + 1

@@ -23,6 +23,7 @@ from dralloc.problem import (
     Device,
     PoolState,
     Problem,
+    Request,
 )
 from dralloc.problem.ledger import ClaimLedger, Ledger, Limit, Scarcity, limit_behind
 from dralloc.problem.problem import Overlay, Renumbered
@@ -69,17 +70,12 @@ def lifted(problem: Problem, lift: Lift) -> Problem:
 class _Lifting(Overlay):
     def __init__(self, problem: Problem, lift: Lift) -> None:
         super().__init__(problem.eligibility)
-        self.whole = problem
+        self.base_problem = problem
         self.lift = lift
         self.capped = {budget.resource for budget in problem.budgets}
-        self.names = {
-            scarcity: {
-                (one.driver, one.name)
-                for one in lift.limits
-                if one.scarcity is scarcity
-            }
-            for scarcity in Scarcity
-        }
+        self.names: dict[Scarcity, set[tuple[str, str]]] = defaultdict(set)
+        for limit in lift.limits:
+            self.names[limit.scarcity].add((limit.driver, limit.name))
         ids = (counter.id for counter in problem.counters)
         counters = self.names[Scarcity.COUNTER]
         self.lifted = {
@@ -94,21 +90,23 @@ class _Lifting(Overlay):
         return {
             number
             for number in self.lifted
-            if self.whole.counters[number].id.counter not in self.capped
+            if self.base_problem.counters[number].id.counter not in self.capped
             and self.lifted.issuperset(
-                ledger.overdrawn(self.whole.counters[number].group)
+                ledger.overdrawn(self.base_problem.counters[number].group)
             )
         }
 
     def problem(self) -> Problem:
         if not self.lift.limits:
-            return replace(self.whole, eligibility=self)
+            return replace(self.base_problem, eligibility=self)
         counters = tuple(
             replace(counter, free=_MUCH) if number in self.lifted else counter
-            for number, counter in enumerate(self.whole.counters)
+            for number, counter in enumerate(self.base_problem.counters)
         )
-        devices = tuple(map(self._device, self.whole.devices))
-        return replace(self.whole, devices=devices, counters=counters, eligibility=self)
+        devices = tuple(map(self._device, self.base_problem.devices))
+        return replace(
+            self.base_problem, devices=devices, counters=counters, eligibility=self
+        )
 
     def _device(self, device: Device) -> Device:
         consumes, capacity = self._drawn(device.consumes), self._capacity(device)
@@ -126,8 +124,8 @@ class _Lifting(Overlay):
         if not device.shareable or not names:
             return device.capacity
         return {
-            name: replace(known, total=_MUCH) if name in names else known
-            for name, known in device.capacity.items()
+            name: replace(entry, total=_MUCH) if name in names else entry
+            for name, entry in device.capacity.items()
         }
 
     def _drawn(self, draws: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
@@ -149,7 +147,7 @@ class _Lifting(Overlay):
         if charge is None or not (charge.capacity or charge.counters):
             return charge
         driver, lifted = (
-            self.whole.devices[device].id.driver,
+            self.base_problem.devices[device].id.driver,
             self.names[Scarcity.CAPACITY],
         )
         capacity = tuple(
@@ -184,21 +182,19 @@ class Context:
     def relevant(self, node: int, alternatives: Sequence[int]) -> list[int]:
         """The devices offered to a node that some of the alternatives select, or fail on."""
         verdicts: dict[object, bool] = {}
-        found = []
+        devices = []
         for pool in self.problem.nodes[node].pools:
             for device, key in zip(
                 pool.devices, self.offers.device_keys(pool.devices), strict=True
             ):
-                wanted = verdicts.get(key)
-                if wanted is None:
-                    selected = (
-                        self.offers.selects(each, device) is not False
-                        for each in alternatives
+                if key not in verdicts:
+                    verdicts[key] = any(
+                        self.offers.selects(alternative, device) is not False
+                        for alternative in alternatives
                     )
-                    wanted = verdicts[key] = any(selected)
-                if wanted:
-                    found.append(device)
-        return found
+                if verdicts[key]:
+                    devices.append(device)
+        return devices
 
     def part(
         self, nodes: Sequence[int], demands: Sequence[Demand], lift: Lift = NO_LIFT
@@ -218,9 +214,9 @@ class Context:
         lift: Lift = NO_LIFT,
     ) -> Subproblem:
         """The nodes with some of their devices, as `part` does it."""
-        whole, ledger = self.problem, self.ledger
-        devices = with_versions(whole, offered)
-        views = [whole.devices[device] for device in devices]
+        problem, ledger = self.problem, self.ledger
+        devices = with_versions(problem, offered)
+        views = [problem.devices[device] for device in devices]
         drawn = dict.fromkeys(counter for view in views for counter, _ in view.consumes)
         for alternative in alternatives_in(demands):
             for device in devices:
@@ -238,7 +234,7 @@ class Context:
             {counter: place for place, counter in enumerate(drawn)},
         )
         part = cut(
-            whole,
+            problem,
             nodes,
             devices=devices,
             counters=drawn,
@@ -273,18 +269,26 @@ class Screening:
 
     def on(self, node: int, demand: Demand, lift: Lift = NO_LIFT) -> bool:
         """Whether the node might serve every request."""
-        requests = (request for claim in demand.claims for request in claim.requests)
-        return all(
-            any(self._has_enough(each, node, lift) for each in request.alternatives)
-            for request in requests
+        for claim in demand.claims:
+            for request in claim.requests:
+                if not self._may_serve(request, node, lift):
+                    return False
+        return True
+
+    def _may_serve(self, request: Request, node: int, lift: Lift) -> bool:
+        """Whether an alternative of a request would find enough devices on a node if it were alone."""
+        return any(
+            self._has_enough(alternative, node, lift)
+            for alternative in request.alternatives
         )
 
     def _has_enough(self, alternative: Alternative, node: int, lift: Lift) -> bool:
         if alternative.count is None:
             pools = self.context.problem.nodes[node].pools
             return all(pool.state is PoolState.USABLE for pool in pools)
-        found = islice(self._found(alternative, node, lift), alternative.count)
-        return sum(1 for _ in found) == alternative.count
+        # No more are looked for than it takes.
+        devices = islice(self._found(alternative, node, lift), alternative.count)
+        return sum(1 for _ in devices) == alternative.count
 
     def _found(self, alternative: Alternative, node: int, lift: Lift) -> Iterator[int]:
         """The devices on a node that could be had for an alternative."""
@@ -310,13 +314,13 @@ class Screening:
     ) -> bool:
         if not self.context.problem.on_node(number, node):
             return False
-        known = self._short[alternative.index]
-        if number not in known:
-            known[number] = frozenset(self._limits(alternative, number))
-        return known[number] <= lift.limits
+        short = self._short[alternative.index]
+        if number not in short:
+            short[number] = frozenset(self._limits(alternative, number))
+        return short[number] <= lift.limits
 
     def _limits(self, alternative: Alternative, number: int) -> Iterator[Limit]:
-        """What is short of a device for an alternative."""
+        """Return the limits that stop the device from serving the alternative."""
         problem, ledger = self.context.problem, self.context.ledger
         device, charge = (
             problem.devices[number],

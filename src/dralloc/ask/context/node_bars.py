@@ -168,12 +168,12 @@ def selector_text(selector: NodeSelector) -> str:
 
 
 def _term(term: NodeSelectorTerm) -> str:
-    wanted = (*term.match_expressions, *term.match_fields)
+    requirements = (*term.match_expressions, *term.match_fields)
     return " and ".join(
-        f"{one.key} {one.operator} {list(one.values)}"
-        if one.values
-        else f"{one.key} {one.operator}"
-        for one in wanted
+        f"{requirement.key} {requirement.operator} {list(requirement.values)}"
+        if requirement.values
+        else f"{requirement.key} {requirement.operator}"
+        for requirement in requirements
     )
 
 
@@ -226,18 +226,15 @@ class NodeBars:
         self._exact = exact
         self._running = compiled.pods.running
         self._incumbents = tuple(_running_users(compiled))
-        wanted = replace(problem.demands[number], nodes=None)
         demands = [*problem.demands, *(Demand(pod.key, ()) for pod in self._incumbents)]
-        demands[number] = wanted
+        demands[number] = replace(problem.demands[number], nodes=None)
         scenario = Scenario(compiled.cluster).unbind(
             {pod.key for pod in self._incumbents}
         )
-        rules, asked = (
-            compiled.pods.of(scenario.cluster),
-            replace(problem, demands=tuple(demands)),
-        )
+        rules = compiled.pods.of(scenario.cluster)
+        of_devices = replace(problem, demands=tuple(demands))
         # Once something does not count, something else may run short.
-        self._whole = rules.applied(asked, complete=True)
+        self._whole = rules.applied(of_devices, complete=True)
         self._demand = self._whole.demands[number]
         numbers = {node.name: place for place, node in enumerate(problem.nodes)}
         homes = (numbers[pod.spec.node_name or ""] for pod in self._incumbents)
@@ -246,8 +243,8 @@ class NodeBars:
             for place, home in enumerate(homes, len(problem.demands))
         )
         self._placements = {
-            one.demand: one
-            for one in with_node_grants(self._whole, (*placements, *settled))
+            placement.demand: placement
+            for placement in with_node_grants(self._whole, (*placements, *settled))
         }
         self._users = self._by_claim(compiled)
         self._known: dict[frozenset[int], dict[int, tuple[Bar, ...]]] = defaultdict(
@@ -256,15 +253,17 @@ class NodeBars:
 
     def _by_claim(self, compiled: CompiledCluster) -> Mapping[ClaimKey, Sequence[int]]:
         """Which of those that have a node use a claim."""
-        found: dict[ClaimKey, list[int]] = defaultdict(list)
+        users: dict[ClaimKey, list[int]] = defaultdict(list)
         for number in self._placements:
             demand = self._whole.demands[number]
             pod = compiled.cluster.pods_by_key.get(demand.key)
             allocated = () if pod is None else compiled.cluster.pod_claims(pod)
-            asked = (claim.key for claim in demand.claims if not claim.is_synthetic)
-            for key in dict.fromkeys((*asked, *allocated)):
-                found[key].append(number)
-        return found
+            open_claims = (
+                claim.key for claim in demand.claims if not claim.is_synthetic
+            )
+            for key in dict.fromkeys((*open_claims, *allocated)):
+                users[key].append(number)
+        return users
 
     def of(self, node: int, released: Collection[ClaimKey] = ()) -> tuple[Bar, ...]:
         """Everything that bars it from a node, once the pods of some claims are gone."""
@@ -276,13 +275,13 @@ class NodeBars:
             gone = frozenset(
                 number for number in gone if self._placements[number].node == node
             )
-        known = self._known[gone]
-        if node not in known:
+        bars = self._known[gone]
+        if node not in bars:
             with self._without(gone):
-                known[node] = (*self._short(node), *self._unmet(node)) or tuple(
+                bars[node] = (*self._short(node), *self._unmet(node)) or tuple(
                     self._short_for_devices(node)
                 )
-        return known[node]
+        return bars[node]
 
     @contextmanager
     def _without(self, gone: Collection[int]) -> Iterator[None]:
@@ -303,10 +302,15 @@ class NodeBars:
 
     def claims_on(self, node: int) -> set[ClaimKey]:
         """The claims of those that have this node."""
+        on_node = {
+            number
+            for number, placement in self._placements.items()
+            if placement.node == node
+        }
         return {
             key
             for key, numbers in self._users.items()
-            if any(self._placements[number].node == node for number in numbers)
+            if not on_node.isdisjoint(numbers)
         }
 
     @contextmanager
@@ -333,27 +337,27 @@ class NodeBars:
 
         To the exact model other devices count, too, which upstream does not look for.
         """
-        whole = self._whole
-        if not whole.footprint_counters:
+        problem = self._whole
+        if not problem.footprint_counters:
             return
         alone = self._demand.by_itself(nodes=None, roles=())
         part = cut(
-            whole,
+            problem,
             [node],
             demands=[alone],
             ledger=self._ledger,
-            counters=range(len(whole.counters)),
+            counters=range(len(problem.counters)),
         ).problem
-        found = first_fit(before_footprints(part))
+        solution = first_fit(before_footprints(part))
         if (
-            not found.placements
+            not solution.placements
             or first_fit(part).placements
             or (self._exact and solve(part).placements)
         ):
             return
-        for number, taken in _charged(part, found.placements[0]).items():
+        for number, charged in _charged(part, solution.placements[0]).items():
             counter = part.counters[number]
-            if taken > counter.free:
+            if charged > counter.free:
                 resource = resource_of(counter.id.counter)
                 text = (
                     f"Insufficient {resource}"
@@ -362,7 +366,7 @@ class NodeBars:
                 )
                 yield Bar(
                     text,
-                    f"{amount(taken)} requested with the devices, {amount(max(0, counter.free))} left",
+                    f"{amount(charged)} requested with the devices, {amount(max(0, counter.free))} left",
                 )
 
     def _short(self, node: int) -> Iterator[Bar]:
@@ -384,12 +388,11 @@ class NodeBars:
         if not resource:
             return Bar(_PORTS)
         pods = list(self._holders(node, device, shortage))
-        left = (
-            f"{amount(shortage.wanted)} requested, {amount(max(0, shortage.left))} left"
-        )
-        held = listed([f"{who} ({amount(taken)})" for who, taken in pods], _NAMED)
+        requested = amount(shortage.wanted)
+        amounts = f"{requested} requested, {amount(max(0, shortage.left))} left"
+        held = listed([f"{name} ({amount(nanos)})" for name, nanos in pods], _NAMED)
         text = _TOO_MANY if resource == "pods" else f"Insufficient {resource}"
-        return Bar(text, f"{left}; held by {held}" if held else left)
+        return Bar(text, f"{amounts}; held by {held}" if held else amounts)
 
     def _holders(
         self, node: int, device: Device, shortage: Shortage
@@ -402,19 +405,19 @@ class NodeBars:
         else:
             bound = self._whole.usage.consumed[device.slot].get(shortage.what, 0)
         holders = {
-            ClaimKey(key.namespace, key.name.removesuffix("/node")): taken
-            for key, taken in self._ledger.holders(device, shortage).items()
+            ClaimKey(key.namespace, key.name.removesuffix("/node")): nanos
+            for key, nanos in self._ledger.holders(device, shortage).items()
         }
         running = {pod.key for pod in self._incumbents}
-        bound += sum(taken for key, taken in holders.items() if key in running)
+        bound += sum(nanos for key, nanos in holders.items() if key in running)
         if bound:
             yield (
                 counted(len(self._running[self._whole.nodes[node].name]), "bound pod"),
                 bound,
             )
-        for key, taken in sorted(holders.items(), key=lambda one: -one[1]):
+        for key, nanos in sorted(holders.items(), key=lambda entry: -entry[1]):
             if key not in running:
-                yield str(key), taken
+                yield str(key), nanos
 
     def _unmet(self, node: int) -> Iterator[Bar]:
         name = self._whole.nodes[node].name
@@ -443,16 +446,16 @@ class NodeBars:
 
 
 def _shortages(
-    whole: Problem, ledger: ClaimLedger, demand: Demand, node: int
+    problem: Problem, ledger: ClaimLedger, demand: Demand, node: int
 ) -> Iterator[tuple[Device, Shortage]]:
     """What a node has too little of for a demand, beside devices: its synthetic device, and what is short of it."""
     claim = demand.claims[0] if demand.claims else None
     if claim is None or not claim.is_synthetic:
         return
-    [index] = whole.nodes[node].pools[-1].devices
-    device = whole.devices[index]
+    [index] = problem.nodes[node].pools[-1].devices
+    device = problem.devices[index]
     [alternative] = claim.alternatives()
-    charge = whole.eligibility.charge(alternative.index, index) or Charge()
+    charge = problem.eligibility.charge(alternative.index, index) or Charge()
     for shortage in ledger.shortages(device, charge):
         yield device, shortage
 
@@ -469,7 +472,7 @@ class Resettling:
         Those that have lost their nodes, by the number of their demands.
     """
 
-    whole: Problem
+    problem: Problem
     ledger: ClaimLedger
     domains: DomainLedger
     leaving: Collection[int]
@@ -477,27 +480,27 @@ class Resettling:
 
     def demand(self, pod: ClaimKey) -> Demand | None:
         """What a pod asks for beside devices; None if it takes nothing, and means nothing to others."""
-        found = (self.whole.demands[number] for number in self.leaving)
-        return next((demand for demand in found if demand.key == pod), None)
+        demands = (self.problem.demands[number] for number in self.leaving)
+        return next((demand for demand in demands if demand.key == pod), None)
 
     def may_go(self, demand: Demand, node: int) -> bool:
         """Whether the node has enough for it, and rules between pods allow it."""
         return (
-            node in self.whole.candidate_nodes(demand)
-            and self.domains.allows(demand.roles, self.whole.nodes[node].name)
-            and not any(_shortages(self.whole, self.ledger, demand, node))
+            node in self.problem.candidate_nodes(demand)
+            and self.domains.allows(demand.roles, self.problem.nodes[node].name)
+            and not any(_shortages(self.problem, self.ledger, demand, node))
         )
 
     def settle(self, demand: Demand, node: int) -> None:
         """Enter what it takes there."""
-        self.domains.enter(demand.roles, self.whole.nodes[node].name)
+        self.domains.enter(demand.roles, self.problem.nodes[node].name)
         self.ledger.hold(self._holdings(demand, node))
         self._settled.append((demand, node))
 
     def revoke(self) -> None:
         """Undo all that was entered."""
         for demand, node in self._settled:
-            self.domains.enter(demand.roles, self.whole.nodes[node].name, -1)
+            self.domains.enter(demand.roles, self.problem.nodes[node].name, -1)
             self.ledger.release(
                 [holding.claim for holding in self._holdings(demand, node)]
             )
@@ -505,7 +508,7 @@ class Resettling:
 
     def _holdings(self, demand: Demand, node: int) -> Sequence[Holding]:
         alone = replace(
-            self.whole,
+            self.problem,
             demands=(demand.by_itself(claims=demand.claims[: _synthetic(demand)]),),
         )
         [placement] = with_node_grants(alone, [Placement(0, node, ())])
@@ -521,12 +524,12 @@ def _running_users(compiled: CompiledCluster) -> Iterator[Pod]:
     """The pods that run and use claims, if it matters what else they take of their nodes."""
     if not compiled.may_bind:
         return
-    wanted = {demand.key for demand in compiled.problem.demands}
+    pending = {demand.key for demand in compiled.problem.demands}
     names = {node.name for node in compiled.problem.nodes}
     for pod in compiled.cluster.pods:
         if (
             pod.spec.node_name in names
-            and pod.key not in wanted
+            and pod.key not in pending
             and compiled.cluster.pod_claims(pod)
         ):
             yield pod
@@ -546,9 +549,9 @@ def _charged(problem: Problem, placement: Placement) -> Counter[int]:
             )
             amounts.update(
                 {
-                    each: amount
-                    for each, amount in charge.counters
-                    if each in problem.footprint_counters
+                    counter: amount
+                    for counter, amount in charge.counters
+                    if counter in problem.footprint_counters
                 }
             )
     return amounts

@@ -8,7 +8,7 @@ apart, clause by clause.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
@@ -51,35 +51,35 @@ class Clause:
         The selector's number.
     text
         The CEL expression.
-    whole
+    written
         The selector as it is written, of which it is a part if it is not all of it.
     """
 
     of_class: str
     selector: int
     text: str
-    whole: str
+    written: str
 
     def __str__(self) -> str:
         owner = f"selector of class {self.of_class}:" if self.of_class else "selector"
         return (
-            f"{owner} {self.whole}"
-            if self.text == self.whole
-            else f"{self.text} (part of {owner} {self.whole})"
+            f"{owner} {self.written}"
+            if self.text == self.written
+            else f"{self.text} (part of {owner} {self.written})"
         )
 
 
 def clauses_of(criteria: Criteria) -> tuple[Clause, ...]:
     """The clauses of class and request, in the order in which they are looked at."""
-    found: list[Clause] = []
+    clauses: list[Clause] = []
     if criteria.device_class is not None:
         name = criteria.device_class.metadata.name
         for number, selector in enumerate(criteria.device_class.spec.selectors):
             if selector.cel is not None:
-                found += _clauses(name, number, selector.cel.expression)
+                clauses += _clauses(name, number, selector.cel.expression)
     for number, expression in enumerate(criteria.selectors):
-        found += _clauses("", number, expression)
-    return tuple(found)
+        clauses += _clauses("", number, expression)
+    return tuple(clauses)
 
 
 def _clauses(of_class: str, number: int, expression: str) -> Iterator[Clause]:
@@ -135,7 +135,7 @@ class Variation:
         Capacity requests that are set or, with None, left out.
     unasked
         Capacities of which as little as possible is taken: nothing, or what the device's policy rounds that up to.
-    other
+    substitute
         What is asked for in place of the request's own class, selectors, amounts and tolerations.
     """
 
@@ -143,16 +143,16 @@ class Variation:
     tolerated: frozenset[DeviceTaint] = frozenset()
     amounts: tuple[tuple[str, Quantity | None], ...] = ()
     unasked: frozenset[str] = frozenset()
-    other: Criteria | None = field(default=None, hash=False)
+    substitute: Criteria | None = field(default=None, hash=False)
 
-    def __or__(self, more: Variation) -> Variation:
+    def __or__(self, second: Variation) -> Variation:
         """Both variations together; what only one can say is said by the second."""
         return Variation(
-            without=self.without | more.without,
-            tolerated=self.tolerated | more.tolerated,
-            amounts=tuple(dict((*self.amounts, *more.amounts)).items()),
-            unasked=self.unasked | more.unasked,
-            other=more.other or self.other,
+            without=self.without | second.without,
+            tolerated=self.tolerated | second.tolerated,
+            amounts=tuple(dict((*self.amounts, *second.amounts)).items()),
+            unasked=self.unasked | second.unasked,
+            substitute=second.substitute or self.substitute,
         )
 
 
@@ -170,10 +170,10 @@ class Offers(Overlay):
 
     def device_keys(self, devices: tuple[int, ...]) -> tuple[Hashable, ...]:
         """The keys of a pool's devices, found out once."""
-        found = self._device_keys.get(devices)
-        if found is None:
-            found = self._device_keys[devices] = tuple(map(self.device_key, devices))
-        return found
+        keys = self._device_keys.get(devices)
+        if keys is None:
+            keys = self._device_keys[devices] = tuple(map(self.device_key, devices))
+        return keys
 
     def could_serve(self, alternative: int, device: int) -> bool:
         """Whether a device could serve an alternative, whoever holds what: the same for all devices of one class."""
@@ -211,15 +211,20 @@ class TableOffers(Offers):
     knows_selectors = True
 
     def __init__(self, compiled: CompiledCluster) -> None:
-        given = compiled.table
-        self.table = MatchTable(given.inventory, given.features, given.taint_rules)
-        for criteria in given.criteria:
+        table = compiled.table
+        self.table = MatchTable(table.inventory, table.features, table.taint_rules)
+        for criteria in table.criteria:
             self.table.add(criteria)
         # The table tells devices apart by what the selectors in it read, and variations may be made of any selector.
-        known = tuple(dict.fromkeys(_expressions(compiled)))
+        expressions = tuple(dict.fromkeys(_expressions(compiled)))
         self.table.add(
             Criteria(
-                ClaimKey("", ""), None, known, (), (), tuple(_derived(compiled.cluster))
+                ClaimKey("", ""),
+                None,
+                expressions,
+                (),
+                (),
+                tuple(_derived(compiled.cluster)),
             )
         )
         super().__init__(self.table)
@@ -307,23 +312,23 @@ class TableOffers(Offers):
         )
 
     def _changed(self, alternative: int, variation: Variation) -> Criteria:
-        own = self.table.criteria[alternative]
-        if variation.other is not None:
-            return replace(variation.other, claim=own.claim)
-        amounts = {**dict(own.amounts), **dict(variation.amounts)}
-        kept = [
+        criteria = self.table.criteria[alternative]
+        if variation.substitute is not None:
+            return replace(variation.substitute, claim=criteria.claim)
+        amounts = {**dict(criteria.amounts), **dict(variation.amounts)}
+        clauses = [
             clause
             for number, clause in enumerate(self.clauses(alternative))
             if number not in variation.without
         ]
         return replace(
-            own,
-            device_class=_class_of(own.device_class, kept)
+            criteria,
+            device_class=_class_of(criteria.device_class, clauses)
             if variation.without
-            else own.device_class,
-            selectors=_joined(kept, "") if variation.without else own.selectors,
+            else criteria.device_class,
+            selectors=_joined(clauses, "") if variation.without else criteria.selectors,
             tolerations=(
-                *own.tolerations,
+                *criteria.tolerations,
                 *map(_toleration, sorted(variation.tolerated, key=repr)),
             ),
             amounts=tuple(
@@ -336,45 +341,42 @@ class TableOffers(Offers):
 
 def _expressions(compiled: CompiledCluster) -> list[str]:
     """Every selector that a variation can be made of: those of all claims and of all classes."""
-    found = [
+    expressions = [
         expression
         for criteria in compiled.table.criteria
         for expression in criteria.selectors
     ]
     for claim in compiled.cluster.claims:
-        for _, one in claim.spec.devices.alternatives:
-            found += [
-                selector.cel.expression
-                for selector in one.selectors
-                if selector.cel is not None
-            ]
+        for _, details in claim.spec.devices.alternatives:
+            expressions += _written(details.selectors)
     for device_class in compiled.cluster.classes.values():
-        found += [
-            selector.cel.expression
-            for selector in device_class.spec.selectors
-            if selector.cel is not None
-        ]
-    return found
+        expressions += _written(device_class.spec.selectors)
+    return expressions
+
+
+def _written(selectors: Iterable[DeviceSelector]) -> Iterator[str]:
+    """The expressions of selectors, as far as they are CEL."""
+    for selector in selectors:
+        if selector.cel is not None:
+            yield selector.cel.expression
 
 
 def _derived(cluster: Cluster) -> Iterator[tuple[str, str]]:
     """Every attribute that a claim derives, with its expression."""
     for claim in cluster.claims:
-        for _, one in claim.spec.devices.alternatives:
-            yield from ((each.name, each.expression) for each in one.derived_attributes)
+        for _, details in claim.spec.devices.alternatives:
+            for attribute in details.derived_attributes:
+                yield attribute.name, attribute.expression
 
 
 def _class_of(
-    device_class: DeviceClass | None, kept: list[Clause]
+    device_class: DeviceClass | None, clauses: list[Clause]
 ) -> DeviceClass | None:
     """The class with these of its clauses only; the table tells classes apart by name, so it gets one of its own."""
     if device_class is None:
         return None
-    expressions = _joined(kept, device_class.metadata.name)
-    given = tuple(
-        one.cel.expression for one in device_class.spec.selectors if one.cel is not None
-    )
-    if expressions == given:
+    expressions = _joined(clauses, device_class.metadata.name)
+    if expressions == tuple(_written(device_class.spec.selectors)):
         return device_class
     selectors = tuple(
         DeviceSelector(cel=CELDeviceSelector(expression=text)) for text in expressions
@@ -389,9 +391,9 @@ def _class_of(
     )
 
 
-def _joined(kept: list[Clause], of_class: str) -> tuple[str, ...]:
+def _joined(clauses: list[Clause], of_class: str) -> tuple[str, ...]:
     selectors: dict[int, list[str]] = {}
-    for clause in kept:
+    for clause in clauses:
         if clause.of_class == of_class:
             selectors.setdefault(clause.selector, []).append(clause.text)
     # A clause may end in a comment, which goes to the end of its line.

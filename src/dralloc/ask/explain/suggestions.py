@@ -402,7 +402,7 @@ def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
                     substitute.criteria, tolerations=tolerations
                 )
             for remark, criteria in attempts.items():
-                change = Change(variations={place: Variation(other=criteria)})
+                change = Change(variations={place: Variation(substitute=criteria)})
                 certificate = oracle.admit(change)
                 if certificate is not None and _is_of(
                     oracle, place, certificate, drivers
@@ -421,7 +421,7 @@ def _drivers(
     criteria = replace(
         offers.table.criteria[alternative.index], selectors=(), amounts=()
     )
-    of_class = offers.vary(alternative.index, Variation(other=criteria))
+    of_class = offers.vary(alternative.index, Variation(substitute=criteria))
     devices = enumerate(oracle.snapshot.problem.devices)
     return frozenset(
         device.id.driver

@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo
 from dralloc.ask.context.node_bars import NodeBars
 from dralloc.ask.scenario import Scenario
 from dralloc.ask.stranded.quantities import Cause, Quantities, QuantityKey
-from dralloc.ask.stranded.split import Found, Splitter
+from dralloc.ask.stranded.split import Grantable, Splitter
 from dralloc.ask.whatif.mix_entries import CompiledMix, MixEntry, Source, compile_mix
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.objects.answer import Amount, Fields, Key, Timings, Word, described
@@ -37,9 +37,6 @@ __all__ = ["Row", "Stranding", "stranded"]
 
 # ----------------------------------------------------------------------------
 # What a report on stranded capacity consists of, as users hold it, and its JSON.
-
-# ----------------------------------------------------------------------------
-# The JSON of reports on stranded capacity.
 
 
 class RequestClassFields(Fields):
@@ -91,7 +88,8 @@ class StrandingDocument(ProvisionalDocument):
     timings: Timings
 
 
-_MOST_POOLS = 20
+_MOST_POOLS: Final = 20
+"""So many pools are shown in a printed report."""
 
 
 @dataclass(frozen=True)
@@ -131,25 +129,25 @@ class Row:
         """The free amount that is of use."""
         return self.free - self.stranded
 
-    def plus(self, other: Row) -> Row:
-        """Both rows in one."""
-        causes = Tally(self.causes) + Tally(other.causes)
+    def plus(self, row: Row) -> Row:
+        """Return both rows in one."""
+        causes = Tally(self.causes) + Tally(row.causes)
         return replace(
             self,
-            total=self.total + other.total,
-            free=self.free + other.free,
+            total=self.total + row.total,
+            free=self.free + row.free,
             causes={cause: causes[cause] for cause in Cause if causes[cause]},
-            fragmented=self.fragmented + other.fragmented,
+            fragmented=self.fragmented + row.fragmented,
         )
 
 
 def summed(rows: Iterable[Row]) -> Mapping[tuple[str, str, str, str], Row]:
-    """One row for each quantity of a pool, or of all pools of a kind of node."""
-    found: dict[tuple[str, str, str, str], Row] = {}
+    """Return one row for each quantity of a pool, or of all pools of a kind of node."""
+    sums: dict[tuple[str, str, str, str], Row] = {}
     for row in rows:
         key = row.driver, row.pool, row.measure, row.node_kind
-        found[key] = found[key].plus(row) if key in found else row
-    return found
+        sums[key] = sums[key].plus(row) if key in sums else row
+    return sums
 
 
 @dataclass(frozen=True, repr=False)
@@ -168,10 +166,10 @@ class Stranding(Provisional):
     Examples
     --------
     >>> import dralloc
-    >>> found = dralloc.stranded(dralloc.example(), ["default/large"])
-    >>> found.headline
+    >>> stranding = dralloc.stranded(dralloc.example(), ["default/large"])
+    >>> stranding.headline
     '1 of 2 pools have free capacity that no claim of the mix can use'
-    >>> [(row.pool, row.free // 10**9, row.stranded // 10**9) for row in found.pools]
+    >>> [(row.pool, row.free // 10**9, row.stranded // 10**9) for row in stranding.pools]
     [('node-0', 2, 1), ('node-1', 0, 0)]
     """
 
@@ -196,39 +194,35 @@ class Stranding(Provisional):
         yield from dict.fromkeys(row.pool for row in self.pools if row.stranded)
 
     def body(self) -> list[Part]:
-        """The report as tables and lines."""
-        found: list[Part] = [Line(self.headline, "bold"), *map(Line, self.remarks)]
-        found.append(
-            Table(
-                "The mix",
-                (">claims", "like"),
-                [(str(count), name) for name, count in self.mix.items()],
-            )
-        )
-        found.append(self._table("By kind of node", "nodes", self.node_kinds))
+        """Return the report as tables and lines."""
+        mix = [(str(count), name) for name, count in self.mix.items()]
         worst = sorted(
             (row for row in self.pools if row.stranded),
             key=lambda row: -row.stranded * 10**6 // row.total,
         )
-        more = (
-            f" ({_MOST_POOLS} of {len(worst)}, the worst first)"
-            if len(worst) > _MOST_POOLS
-            else ""
-        )
-        found.append(self._table(f"By pool{more}", "pool", worst[:_MOST_POOLS]))
-        return found
+        by_pool = "By pool"
+        if len(worst) > _MOST_POOLS:
+            by_pool += f" ({_MOST_POOLS} of {len(worst)}, the worst first)"
+        return [
+            Line(self.headline, "bold"),
+            *map(Line, self.remarks),
+            Table("The mix", (">claims", "like"), mix),
+            self._table("By kind of node", "nodes", self.node_kinds),
+            self._table(by_pool, "pool", worst[:_MOST_POOLS]),
+        ]
 
     @property
     def conclusion(self) -> str:
-        """How many pools have free capacity that is of no use."""
+        """Say how many pools have free capacity that is of no use."""
         pools = {(row.driver, row.pool) for row in self.pools}
         hit = {(row.driver, row.pool) for row in self.pools if row.stranded}
         return f"{len(hit)} of {len(pools)} pools have free capacity that no claim of the mix can use"
 
     def _table(self, title: str, where: str, rows: Sequence[Row]) -> Table:
-        causes = [
-            cause for cause in Cause if any(row.causes.get(cause) for row in rows)
-        ]
+        stranded_by = Tally[Cause]()
+        for row in rows:
+            stranded_by.update(row.causes)
+        causes = [cause for cause in Cause if stranded_by[cause]]
         by_cause = (f">{cause.value}" for cause in causes)
         columns = (
             where,
@@ -261,7 +255,7 @@ _INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 
 
 def node_type_of(compiled: CompiledCluster) -> Callable[[PoolID], str]:
-    """Tells the kind of the node that reaches a pool.
+    """Return a function that tells the kind of the node that reaches a pool.
 
     Nodes without a label for their instance type are of one kind if they have as many devices with equal capacities
     and counters; it is called after the first of them that is asked about.
@@ -297,8 +291,12 @@ def _published(problem: Problem, device: Device) -> Hashable:
         (problem.counters[number].id.counter, amount)
         for number, amount in device.consumes
     )
-    capacity = tuple((name, each.total) for name, each in device.capacity.items())
+    capacity = tuple((name, entry.total) for name, entry in device.capacity.items())
     return device.id.driver, device.shareable, capacity, draws
+
+
+# ----------------------------------------------------------------------------
+# The measure.
 
 
 @without_garbage_collection()
@@ -360,24 +358,24 @@ def stranded(
     counts = [wish.number or 1 for wish in mix]
     splitter = Splitter(staged.compiled, ledger, staged.of_devices, _room(staged))
     with phase(timings, "grants"):
-        found = splitter.found()
+        grantable = splitter.grantable()
     with phase(timings, "causes"):
-        causes = splitter.causes(found)
-    fragments = _fragmented(splitter.quantities, found, counts)
+        causes = splitter.causes(grantable)
+    fragmented = _fragmented(splitter.quantities, grantable, counts)
     node_type = node_type_of(staged.compiled)
-    rows = (
-        Row(
-            *one.pool,
-            node_type(one.pool),
-            one.name,
-            one.total,
-            one.free,
-            {cause: nanos for cause, nanos in causes[key].items() if nanos},
-            fragments[key],
-        )
-        for key, one in splitter.quantities.by_key.items()
-        if one.total
-    )
+    rows = []
+    for key, quantity in splitter.quantities.by_key.items():
+        if quantity.total:
+            row = Row(
+                *quantity.pool,
+                node_type(quantity.pool),
+                quantity.name,
+                quantity.total,
+                quantity.free,
+                {cause: nanos for cause, nanos in causes[key].items() if nanos},
+                fragmented[key],
+            )
+            rows.append(row)
     named = {wish.title: count for wish, count in zip(mix, counts, strict=True)}
     pools = tuple(row for _, row in sorted(summed(rows).items()))
     remarks = tuple(_remarks(staged.compiled))
@@ -386,9 +384,11 @@ def stranded(
 
 
 def _fragmented(
-    quantities: Quantities, found: Mapping[int, Sequence[Found]], counts: Sequence[int]
+    quantities: Quantities,
+    grantable: Mapping[int, Sequence[Grantable]],
+    counts: Sequence[int],
 ) -> Mapping[QuantityKey, int]:
-    """The fragmented amount of each quantity in nanos, times the number of claims in the mix: an exact integer.
+    """Return the fragmented amount of each quantity in nanos, times the number of claims in the mix, exactly.
 
     Source: Q. Weng and others, "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
     Descent" (USENIX ATC 2023), section 3. For a node and a kind of task, all free GPU capacity counts as fragmented if
@@ -397,21 +397,21 @@ def _fragmented(
     each as if it came alone.
     """
     units = {
-        key: (one.pool, one.unit, key[0] == "counter")
-        for key, one in quantities.by_key.items()
+        key: (quantity.pool, quantity.unit, key[0] == "counter")
+        for key, quantity in quantities.by_key.items()
     }
-    total: Tally[QuantityKey] = Tally()
-    for demand, findings in found.items():
-        devices = {device for each in findings for device in each.serving}
-        served = {units[key] for device in devices for key in quantities.keys(device)}
-        for key, one in quantities.by_key.items():
-            if units[key] not in served:
-                total[key] += counts[demand] * one.free
-    return total
+    fragmented: Tally[QuantityKey] = Tally()
+    for demand, on_nodes in grantable.items():
+        devices = {device for node in on_nodes for device in node.serving}
+        serving = {units[key] for device in devices for key in quantities.keys(device)}
+        for key, quantity in quantities.by_key.items():
+            if units[key] not in serving:
+                fragmented[key] += counts[demand] * quantity.free
+    return fragmented
 
 
 def _usual(cluster: Cluster, choices: Choices) -> tuple[Cluster, list[MixEntry]]:
-    """The kinds of claims that are to be placed, or what else there is to go by, in a cluster that has them all."""
+    """Return the kinds of claims that are to be placed, or what else there is to go by, and a cluster that has them."""
     compiled = compile_cluster(Scenario(cluster).without_slices().cluster, choices)
     users = {
         claim.key: None if compiled.is_claim(demand) else demand.key
@@ -424,16 +424,16 @@ def _usual(cluster: Cluster, choices: Choices) -> tuple[Cluster, list[MixEntry]]
         MixEntry(template.key, Source.TEMPLATE) for template in cluster.templates
     ]
     pods = {claim: user for claim, user in users.items() if user is not None}
-    found = (
+    mix = (
         _kinds(pending, compiled, pods)
         or templates
         or _kinds(cluster.claims, compiled, {})
     )
-    if not found:
+    if not mix:
         raise DrallocError(
             "there is no claim and no template to make a mix of: name some, or add them to the input"
         )
-    return replace(compiled.cluster, slices=cluster.slices), found
+    return replace(compiled.cluster, slices=cluster.slices), mix
 
 
 def _kinds(
@@ -441,7 +441,7 @@ def _kinds(
     compiled: CompiledCluster,
     users: Mapping[ClaimKey, ClaimKey],
 ) -> list[MixEntry]:
-    """Claims that ask for the same for equal pods, under the name of the first; configuration does not matter.
+    """Return claims that ask for the same for equal pods, under the name of the first; configuration does not matter.
 
     Parameters
     ----------
@@ -466,7 +466,7 @@ def _kinds(
 
 
 def _room(mix: CompiledMix) -> Sequence[NodeBars | None]:
-    """For each entry what bars its pod from nodes beside devices, if anything may."""
+    """Return for each entry what bars its pod from nodes beside devices, if anything may."""
     compiled = mix.compiled
     if not compiled.may_bind:
         return [None] * len(mix.demands)

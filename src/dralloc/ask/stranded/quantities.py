@@ -82,53 +82,51 @@ class Quantities:
 
     @cached_property
     def by_key(self) -> Mapping[QuantityKey, MeasuredQuantity]:
-        """All of them."""
+        """Return all of them."""
         return dict((*self._counters(), *self._of_devices()))
 
     def keys(self, device: int) -> Iterator[QuantityKey]:
-        """What a device can take of."""
-        known = self._problem.devices[device]
-        for counter in (
-            *(each for each, _ in known.consumes),
-            *(each for each, _ in self._by_request(device)),
-        ):
+        """Yield what a device can take of."""
+        for counter, _ in self._problem.devices[device].consumes:
             yield "counter", counter, ""
-        if known.shareable:
-            yield from (
-                ("capacity", known.slot, name)
-                for name, each in known.capacity.items()
-                if each.consumable
-            )
+        for counter, _ in self._by_request(device):
+            yield "counter", counter, ""
+        published = self._problem.devices[device]
+        if published.shareable:
+            for entry in published.capacity.values():
+                if entry.consumable:
+                    yield "capacity", published.slot, entry.name
         elif self._is_plain(device):
-            yield "device", known.slot, ""
+            yield "device", published.slot, ""
 
     def once(self, device: int) -> Iterator[tuple[QuantityKey, int]]:
-        """What a device takes when it comes into use, whoever gets it."""
-        known = self._problem.devices[device]
-        if known.slot not in self._ledger.shares:
-            yield from (
-                (("counter", counter, ""), amount) for counter, amount in known.consumes
-            )
+        """Yield what a device takes when it comes into use, whoever gets it."""
+        published = self._problem.devices[device]
+        if published.slot not in self._ledger.shares:
+            for counter, amount in published.consumes:
+                yield ("counter", counter, ""), amount
         if self._is_plain(device):
-            yield ("device", known.slot, ""), NANOS
+            yield ("device", published.slot, ""), NANOS
 
     def each_time(
         self, device: int, charge: Charge
     ) -> Iterator[tuple[QuantityKey, int]]:
-        """What an allocation takes beside that."""
+        """Yield what an allocation takes beside that."""
         slot = self._problem.devices[device].slot
-        yield from (
-            (("counter", counter, ""), amount) for counter, amount in charge.counters
-        )
-        yield from (
-            (("capacity", slot, name), amount) for name, amount in charge.capacity
-        )
+        for counter, amount in charge.counters:
+            yield ("counter", counter, ""), amount
+        for name, amount in charge.capacity:
+            yield ("capacity", slot, name), amount
 
     def _is_plain(self, device: int) -> bool:
-        known = self._problem.devices[device]
-        return not (known.shareable or known.consumes or self._by_request(device))
+        """Whether it is counted as one device."""
+        published = self._problem.devices[device]
+        return not (
+            published.shareable or published.consumes or self._by_request(device)
+        )
 
     def _by_request(self, device: int) -> tuple[tuple[int, str], ...]:
+        """Return the counters that requests for the device choose amounts of."""
         return self._sources[device].requested_counters
 
     def _counters(self) -> Iterator[tuple[QuantityKey, MeasuredQuantity]]:
@@ -145,17 +143,16 @@ class Quantities:
             )
 
     def _family(self, number: int) -> str:
-        """The name of a counter without its number if it stands for a place; empty if not."""
+        """Return the name of a counter without its number if it stands for a place; empty if not."""
         counter = self._problem.counters[number]
         stem = _stem(counter.id.counter)
         siblings = self._siblings[counter.group, counter.id.counter_set, stem]
-        return (
-            f"{stem}*" if stem and siblings > 1 and number not in self._divided else ""
-        )
+        is_place = stem and siblings > 1 and number not in self._divided
+        return f"{stem}*" if is_place else ""
 
     @cached_property
     def _siblings(self) -> Tally[tuple[int, str, str]]:
-        """How many undivided counters of a set are called alike but for their number."""
+        """Count how many undivided counters of a set are called alike but for their number."""
         return Tally(
             (counter.group, counter.id.counter_set, _stem(counter.id.counter))
             for number, counter in enumerate(self._problem.counters)
@@ -164,53 +161,52 @@ class Quantities:
 
     @cached_property
     def _divided(self) -> set[int]:
-        """The counters of which some device takes a part, or takes what a claim asks for."""
+        """Return the counters of which some device takes a part, or takes what a claim asks for."""
         counters = self._problem.counters
-        found = {
+        divided = {
             number
             for source in self._sources
             for number, _ in source.requested_counters
         }
         for device in self._problem.devices:
-            found.update(
+            divided.update(
                 number
                 for number, amount in device.consumes
                 if amount != counters[number].total
             )
-        return found
+        return divided
 
     def _of_devices(self) -> Iterator[tuple[QuantityKey, MeasuredQuantity]]:
         for slot, versions in self._problem.versions.items():
             device = self._problem.devices[versions[-1]]
-            pool, name, held = (
-                device.id.pool_id,
-                device.id.device,
-                slot in self._ledger.held,
-            )
+            pool, name = device.id.pool_id, device.id.device
+            is_held = slot in self._ledger.held
             if device.shareable:
-                for each in device.capacity.values():
-                    if each.consumable:
-                        left = (
-                            0
-                            if held
-                            else max(0, self._ledger.capacity_left(device, each.name))
-                        )
+                for entry in device.capacity.values():
+                    if entry.consumable:
+                        free = 0
+                        if not is_held:
+                            free = max(
+                                0, self._ledger.capacity_left(device, entry.name)
+                            )
                         yield (
-                            ("capacity", slot, each.name),
+                            ("capacity", slot, entry.name),
                             MeasuredQuantity(
-                                pool, name, f"capacity {each.name}", each.total, left
+                                pool, name, f"capacity {entry.name}", entry.total, free
                             ),
                         )
             elif self._is_plain(versions[-1]):
-                free = 0 if held or slot in self._ledger.shares else NANOS
+                is_used = is_held or slot in self._ledger.shares
                 yield (
                     ("device", slot, ""),
-                    MeasuredQuantity(pool, name, "devices", NANOS, free),
+                    MeasuredQuantity(
+                        pool, name, "devices", NANOS, 0 if is_used else NANOS
+                    ),
                 )
 
 
 def _stem(name: str) -> str:
-    """A counter's name without its number; empty if it has none."""
+    """Return a counter's name without its number; empty if it has none."""
     match = _NUMBERED.fullmatch(name)
     return match[1] if match else ""
 
@@ -244,7 +240,7 @@ class Cause(StrEnum):
 
 
 LIFTED_IN_ORDER: Final[Sequence[Cause]] = tuple(
-    one for one in Cause if one not in (Cause.SIZE, Cause.UNWANTED)
+    cause for cause in Cause if cause not in (Cause.SIZE, Cause.UNWANTED)
 )
 """Rules that are lifted one after the other: each is charged with what can be used only since it does not count."""
 
@@ -257,21 +253,17 @@ _CAUSES: Final[Mapping[Scarcity, Cause]] = {
 
 
 def lift_of(problem: Problem, quantities: Quantities, lifted: frozenset[Cause]) -> Lift:
-    """What does not count in a context any more."""
-    ids = (
-        problem.counters[key[1]].id
-        for key, one in quantities.by_key.items()
-        if one.positional
-    )
-    places = (
-        {Limit(Scarcity.COUNTER, one.driver, one.counter) for one in ids}
-        if Cause.GEOMETRY in lifted
-        else set()
-    )
+    """Return what does not count in a context any more."""
+    places = set()
+    if Cause.GEOMETRY in lifted:
+        for (_, number, _), quantity in quantities.by_key.items():
+            if quantity.positional:
+                id_ = problem.counters[number].id
+                places.add(Limit(Scarcity.COUNTER, id_.driver, id_.counter))
     limits = (
-        one
-        for one in limits_of(problem)
-        if one in places or _CAUSES[one.scarcity] in lifted
+        limit
+        for limit in limits_of(problem)
+        if limit in places or _CAUSES[limit.scarcity] in lifted
     )
     return Lift(frozenset(limits), lenient=True)
 
@@ -291,7 +283,7 @@ class LiftedOffers:
         self._known = {frozenset[Cause](): Offers(compiled.table)}
 
     def without(self, lifted: frozenset[Cause]) -> Offers:
-        """The offers where taints of devices, or request policies, do not count if they are among these causes."""
+        """Return the offers where taints of devices, or request policies, do not count if among these causes."""
         about_devices = lifted & {Cause.TAINT, Cause.POLICY}
         if about_devices not in self._known:
             scenario = Scenario(self.compiled.cluster)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from itertools import chain
@@ -37,14 +37,17 @@ from dralloc.problem.subproblem import Subproblem
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 
-__all__ = ["FINEST", "Found", "Splitter", "most"]
+__all__ = ["FINEST", "Grantable", "Splitter", "largest_sum"]
 
 # ----------------------------------------------------------------------------
 # What a claim could be granted next, beside everything that is in use, and with some
 # rules lifted.
 
-_WANTED: Final = -1
+_FORCED: Final = -1
+"""Stands for the part of an alternative that is one device, which a trial chooses."""
+
 _OTHERS: Final = -2
+"""Stands for the rest of that alternative: any devices but that one."""
 
 
 class Granting(NamedTuple):
@@ -54,8 +57,8 @@ class Granting(NamedTuple):
     charge: Charge
 
 
-class Found(NamedTuple):
-    """What a demand finds on a node.
+class Grantable(NamedTuple):
+    """What a demand could be granted on a node.
 
     ``granted``: what it could be granted. ``serving``: if it fits on the node, the devices that could serve one of its
     requests alone.
@@ -96,7 +99,7 @@ class Granter:
         self._known: dict[Hashable, tuple[list[tuple[int, int]], list[int]]] = {}
 
     def nodes(self, demand: Demand) -> Sequence[int]:
-        """The nodes that a demand may go to."""
+        """Return the nodes that a demand may go to."""
         if Cause.NODE in self._lifted:
             nodes = [
                 node
@@ -108,24 +111,25 @@ class Granter:
         bars = self._bars[demand.key]
         return nodes if bars is None else [node for node in nodes if not bars.of(node)]
 
-    def on(self, demand: Demand, node: int) -> Found:
-        """What a demand finds on a node."""
+    def on(self, demand: Demand, node: int) -> Grantable:
+        """Return what a demand could be granted on a node."""
         loose = demand
         if Cause.ALIGNMENT in self._lifted:
-            loose = replace(
-                demand,
-                claims=tuple(replace(claim, constraints=()) for claim in demand.claims),
-            )
+            claims = (replace(claim, constraints=()) for claim in demand.claims)
+            loose = replace(demand, claims=tuple(claims))
         part = self._context.part([node], [loose], self._lift)
+        # Nodes that are alike to the demand have devices at the same places.
         key = demand.key, inventory_key(part.problem)
         if key not in self._known:
             self._known[key] = self._look(part, loose, node)
         granted, serving = self._known[key]
         devices, charge = part.devices, self._context.offers.charge
-        return Found(
+        return Grantable(
             tuple(
-                Granting(devices[place], charge(one, devices[place]) or Charge())
-                for one, place in granted
+                Granting(
+                    devices[place], charge(alternative, devices[place]) or Charge()
+                )
+                for alternative, place in granted
             ),
             tuple(devices[place] for place in serving),
         )
@@ -133,25 +137,29 @@ class Granter:
     def _look(
         self, part: Subproblem, demand: Demand, node: int
     ) -> tuple[list[tuple[int, int]], list[int]]:
+        """Return what could be granted on a node, and what serves, by alternative and by place in the part."""
         screening = Screening(self._context)
         offered = frozenset(part.problem.nodes[0].devices())
-        candidates = [
-            (each, place)
-            for each in demand.alternatives()
-            for place, device in enumerate(part.devices)
-            if not each.admin
-            and place in offered
-            and screening.serves(each, device, node, self._lift)
-        ]
-        alone = [(each.index, place) for each, place in candidates]
+        candidates = []
+        for alternative in demand.alternatives():
+            for place, device in enumerate(part.devices):
+                if (
+                    not alternative.admin
+                    and place in offered
+                    and screening.serves(alternative, device, node, self._lift)
+                ):
+                    candidates.append((alternative, place))
+        serving = list(dict.fromkeys(place for _, place in candidates))
         if _takes_one(demand):
-            return alone, list(dict.fromkeys(place for _, place in alone))
-        tried = _Tried(part, demand)
-        if not tried.fits:
+            return [
+                (alternative.index, place) for alternative, place in candidates
+            ], serving
+        trials = _Trials(part, demand)
+        if not trials.fits:
             return [], []
-        for each, place in candidates:
-            tried.force(each, place)
-        return sorted(tried.granted), list(dict.fromkeys(place for _, place in alone))
+        for alternative, place in candidates:
+            trials.force(alternative, place)
+        return sorted(trials.granted), serving
 
 
 def _takes_one(demand: Demand) -> bool:
@@ -162,7 +170,7 @@ def _takes_one(demand: Demand) -> bool:
     )
 
 
-class _Tried:
+class _Trials:
     """Answers for a demand on its own: what is granted in any of them."""
 
     def __init__(self, part: Subproblem, demand: Demand) -> None:
@@ -187,34 +195,34 @@ class _Tried:
                 {},
             )
             return
-        wanted = replace(alternative, index=_WANTED, count=1)
-        others = (
-            [replace(alternative, index=_OTHERS, count=alternative.count - 1)]
-            if alternative.count > 1
-            else []
-        )
+        parts = [replace(alternative, index=_FORCED, count=1)]
+        if alternative.count > 1:
+            rest = replace(alternative, index=_OTHERS, count=alternative.count - 1)
+            parts.append(rest)
         forced = _Forced(self._problem.eligibility, alternative.index, place)
-        names = dict.fromkeys((_WANTED, _OTHERS), alternative.index)
-        self._enter(_with(self._demand, alternative, [wanted, *others]), forced, names)
+        names = dict.fromkeys((_FORCED, _OTHERS), alternative.index)
+        self._enter(_with(self._demand, alternative, parts), forced, names)
 
     def _enter(
         self, demand: Demand, eligibility: Eligibility, names: dict[int, int]
     ) -> bool:
+        """Note what an answer grants, and whether there is one; ``names`` are what parts of alternatives stand for."""
         problem = replace(self._problem, demands=(demand,), eligibility=eligibility)
         solution = first_fit(problem)
         if solution.errors:
             # What ends first fit's attempt may leave other answers.
             solution = solve(problem)
-        for _, each, grant in grants_of(problem, solution.placements):
-            if not each.admin:
-                self.granted.add((names.get(each.index, each.index), grant.device))
+        for _, alternative, grant in grants_of(problem, solution.placements):
+            if not alternative.admin:
+                index = names.get(alternative.index, alternative.index)
+                self.granted.add((index, grant.device))
         return bool(solution.placements)
 
 
 def _with(
     demand: Demand, alternative: Alternative, parts: Sequence[Alternative]
 ) -> Demand:
-    """The demand with an alternative in the place of its request, taken apart."""
+    """Return the demand with an alternative in the place of its request, taken apart."""
 
     def requests(claim: Claim) -> Iterator[Request]:
         for request in claim.requests:
@@ -242,10 +250,11 @@ class _Forced(Overlay):
     device: int
 
     def _real(self, alternative: int) -> int:
+        """Return the alternative of which it is a part, or is."""
         return self.alternative if alternative < 0 else alternative
 
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
-        if alternative < 0 and (device == self.device) is not (alternative == _WANTED):
+        if alternative < 0 and (device == self.device) is not (alternative == _FORCED):
             return False
         return super().selects(self._real(alternative), device)
 
@@ -266,6 +275,9 @@ class _Forced(Overlay):
         return device
 
 
+# ----------------------------------------------------------------------------
+# How much can be taken in such grants, and what strands the rest.
+
 FINEST: Final = 2**20
 """Amounts are told apart as long as no more than so many steps of their common divisor are free."""
 
@@ -278,11 +290,10 @@ class _Takes:
     repeated: set[int] = field(default_factory=set)
 
     def most(self, free: int) -> int:
-        """The most that can be taken."""
+        """Return the most that can be taken."""
         choices = sorted(tuple(sorted(amounts - {0})) for amounts in self.once.values())
-        return most(
-            free, tuple(filter(None, choices)), tuple(sorted(self.repeated - {0}))
-        )
+        repeated = tuple(sorted(self.repeated - {0}))
+        return largest_sum(free, tuple(filter(None, choices)), repeated)
 
 
 class Splitter:
@@ -305,82 +316,73 @@ class Splitter:
         self._offers = LiftedOffers(compiled)
         self.quantities = Quantities(compiled, ledger)
 
-    def found(self) -> Mapping[int, list[Found]]:
-        """What each demand of the mix finds on each of its nodes, with all rules in force."""
-        granter = self._granter(frozenset())
-        return {
-            number: [granter.on(demand, node) for node in granter.nodes(demand)]
-            for number, demand in enumerate(self._demands)
-        }
+    def grantable(self) -> Mapping[int, Sequence[Grantable]]:
+        """Return what each demand of the mix could be granted on each of its nodes, with all rules in force."""
+        granter, grantable = self._granter(frozenset()), {}
+        for number, demand in enumerate(self._demands):
+            nodes = granter.nodes(demand)
+            grantable[number] = [granter.on(demand, node) for node in nodes]
+        return grantable
 
     def causes(
-        self, found: Mapping[int, Sequence[Found]]
+        self, grantable: Mapping[int, Sequence[Grantable]]
     ) -> Mapping[QuantityKey, Mapping[Cause, int]]:
-        """What is stranded of each quantity, in nanos, by cause.
+        """Return what is stranded of each quantity, in nanos, by cause.
 
         Parameters
         ----------
-        found
-            What `found` returned.
+        grantable
+            What `grantable` returned.
         """
-        usable = self._usable(
-            one
-            for each in found.values()
-            for finding in each
-            for one in finding.granted
-        )
+        everywhere = chain.from_iterable(grantable.values())
+        usable = self._usable(chain.from_iterable(node.granted for node in everywhere))
         causes: dict[QuantityKey, dict[Cause, int]] = {key: {} for key in usable}
         lifted: frozenset[Cause] = frozenset()
         for cause in LIFTED_IN_ORDER:
             if not self._occurs[cause]:
                 continue
             lifted |= {cause}
-            without = self._usable(self._granted(lifted, self._short(usable)))
+            usable_without = self._usable(self._granted(lifted, self._short(usable)))
             for key in usable:
                 # `All` may ask for more devices once a rule does not leave them out.
-                causes[key][cause] = max(0, without[key] - usable[key])
+                causes[key][cause] = max(0, usable_without[key] - usable[key])
                 usable[key] += causes[key][cause]
         for key, quantity in self.quantities.by_key.items():
-            rest = Cause.SIZE if key in self._wanted else Cause.UNWANTED
-            causes[key][rest] = quantity.free - usable[key]
+            cause = Cause.SIZE if key in self._selected else Cause.UNWANTED
+            causes[key][cause] = quantity.free - usable[key]
         return causes
 
     @cached_property
     def _occurs(self) -> Mapping[Cause, bool]:
         """Whether the cluster and the mix have anything of the kind at all; if not, lifting it changes nothing."""
-        devices, inventory = self._problem.devices, self._compiled.inventory
-        sources = inventory.sources
+        cluster, inventory = self._compiled.cluster, self._compiled.inventory
+        sources, quantities = inventory.sources, self.quantities.by_key.values()
         capacities = chain.from_iterable(
-            one.device.capacity.values() for one in sources
+            source.device.capacity.values() for source in sources
         )
         policies = chain(
-            (one.request_policy for one in inventory.published),
-            (one.request_policy for one in capacities),
+            (entry.request_policy for entry in inventory.published),
+            (entry.request_policy for entry in capacities),
         )
-        taint_rules = self._compiled.cluster.taint_rules
+        claims = chain.from_iterable(demand.claims for demand in self._demands)
         return {
-            Cause.NODE: any(
-                node.spec.unschedulable for node in self._compiled.cluster.nodes
-            ),
+            Cause.NODE: any(node.spec.unschedulable for node in cluster.nodes),
             Cause.POD: any(
                 demand.nodes is not None or self._bars[demand.key]
                 for demand in self._demands
             ),
-            Cause.TAINT: bool(taint_rules) or any(one.device.taints for one in sources),
-            Cause.ALIGNMENT: any(
-                claim.constraints for demand in self._demands for claim in demand.claims
-            ),
+            Cause.TAINT: bool(cluster.taint_rules)
+            or any(source.device.taints for source in sources),
+            Cause.ALIGNMENT: any(claim.constraints for claim in claims),
             Cause.GROUPS: not self._problem.is_additive,
             Cause.POLICY: any(policy is not None for policy in policies),
-            Cause.GEOMETRY: any(
-                one.positional for one in self.quantities.by_key.values()
-            ),
+            Cause.GEOMETRY: any(quantity.positional for quantity in quantities),
             Cause.COUNTER: bool(self._problem.counters)
-            or any(one.shareable for one in devices),
+            or any(device.shareable for device in self._problem.devices),
         }
 
     def _granter(self, lifted: frozenset[Cause]) -> Granter:
-        """Who finds grants where some rules do not count."""
+        """Return who finds grants where some rules do not count."""
         return Granter(self._offers, self._ledger, self.quantities, self._bars, lifted)
 
     def _granted(
@@ -393,69 +395,70 @@ class Splitter:
                     yield from granter.on(demand, node).granted
 
     def _usable(self, grantings: Iterable[Granting]) -> dict[QuantityKey, int]:
-        """How much of each quantity can be taken by such grants."""
+        """Return how much of each quantity can be taken by such grants."""
         takes: dict[QuantityKey, _Takes] = defaultdict(_Takes)
-        for device, charge in set(grantings):
-            slot, shareable = (
-                self._problem.devices[device].slot,
-                self._problem.devices[device].shareable,
-            )
-            once = Tally[QuantityKey](dict(self.quantities.once(device)))
-            for key, amount in self.quantities.each_time(device, charge):
-                if shareable:
+        for number, charge in set(grantings):
+            device = self._problem.devices[number]
+            once = Tally[QuantityKey](dict(self.quantities.once(number)))
+            for key, amount in self.quantities.each_time(number, charge):
+                if device.shareable:
                     takes[key].repeated.add(amount)
                 else:
                     once[key] += amount
             for key, amount in once.items():
-                takes[key].once[slot].add(amount)
+                takes[key].once[device.slot].add(amount)
         nothing = _Takes()
         return {
-            key: takes.get(key, nothing).most(one.free)
-            for key, one in self.quantities.by_key.items()
+            key: takes.get(key, nothing).most(quantity.free)
+            for key, quantity in self.quantities.by_key.items()
         }
 
     def _short(self, usable: Mapping[QuantityKey, int]) -> frozenset[int]:
-        """The nodes with a wanted device that draws on a quantity of which some is still of no use."""
+        """Return the nodes with a selected device that draws on a quantity of which some is still of no use."""
         short = {
-            key for key, one in self.quantities.by_key.items() if usable[key] < one.free
+            key
+            for key, quantity in self.quantities.by_key.items()
+            if usable[key] < quantity.free
         }
         return frozenset(
-            node for node, keys in self._wanted_on.items() if not short.isdisjoint(keys)
+            node
+            for node, keys in self._selected_on.items()
+            if not short.isdisjoint(keys)
         )
 
     @cached_property
-    def _wanted_on(self) -> Mapping[int, frozenset[QuantityKey]]:
+    def _selected_on(self) -> Mapping[int, Set[QuantityKey]]:
         """For each node the quantities of devices that some demand selects there for what it will hold."""
         selects = self._problem.eligibility.selects
         alternatives = [
-            each.index
+            alternative.index
             for demand in self._demands
-            for each in demand.alternatives()
-            if not each.admin
+            for alternative in demand.alternatives()
+            if not alternative.admin
         ]
-        wants = cache(
-            lambda device: any(selects(each, device) is True for each in alternatives)
-        )
-        return {
-            number: frozenset(
-                key
-                for device in node.devices()
-                if self._problem.on_node(device, number) and wants(device)
-                for key in self.quantities.keys(device)
-            )
-            for number, node in enumerate(self._problem.nodes)
-        }
+
+        @cache
+        def is_selected(device: int) -> bool:
+            return any(selects(index, device) is True for index in alternatives)
+
+        selected_on = {}
+        for number, node in enumerate(self._problem.nodes):
+            selected_on[number] = keys = set[QuantityKey]()
+            for device in node.devices():
+                if self._problem.on_node(device, number) and is_selected(device):
+                    keys.update(self.quantities.keys(device))
+        return selected_on
 
     @cached_property
-    def _wanted(self) -> frozenset[QuantityKey]:
-        return frozenset().union(*self._wanted_on.values())
+    def _selected(self) -> Set[QuantityKey]:
+        return frozenset().union(*self._selected_on.values())
 
 
 @lru_cache(maxsize=4096)
-def most(
+def largest_sum(
     free: int, choices: tuple[tuple[int, ...], ...], repeated: tuple[int, ...]
 ) -> int:
-    """The largest sum up to a limit: subset sum, in exact integers.
+    """Return the largest sum up to a limit: subset sum, in exact integers.
 
     Parameters
     ----------
@@ -484,6 +487,7 @@ def most(
             sums |= before << amount // step & mask if amount <= free else 0
     for amount in repeated:
         shift = amount // step
+        # Up to one more, up to three more, up to seven more of the same.
         while 0 < shift <= limit:
             sums |= sums << shift & mask
             shift *= 2
