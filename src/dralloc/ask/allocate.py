@@ -55,7 +55,7 @@ _FILTERS: Final = {
 """The plugins of kube-scheduler whose filters can be ignored as a whole."""
 
 
-def check_batch(
+def _check_batch(
     compiled: CompiledCluster, choices: Choices, problem: Problem, solution: Solution
 ) -> None:
     """Make sure that an answer of first fit, or of the optimum, keeps the rules of the problem and of the objects.
@@ -114,13 +114,13 @@ def check_newcomers(
     check_objects(changed, bindings, promise)
 
 
-def check_scheduler(
+def _check_scheduler(
     compiled: CompiledCluster,
     profiles: Sequence[Profile],
     problem: Problem,
     solution: Solution,
 ) -> None:
-    """Make sure of an answer of the scheduler, which has filters of its own. Errors as `check_batch`."""
+    """Make sure of an answer of the scheduler, which has filters of its own. Errors as `_check_batch`."""
     check(problem, solution)
     check_bindings(compiled, profiles, solution.bindings)
 
@@ -301,7 +301,7 @@ class _Runs:
 
     def _check(self, problem: Problem, solution: Solution) -> Solution:
         with phase(self.timings, "check"):
-            check_batch(self.compiled, self.choices, problem, solution)
+            _check_batch(self.compiled, self.choices, problem, solution)
         return solution
 
     @cached_property
@@ -333,7 +333,7 @@ class _Runs:
             demand.by_itself(nodes=None, roles=()) for demand in problem.demands
         )
         with phase(self.timings, "check"):
-            check_scheduler(
+            _check_scheduler(
                 self.compiled,
                 self.profiles,
                 replace(problem, demands=demands, budgets=()),

@@ -58,7 +58,7 @@ class Lift:
 NO_LIFT = Lift()
 
 
-def lifted(problem: Problem, lift: Lift) -> Problem:
+def _lifted(problem: Problem, lift: Lift) -> Problem:
     """The problem without what does not count.
 
     What does not count is drawn by nobody. Only where a cap is about it, or whoever draws on it must not come into use
@@ -200,7 +200,7 @@ class Context:
         self, nodes: Sequence[int], demands: Sequence[Demand], lift: Lift = NO_LIFT
     ) -> Subproblem:
         """The nodes with what the demands could get there. The demands' own nodes count within the part."""
-        alternatives = alternatives_in(demands)
+        alternatives = _alternatives_in(demands)
         offered = (
             device for node in nodes for device in self.relevant(node, alternatives)
         )
@@ -218,7 +218,7 @@ class Context:
         devices = with_versions(problem, offered)
         views = [problem.devices[device] for device in devices]
         drawn = dict.fromkeys(counter for view in views for counter, _ in view.consumes)
-        for alternative in alternatives_in(demands):
+        for alternative in _alternatives_in(demands):
             for device in devices:
                 charge = self.offers.charge(alternative, device)
                 if charge is not None and charge.counters:
@@ -243,11 +243,11 @@ class Context:
             ledger=ledger,
         )
         return replace(
-            part, problem=lifted(replace(part.problem, budgets=self.budgets), lift)
+            part, problem=_lifted(replace(part.problem, budgets=self.budgets), lift)
         )
 
 
-def alternatives_in(demands: Iterable[Demand]) -> list[int]:
+def _alternatives_in(demands: Iterable[Demand]) -> list[int]:
     """The indices of all alternatives that demands ask for."""
     return [
         alternative.index for demand in demands for alternative in demand.alternatives()

@@ -147,7 +147,7 @@ def _of_pod(
             yield f"pod spec.nodeSelector: {label}={value}"
     affinity = spec.required_nodes
     if affinity and not selector_matches(affinity, node):
-        yield f"pod spec.affinity.nodeAffinity: {selector_text(affinity)}"
+        yield f"pod spec.affinity.nodeAffinity: {_selector_text(affinity)}"
     for taint in (
         node.spec.taints if Ignored.TAINTS not in compiled.pods.ignored else ()
     ):
@@ -159,10 +159,10 @@ def _of_pod(
         allocation = claim.status.allocation if claim is not None else None
         selector = allocation.node_selector if allocation is not None else None
         if selector is not None and not selector_matches(selector, node):
-            yield f"claim {key} is allocated for {selector_text(selector)}"
+            yield f"claim {key} is allocated for {_selector_text(selector)}"
 
 
-def selector_text(selector: NodeSelector) -> str:
+def _selector_text(selector: NodeSelector) -> str:
     """A node selector in short."""
     return " or ".join(map(_term, selector.node_selector_terms))
 

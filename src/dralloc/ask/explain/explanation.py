@@ -69,7 +69,7 @@ class Gathering:
         )
 
 
-def mates(problem: Problem, number: int) -> list[int]:
+def _mates(problem: Problem, number: int) -> list[int]:
     """The members of a demand's gang, by index; the demand alone if it has none."""
     gang = problem.demands[number].gang
     return [
@@ -87,7 +87,7 @@ def gather(
     None if a member uses a claim that somebody else has been granted.
     """
     problem = snapshot.problem
-    members = mates(problem, snapshot.number)
+    members = _mates(problem, snapshot.number)
     claims = {
         claim.key for member in members for claim in problem.demands[member].claims
     }
@@ -196,7 +196,7 @@ def compete(
 ) -> Competition:
     """Solve the problem again with a demand that is worth more than all others together."""
     total = sum(demand.weight for demand in problem.demands)
-    members = set(mates(problem, number))
+    members = set(_mates(problem, number))
     demands = tuple(
         replace(demand, weight=demand.weight * (total + 1))
         if index in members

@@ -56,7 +56,7 @@ __all__ = ["check_suggestions", "find_suggestions", "least_raises", "substitutes
 _MOST_NODES = 8
 
 
-def added_nodes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
+def _added_nodes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
     """For each node type one of its nodes, if an empty node like it could take the demand."""
     snapshot = oracle.snapshot
     if snapshot.demand.claims != snapshot.whole.claims or not snapshot.whole.claims:
@@ -150,7 +150,7 @@ _Attempt = Callable[
 """What an answer under some caps uses of each, and what it comes to, in words; None as a cap means without it."""
 
 
-def raised_caps(
+def _raised_caps(
     oracle: FeasibilityOracle, members: Sequence[Member]
 ) -> Iterator[Suggestion]:
     """A cap of the conflict, if it is enough to raise it; if not, all caps of its namespace together."""
@@ -234,7 +234,7 @@ def _least_raise(
 _MOST_AMOUNTS = 64
 
 
-def scaled_down(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
+def _scaled_down(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
     """For each request the largest count, and for each capacity the largest amount, that can be served."""
     for place, claim, alternative in alternatives_of(oracle.snapshot.demand.claims):
         for suggestion in (
@@ -497,11 +497,11 @@ def find_suggestions(
         return ()
     suggestions = chain(
         _relaxed(oracle, members),
-        scaled_down(oracle),
+        _scaled_down(oracle),
         substitutes(oracle),
-        raised_caps(oracle, members),
+        _raised_caps(oracle, members),
         releases(oracle),
-        added_nodes(oracle),
+        _added_nodes(oracle),
     )
     return tuple(
         sorted(suggestions, key=lambda suggestion: (suggestion.cost, suggestion.amount))

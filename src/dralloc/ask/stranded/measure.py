@@ -141,7 +141,7 @@ class Row:
         )
 
 
-def summed(rows: Iterable[Row]) -> Mapping[tuple[str, str, str, str], Row]:
+def _summed(rows: Iterable[Row]) -> Mapping[tuple[str, str, str, str], Row]:
     """Return one row for each quantity of a pool, or of all pools of a kind of node."""
     sums: dict[tuple[str, str, str, str], Row] = {}
     for row in rows:
@@ -187,7 +187,7 @@ class Stranding(Provisional):
     @cached_property
     def node_kinds(self) -> tuple[Row, ...]:
         """One row for each thing that a driver has on each kind of node."""
-        return tuple(summed(replace(row, pool="") for row in self.pools).values())
+        return tuple(_summed(replace(row, pool="") for row in self.pools).values())
 
     def names(self) -> Iterator[str]:
         """The pools with free capacity that is of no use."""
@@ -254,7 +254,7 @@ class Stranding(Provisional):
 _INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 
 
-def node_type_of(compiled: CompiledCluster) -> Callable[[PoolID], str]:
+def _node_type_of(compiled: CompiledCluster) -> Callable[[PoolID], str]:
     """Return a function that tells the kind of the node that reaches a pool.
 
     Nodes without a label for their instance type are of one kind if they have as many devices with equal capacities
@@ -362,7 +362,7 @@ def stranded(
     with phase(timings, "causes"):
         causes = splitter.causes(grantable)
     fragmented = _fragmented(splitter.quantities, grantable, counts)
-    node_type = node_type_of(staged.compiled)
+    node_type = _node_type_of(staged.compiled)
     rows = []
     for key, quantity in splitter.quantities.by_key.items():
         if quantity.total:
@@ -377,7 +377,7 @@ def stranded(
             )
             rows.append(row)
     named = {wish.title: count for wish, count in zip(mix, counts, strict=True)}
-    pools = tuple(row for _, row in sorted(summed(rows).items()))
+    pools = tuple(row for _, row in sorted(_summed(rows).items()))
     remarks = tuple(_remarks(staged.compiled))
     unmodelled = staged.compiled.unmodelled({Mode.OPTIMAL})
     return Stranding(named, pools, remarks, unmodelled=unmodelled, timings=timings)

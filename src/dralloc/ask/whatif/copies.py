@@ -109,7 +109,7 @@ def takes_nothing(problem: Problem, demand: Demand) -> bool:
     )
 
 
-def is_for_nothing(problem: Problem, placement: Placement) -> bool:
+def _is_for_nothing(problem: Problem, placement: Placement) -> bool:
     """Whether another copy could always be placed beside this one, in the same way: what it has costs nothing."""
     return all(
         _is_free(problem, device, charge)
@@ -622,7 +622,7 @@ class _Counting:
         """Whether all copies are placed, one of them for nothing, so that there is always room for another one."""
         placed = solution.placements
         return len(placed) == len(problem.demands) and any(
-            is_for_nothing(problem, placement) for placement in placed
+            _is_for_nothing(problem, placement) for placement in placed
         )
 
     def first_fit(self, max_copies: int | None) -> Solution:

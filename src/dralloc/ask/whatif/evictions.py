@@ -75,7 +75,7 @@ class EvictionUnit:
     group: ClaimKey | None = None
 
 
-def eviction_units(cluster: Cluster) -> Iterator[EvictionUnit]:
+def _eviction_units(cluster: Cluster) -> Iterator[EvictionUnit]:
     """All pods that have a node, by who is evicted together (KEP-5710).
 
     Source: ``framework/preemption/types.go`` of ``kubernetes/pkg/scheduler``. A group without a priority of its own has
@@ -83,7 +83,7 @@ def eviction_units(cluster: Cluster) -> Iterator[EvictionUnit]:
     """
     members: dict[ClaimKey, list[Pod]] = defaultdict(list)
     for pod in cluster.pods:
-        group = group_of(cluster, pod)
+        group = _group_of(cluster, pod)
         if not pod.spec.node_name:
             continue
         if group is not None and group.spec.disrupted_as_whole:
@@ -98,12 +98,12 @@ def eviction_units(cluster: Cluster) -> Iterator[EvictionUnit]:
         )
 
 
-def group_of(cluster: Cluster, pod: Pod) -> PodGroup | None:
+def _group_of(cluster: Cluster, pod: Pod) -> PodGroup | None:
     """The PodGroup of a pod."""
     return None if pod.pod_group is None else cluster.pod_groups.get(pod.pod_group)
 
 
-def unit_weights(
+def _unit_weights(
     units: Sequence[EvictionUnit], cost: str
 ) -> tuple[list[int], list[WeightLevel]]:
     """What it is worth that each unit stays, and the digits that these weights consist of, most important first.
@@ -390,7 +390,7 @@ class Admission(NamedTuple):
     devices: tuple[DeviceID, ...]
 
 
-def newcomer_demands(
+def _newcomer_demands(
     compiled: CompiledCluster, newcomer: Newcomer
 ) -> tuple[Demand, ...]:
     """The demand that is asked for, and then the others of its gang, or of its tree of gangs (KEP-6012)."""
@@ -407,7 +407,7 @@ def newcomer_demands(
 def _priority(cluster: Cluster, newcomers: Sequence[Demand]) -> int:
     """That of the group if it has one of its own, else the lowest of the pods (KEP-5710)."""
     pods = (pod_of(cluster, demand) for demand in newcomers)
-    groups = [group_of(cluster, pod) for pod in pods if pod is not None]
+    groups = [_group_of(cluster, pod) for pod in pods if pod is not None]
     group_priorities = [
         group.spec.priority
         for group in groups
@@ -438,7 +438,7 @@ class Preemptor:
     @classmethod
     def of(cls, compiled: CompiledCluster, newcomer: Newcomer) -> Preemptor:
         """The newcomer in the cluster as it is."""
-        newcomers = newcomer_demands(compiled, newcomer)
+        newcomers = _newcomer_demands(compiled, newcomer)
         is_claim = compiled.is_claim(newcomers[0])
         companions = (
             frozenset() if is_claim else compiled.gangs.companions(newcomers[0].key)
@@ -449,7 +449,7 @@ class Preemptor:
 
     def may_evict(self, users: ClaimUsers) -> Iterator[EvictionUnit]:
         """The units of lower priority whose pods all have nodes that count, and are no companions."""
-        for unit in eviction_units(users.cluster):
+        for unit in _eviction_units(users.cluster):
             on_nodes = all(pod.spec.node_name in users.by_name for pod in unit.pods)
             if (
                 on_nodes
@@ -494,8 +494,8 @@ class Staging:
         units, left_out = tuple(preemptor.may_evict(users)), tuple[ClaimKey, ...]()
         while True:
             incumbents = Incumbents(users, units, choices)
-            newcomers = newcomer_demands(incumbents.compiled, preemptor.newcomer)
-            weights, levels = unit_weights(units, cost)
+            newcomers = _newcomer_demands(incumbents.compiled, preemptor.newcomer)
+            weights, levels = _unit_weights(units, cost)
             admitted_weight = 1 + sum(weights)
             leading = [
                 replace(demand, weight=0 if number else admitted_weight)
@@ -589,7 +589,7 @@ class Staging:
         incumbents = self.incumbents
         cluster = self.after(incumbents.users.cluster, solution)
         compiled = compile_cluster(cluster, incumbents.choices)
-        demands = newcomer_demands(compiled, self.newcomer)
+        demands = _newcomer_demands(compiled, self.newcomer)
         numbers = [compiled.problem.demands.index(demand) for demand in demands]
         weighed = [
             replace(compiled.whole.demands[number], weight=int(not place))

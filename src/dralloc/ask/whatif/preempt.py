@@ -101,7 +101,7 @@ class UpstreamPreemption:
             )
 
 
-def upstream_preemption(
+def _upstream_preemption(
     compiled: CompiledCluster, newcomers: Sequence[Demand], choices: Choices
 ) -> UpstreamPreemption:
     """What upstream's preemption does for some pods, in the order of their turn.
@@ -352,7 +352,7 @@ def preempt(
         users = ClaimUsers(included, [node.name for node in compiled.problem.nodes])
         staging = Staging.of(users, preemptor, cost, options)
     with phase(timings, "upstream"):
-        upstream = upstream_preemption(compiled, preemptor.newcomers, options)
+        upstream = _upstream_preemption(compiled, preemptor.newcomers, options)
     with phase(timings, "victims"):
         solution = _cheapest(staging, options)
     with phase(timings, "check"):
