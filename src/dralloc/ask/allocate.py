@@ -150,7 +150,7 @@ def check_bindings(
 
 
 def _filters_of(profile: Profile) -> Filters:
-    """What pods of a profile have to pass, as its scheduler is configured."""
+    """Return what pods of a profile have to pass, as its scheduler is configured."""
     return Filters(
         off=profile.no_filters,
         ignores=profile.ignores,

@@ -97,27 +97,27 @@ class DeviceRow:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of all of them."""
         return sum(self.states.values())
 
     @property
     def in_use(self) -> int:
-        """Those that somebody has."""
+        """The number of those that somebody has."""
         return self.states.get(DeviceState.IN_USE, 0)
 
     @property
     def free(self) -> int:
-        """Those that could be given, each by itself."""
+        """The number of those that could be given, each by itself."""
         return self.states.get(DeviceState.FREE, 0)
 
     @property
     def blocked(self) -> int:
-        """Those that nobody has, and whose counters others use up."""
+        """The number of those that nobody has, and whose counters others use up."""
         return self.states.get(DeviceState.BLOCKED, 0)
 
     @property
     def held_back(self) -> Mapping[DeviceState, int]:
-        """Those that nobody has and that would not be given, by the reason."""
+        """The number of those that nobody has and that would not be given, by the reason."""
         return {
             state: self.states[state]
             for state in _HOLDING_BACK
@@ -150,7 +150,7 @@ class AmountRow:
 
     @property
     def free(self) -> int:
-        """What is left."""
+        """The amount that is left."""
         return self.total - self.in_use
 
 

@@ -94,7 +94,7 @@ class Scenario:
     def settle(
         self, claims: Iterable[ResourceClaim], nodes: Mapping[ClaimKey, str]
     ) -> Scenario:
-        """What was pending has been placed: these claims are allocated as they say, these pods are on these nodes."""
+        """Return the scenario after placements: claims are allocated as they say, pods are on these nodes."""
         written = {claim.key: claim for claim in claims}
         placed = replace(
             self.cluster,
@@ -182,7 +182,7 @@ class Scenario:
         )
 
     def without_slices_of(self, nodes: Collection[str]) -> Scenario:
-        """What drivers publish for these nodes alone is not there."""
+        """Return the scenario without what drivers publish for these nodes alone."""
         slices = tuple(
             slice_
             for slice_ in self.cluster.slices

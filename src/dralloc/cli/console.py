@@ -218,7 +218,7 @@ def _say(message: str, head: str) -> None:
 
 
 def _give_up(stream: IO[str] | None) -> None:
-    """Where nothing can be written any more, let what is left be lost without a word, also when Python ends."""
+    """Let what is left be lost without a word where nothing can be written any more, also when Python ends."""
     if stream is None:
         return
     try:
@@ -320,7 +320,7 @@ class Reader(Session):
 
     @property
     def limits(self) -> Limits:
-        """How much may come out of them.
+        """The limits of what may come out of them.
 
         Raises
         ------

@@ -161,7 +161,7 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
 
 
 def _arrivals(trace: Path | None, drawn: Drawn) -> Arrivals:
-    """Those of the file, or those that are drawn.
+    """Return those of the file, or those that are drawn.
 
     Raises
     ------

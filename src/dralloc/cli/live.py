@@ -148,7 +148,7 @@ class Live(ServerOptions):
         return Selection(frozenset(self.only or ()), labels, gated, self.gate)
 
     def probe_of(self, objects: LiveObjects) -> SchedulerProbe | None:
-        """What asks the scheduler about a fence."""
+        """Return what asks the scheduler about a fence."""
         from dralloc.live.apply.choice import SchedulerProbe
 
         return (
@@ -158,12 +158,12 @@ class Live(ServerOptions):
         )
 
     def fence_of(self, objects: LiveObjects) -> FenceKind:
-        """What is to keep others away; who writes nothing keeps nobody."""
+        """Return what is to keep others away; who writes nothing keeps nobody."""
         return FenceKind.NONE if objects.dry else self.fence
 
 
 def _question_of(mode: Mode, choices: Choices) -> Question:
-    """How the cluster is planned for.
+    """Return how the cluster is planned for.
 
     Raises
     ------
@@ -382,7 +382,7 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
 
 
 def _status(server: ApiServer, file: JournalFile, lift: str) -> FenceStatus:
-    """What is fenced, once the fences of a run are lifted."""
+    """Return what is fenced, once the fences of a run are lifted."""
     from dralloc.live.apply.fence import lift_all, status_of
     from dralloc.live.snapshot import LiveObjects, served
 
@@ -431,7 +431,7 @@ def _run(  # noqa: PLR0913 - what the command was told
 
 
 def _holes(run: ApplyRun, plan: Plan) -> Iterator[str]:
-    """What the fence does not keep away."""
+    """Yield what the fence does not keep away."""
     from dralloc.live.apply import TaintRuleFence
     from dralloc.live.apply.fence import unfenced
 

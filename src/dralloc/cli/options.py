@@ -334,7 +334,7 @@ STUDY: Final[OptionSet] = {
 def _choices(
     *, kubernetes: str | None, feature: list[str] | None, **choices: Any
 ) -> Choices:
-    """All that was chosen.
+    """Return all that was chosen.
 
     Raises
     ------
@@ -357,7 +357,7 @@ def _choices(
 
 
 def _set_behind(annotation: Any) -> tuple[Callable[..., Any], OptionSet] | None:
-    """What a parameter is made with, and of which options; None if it is an option itself."""
+    """Return what a parameter is made with, and of which options; None if it is an option itself."""
     if is_dataclass(annotation):
         kind: Any = annotation
         hints = get_type_hints(kind, include_extras=True)

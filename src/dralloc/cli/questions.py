@@ -260,7 +260,7 @@ def _page() -> ModuleType:
 
 
 def _chosen(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What was chosen, in words; without what was left at nothing."""
+    """Yield what was chosen, in words; without what was left at nothing."""
     for name in SCHEDULER:
         value = parameters[name]
         if value and name != "pruning":
@@ -349,7 +349,7 @@ class MixOptions:
     ] = None
 
     def entries(self) -> list[MixEntry]:
-        """What the options name."""
+        """Return what the options name."""
         from dralloc.ask.whatif import MixEntry, Source
 
         named = (

@@ -154,7 +154,7 @@ def spelled_out(text: str) -> Iterator[str]:
 
 
 def _depths(text: str) -> Iterator[int]:
-    """How many braces are open behind each character."""
+    """Return how many braces are open behind each character."""
     return accumulate((character == "{") - (character == "}") for character in text)
 
 
@@ -585,12 +585,12 @@ class FieldUse:
 
     @property
     def modes(self) -> frozenset[Mode]:
-        """Those that ignore the field."""
+        """The modes that ignore the field."""
         return frozenset(mode for mode in Mode if self.row.fates[mode] is Fate.IGNORED)
 
     @property
     def rule(self) -> str:
-        """What that means, in words."""
+        """The meaning of that, in words."""
         where = (
             ""
             if len(self.modes) == len(Mode)
@@ -640,7 +640,7 @@ class _Parts:
         self._known: dict[tuple[str, ...], Sequence[Any]] = {(): objects}
 
     def at(self, steps: tuple[str, ...]) -> Sequence[Any]:
-        """What the objects have in a field, each once; items of lists one by one."""
+        """Return what the objects have in a field, each once; items of lists one by one."""
         if steps not in self._known:
             # By identity, as slices that are made from one template share their lists of devices.
             distinct = {}
@@ -666,7 +666,7 @@ def _place(api_object: ApiObject, row: FieldRow) -> str | None:
 def _values(
     value: Any, steps: tuple[tuple[str, str], ...], path: str
 ) -> Iterator[tuple[str, Any]]:
-    """What stands in a field, with its place, for each item of the lists on the way."""
+    """Yield what stands in a field, with its place, for each item of the lists on the way."""
     if isinstance(value, tuple):
         for number, item in enumerate(value):
             yield from _values(item, steps, f"{path}[{number}]")

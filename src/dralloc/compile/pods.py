@@ -196,7 +196,7 @@ def requests_of(
 
 
 def caps_of(spec: PodSpec) -> dict[str, int]:
-    """What requests of the pod as a whole leave beside its containers, in nanos."""
+    """Return what requests of the pod as a whole leave beside its containers, in nanos."""
     of_containers = _of_containers(spec, {})
     return {
         name: amount - of_containers.get(name, 0)
@@ -205,7 +205,7 @@ def caps_of(spec: PodSpec) -> dict[str, int]:
 
 
 def _taken_by_devices(status: PodStatus) -> dict[str, int]:
-    """What the scheduler noted that the devices of a pod take of its node, in nanos (KEP-5517)."""
+    """Return what the scheduler noted that the devices of a pod take of its node, in nanos (KEP-5517)."""
     total: Nanos = Counter()
     for claim in status.node_allocatable_resource_claim_statuses:
         total.update(_nanos(claim.resources))
@@ -345,17 +345,17 @@ class PodKind:
 
     @cached_property
     def requests(self) -> Mapping[str, int]:
-        """What is requested of a node, overhead included."""
+        """The amounts that are requested of a node, overhead included."""
         return requests_of(self.spec)
 
     @cached_property
     def scored(self) -> Mapping[str, int]:
-        """What the pod counts for in its own scores of what is left; upstream leaves out requests of the whole pod."""
+        """The amounts that count in the pod's own scores; upstream leaves out requests of the whole pod."""
         return requests_of(self.spec, DEFAULT_REQUESTS, whole_pod=False)
 
     @cached_property
     def occupied(self) -> Mapping[str, int]:
-        """What the pod counts for in the scores of others once it is bound (``NonZeroRequested`` of upstream)."""
+        """The amounts that count in scores of others once the pod is bound (``NonZeroRequested`` of upstream)."""
         return self.occupied_with({})
 
     def occupied_with(self, of_devices: Mapping[str, int]) -> dict[str, int]:
@@ -468,7 +468,7 @@ class PodInfo:
 
     @property
     def requests(self) -> Mapping[str, int]:
-        """What is requested of its node, devices included."""
+        """The amounts that are requested of its node, devices included."""
         return (
             requests_of(self.kind.spec, of_devices=self.of_devices)
             if self.of_devices

@@ -72,7 +72,7 @@ def claim_key(eligibility: Eligibility, claim: Claim) -> Hashable:
 
 
 def _alternatives_key(eligibility: Eligibility, request: Request) -> Hashable:
-    """What tells a request's alternatives from those of others, whatever they are called."""
+    """Return what tells a request's alternatives from those of others, whatever they are called."""
     request_key = eligibility.request_key
     return tuple(
         [
@@ -89,7 +89,7 @@ def _alternatives_key(eligibility: Eligibility, request: Request) -> Hashable:
 
 
 def _constraint_key(constraint: Constraint, names: Sequence[RequestName]) -> Hashable:
-    """What a constraint says of alternatives of these names: what it compares, or that it does not cover them."""
+    """Return what a constraint says of alternatives of these names: what it compares, or that it leaves them out."""
     compared = [constraint.covers(name) and constraint.compared(name) for name in names]
     return constraint.kind, constraint.scope, tuple(compared)
 
@@ -97,7 +97,7 @@ def _constraint_key(constraint: Constraint, names: Sequence[RequestName]) -> Has
 def device_traits(
     device: Device, number: Callable[[str, int], int] = lambda _, index: index
 ) -> Hashable:
-    """All that rules read of a device itself and that no allocation changes, but for nodes and compared attributes.
+    """Return all that rules read of a device and that no allocation changes, but for nodes and compared attributes.
 
     Two devices of one node can be exchanged in any answer if their traits are equal, alternatives get the same answers
     about them (`Eligibility.device_key`, or the charges themselves), and equal values are in use and under constrained
@@ -308,7 +308,7 @@ class _Survey:
         self.seen: set[Hashable] = set()
 
     def allowed(self, node: int) -> tuple[bool, ...]:
-        """Which demands may go to the node."""
+        """Return which demands may go to the node."""
         return tuple(nodes is None or node in nodes for nodes in self.nodes)
 
     def is_isolated(self, devices: Sequence[tuple[int, _Answers]]) -> bool:
@@ -365,7 +365,7 @@ class _Survey:
         )
 
     def answers(self, device: int) -> _Answers:
-        """What the alternatives make of a device."""
+        """Return what the alternatives make of a device."""
         key = self.device_key(device)
         if key not in self.known:
             self.known[key] = self._ask(device)

@@ -236,7 +236,7 @@ class DomainLedger:
                             tallies[role.rule, place][domains[node]] += sign
 
     def number(self, rule: InterPodRule, node: str) -> int:
-        """How many count for a rule of spread in the domain of a node, with pods that were there; 0 for other rules."""
+        """Return how many count for a rule of spread in the domain of a node, with pods that were there; else 0."""
         if not isinstance(rule, Spread) or node not in rule.domains:
             return 0
         domain = rule.domains[node]
@@ -384,7 +384,7 @@ class _EqualArrivals(NamedTuple):
         return any(role.carries for role in self.roles)
 
     def most_there(self, ledger: DomainLedger) -> int:
-        """How many are where these come to, by the rule of spread for which they are most."""
+        """Return how many are where these come to, by the rule of spread for which they are most."""
         return max(
             (ledger.number(role.rule, self.node) for role in self.roles if role.counts),
             default=0,

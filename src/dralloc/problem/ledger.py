@@ -60,18 +60,18 @@ class Scarcity(StrEnum):
 class Shortage(NamedTuple):
     """One reason why an allocation does not fit.
 
-    ``what``: the index of the counter or of the counter set, or the name of the capacity. ``wanted`` and ``left`` are
-    in nanos; what is overdrawn has less than nothing left.
+    ``subject``: the index of the counter or of the counter set, or the name of the capacity. ``requested`` and
+    ``available`` are in nanos; of what is overdrawn, less than nothing is available.
     """
 
     scarcity: Scarcity
-    what: int | str = ""
-    wanted: int = 0
-    left: int = 0
+    subject: int | str = ""
+    requested: int = 0
+    available: int = 0
 
 
 def counter_consumption(device: Device, charge: Charge, *, opening: bool) -> Amounts:
-    """What an allocation consumes of each counter: by request, and what the device charges once if this opens it."""
+    """Return what an allocation consumes of each counter: by request, and once if this opens the device."""
     fixed = device.consumes if opening else ()
     if not charge.counters:
         return fixed
@@ -218,7 +218,7 @@ class Ledger:
                 yield number
 
     def capacity_left(self, device: Device, name: str) -> int:
-        """What is left of a capacity of a shareable device."""
+        """Return what is left of a capacity of a shareable device."""
         return device.capacity[name].total - self.consumed.get(device.slot, {}).get(
             name, 0
         )
@@ -238,7 +238,7 @@ class Ledger:
         )
 
     def common_groups(self) -> dict[int, frozenset[str]]:
-        """By counter set in use, the compatibility groups that everything there has in common."""
+        """Return, by counter set in use, the compatibility groups that everything there has in common."""
         return {
             number: frozenset.intersection(*members)
             for number, members in self._grouped.items()
@@ -246,7 +246,7 @@ class Ledger:
         }
 
     def usage_of(self, slots: Set[int]) -> Usage:
-        """What is in use now of these slots, for a part of the problem with the devices behind them."""
+        """Return what is in use now of these slots, for a part of the problem with the devices behind them."""
         return Usage(
             frozenset(slots & self.held),
             {slot: self.shares[slot] for slot in self.shares.keys() & slots},
@@ -425,7 +425,7 @@ class ClaimLedger(Ledger):
 
     def holders(self, device: Device, shortage: Shortage) -> Mapping[ClaimKey, int]:
         """The claims because of which something is short, with what they hold of it: nanos, or number of shares."""
-        match shortage.scarcity, shortage.what:
+        match shortage.scarcity, shortage.subject:
             case Scarcity.CAPACITY, str(name):
                 return self.holders_of_capacity(device.slot, name)
             case Scarcity.GROUPS, int(number):
@@ -467,7 +467,7 @@ class ClaimLedger(Ledger):
         return self._consumers.get(counter, {})
 
     def _consumption(self) -> Iterator[tuple[int, tuple[ClaimKey, int]]]:
-        """By counter: who consumes how much of it."""
+        """Yield by counter: who consumes how much of it."""
         for slot, holdings in self.by_slot.items():
             # The first holder of a slot in use is charged what the device charges once.
             versions = [
@@ -544,10 +544,10 @@ def limits_of(problem: Problem) -> Iterator[Limit]:
 
 def limit_behind(problem: Problem, device: Device, shortage: Shortage) -> Limit:
     """The limit that a shortage of a device is about; one of no problem if the device itself is short."""
-    if isinstance(shortage.what, int) and shortage.scarcity is Scarcity.COUNTER:
-        id_ = problem.counters[shortage.what].id
+    if isinstance(shortage.subject, int) and shortage.scarcity is Scarcity.COUNTER:
+        id_ = problem.counters[shortage.subject].id
         return Limit(Scarcity.COUNTER, id_.driver, id_.counter)
-    name = shortage.what if isinstance(shortage.what, str) else ""
+    name = shortage.subject if isinstance(shortage.subject, str) else ""
     return Limit(shortage.scarcity, device.id.driver, name)
 
 

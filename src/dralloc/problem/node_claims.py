@@ -61,7 +61,7 @@ _Profile = tuple[tuple[str, int], ...]
 
 
 def node_resource(resource: str) -> str:
-    """What a resource of nodes is called among the capacities of a synthetic device."""
+    """Return what a resource of nodes is called among the capacities of a synthetic device."""
     return f"{_PREFIX}{resource}"
 
 
@@ -176,7 +176,7 @@ def with_node_claims(
 
 
 def _only(profile: _Profile, names: frozenset[str]) -> _Profile:
-    """What a profile takes of resources of these names."""
+    """Return what a profile takes of resources of these names."""
     return tuple((name, amount) for name, amount in profile if name in names)
 
 
@@ -384,7 +384,7 @@ class PodUse:
 def footprint_of(
     parts: Iterable[NodeFootprint], consumed: Mapping[str, int], containers: int
 ) -> Mapping[str, int] | None:
-    """What an allocation takes of its node, by resource and in nanos.
+    """Return what an allocation takes of its node, by resource and in nanos.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class Eligibility(Protocol):
         """Whether the device lets the alternative in: its taints are tolerated, and no feature that it needs is off."""
 
     def charge(self, alternative: int, device: int) -> Charge | None:
-        """What an allocation takes; None if the device lacks a requested capacity or a request policy forbids it."""
+        """Return what an allocation takes; None if the device lacks a requested capacity or a policy forbids it."""
 
     def request_key(self, alternative: int) -> Hashable:
         """A canonical key: alternatives with equal keys get the same answers for every device, errors' names aside."""
@@ -233,7 +233,7 @@ class Problem(Brief):
 
     @cached_property
     def _accesses(self) -> Mapping[PoolID, Sequence[tuple[tuple[int, ...], list[int]]]]:
-        """For each pool the devices that it offers, with the nodes that it offers them to."""
+        """Return, for each pool the devices that it offers, with the nodes that it offers them to."""
         offers: dict[PoolID, dict[int, tuple[tuple[int, ...], list[int]]]]
         offers = defaultdict(dict)
         for number, node in enumerate(self.nodes):
@@ -333,7 +333,7 @@ class Problem(Brief):
         return groups_by_set
 
     def usage_of(self, slots: Set[int]) -> Usage:
-        """What is held of these slots, for a part of the problem with the devices behind them."""
+        """Return what is held of these slots, for a part of the problem with the devices behind them."""
         usage = self.usage
         return Usage(
             usage.held & slots,

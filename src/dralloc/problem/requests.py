@@ -289,7 +289,7 @@ class Demand:
 
     @property
     def placed_with(self) -> Hashable:
-        """What demands have in common that are placed together or not at all; empty if it is alone."""
+        """The key that demands have in common which are placed together or not at all; empty if it is alone."""
         return self.parent.root if self.parent else self.gang
 
     @property
@@ -307,7 +307,7 @@ def _fewest_devices(alternative: Alternative) -> int:
 
 
 def quorum_of(members: Sequence[Demand]) -> int:
-    """How many demands of a gang must be placed for any to be, given all of them; a demand without gang is one."""
+    """Return how many demands of a gang must be placed for any to be, given all of them; one without gang."""
     first = members[0]
     return len(members) if first.quorum is None or not first.gang else first.quorum
 

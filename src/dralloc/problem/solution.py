@@ -89,7 +89,7 @@ def charged_grants(
 
 
 def holdings_of(problem: Problem, placement: Placement) -> Iterator[Holding]:
-    """What a placement's claims hold."""
+    """Yield what a placement's claims hold."""
     for claim, number, charge in charged_grants(problem, (placement,)):
         device = problem.devices[number]
         yield Holding(claim.key, device.slot, device.shareable, charge)
@@ -235,7 +235,7 @@ class Solution(Brief):
 def amount_used(
     resource: str, device: Device, charge: Charge, counters: tuple[Counter, ...]
 ) -> int:
-    """What one allocation of a device uses, in nanos."""
+    """Return what one allocation of a device uses, in nanos."""
     # What a shareable device charges once is for all who share it, so it is on no
     # allocation's account.
     fixed = () if device.shareable else device.consumes
@@ -255,7 +255,7 @@ def amount_used(
 def spent(
     problem: Problem, placements: Iterable[Placement], resource: str
 ) -> Mapping[str, int]:
-    """What placements use, by namespace, in nanos."""
+    """Return what placements use, by namespace, in nanos."""
     return summed(
         (claim.namespace, amount)
         for claim, amount in spending(problem, placements, resource)
@@ -265,7 +265,7 @@ def spent(
 def spending(
     problem: Problem, placements: Iterable[Placement], resource: str
 ) -> Iterator[tuple[ClaimKey, int]]:
-    """What each grant of the placements uses, in nanos, with the claim that it is for."""
+    """Yield what each grant of the placements uses, in nanos, with the claim that it is for."""
     for claim, device, charge in charged_grants(problem, placements):
         yield (
             claim.key,

@@ -128,7 +128,7 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
 
 
 def places(numbers: Iterable[int]) -> dict[int, int]:
-    """By number of the whole, the number in a part that keeps these."""
+    """Return, by number of the whole, the number in a part that keeps these."""
     return {number: place for place, number in enumerate(numbers)}
 
 
@@ -274,7 +274,7 @@ def _constraints(demand: Demand) -> Iterator[Constraint]:
 def held_values(
     kind: ConstraintKind, devices: Iterable[_Values | None]
 ) -> tuple[_Values, ...] | None:
-    """What devices mean for further ones (see `Scope.held`); None if they contradict each other.
+    """Return what devices mean for further ones (see `Scope.held`); None if they contradict each other.
 
     Parameters
     ----------

@@ -164,7 +164,7 @@ class Device:
 
     @property
     def resources(self) -> Sequence[Resource]:
-        """What the device shares with others while it is in use: devices without a common resource never interfere.
+        """The resources that it shares with others while it is in use; devices without a common one never interfere.
 
         Beside these there are counters that are charged by request (see `dralloc.problem.Charge`).
         """

@@ -155,7 +155,8 @@ class Case:
         self.makes_room = (
             oracle.admit(
                 Change(
-                    released=frozenset(snapshot.context.ledger.by_claim) - snapshot.own
+                    released=frozenset(snapshot.context.ledger.by_claim)
+                    - snapshot.own_claims
                 )
             )
             is not None

@@ -129,7 +129,7 @@ class _Lifting(Overlay):
         }
 
     def _drawn(self, draws: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-        """What counts of what is drawn from counters."""
+        """Return what still counts of the draws from counters."""
         return (
             tuple(pair for pair in draws if pair[0] not in self.gone)
             if self.gone
@@ -142,7 +142,7 @@ class _Lifting(Overlay):
         return verdict if isinstance(verdict, bool) or not self.lift.lenient else False
 
     def charge(self, alternative: int, device: int) -> Charge | None:
-        """What counts of what an allocation takes."""
+        """Return what still counts of what an allocation takes."""
         charge = super().charge(alternative, device)
         if charge is None or not (charge.capacity or charge.counters):
             return charge

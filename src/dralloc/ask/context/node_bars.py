@@ -252,7 +252,7 @@ class NodeBars:
         )
 
     def _by_claim(self, compiled: CompiledCluster) -> Mapping[ClaimKey, Sequence[int]]:
-        """Which of those that have a node use a claim."""
+        """Return, by claim, those of its users that have a node."""
         users: dict[ClaimKey, list[int]] = defaultdict(list)
         for number in self._placements:
             demand = self._whole.demands[number]
@@ -333,7 +333,7 @@ class NodeBars:
         self._domains.enter(roles, name, sign)
 
     def _short_for_devices(self, node: int) -> Iterator[Bar]:
-        """What upstream's allocator would find is too much for the node, or for the pod's own requests.
+        """Yield what upstream's allocator would find is too much for the node, or for the pod's own requests.
 
         To the exact model other devices count, too, which upstream does not look for.
         """
@@ -376,9 +376,9 @@ class NodeBars:
             yield self._bar(node, device, shortage)
 
     def _bar(self, node: int, device: Device, shortage: Shortage) -> Bar:
-        index = shortage.what if isinstance(shortage.what, int) else None
+        index = shortage.subject if isinstance(shortage.subject, int) else None
         name = (
-            str(shortage.what)
+            str(shortage.subject)
             if index is None
             else self._whole.counters[index].id.counter
         )
@@ -388,8 +388,8 @@ class NodeBars:
         if not resource:
             return Bar(_PORTS)
         pods = list(self._holders(node, device, shortage))
-        requested = amount(shortage.wanted)
-        amounts = f"{requested} requested, {amount(max(0, shortage.left))} left"
+        requested = amount(shortage.requested)
+        amounts = f"{requested} requested, {amount(max(0, shortage.available))} left"
         held = listed([f"{name} ({amount(nanos)})" for name, nanos in pods], _NAMED)
         text = _TOO_MANY if resource == "pods" else f"Insufficient {resource}"
         return Bar(text, f"{amounts}; held by {held}" if held else amounts)
@@ -397,13 +397,13 @@ class NodeBars:
     def _holders(
         self, node: int, device: Device, shortage: Shortage
     ) -> Iterator[tuple[str, int]]:
-        """Who takes how much: pods that have the node, as one, then those that are placed there, the largest first."""
-        if isinstance(shortage.what, int):
+        """Yield who takes how much: bound pods together, then those that are placed there, the largest first."""
+        if isinstance(shortage.subject, int):
             # Devices take something of it, too (KEP-5517).
-            counter = self._whole.counters[shortage.what]
+            counter = self._whole.counters[shortage.subject]
             bound = counter.total - counter.free
         else:
-            bound = self._whole.usage.consumed[device.slot].get(shortage.what, 0)
+            bound = self._whole.usage.consumed[device.slot].get(shortage.subject, 0)
         holders = {
             ClaimKey(key.namespace, key.name.removesuffix("/node")): nanos
             for key, nanos in self._ledger.holders(device, shortage).items()
@@ -448,7 +448,7 @@ class NodeBars:
 def _shortages(
     problem: Problem, ledger: ClaimLedger, demand: Demand, node: int
 ) -> Iterator[tuple[Device, Shortage]]:
-    """What a node has too little of for a demand, beside devices: its synthetic device, and what is short of it."""
+    """Yield what a node has too little of for a demand, beside devices: its synthetic device and the shortage."""
     claim = demand.claims[0] if demand.claims else None
     if claim is None or not claim.is_synthetic:
         return
@@ -479,7 +479,7 @@ class Resettling:
     _settled: list[tuple[Demand, int]] = field(default_factory=list)
 
     def demand(self, pod: ClaimKey) -> Demand | None:
-        """What a pod asks for beside devices; None if it takes nothing, and means nothing to others."""
+        """Return what a pod asks for beside devices; None if it takes nothing, and means nothing to others."""
         demands = (self.problem.demands[number] for number in self.leaving)
         return next((demand for demand in demands if demand.key == pod), None)
 
@@ -516,7 +516,7 @@ class Resettling:
 
 
 def _synthetic(demand: Demand) -> int:
-    """How many of the first claims stand for what is taken of the node: one or none."""
+    """Return how many of the first claims stand for what is taken of the node: one or none."""
     return int(bool(demand.claims) and demand.claims[0].is_synthetic)
 
 

@@ -184,7 +184,7 @@ class Offers(Overlay):
         )
 
     def clauses(self, alternative: int) -> tuple[Clause, ...]:  # noqa: ARG002 - nothing is known here
-        """What class and request demand, clause by clause."""
+        """Return what class and request demand, clause by clause."""
         return ()
 
     def class_name(self, alternative: int) -> str:  # noqa: ARG002 - nothing is known here
@@ -196,7 +196,7 @@ class Offers(Overlay):
         return ()
 
     def amounts(self, alternative: int) -> Mapping[str, Quantity]:  # noqa: ARG002 - nothing is known here
-        """What the alternative asks of capacities."""
+        """Return the amounts of capacities that the alternative asks for."""
         return {}
 
     def vary(self, alternative: int, variation: Variation) -> int:
@@ -241,7 +241,7 @@ class TableOffers(Offers):
         return self.table.inventory.sources[device].device.taints
 
     def clauses(self, alternative: int) -> tuple[Clause, ...]:
-        """What class and request demand, clause by clause."""
+        """Return what class and request demand, clause by clause."""
         if alternative not in self._clauses:
             self._clauses[alternative] = clauses_of(self.table.criteria[alternative])
         return self._clauses[alternative]
@@ -261,7 +261,7 @@ class TableOffers(Offers):
         )
 
     def amounts(self, alternative: int) -> Mapping[str, Quantity]:
-        """What the alternative asks of capacities."""
+        """Return the amounts of capacities that the alternative asks for."""
         return dict(self.table.criteria[alternative].amounts)
 
     def vary(self, alternative: int, variation: Variation) -> int:

@@ -95,7 +95,7 @@ class PendingKind:
     def of(
         cls, demands: Sequence[ClaimKey], explanation: Explanation, said: str
     ) -> PendingKind:
-        """What is known of pods that ask for the same.
+        """Return what is known of pods that ask for the same.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class PendingKind:
 
     @property
     def advice(self) -> str:
-        """What usually helps against it."""
+        """The usual remedy."""
         return "" if self.code is None else ADVICE[self.code]
 
     @cached_property
@@ -223,7 +223,7 @@ class PendingReport(Provisional):
 
     @property
     def pending(self) -> int:
-        """How many pods and claims are pending."""
+        """The number of pods and claims that are pending."""
         return sum(len(kind.demands) for kind in self.kinds)
 
     @cached_property
@@ -254,14 +254,14 @@ class PendingReport(Provisional):
 
     @property
     def conclusion(self) -> str:
-        """How much is pending."""
+        """Say how much is pending."""
         placed = f"{self.mode}: {self.placed} placed"
         if not self.kinds:
             return f"{placed}, nothing pending"
         return f"{placed}, {self.pending} pending for {counted(len(self.by_reason), 'reason')}"
 
     def names(self) -> Iterator[str]:
-        """What is pending."""
+        """Yield what is pending."""
         for kind in self.kinds:
             yield from map(str, kind.demands)
 
@@ -426,7 +426,7 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
 
 
 def _pending(plan: Plan, *, suggest: bool) -> PendingReport:
-    """Why each kind of what an answer leaves out is left out, beside all that it places."""
+    """Return why each kind of what an answer leaves out is left out, beside all that it places."""
     compiled, timings = plan.compiled, dict(plan.timings)
     numbers = {demand.key: number for number, demand in enumerate(plan.demands)}
     # One of those that ask for the same is explained for all of them.
@@ -498,7 +498,7 @@ class _Explainer:
         return self._with_changes(base, snapshot, timings) if suggest else base
 
     def _blocker(self) -> str:
-        """Which other member of its gang keeps the demand from being placed, or that it is another gang."""
+        """Return which other member of its gang keeps the demand from being placed, or that it is another gang."""
         problem = self.compiled.whole
         demand = problem.demands[self.number]
         if not demand.gang:
@@ -527,7 +527,7 @@ class _Explainer:
     def of_scheduler(
         self, solution: Solution, timings: dict[str, float]
     ) -> Explanation:
-        """As the scheduler's event says it."""
+        """Return the explanation as the scheduler's event words it."""
         base = self._placed(solution, timings)
         return (
             base
@@ -550,7 +550,7 @@ class _Explainer:
         return self._with_changes(base, snapshot, {}) if suggest and not fits else base
 
     def _placed(self, solution: Solution, timings: dict[str, float]) -> Explanation:
-        """Where an answer places the demand, if it does."""
+        """Return where an answer places the demand, if it does."""
         homes = (
             placement.node
             for placement in solution.placements
@@ -562,7 +562,7 @@ class _Explainer:
     def of_optimum(
         self, solution: Solution, timings: dict[str, float], *, suggest: bool
     ) -> Explanation:
-        """As a whole."""
+        """Return the explanation of an answer that was chosen as a whole."""
         problem = self.compiled.problem
         base = self._placed(solution, timings)
         if base.placed:

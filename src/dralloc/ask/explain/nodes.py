@@ -80,7 +80,7 @@ class FilterTrace:
     def shortage(
         self, claim: Claim, alternative: Alternative, node: int
     ) -> FilterReason | None:
-        """Why too few devices are left for a request alone; None if there are enough."""
+        """Return why too few devices are left for a request alone; None if there are enough."""
         exclusions = [
             self._exclusion(alternative, *reached) for reached in self._reached(node)
         ]
@@ -127,7 +127,7 @@ class FilterTrace:
     def _exclusion(
         self, alternative: Alternative, device: int, device_key: object
     ) -> Exclusion | None:
-        """What keeps a device from an alternative that is alone with it; None if nothing does."""
+        """Return what keeps a device from an alternative that is alone with it; None if nothing does."""
         key = alternative.index, device_key
         if key not in self._published:
             self._published[key] = next(self._unfit(alternative.index, device), None)
@@ -218,16 +218,18 @@ class FilterTrace:
         self, alternative: Alternative, number: int, shortage: Shortage
     ) -> Exclusion:
         device = self._context.problem.devices[number]
-        match shortage.scarcity, shortage.what:
+        match shortage.scarcity, shortage.subject:
             case Scarcity.COUNTER, int(counter):
                 label = f"counter {self._context.problem.counters[counter].id.counter} is short"
                 return Exclusion(
                     Code.COUNTER,
                     label,
-                    partial(self._left, device, counter, shortage.wanted),
+                    partial(self._left, device, counter, shortage.requested),
                 )
             case Scarcity.CAPACITY, str(name):
-                detail = partial(self._full, alternative, number, name, shortage.wanted)
+                detail = partial(
+                    self._full, alternative, number, name, shortage.requested
+                )
                 return Exclusion(Code.CAPACITY, f"capacity {name} is short", detail)
             case Scarcity.GROUPS, int(counter_set):
                 label = f"its counter set is in use in other {shortage.scarcity.value}"
@@ -433,7 +435,7 @@ class JointReason:
         return f"{constraint_text(constraint, number)}: {missing}"
 
     def _values(self, claim: Claim, number: int) -> Iterator[str]:
-        """How often each value occurs on the devices that selectors accept; what is derived, by request."""
+        """Yield how often each value occurs on the devices that selectors accept; what is derived, by request."""
         constraint, eligibility = (
             claim.constraints[number],
             self.part.problem.eligibility,
@@ -464,7 +466,7 @@ class JointReason:
         return "; ".join(f"{text} ({count})" for text, count in counts.items())
 
     def _limits(self, loose: tuple[Claim, ...]) -> FilterReason | None:
-        """What is short, if everything of one kind without limit would do."""
+        """Return what is short, if everything of one kind without limit would do."""
         for scarcity, code in _CODES.items():
             limits = [
                 limit

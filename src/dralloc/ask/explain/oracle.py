@@ -105,7 +105,7 @@ class FeasibilityOracle:
         all_nodes: bool = False,
         nodes: Sequence[int] | None = None,
     ) -> Certificate | None:
-        """Where the changed demand fits, or None.
+        """Return where the changed demand fits, or None.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ class FeasibilityOracle:
         )
 
     def lift(self, change: Change) -> Lift:
-        """What does not count after the change."""
+        """The limits that do not count after the change."""
         return Lift(change.limits, lenient=self.exact)
 
     def context(self, change: Change) -> Context:
@@ -205,7 +205,7 @@ class FeasibilityOracle:
         return change.released if self.snapshot.bars else frozenset()
 
     def fits_on(self, node: int) -> str:
-        """What a suggestion comes to, in words."""
+        """Say where the demand fits after a change."""
         return f"fits on {self.snapshot.problem.nodes[node].name}"
 
     def _within(
@@ -255,7 +255,7 @@ class FeasibilityOracle:
 
 
 def in_whole(part: Subproblem, grants: Sequence[Sequence[Grant]]) -> _Grants:
-    """What claims are granted in a part, in the devices of the whole."""
+    """Return what claims are granted in a part, as devices of the whole."""
     in_whole_problem = []
     for of_claim in grants:
         renumbered = (
@@ -345,7 +345,7 @@ class _Members:
         self.wording = Wording(oracle.snapshot.placed, oracle.compiled)
 
     def own(self) -> Iterator[Member]:
-        """What the demand itself asks for."""
+        """The criteria of the demand itself."""
         for places in constraint_places(self.claims):
             number, index = places[0]
             constraint = self.claims[number].constraints[index]
@@ -441,7 +441,7 @@ class _Members:
             )
 
     def _state(self, limit: Limit) -> Iterator[str]:
-        """What is left of all counters of one name, and who has the rest."""
+        """Return what is left of all counters of one name, and who has the rest."""
         if limit.scarcity is Scarcity.COUNTER:
             sets = self.problem.counters_by_name[limit.driver, limit.name]
             free, total = (
@@ -470,7 +470,7 @@ class _Members:
         keys = [
             key
             for key, held in self.ledger.by_claim.items()
-            if held and key not in self.snapshot.own
+            if held and key not in self.snapshot.own_claims
         ]
         alike: dict[Hashable, list[ClaimKey]] = defaultdict(list)
         for key in keys:
@@ -491,7 +491,7 @@ class _Members:
             )
 
     def _held(self, group: list[ClaimKey]) -> str:
-        """What some claims hold."""
+        """Return what some claims hold."""
         slots = list(
             dict.fromkeys(
                 holding.slot for key in group for holding in self.ledger.by_claim[key]

@@ -125,7 +125,7 @@ class Wording:
         self._compiled = compiled
 
     def holders(self, held: Mapping[ClaimKey, int], *, amounts: bool = True) -> str:
-        """Who holds something, the largest holders first."""
+        """Return who holds something, the largest holders first."""
         if not held:
             return (
                 "held by nobody known" if self._compiled is None else "held by nobody"
@@ -142,7 +142,7 @@ class Wording:
         return f"{key} (placed in this batch)" if key in self._placed else str(key)
 
     def users(self, groups: Mapping[ClaimKey, frozenset[str]]) -> str:
-        """Who uses something, in which groups."""
+        """Return who uses something, in which groups."""
         named = [
             f"by {self.holder(key)} {groups_text(theirs)}"
             for key, theirs in list(groups.items())[:_NAMED]
@@ -166,7 +166,7 @@ class Wording:
         return f"counter set {set_name(number, devices[device], sources[device].device, pool)}"
 
     def pool(self, pool: PoolAccess) -> str:
-        """What is wrong with a pool."""
+        """Return what is wrong with a pool."""
         if pool.state is PoolState.INVALID:
             return f"pool {pool.id} is invalid: {pool.reason}"
         return f"pool {pool.id} is incomplete{self._slices(pool)}"

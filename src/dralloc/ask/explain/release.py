@@ -197,7 +197,7 @@ def releases(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
 
 
 def _candidates(oracle: FeasibilityOracle) -> Iterator[_Candidate]:
-    """For the nodes where the least seems to be in the way, claims of which none can stay."""
+    """Return, for the nodes where the least seems to be in the way, claims of which none can stay."""
     blockers = _Blockers(oracle)
     for node, cheapest in islice(blockers.cheapest.items(), _NODES_TRIED):
         tries = chain(
@@ -324,7 +324,7 @@ class _Blockers:
         usable = frozenset(snapshot.nodes)
         everywhere = (node for node in snapshot.problem.all_nodes if node not in usable)
         users = (
-            {node: bars.claims_on(node) - snapshot.own for node in everywhere}
+            {node: bars.claims_on(node) - snapshot.own_claims for node in everywhere}
             if bars
             else {}
         )
@@ -374,7 +374,7 @@ class _Blockers:
             ledger.neighbours(devices[device], self._charge(alternative, device))
             for alternative, device in self._options(node)
         )
-        return self.all_holders(node).union(*neighbours) - self._snapshot.own
+        return self.all_holders(node).union(*neighbours) - self._snapshot.own_claims
 
     def _options(self, node: int) -> Iterator[tuple[Alternative, int]]:
         for request in self._requests:
@@ -412,7 +412,8 @@ class _Blockers:
             > (budget.left or 0)
         )
         return (
-            holders.union(*map(self._snapshot.caps.users, short)) - self._snapshot.own
+            holders.union(*map(self._snapshot.caps.users, short))
+            - self._snapshot.own_claims
         )
 
     @cached_property
@@ -421,10 +422,10 @@ class _Blockers:
 
     @cached_property
     def _under_caps(self) -> set[ClaimKey]:
-        """Who uses what is capped for the demand."""
+        """Return who uses what is capped for the demand."""
         return (
             set().union(*map(self._snapshot.caps.users, self._caps))
-            - self._snapshot.own
+            - self._snapshot.own_claims
         )
 
     def priority(self, claim: ClaimKey) -> int:

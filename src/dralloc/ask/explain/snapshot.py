@@ -72,7 +72,7 @@ def find_demand(
             "explain needs the name of a claim or of a pod, and not both"
         )
     for number, demand in enumerate(compiled.problem.demands):
-        if claim is not None and claim in {asked.key for asked in demand.claims}:
+        if claim is not None and claim in {listed.key for listed in demand.claims}:
             return number
         if (
             pod is not None
@@ -173,19 +173,19 @@ class Caps:
                     for claim, amount in self.users(budget).items()
                     if claim in change.released
                 )
-                most = change.raised.get(budget.key, budget.most)
-                budgets.append(replace(budget, used=budget.used - released, most=most))
+                cap = change.raised.get(budget.key, budget.most)
+                budgets.append(replace(budget, used=budget.used - released, most=cap))
         return tuple(budgets)
 
     @property
     def most(self) -> Mapping[BudgetKey, int]:
-        """What each of them allows, in nanos."""
+        """The most that each of them allows, in nanos."""
         return {budget.key: budget.most or 0 for budget in self.budgets}
 
     def used(
         self, problem: Problem, placements: Sequence[Placement]
     ) -> Mapping[BudgetKey, int]:
-        """What namespaces use of each of them once these placements are made, in nanos."""
+        """The amounts that namespaces use of each of them once these placements are made, in nanos."""
         budgets = charged(self.budgets, problem, placements)
         return {budget.key: budget.used for budget in budgets}
 
@@ -219,7 +219,7 @@ def charged(
 
 
 def _held(problem: Problem, holding: Holding, resource: str) -> int:
-    """What is held of a resource, by the newest that is published of the device."""
+    """Return what is held of a resource, by the newest that is published of the device."""
     device = problem.devices[problem.versions[holding.slot][-1]]
     drawn = tuple(
         pair
@@ -251,7 +251,7 @@ class DemandSnapshot:
         Of the demands that have been placed.
     placed
         The same demands, by the claims that they were granted.
-    own
+    own_claims
         The claims that the demand uses, also those that are allocated already: it cannot do without them.
     caps
         What namespaces may use; empty for first fit, which does not look at caps.
@@ -268,7 +268,7 @@ class DemandSnapshot:
     reachable: frozenset[int]
     placements: tuple[Placement, ...]
     placed: dict[ClaimKey, int]
-    own: frozenset[ClaimKey] = frozenset()
+    own_claims: frozenset[ClaimKey] = frozenset()
     caps: Caps = field(default_factory=Caps)
     exclusions: Exclusions = field(default_factory=Exclusions)
     bars: NodeBars | None = None
@@ -291,7 +291,7 @@ class DemandSnapshot:
     def bars_of(
         self, node: int, released: Collection[ClaimKey] = ()
     ) -> tuple[Bar, ...]:
-        """What bars the demand from a node beside devices, once the pods of some claims are gone."""
+        """Return what bars the demand from a node beside devices, once the pods of some claims are gone."""
         return () if self.bars is None else self.bars.of(node, released)
 
     def rules(self, node: int, released: Collection[ClaimKey] = ()) -> tuple[str, ...]:
@@ -310,7 +310,7 @@ class DemandSnapshot:
         offers: Offers,
         allocated: Sequence[Holding] = (),
     ) -> DemandSnapshot:
-        """What a demand meets after these placements, as far as the problem alone says it."""
+        """Return what a demand meets after these placements, as far as the problem alone says it."""
         ledger = ClaimLedger(problem, allocated)
         placed: dict[ClaimKey, int] = {}
         homes: dict[ClaimKey, tuple[int, Sequence[Grant]]] = {}
@@ -362,7 +362,7 @@ def snapshot_of(
     *,
     exact: bool = True,
 ) -> DemandSnapshot:
-    """What a demand of a cluster meets after these placements: holders, selectors and rules are known by name.
+    """Return what a demand of a cluster meets after these placements: holders, selectors and rules are known by name.
 
     Parameters
     ----------
@@ -380,7 +380,7 @@ def snapshot_of(
     nodes = tuple(node for node in snapshot.nodes if not (bars and bars.of(node)))
     return replace(
         snapshot,
-        own=own_claims,
+        own_claims=own_claims,
         exclusions=Exclusions(compiled),
         bars=bars,
         nodes=nodes,
@@ -388,7 +388,7 @@ def snapshot_of(
 
 
 def placed_before(problem: Problem, number: int) -> tuple[Placement, ...]:
-    """What first fit has placed when it comes to a demand.
+    """Return what first fit has placed when it comes to a demand.
 
     It comes to a gang where the gang's first member stands; inside of it, the members before the demand are placed one
     by one.
@@ -449,7 +449,7 @@ def _replayed(
     members: Sequence[int],
     changed: Callable[[Demand], Demand],
 ) -> tuple[Placement, ...]:
-    """What first fit places of some demands and then, changed, of members of a gang."""
+    """Return what first fit places of some demands and then, changed, of members of a gang."""
     order = [*before, *members]
     if not order:
         return ()

@@ -57,7 +57,7 @@ _MOST_NODES = 8
 
 
 def _added_nodes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
-    """For each node type one of its nodes, if an empty node like it could take the demand."""
+    """Return, for each node type, one of its nodes if an empty node like it could take the demand."""
     snapshot = oracle.snapshot
     if snapshot.demand.claims != snapshot.whole.claims or not snapshot.whole.claims:
         return
@@ -235,7 +235,7 @@ _MOST_AMOUNTS = 64
 
 
 def _scaled_down(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
-    """For each request the largest count, and for each capacity the largest amount, that can be served."""
+    """Return, by request the largest count, and by capacity the largest amount, that can be served."""
     for place, claim, alternative in alternatives_of(oracle.snapshot.demand.claims):
         for suggestion in (
             *_fewer(oracle, place, alternative),
@@ -313,7 +313,7 @@ def _smaller(
 def _free_amounts(
     oracle: FeasibilityOracle, alternative: Alternative
 ) -> dict[str, set[int]]:
-    """For each capacity the amounts that some device, or a cap, has left."""
+    """Return, by capacity, the amounts that some device, or a cap, has left."""
     context = oracle.snapshot.context
     requested = context.offers.amounts(alternative.index)
     free_amounts: dict[str, set[int]] = defaultdict(set)
@@ -374,7 +374,7 @@ class _Other:
 
 
 def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
-    """What other claims ask for and could be served in place of the demand's own requests, the most usual first.
+    """Yield what other claims ask for and could be served in place of the demand's own requests, the most usual first.
 
     Only devices of the drivers count whose devices the request may have now: a network adapter is no substitute for a
     GPU. It comes with its tolerations. Where it could not be served with them, those of the demand are tried, and the
@@ -444,7 +444,7 @@ def _is_of(
 
 
 def _usual(cluster: Cluster, offers: TableOffers) -> list[_Other]:
-    """What the claims of the cluster ask for, each request class once with the first claim, the most usual first."""
+    """Return what claims of the cluster ask for, each request class once with its first claim, the most usual first."""
     counts: Counter[Hashable] = Counter()
     first: dict[Hashable, _Other] = {}
     seen: dict[int, Claim] = {}

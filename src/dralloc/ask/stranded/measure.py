@@ -181,7 +181,7 @@ class Stranding(Provisional):
 
     @property
     def claims(self) -> int:
-        """How many claims the mix has."""
+        """The number of claims in the mix."""
         return sum(self.mix.values())
 
     @cached_property

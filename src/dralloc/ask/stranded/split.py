@@ -197,8 +197,8 @@ class _Trials:
             return
         parts = [replace(alternative, index=_FORCED, count=1)]
         if alternative.count > 1:
-            rest = replace(alternative, index=_OTHERS, count=alternative.count - 1)
-            parts.append(rest)
+            others = replace(alternative, index=_OTHERS, count=alternative.count - 1)
+            parts.append(others)
         forced = _Forced(self._problem.eligibility, alternative.index, place)
         names = dict.fromkeys((_FORCED, _OTHERS), alternative.index)
         self._enter(_with(self._demand, alternative, parts), forced, names)
@@ -428,7 +428,7 @@ class Splitter:
 
     @cached_property
     def _selected_on(self) -> Mapping[int, Set[QuantityKey]]:
-        """For each node the quantities of devices that some demand selects there for what it will hold."""
+        """The quantities of devices that some demand selects for what it will hold, by node."""
         selects = self._problem.eligibility.selects
         alternatives = [
             alternative.index

@@ -164,7 +164,7 @@ class PerDeviceBound:
 
     @cached_property
     def ledger(self) -> Ledger:
-        """What is left of the inventory."""
+        """The ledger of what allocated claims hold."""
         return Ledger(self.problem)
 
     def total(self, times: Mapping[int, int] | None = None) -> int | None:
@@ -197,7 +197,7 @@ class PerDeviceBound:
         )
 
     def _of_device(self, request: Request, device: int) -> int | None:
-        """How often the device could serve the request by whichever alternative; None for ever."""
+        """Return how often the device could serve the request by whichever alternative; None for ever."""
         fitting = list(self._fitting(request.alternatives, device))
         if any(alternative.admin for alternative, _ in fitting):
             return None
@@ -220,7 +220,7 @@ class PerDeviceBound:
                     yield alternative, charge
 
     def _shares(self, device: int, charges: Sequence[Charge]) -> int | None:
-        """How often the least demanding amounts fit, each by itself and all of them together."""
+        """Return how often the least demanding amounts fit, each by itself and all of them together."""
         amounts_taken = [
             dict[str | int, int]((*charge.capacity, *charge.counters))
             for charge in charges
@@ -318,7 +318,7 @@ class _Box:
         )
 
     def ask(self) -> tuple[Vector, int]:
-        """What to try to reach: the corner, or the middle of the longest edge of a wide box; and that edge."""
+        """Return the point to try next, the corner or the middle of the longest edge of a wide box, and that edge."""
         widths = [high - low for low, high in zip(self.lower, self.upper, strict=True)]
         axis = max(range(len(widths)), key=widths.__getitem__)
         if widths[axis] < _WIDE:
@@ -335,7 +335,7 @@ class _Box:
         )
 
     def beyond(self, point: Vector) -> list[_Box]:
-        """For each number the part where it is larger than the point's, unless that is empty."""
+        """Return, for each number, the part where it is larger than the point's, unless that is empty."""
         larger = [axis for axis, value in enumerate(point) if self.upper[axis] > value]
         return [
             replace(self, lower=_with(self.lower, axis, point[axis] + 1))
@@ -347,7 +347,7 @@ class _Box:
 
 
 def _without(boxes: Sequence[_Box], point: Vector) -> list[_Box]:
-    """What is left of the boxes beside a point and what it dominates; a box within another is left out."""
+    """Return what is left of the boxes beside a point and what it dominates; a box within another is left out."""
     parts = (box.beyond(point) if _covers(point, box.lower) else [box] for box in boxes)
     distinct = list(dict.fromkeys(chain.from_iterable(parts)))
     return [box for box in distinct if not _is_within(box, distinct)]
@@ -444,7 +444,7 @@ class JointPacking:
         return numbers
 
     def best(self, weights: Sequence[Sequence[int]]) -> tuple[Vector, Solution]:
-        """How many of each the most weight has, given the weights of the copies of each demand."""
+        """Return how many of each has the most weight, given the weights of the copies of each demand."""
         sizes = list(map(len, weights))
         problem = replicated(self.problem, self.demands, sizes)
         all_weights = chain.from_iterable(weights)
@@ -462,7 +462,7 @@ class JointPacking:
         return numbers, solution
 
     def first_fit(self, numbers: Vector) -> Vector:
-        """How many of each first fit places, of so many of them, one demand after the other."""
+        """Return how many of each first fit places, of so many of them, one demand after the other."""
         problem = replicated(self.problem, self.demands, numbers)
         solution = first_fit(problem)
         check(problem, solution)
@@ -626,7 +626,7 @@ class _Counting:
         )
 
     def first_fit(self, max_copies: int | None) -> Solution:
-        """What first fit makes of so many copies."""
+        """Return what first fit makes of so many copies."""
         return first_fit(self._replicated(max_copies))
 
     def _replicated(self, max_copies: int | None) -> Problem:
@@ -640,7 +640,7 @@ class _Counting:
 
 
 def _first_error(solution: Solution) -> str:
-    """Why the first copy that is not placed ended with an error; empty if it just did not fit."""
+    """Return why the first copy that is not placed ended with an error; empty if it just did not fit."""
     fatal = (
         str(error)
         for error in solution.errors.values()

@@ -213,7 +213,7 @@ class Defragmentation(Provisional):
 
     @property
     def moves(self) -> int:
-        """How many claims move."""
+        """The number of claims that move."""
         return len(self.itinerary.outcome.moved)
 
     def body(self) -> list[Part]:
@@ -228,7 +228,7 @@ class Defragmentation(Provisional):
 
     @property
     def conclusion(self) -> str:
-        """How much is admitted with how many moves."""
+        """Say how much is admitted with how many moves."""
         moves = counted(self.moves, "move")
         proof = (
             "proven optimal"

@@ -166,12 +166,12 @@ class Drain(Provisional):
 
     @property
     def gone(self) -> int:
-        """How many of them go."""
+        """The number of them that go."""
         return len(self.claims) - len(self.stuck)
 
     @property
     def conclusion(self) -> str:
-        """How many of the claims can go."""
+        """Say how many of the claims can go."""
         return f"{', '.join(self.nodes)}: {self._verdict()}"
 
     def body(self) -> list[Part]:

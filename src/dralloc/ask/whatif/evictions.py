@@ -76,7 +76,7 @@ class EvictionUnit:
 
 
 def _eviction_units(cluster: Cluster) -> Iterator[EvictionUnit]:
-    """All pods that have a node, by who is evicted together (KEP-5710).
+    """Yield all pods that have a node, by who is evicted together (KEP-5710).
 
     Source: ``framework/preemption/types.go`` of ``kubernetes/pkg/scheduler``. A group without a priority of its own has
     the highest of its pods.
@@ -106,7 +106,7 @@ def _group_of(cluster: Cluster, pod: Pod) -> PodGroup | None:
 def _unit_weights(
     units: Sequence[EvictionUnit], cost: str
 ) -> tuple[list[int], list[WeightLevel]]:
-    """What it is worth that each unit stays, and the digits that these weights consist of, most important first.
+    """Return the weight of each unit that stays, and the digits of these weights, the most important first.
 
     Raises
     ------
@@ -294,7 +294,7 @@ class Incumbents:
         return self.users.holdings(self.compiled)
 
     def _devices(self, key: ClaimKey) -> tuple[int, ...]:
-        """What a claim holds, as a node of its users sees it if it does."""
+        """Return what a claim holds, as a node of its users sees it if it does."""
         home = self._home(self.users.users[key][0])
         return devices_seen(self.compiled.problem, home, self._holdings.get(key, ()))
 
@@ -528,7 +528,7 @@ class Staging:
             )
 
     def victims(self, solution: Solution) -> Iterator[EvictionUnit]:
-        """Who does not stay in an answer."""
+        """Yield the units that do not stay in an answer."""
         staying = self.staying(solution)
         for number, unit in enumerate(self.incumbents.units):
             if number not in staying:
@@ -640,20 +640,19 @@ class Staging:
     def freed(
         self, evicted: Collection[ClaimKey]
     ) -> Mapping[ClaimKey, tuple[ClaimKey, ...]]:
-        """By evicted pod, its claims that nobody uses any more."""
+        """Return, by evicted pod, its claims that nobody uses any more."""
         users = self.incumbents.users
-        freed = {}
+        freed: dict[ClaimKey, tuple[ClaimKey, ...]] = {}
         for pod in evicted:
-            freed[pod] = tuple(
-                key
-                for key in users.claims_of[pod]
-                if key in self.incumbents.freed
-                and not {user.key for user in users.users[key]}.difference(evicted)
-            )
+            freed[pod] = ()
+            for claim in users.claims_of[pod]:
+                staying = {user.key for user in users.users[claim]}.difference(evicted)
+                if claim in self.incumbents.freed and not staying:
+                    freed[pod] += (claim,)
         return freed
 
     def admissions(self, solution: Solution) -> Iterator[Admission]:
-        """What the newcomers get in an answer; nothing if they are not admitted."""
+        """Yield what the newcomers get in an answer; nothing if they are not admitted."""
         for placement in solution.placements:
             if placement.demand < len(self.newcomers):
                 demand, node = (

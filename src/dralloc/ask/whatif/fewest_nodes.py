@@ -366,7 +366,7 @@ class FewestNodes(Provisional):
 
     @property
     def conclusion(self) -> str:
-        """What the nodes cost, and what is proven."""
+        """Say what the nodes cost, and what is proven."""
         proof = (
             "proven to be the lowest"
             if self.exact

@@ -114,7 +114,7 @@ class IsolatedFirstFit:
     )
 
     def first_fit(self, numbers: Vector) -> Vector | None:
-        """How many of each are placed, of so many; None if an error ends that."""
+        """Return how many of each are placed, of so many; None if an error ends that."""
         states: list[Vector] = [()] * len(self.representatives)
         try:
             for number in numbers:
@@ -135,7 +135,7 @@ class IsolatedFirstFit:
         )
 
     def _count(self, representative: int, before: Vector) -> int:
-        """How many of the next demand a node takes behind so many of those before."""
+        """Return how many of the next demand a node takes behind so many of those before."""
         key = representative, before
         if key not in self._counts:
             part, demands, max_counts = self._part(representative)
@@ -239,7 +239,7 @@ def minkowski_sum(
 
 
 def _points(packing: JointPacking, limit: int) -> tuple[Vector, ...] | None:
-    """All points of a node; None if there are more than so many, or one of them is not proven."""
+    """Return all points of a node; None if there are more than so many, or one of them is not proven."""
     if not any(packing.max_counts):
         return (packing.max_counts,)
     front = find_front(packing.max_counts, packing.reach, limit)
@@ -439,7 +439,7 @@ class Headroom(Provisional):
 
     @property
     def conclusion(self) -> str:
-        """How many more of each fit alone."""
+        """Say how many more of each fit alone."""
         fitting = zip(self.entries, self.alone, strict=True)
         return "how many more fit: " + ", ".join(
             f"{_exactly(count)} of {entry.title}" for entry, count in fitting

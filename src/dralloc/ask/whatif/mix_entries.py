@@ -100,7 +100,7 @@ class MixEntry:
 
     @property
     def title(self) -> str:
-        """What it is, as answers show it."""
+        """The name under which answers show it."""
         return f"{'' if self.source is Source.CLAIM else f'{self.source} '}{self.key}"
 
 
@@ -304,7 +304,7 @@ class WorkloadMix:
 
     @property
     def wanted(self) -> tuple[tuple[str, int], ...]:
-        """What is to be had, and how many of each."""
+        """Return the demands, and how many there are to be of each."""
         return tuple(zip(self.titles, self.numbers, strict=True))
 
     def without(self, place: int, reason: str) -> WorkloadMix:

@@ -174,7 +174,7 @@ class NodeSearch:
         return best[1:]
 
     def _ranks(self) -> Mapping[int, int]:
-        """By type for how many demands it is: first fit is to fill those first that nobody else wants."""
+        """Return, by type, for how many demands it is: first fit is to fill those first that nobody else wants."""
         problem = self._on(range(len(self.nodes)))
         capabilities = NodeCapabilities(problem)
         demand_counts = Counter(
@@ -186,7 +186,7 @@ class NodeSearch:
         return {type_: demand_counts[type_] for type_ in range(len(self.nodes))}
 
     def _orders(self, relaxed: RelaxedCover | None) -> Iterator[Sequence[int]]:
-        """As they come, and those first that cost the most in the relaxation."""
+        """Yield the orders in which nodes are filled: as they come, and the most costly in the relaxation first."""
         as_given = range(len(self._everybody))
         yield as_given
         if relaxed:
@@ -263,7 +263,7 @@ class NodeSearch:
 
 
 def _cost_of_nodes(costs: Mapping[str, int]) -> Objective:
-    """What all nodes that are used cost, by their names."""
+    """Return what all nodes that are used cost, by their names."""
     return Objective("nodes", partial(_cost, costs), partial(_cost_terms, costs))
 
 
@@ -286,7 +286,7 @@ def _cost_terms(costs: Mapping[str, int], model: Model) -> list[Term]:
 def _first_nodes_first(
     sizes: Mapping[ClaimKey, int], ranks: Mapping[str, int]
 ) -> Objective:
-    """How much is on how late a node: who is large counts more."""
+    """Return how much is on how late a node: who is large counts more."""
     return Objective(
         "order",
         partial(_lateness, sizes, ranks),

@@ -350,7 +350,7 @@ class _PublishedNodes:
             self.results[result.device_id.pool_id].append(result)
 
     def outline(self, node: int) -> Hashable:
-        """Where demands may go, the form of the pools, and what is in use of them; the node itself if it is special."""
+        """Return where demands may go, the form of the pools and what is in use; the node, too, if it is special."""
         reached = self.reached[node]
         for pool in reached:
             if self.users[pool] > 1 or not self._is_plain(pool):
@@ -362,7 +362,7 @@ class _PublishedNodes:
         return allowed, self._room(node), forms
 
     def _room(self, node: int) -> Hashable:
-        """What a node has beside devices, and the pods that take of it."""
+        """Return what a node has beside devices, and the pods that take of it."""
         amounts = frozenset(self.nodes[node].status.allocatable.items())
         running = self.running.get(self.nodes[node].name, ())
         pods = Counter(
@@ -404,7 +404,7 @@ class _PublishedNodes:
         )
 
     def _in_use(self, pool: PoolID) -> Hashable:
-        """What allocations hold, by the place of the device."""
+        """Return what allocations hold, by the place of the device."""
         results = self.results.get(pool, ())
         names = (
             device.name

@@ -82,7 +82,7 @@ class LayoutPlan:
 
     @property
     def total(self) -> int:
-        """How many demands are served."""
+        """The number of demands that are served."""
         return sum(self.served)
 
 
@@ -274,7 +274,7 @@ class PartitionLayout(Provisional, LayoutComparison):
 
     @property
     def conclusion(self) -> str:
-        """How many claims the best layouts serve, beside partitions on demand."""
+        """Say how many claims the best layouts serve, beside partitions on demand."""
         best = max((plan.total for plan in self.plans), default=0)
         return f"fixed layouts serve {best}, partitions on demand {sum(self.on_demand)}"
 

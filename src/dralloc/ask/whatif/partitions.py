@@ -201,7 +201,7 @@ class PartitionCatalog:
         ).problem
 
     def layouts(self, unit: Unit) -> tuple[Layout, ...]:
-        """All layouts of a unit.
+        """Return all layouts of a unit.
 
         Raises
         ------
@@ -238,7 +238,7 @@ class PartitionCatalog:
 
 
 def _state_with(ledger: Ledger, places: Sequence[int]) -> Hashable | None:
-    """All that matters for others once these devices are in use, all but the last of which fit; None if that does not.
+    """Return all that matters for others once these devices are in use; None if the last of them does not fit.
 
     Afterwards the ledger is as before.
     """
@@ -263,7 +263,7 @@ def _state_with(ledger: Ledger, places: Sequence[int]) -> Hashable | None:
 
 
 def _largest(vectors: Sequence[Numbers]) -> list[Numbers]:
-    """Those that no other exceeds."""
+    """Return those that no other exceeds."""
     largest: list[Numbers] = []
     # What exceeds a vector has a larger sum, and so comes before it.
     for vector in sorted(vectors, key=sum, reverse=True):

@@ -104,7 +104,7 @@ class UpstreamPreemption:
 def _upstream_preemption(
     compiled: CompiledCluster, newcomers: Sequence[Demand], choices: Choices
 ) -> UpstreamPreemption:
-    """What upstream's preemption does for some pods, in the order of their turn.
+    """Return what upstream's preemption does for some pods, in the order of their turn.
 
     Each pod by itself, as in Kubernetes 1.36 by default, also the pods of a gang. Upstream's dry run lets victims hold
     on to their devices, so it never evicts anybody for devices.
@@ -218,7 +218,7 @@ class Preemption(Provisional):
 
     @property
     def conclusion(self) -> str:
-        """How many pods are evicted for whom, and what is proven."""
+        """Say how many pods are evicted for whom, and what is proven."""
         names = ", ".join(map(str, self.asked))
         if not self.possible:
             below = (

@@ -69,7 +69,7 @@ def violations(
 def _unknown(
     cluster: Cluster, bindings: Sequence[Binding], promise: Promise
 ) -> Iterator[str]:
-    """What makes no sense: pods or nodes that there are not, pods that are placed twice, or that nobody may place."""
+    """Yield what makes no sense: unknown pods or nodes, pods that are placed twice, or that nobody may place."""
     nodes = frozenset(promise.nodes)
     for key, name in bindings:
         pod = cluster.pods_by_key.get(key)

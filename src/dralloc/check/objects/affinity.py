@@ -48,13 +48,13 @@ class AffinityRule:
     ----------
     meant
         The newcomers that all of them mean.
-    there
+    occupied
         The domains in which somebody is whom all of them mean.
     """
 
     terms: tuple[AffinityTerm, ...]
     meant: frozenset[PodOnNode]
-    there: set[Pair] = field(default_factory=set)
+    occupied: set[Pair] = field(default_factory=set)
 
     def pairs(self, pod: PodOnNode) -> set[Pair]:
         """The domains of a pod's node, as far as it has the labels."""
@@ -72,8 +72,8 @@ class AffinityRule:
         """Whether a pod that has the terms may come to its node now."""
         if not self.has_all_labels(pod):
             return False
-        begins = not self.there and pod in self.meant
-        return begins or self.pairs(pod) <= self.there
+        begins = not self.occupied and pod in self.meant
+        return begins or self.pairs(pod) <= self.occupied
 
 
 class AffinityRules:
@@ -107,14 +107,14 @@ class AffinityRules:
                 terms, frozenset(pod for pod in meant if pod.is_newcomer)
             )
             for pod in meant - rule.meant:
-                rule.there |= rule.pairs(pod)
+                rule.occupied |= rule.pairs(pod)
             self._rules[terms] = rule
         return self._rules[terms]
 
     def enter(self, pod: PodOnNode) -> None:
         """Note that a newcomer has come."""
         for rule in self.meaning.get(pod, ()):
-            rule.there |= rule.pairs(pod)
+            rule.occupied |= rule.pairs(pod)
 
 
 def affinity_holds_in_order(whereabouts: Whereabouts) -> Iterator[str]:
@@ -127,7 +127,7 @@ def affinity_holds_in_order(whereabouts: Whereabouts) -> Iterator[str]:
 
 
 def _nobody_is_near(pod: PodOnNode) -> str:
-    """What is wrong with a pod that cannot have come."""
+    """Return what is wrong with a pod that cannot have come."""
     return f"{pod}: nobody whom its affinity means can have been near node {pod.node.name} before it"
 
 
@@ -261,7 +261,7 @@ class _Flock:
 
     @property
     def rules(self) -> Iterator[AffinityRule]:
-        """All rules that are about them."""
+        """Return all rules that are about them."""
         yield from self.meaning
         if self.carried is not None:
             yield self.carried
@@ -273,7 +273,7 @@ class _Flock:
         return (
             rule is not None
             and rule in self.meaning
-            and not rule.there
+            and not rule.occupied
             and rule.has_all_labels(self.pods[0])
         )
 
@@ -336,7 +336,7 @@ class _SomeOrder:
         )
 
     def _stuck_if_all_begin(self) -> Sequence[_Flock]:
-        """Who cannot have come even if everybody who may begin does, wherever others are."""
+        """Return who cannot have come even if everybody who may begin does, wherever others are."""
         occupied = self._start()
         for flock in self._flocks:
             if flock.may_begin:
@@ -344,13 +344,13 @@ class _SomeOrder:
         return _left(self._flocks, occupied)
 
     def _stuck_by_one_rule(self) -> Sequence[_Flock]:
-        """Who cannot have come even if everybody with other terms, or none, is there already."""
+        """Return who cannot have come even if everybody with other terms, or none, is there already."""
         by_rule: dict[AffinityRule, list[_Flock]] = defaultdict(list)
         for flock in self._flocks:
             if flock.carried is not None:
                 by_rule[flock.carried].append(flock)
         for rule, carrying in by_rule.items():
-            before = set(rule.there)
+            before = set(rule.occupied)
             for flock in self._meant[rule]:
                 if flock.carried is not rule:
                     before |= flock.pairs(rule)
@@ -397,7 +397,9 @@ class _SomeOrder:
 
     def _start(self) -> There:
         """The domains of each rule before anybody came."""
-        return {rule: set(rule.there) for flock in self._flocks for rule in flock.rules}
+        return {
+            rule: set(rule.occupied) for flock in self._flocks for rule in flock.rules
+        }
 
     @cached_property
     def _meant(self) -> Mapping[AffinityRule, Sequence[_Flock]]:
@@ -408,7 +410,7 @@ class _SomeOrder:
         return meant
 
     def _stuck_after(self, beginners: Beginners) -> Sequence[_Flock]:
-        """Who cannot have come if these began."""
+        """Return who cannot have come if these began."""
         occupied = self._start()
         pending = dict(beginners)
         waiting = self._flocks
@@ -444,7 +446,7 @@ def _must_wait(
 
 
 def _left(flocks: Sequence[_Flock], occupied: There) -> Sequence[_Flock]:
-    """Who of some flocks cannot come one after the other, if nobody is to begin any more."""
+    """Return who of some flocks cannot come one after the other, if nobody is to begin any more."""
     waiting = flocks
     while True:
         coming = {flock for flock in waiting if _is_near(flock, occupied)}

@@ -72,7 +72,7 @@ class _SpreadRule:
 
     @cached_property
     def before(self) -> Mapping[str, int]:
-        """How many pods counted in each domain before anybody came."""
+        """The number that counted in each domain before anybody came."""
         counts = Counter(dict.fromkeys(self.domains.values(), 0))
         for pod in self.counting:
             domain = self.home_of(pod)
@@ -94,7 +94,7 @@ class _SpreadRule:
         return self.is_default or all_hold(self.selector, pod.labels)
 
     def too_many(self, domain: str | None, number: int, fewest: int) -> str:
-        """What is wrong with so many pods in a domain; empty if nothing is."""
+        """Return what is wrong with so many pods in a domain; empty if nothing is."""
         if domain is None:
             return f"node has no label {self.constraint.topology_key}, by which it is to be spread"
         if number - fewest <= self.constraint.max_skew:
@@ -166,7 +166,7 @@ def _constraints(
 
 
 def _controller_of(pod: PodOnNode) -> str:
-    """What makes the pod, if that selects pods; a Deployment stands for its ReplicaSet. Empty if there is nothing.
+    """Return what makes the pod, if that selects pods; a Deployment stands for its ReplicaSet. Else empty.
 
     Source: ``framework/plugins/helper/spread.go`` of ``kubernetes/pkg/scheduler``.
     """
@@ -194,7 +194,7 @@ def _eligibility(
     constraint: TopologySpreadConstraint,
     hard: Sequence[TopologySpreadConstraint],
 ) -> Hashable:
-    """What decides on which nodes pods count."""
+    """Return what decides on which nodes pods count."""
     all_keys = frozenset(spread.topology_key for spread in hard)
     keys = constraint.topology_key, all_keys
     required = pod.spec.required_nodes
@@ -347,7 +347,7 @@ class _Group:
 
     @property
     def there(self) -> int:
-        """How many of its pods have a node, or are taken to get one."""
+        """The number of its pods that have a node, or are taken to get one."""
         return len(self.running) + len(self.placed) + len(self.left_out)
 
     @property
@@ -467,7 +467,7 @@ class _Groups:
 
     @cached_property
     def below(self) -> Mapping[ClaimKey, Sequence[_Group]]:
-        """By group of groups, all groups of pods below it, at whatever level."""
+        """Return, by group of groups, all groups of pods below it, at whatever level."""
         groups: dict[ClaimKey, list[_Group]] = defaultdict(list)
         for group in self._by_name.values():
             for key in self.above(group):
@@ -500,7 +500,7 @@ class _Groups:
         return children
 
     def defect_above(self, group: _Group) -> str:
-        """Why nobody of a group can be placed, whatever the others do; empty if there is no reason."""
+        """Return why nobody of a group can be placed, whatever the others do; empty if there is no reason."""
         path = self.above(group)
         for key in path:
             if key not in self.composites:
@@ -518,7 +518,7 @@ def _parent_of(key: ClaimKey, group: CompositePodGroup | None) -> ClaimKey | Non
 
 
 def _needed_of(group: CompositePodGroup) -> int:
-    """How many children must be admitted; one if they are scheduled independently."""
+    """Return how many children must be admitted; one if they are scheduled independently."""
     gang = group.spec.scheduling_policy.gang
     return gang.min_group_count if gang else 1
 
@@ -558,7 +558,7 @@ def groups_are_kept(whereabouts: Whereabouts) -> Iterator[str]:
 
 
 def _lacking(whereabouts: Whereabouts, group: _Group) -> Iterator[str]:
-    """What is wrong if too few pods of a group have a node."""
+    """Yield what is wrong if too few pods of a group have a node."""
     if group.is_missing and whereabouts.promise.in_order:
         yield f"group {group.name}: pods of it are placed, but it was not found"
     elif group.needed is None and group.waiting:
@@ -570,7 +570,7 @@ def _lacking(whereabouts: Whereabouts, group: _Group) -> Iterator[str]:
 def _scattered(
     whereabouts: Whereabouts, about: str, topology_key: str, groups: Iterable[_Group]
 ) -> Iterator[str]:
-    """What is wrong if the pods of groups are not in one domain of a label."""
+    """Yield what is wrong if the pods of groups are not in one domain of a label."""
     if not topology_key:
         return
     nodes = [node for group in groups for node in _nodes_of(whereabouts, group)]

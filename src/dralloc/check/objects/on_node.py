@@ -134,7 +134,7 @@ def _binds(
 def _requested(
     whereabouts: Whereabouts, pod: PodOnNode, on_devices: frozenset[str]
 ) -> Mapping[str, int]:
-    """What a pod requests of its node, without the extended resources that it has as devices (KEP-5004)."""
+    """Return what a pod requests of its node, without the extended resources that it has as devices (KEP-5004)."""
     requested = {**requests_of(pod.pod.spec), PODS: 1}
     if on_devices.isdisjoint(requested):
         return requested

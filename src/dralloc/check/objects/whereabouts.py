@@ -260,7 +260,7 @@ def amounts_of(quantities: Quantities) -> dict[str, int]:
 
 
 def requests_of(spec: PodSpec) -> dict[str, int]:
-    """What a pod requests of its node.
+    """Return what a pod requests of its node.
 
     Containers and sidecars run at the same time. Init containers run before, one after the other, each beside the
     sidecars that were started before it. So a node needs the most that is requested at any time.
@@ -288,7 +288,7 @@ def _nanos(quantities: Quantities) -> Nanos:
 
 
 def _requested(container: Container) -> Nanos:
-    """What a container requests; of what it only limits, it requests as much as the limit."""
+    """Return what a container requests; of what it only limits, it requests as much as the limit."""
     resources = container.resources
     return _nanos({**resources.limits, **resources.requests})
 
@@ -305,7 +305,7 @@ def _raise(peak: Nanos, requested: Nanos) -> None:
 
 
 def _of_whole_pod(spec: PodSpec, of_containers: Nanos) -> Nanos:
-    """What the pod as a whole requests; of what it only limits, its containers' requests count if there are any."""
+    """Return the requests of the pod as a whole; for what it only limits, its containers' count if there are any."""
     resources = spec.resources
     limits = {
         name: limit
@@ -424,7 +424,7 @@ class PodOnNode:
 
     @property
     def labels(self) -> Labels:
-        """What the pod is selected by."""
+        """The labels by which the pod is selected."""
         return self.pod.metadata.labels
 
     def __str__(self) -> str:

@@ -193,7 +193,7 @@ def constraints_over_claims_hold(view: View) -> Iterator[str]:
 def _broken(
     about: str, constraint: Constraint, covered: list[tuple[Use, Constraint]]
 ) -> Iterator[str]:
-    """What is wrong with the devices that a constraint covers, each with its form for the device's claim."""
+    """Yield what is wrong with the devices that a constraint covers, each with its form for the device's claim."""
     values = [
         (use, use.device.attributes.get(form.compared(use.alternative.name)))
         for use, form in covered
@@ -288,7 +288,7 @@ def capacities_suffice(view: View) -> Iterator[str]:
 def _capacities(
     view: View, slot: int, uses: list[Use], within: str = ""
 ) -> Iterator[str]:
-    """What these grants take together of one device.
+    """Yield what these grants take together of one device.
 
     While its pool is updated, versions of the device can have different totals, and for a grant only the version is
     in force that its node sees (upstream behaviour). There is an order in which every grant fits if those on the
@@ -392,7 +392,7 @@ def counter_sets_have_a_common_group(view: View) -> Iterator[str]:
 
 
 def _common_groups(view: View) -> Mapping[int, frozenset[str]]:
-    """By counter set, the groups that allocated devices there have in common."""
+    """Return, by counter set, the groups that allocated devices there have in common."""
     usage = view.problem.usage
     common = dict(usage.compatibility)
     for device in () if view.problem.is_additive else view.problem.devices:

@@ -64,7 +64,7 @@ def nobody_is_too_near(view: View) -> Iterator[str]:
 
 
 def spread_is_even(view: View) -> Iterator[str]:
-    """Where demands carry a spread constraint, they are not too many above the fewest that count in any domain."""
+    """Demands with a spread constraint are not too many above the fewest that count in any domain."""
     for rule, members in view.roles.items():
         if not isinstance(rule, Spread):
             continue
@@ -103,7 +103,7 @@ def spread_is_even(view: View) -> Iterator[str]:
 
 
 def groups_are_in_one_domain(view: View) -> Iterator[str]:
-    """Who needs to be in one domain with others is in a domain, and they are, too."""
+    """A demand that needs to be in one domain with others is in a domain, and they are, too."""
     for rule, concerned in view.roles.items():
         if not isinstance(rule, OneDomain):
             continue
@@ -173,7 +173,7 @@ class _Queue:
                     self._carried[member.demand].append(rule)
 
     def stuck(self, beginning: tuple[int, ...]) -> list[int]:
-        """Who cannot have come, if these came first, and with whoever else may have begun; the fewest."""
+        """Return who cannot have come, if these came first, and with whoever else may have begun; the fewest."""
         waiting = self._after(beginning)
         begun = {rule for demand in beginning for rule in self._carried[demand]}
         best = waiting
@@ -360,7 +360,7 @@ class _Arrivals:
         ]
 
     def _next(self) -> list[_EqualPlacements]:
-        """Who may come now: first to where the fewest are, and there who carries a rule."""
+        """Return who may come now: first to where the fewest are, and there who carries a rule."""
         ready = [
             group for group in self._groups if group.waits and self._may_come(group)
         ]

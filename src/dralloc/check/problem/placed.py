@@ -129,7 +129,7 @@ def shared_claims_are_allocated_once(view: View) -> Iterator[str]:
 
 
 def shared_claims_can_be_used(view: View) -> Iterator[str]:
-    """Who lists a claim that is granted with another demand is on a node from which all of its devices can be used."""
+    """A demand that lists a claim granted with another one is where all of its devices can be used."""
     for awards in view.sharing:
         for home in awards:
             for award in awards:
@@ -224,7 +224,7 @@ def bounds_and_status_agree(view: View) -> Iterator[str]:
 
 
 def _taken(view: View, resource: str) -> Counter[str]:
-    """What the grants use, by namespace."""
+    """Return what the grants use, by namespace."""
     amounts: Counter[str] = Counter()
     for award in view.awards:
         for use in award.uses:

@@ -65,7 +65,7 @@ class View:
 
     @cached_property
     def awards(self) -> tuple[Award, ...]:
-        """What each claim got. A shared claim is only listed where it got something (see `sharing`)."""
+        """By claim, what it got. A shared claim is only listed where it got something (see `sharing`)."""
         shared = {awards[0].claim.key for awards in self.sharing}
         return tuple(
             award
@@ -75,7 +75,7 @@ class View:
 
     @cached_property
     def sharing(self) -> tuple[tuple[Award, ...], ...]:
-        """For each claim that several placed demands list, what it got with each of them: it should be with one."""
+        """By claim that several placed demands list, what it got with each of them: it should be with one."""
         listed: dict[ClaimKey, list[Award]] = defaultdict(list)
         for award in self._everything:
             listed[award.claim.key].append(award)

@@ -73,7 +73,7 @@ _NAMED = 3
 def _remarks(
     cluster: Cluster, table: MatchTable, drifts: Iterable[Drift], caps: Sequence[Cap]
 ) -> Iterator[Finding]:
-    """What allocated claims and published devices contradict, and what is asked for in vain."""
+    """Yield what allocated claims and published devices contradict, and what is asked for in vain."""
     yield from (cluster.remark(drift.claim, drift.path, drift.rule) for drift in drifts)
     yield from _evictions(cluster, table)
     if not table.features.DeviceCompatibilityGroups:
@@ -172,7 +172,7 @@ def _find_unmodelled(cluster: Cluster, problem: Problem) -> Iterator[Unmodelled]
 
 
 def _of_footprints(cluster: Cluster, demands: Sequence[Demand]) -> Iterator[Unmodelled]:
-    """What devices take of nodes (KEP-5517), where it is for more than one pod with one node."""
+    """Yield what devices take of nodes (KEP-5517), where it is for more than one pod with one node."""
     users = Counter(claim.key for demand in demands for claim in demand.claims)
     for claim in cluster.claims:
         if users[claim.key] > 1:
@@ -255,7 +255,7 @@ class CompiledCluster(Brief):
         return compile_cluster(cluster, self.choices, nodes=chosen)
 
     def unmodelled(self, modes: Collection[Mode]) -> tuple[Finding, ...]:
-        """What objects say that one of the modes does not model, with the object and the field."""
+        """Return the fields that one of the modes does not model, each with its object."""
         return tuple(
             finding
             for finding, ignoring in self.left_out
@@ -265,7 +265,7 @@ class CompiledCluster(Brief):
     def beside_devices(
         self, pods: Collection[Pod], *, strict: bool
     ) -> tuple[Finding, ...]:
-        """What an answer leaves out that looks at devices alone, as those to what-if questions do.
+        """The fields that answers leave out which look at devices alone, as those to what-if questions do.
 
         Parameters
         ----------
@@ -296,7 +296,7 @@ class CompiledCluster(Brief):
     def beside_pods_alone(
         self, pods: Collection[Pod], *, strict: bool
     ) -> tuple[Finding, ...]:
-        """What an answer leaves out that looks at devices and nodes, but not at where else other pods are.
+        """The fields that answers leave out which look at devices and nodes, but not at where else other pods are.
 
         Raises
         ------
@@ -317,12 +317,12 @@ class CompiledCluster(Brief):
 
     @cached_property
     def holdings(self) -> tuple[Holding, ...]:
-        """What the allocated claims hold of published devices."""
+        """The holdings of allocated claims, among published devices."""
         return tuple(self.inventory.holdings(self.cluster.claims))
 
     @cached_property
     def products(self) -> tuple[str, ...]:
-        """What each device of the problem is called."""
+        """The product name of each device of the problem."""
         return tuple(product_names(self.inventory.sources))
 
     @cached_property
@@ -488,7 +488,7 @@ def compile_cluster(
 
 
 def _of_budgets(cluster: Cluster, choices: Choices, chosen: Inventory) -> Inventory:
-    """Where budgets find what a namespace has: on nodes that are not chosen, too."""
+    """Return where budgets find what a namespace has: on nodes that are not chosen, too."""
     if choices.nodes and (choices.caps or choices.fair):
         return take_inventory(
             cluster.slices, cluster.nodes, cluster.claims, frozenset(), choices.features

@@ -334,7 +334,7 @@ class Demands:
     )
 
     def in_order(self) -> tuple[Demand, ...]:
-        """All demands, as the scheduler would take them."""
+        """Return all demands, in the order in which the scheduler would take them."""
         entries = [*self._of_pods(), *self._of_lone_claims()]
         self.unasked.update(self.cluster.gone)
         for pod in self.cluster.suspended:
@@ -383,7 +383,7 @@ class Demands:
                 self.unasked[name] = self._why_unasked(pod)
 
     def _of_no_node(self, pod: Pod) -> Iterator[Claim]:
-        """What stands for extended resources that there are nowhere."""
+        """Return what stands for extended resources that there are nowhere."""
         missing = (
             self.plugins.missing(pod)
             if not (pod.spec.node_name or pod.spec.scheduling_gates)
@@ -400,7 +400,7 @@ class Demands:
             yield Claim(key, "", (), defect=defect)
 
     def _why_unasked(self, pod: Pod) -> Unasked:
-        """Why nothing of a pod is pending."""
+        """Return why nothing of a pod is pending."""
         claims = self.cluster.pod_claims(pod)
         if not claims and not self.plugins.asked(pod):
             return Unasked.NO_DEVICE
@@ -443,7 +443,7 @@ class Demands:
         )
 
     def _obstacle(self, claim: ResourceClaim, pod: Pod) -> str:
-        """Why a pod cannot use a claim that is allocated already (upstream's scheduler plugin); empty if it can."""
+        """Return why a pod cannot use a claim that is allocated already (upstream's plugin); empty if it can."""
         if claim.metadata.deletion_timestamp is not None:
             return f'resourceclaim "{claim.name}" is being deleted'
         users = {(user.resource, user.name) for user in claim.status.reserved_for}

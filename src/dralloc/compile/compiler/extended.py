@@ -187,7 +187,7 @@ def extended_claims(
 
 
 def _amount(pod: Pod, container: Container, resource: str) -> int:
-    """How many of a resource a container asks for.
+    """Return how many of a resource a container asks for.
 
     Raises
     ------
@@ -206,7 +206,7 @@ def _amount(pod: Pod, container: Container, resource: str) -> int:
 
 
 def _requests_for(pod: Pod, resource: str, class_name: str) -> Iterator[DeviceRequest]:
-    """What containers need of one resource.
+    """Yield what containers need of one resource.
 
     Init containers run one after the other, before the containers behind them: they share the devices of those, and
     one request covers what the most demanding of them needs beyond that.
@@ -292,7 +292,7 @@ class DevicePlugins:
         return frozenset(name for name in pod.requested if is_extended(name))
 
     def missing(self, pod: Pod) -> list[str]:
-        """Those that neither a class nor a node has, by name. A node that says nothing may have everything."""
+        """Return those that neither a class nor a node has, by name. A node that says nothing may have everything."""
         return (
             []
             if self._on_nodes is None

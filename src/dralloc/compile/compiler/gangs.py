@@ -91,7 +91,7 @@ class PodsOfGroup:
         Whether something says how many are needed.
     parent
         The group that it is a child of.
-    there
+    pods_there
         How many of the pods can be placed, or are.
     served
         How many of these wait for no device: they run, or ask for none, or hold all that they ask for.
@@ -105,7 +105,7 @@ class PodsOfGroup:
     has_policy: bool = True
     parent: ClaimKey | None = None
     pods: list[Pod] = field(default_factory=list)
-    there: int = 0
+    pods_there: int = 0
     served: int = 0
 
     @property
@@ -123,13 +123,13 @@ class PodsOfGroup:
 
     @property
     def quorum(self) -> int | None:
-        """How many of those that wait are needed; None for all."""
+        """Return how many of those that wait are needed; None for all."""
         return None if self.needed is None else max(1, self.needed - self.served)
 
     @property
     def halted(self) -> bool:
         """Whether there are too few pods for any of them to be placed."""
-        return self.needed is not None and self.there < self.needed
+        return self.needed is not None and self.pods_there < self.needed
 
 
 def _pod_groups(
@@ -156,7 +156,7 @@ def _pod_groups(
             bool(pod.spec.node_name) or not _waits(pod, cluster, plugins)
             for pod in ready
         )
-        yield replace(group, there=len(ready), served=served)
+        yield replace(group, pods_there=len(ready), served=served)
 
 
 def _waits(pod: Pod, cluster: Cluster, plugins: DevicePlugins) -> bool:
@@ -255,7 +255,7 @@ class Ancestry:
         return ClaimKey(key.namespace, name) if name else None
 
     def defect(self, leaf: str, above: Sequence[ClaimKey]) -> str:
-        """What is wrong with the groups above a PodGroup; empty if they are in order.
+        """Return what is wrong with the groups above a PodGroup; empty if they are in order.
 
         Source: KEP-6012, "Group hierarchy": the scheduler does not look at pods below such groups.
         """
@@ -270,7 +270,7 @@ class Ancestry:
 
 
 def children_needed(group: CompositePodGroup) -> int:
-    """How many children must be admitted; one if they are independent."""
+    """The number of children that must be admitted; one if they are independent."""
     gang = group.spec.scheduling_policy.gang
     return gang.min_group_count if gang else 1
 
@@ -329,7 +329,7 @@ class GroupTrees:
 
     @property
     def findings(self) -> Iterator[Finding]:
-        """What is wrong with trees."""
+        """Yield what is wrong with trees."""
         for name, defect in self.defects.items():
             about = self._cluster.pod_groups[ClaimKey.parse(name)]
             rule = f"{defect}: none of its pods is placed"
@@ -500,9 +500,9 @@ def _remarks(cluster: Cluster, groups: Iterable[PodsOfGroup]) -> Iterator[Findin
         if group.about is None:
             continue
         if group.needed is None:
-            rule = f"the group {group.name} was not found; its {group.there} pods are placed all or none"
+            rule = f"the group {group.name} was not found; its {group.pods_there} pods are placed all or none"
         elif group.halted:
-            rule = f"needs {group.needed} pods, but there are {group.there}: none is placed"
+            rule = f"needs {group.needed} pods, but there are {group.pods_there}: none is placed"
         else:
             continue
         yield cluster.remark(group.about, group.path, rule)

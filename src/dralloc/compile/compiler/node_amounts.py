@@ -30,11 +30,11 @@ class NodeAmounts(ABC):
 
     @abstractmethod
     def asked(self, kind: PodKind) -> dict[str, int]:
-        """What such a pod takes of its node."""
+        """Return what such a pod takes of its node."""
 
     @abstractmethod
     def there(self, node: Node) -> dict[str, int]:
-        """What there is of it on a node."""
+        """Return what there is of it on a node."""
 
 
 class NodeResources(NodeAmounts):
@@ -69,7 +69,7 @@ class NodeResources(NodeAmounts):
         return dict(self._in_nanos({**kind.requests, PODS: 1}))
 
     def of_devices(self, amounts: Mapping[str, int]) -> dict[str, int]:
-        """What devices take, which is in nanos already."""
+        """Return what devices take, which is in nanos already."""
         return {name: amounts.get(resource_of(name), 0) for name in self.of_footprints}
 
     def there(self, node: Node) -> dict[str, int]:
@@ -194,13 +194,13 @@ class Footprints:
         )
 
     def use(self, pod: Pod) -> PodUse:
-        """How a pod uses claims."""
+        """Note how a pod uses claims."""
         allocated = self.of_allocated(pod)
         caps = {name: cap - allocated[name] for name, cap in caps_of(pod.spec).items()}
         return PodUse(self.containers(pod), caps)
 
     def held(self, pod: Pod) -> Mapping[str, int]:
-        """What a pod takes of its node for its allocated claims, in nanos."""
+        """Return what a pod takes of its node for its allocated claims, in nanos."""
         capped = caps_of(pod.spec)
         return {
             name: amount
@@ -209,7 +209,7 @@ class Footprints:
         }
 
     def of_allocated(self, pod: Pod) -> Counter[str]:
-        """What the allocated claims of a pod take, by resource and in nanos."""
+        """Return what the allocated claims of a pod take, by resource and in nanos."""
         amounts: Counter[str] = Counter()
         containers = self.containers(pod)
         for key in self._cluster.pod_claims(pod):
@@ -236,7 +236,7 @@ class Footprints:
         )
 
     def containers(self, pod: Pod) -> Counter[ClaimKey]:
-        """How many references of containers there are to each claim."""
+        """Return how many references of containers there are to each claim."""
         keys = self._keys(pod)
         used = (
             claim.name

@@ -82,7 +82,7 @@ def _inter_pod_roles(
     ignored: Collection[Ignored],
     by_host: Collection[Term],
 ) -> Mapping[PodKind, tuple[Role, ...]]:
-    """What pods to be placed are to rules between pods, by kind.
+    """Return what pods to be placed are to rules between pods, by kind.
 
     Parameters
     ----------
@@ -337,7 +337,7 @@ class PodRules:
         return running
 
     def bound(self, pods: Collection[Pod]) -> Iterator[Pod]:
-        """Those of some pods that ask for more of nodes, or of other pods, than devices."""
+        """Return those of some pods that ask for more of nodes, or of other pods, than devices."""
         listed = any(node.status.allocatable for node in self._nodes)
         infos = PodKinds(self._cluster.namespaces).infos(pods)
         said = {info.key: self._said(info.kind, listed=listed) for info in infos}
@@ -346,7 +346,7 @@ class PodRules:
     def bound_to_others(
         self, pods: Collection[Pod]
     ) -> Mapping[ClaimKey, Collection[Ignored]]:
-        """Which rules of some pods for other pods are more than an amount of their node, by pod; no others.
+        """Return which rules of some pods for other pods are more than an amount of their node, by pod; no others.
 
         Anti-affinity by node is such an amount (`dralloc.compile.compiler.node_amounts.HostExclusion`).
         """
@@ -359,7 +359,7 @@ class PodRules:
         return {key: rules for key, rules in said.items() if rules}
 
     def _said(self, kind: PodKind, *, listed: bool) -> set[Ignored]:
-        """What binds such pods; their requests do if nodes list what they have."""
+        """Return what binds such pods; their requests do if nodes list what they have."""
         resources = (
             name
             for name, amount in kind.requests.items()
@@ -372,7 +372,7 @@ class PodRules:
     def _said_of_others(
         self, kind: PodKind, but: Collection[Term] = ()
     ) -> set[Ignored]:
-        """What such pods say about other pods, but for some terms of anti-affinity."""
+        """Return what such pods say about other pods, but for some terms of anti-affinity."""
         apart = (term for term in kind.required_anti_affinity if term not in but)
         said = {Ignored.AFFINITY for _ in (*kind.required_affinity, *apart)}
         return said | {Ignored.SPREAD for _ in kind.hard_spread}
@@ -508,7 +508,7 @@ class PodRules:
     def _beside_devices(
         self, pod: PodInfo, amounts: Mapping[str, int]
     ) -> Mapping[str, int]:
-        """What a pod takes of its node itself: extended resources may be claimed as devices (KEP-5004)."""
+        """Return what a pod takes of its node itself: extended resources may be claimed as devices (KEP-5004)."""
         if self._backed.isdisjoint(map(resource_of, amounts)):
             return amounts
         claims = (

@@ -120,7 +120,7 @@ class Quotas:
                     )
 
     def _usage(self, claim: ResourceClaim) -> Counter[str]:
-        """What a claim counts for, by resource name."""
+        """Return what a claim counts for, by resource name."""
         usage = Counter({_COUNT: 1})
         for request in claim.spec.devices.requests:
             by_class: Counter[str] = Counter()
@@ -148,7 +148,7 @@ class Quotas:
 
 
 def _exceeded(quota: ResourceQuota, usage: Mapping[str, int]) -> Iterator[str]:
-    """What there is more of in use than the quota allows."""
+    """Yield what there is more of in use than the quota allows."""
     limits = quota.spec.hard.items()
     return (
         name
@@ -189,10 +189,8 @@ def find_budgets(
     waiting = {demand.key.namespace for demand in demands} if fair else set()
     for namespace in sorted(waiting):
         budgets.setdefault((namespace, fair), None)
-    totals = {
-        resource: list(_totals(inventory, resource))
-        for resource in {*(cap.resource for cap in caps), fair} - {""}
-    }
+    resources = {*(cap.resource for cap in caps), fair} - {""}
+    totals = {resource: list(_totals(inventory, resource)) for resource in resources}
     for resource, amounts in totals.items():
         if not amounts:
             option = "--fair" if resource == fair else "--cap"
@@ -232,7 +230,7 @@ def _totals(inventory: Inventory, resource: str) -> Iterator[int]:
 def _used(
     cluster: Cluster, inventory: Inventory, budgets: Collection[tuple[str, str]]
 ) -> Mapping[tuple[str, str], int]:
-    """By namespace and resource, what allocated claims use of published devices."""
+    """Return, by namespace and resource, what allocated claims use of published devices."""
     resources: dict[str, list[str]] = defaultdict(list)
     for namespace, resource in budgets:
         resources[namespace].append(resource)
@@ -266,7 +264,7 @@ def _used(
 
 
 def asked_amounts(problem: Problem, resource: str) -> tuple[int, ...]:
-    """By demand: what its claims use of a counter or capacity at least, in nanos (see `dralloc.problem.solution`).
+    """Return, by demand, what its claims use of a counter or capacity at least (see `dralloc.problem.solution`).
 
     It is worked out with the devices that match, whatever is in use: 0 for a demand that nothing can serve.
     """
@@ -382,7 +380,7 @@ class Worth:
         return not (self.levels or self.kept_unit)
 
     def bound(self, tiers: Sequence[Tier]) -> int:
-        """What no sum of weights can exceed, given the tiers of an answer."""
+        """Return what no sum of weights can exceed, given the tiers of an answer."""
         pairs = zip(self.levels, tiers, strict=False)
         return (
             sum(level.unit * tier.bound // level.factor for level, tier in pairs)
@@ -397,7 +395,7 @@ class Worth:
         return (*self._read(tiers[0]), *tiers[1:])
 
     def _read(self, weight: Tier) -> Iterator[Tier]:
-        """What is proven of the sum, level by level: no answer has more of one if it has as much of those before.
+        """Return what is proven of the sum, by level: no answer has more of one if it has as much of those before.
 
         Where a level before is not proven and there is more of this one than its bound would be, the sum says nothing.
         """
@@ -432,7 +430,7 @@ def worth_of(
     objective: str,
     annotated: Mapping[int, int] | None = None,
 ) -> Worth:
-    """What the demands of a problem are worth.
+    """Return what the demands of a problem are worth.
 
     Parameters
     ----------
@@ -542,7 +540,7 @@ def _ranked(
 def _digits(
     values: Mapping[int, int], objective: str
 ) -> tuple[dict[int, int], list[WeightLevel]]:
-    """What demands of one priority are worth: the objective first, then that they are placed at all."""
+    """Return what demands of one priority are worth: the objective first, then that they are placed at all."""
     number = len(values)
     if objective == ObjectiveWord.PODS:
         return dict(values), [WeightLevel(objective, 1, number)]

@@ -237,7 +237,7 @@ class CounterLayout:
         self._lists: dict[int, tuple[object, Sequence[_Known]]] = {}
 
     def known(self, consumptions: Sequence[DeviceCounterConsumption]) -> _Known:
-        """What a device with these consumptions takes."""
+        """Return what a device with these consumptions takes."""
         consumption = self._known.get(id(consumptions))
         if consumption is None:
             consumption = self._known[id(consumptions)] = self._read(consumptions)
@@ -246,7 +246,7 @@ class CounterLayout:
     def known_lists(
         self, consumers: Sequence[Sequence[DeviceCounterConsumption]]
     ) -> Sequence[_Known]:
-        """What several devices take; the same list of them is read once."""
+        """Return what several devices take; the same list of them is read once."""
         entry = self._lists.get(id(consumers))
         if entry is None:
             entry = self._lists[id(consumers)] = (
@@ -305,7 +305,7 @@ class CounterGroup:
     def taken(
         self, consumers: Sequence[Sequence[DeviceCounterConsumption]]
     ) -> tuple[list[Fixed], Iterable[ByRequest]]:
-        """What devices take, given what each of them says that it consumes: two columns.
+        """Return what devices take, given what each of them says that it consumes: two columns.
 
         The first has the index of each counter that a device always consumes, with nanos (KEP-4815). Counters of which
         it takes none never stand in its way: they are left out, all but one if there are no others. The second has the

@@ -56,7 +56,7 @@ def charge_for(
     *,
     shareable: bool,
 ) -> Charge | None:
-    """What an allocation of the device takes when a request asks for these amounts.
+    """Return what an allocation of the device takes when a request asks for these amounts.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def _recorded_by_request(
 def counters_charged(
     recorded: Mapping[str, Quantity], source: PublishedDevice, counters: Counters
 ) -> Iterator[tuple[int, int]]:
-    """What an allocation with that ``consumedCapacity`` charges to counters by request: pairs of counter and nanos."""
+    """Yield what an allocation with that ``consumedCapacity`` charges to counters by request: counter and nanos."""
     for index, key in source.requested_counters:
         if key in recorded:
             counter = counters[index]
@@ -244,7 +244,7 @@ class Inventory(Brief):
         return None if slot is None else self._versions_of(slot)[-1]
 
     def holdings(self, claims: Iterable[ResourceClaim]) -> Iterator[Holding]:
-        """What claims hold of the devices that are published.
+        """Yield what claims hold of the devices that are published.
 
         Results with admin access hold nothing (KEP-5018). Those with a share ID hold a share and what it consumes, all
         others the whole device (KEP-5075). What a result recorded for counters that are consumed by request is charged

@@ -182,7 +182,7 @@ class ColumnReader:
 
 
 def _once(results: dict[int, R], source: T, read: Callable[[T], R]) -> R:
-    """What is read of an object, which is read once."""
+    """Return what is read of an object, which is read once."""
     if id(source) not in results:
         results[id(source)] = read(source)
     return results[id(source)]
@@ -198,7 +198,7 @@ def _capacities(capacity: Mapping[str, DeviceCapacity]) -> Mapping[str, Capacity
 def _footprints(
     resources: Mapping[str, NodeAllocatableResource],
 ) -> tuple[NodeFootprint, ...]:
-    """What a device takes of each resource of the node where it is used (KEP-5517)."""
+    """Return what a device takes of each resource of the node where it is used (KEP-5517)."""
     return tuple(_footprint(name, resource) for name, resource in resources.items())
 
 
@@ -255,7 +255,7 @@ class PoolViews:
         self._known: dict[Hashable, str] = {}
 
     def view(self, pool: Sequence[int], relevant: Sequence[int]) -> PoolView | None:
-        """What one node sees of a pool.
+        """Return what one node sees of a pool.
 
         Parameters
         ----------
@@ -314,7 +314,7 @@ class PoolViews:
         )
 
     def _said(self, indices: Sequence[int]) -> Hashable:
-        """What slices publish, beside what is special to lists of one template."""
+        """Return what slices publish, beside what is special to lists of one template."""
         return tuple(
             [
                 (id(self.reader.of(index)), id(self.slices[index].spec.shared_counters))
@@ -325,7 +325,7 @@ class PoolViews:
     def _defect(
         self, newest: Sequence[int], offered: Sequence[int], considered: Sequence[int]
     ) -> str:
-        """Why the pool is invalid, or the empty string."""
+        """Return why the pool is invalid, or the empty string."""
         names = [name for index in offered for name in self.reader.of(index).names]
         if (duplicate := _first_duplicate(names)) is not None:
             return f"duplicate device name {duplicate}"

@@ -31,7 +31,7 @@ __all__ = ["Drift", "find_drift", "held_results", "left_of_counters", "usage_of"
 def held_results(
     claims: Iterable[ResourceClaim],
 ) -> Iterator[tuple[ResourceClaim, DeviceRequestAllocationResult]]:
-    """What allocated claims hold, each with its claim: everything but what they have by admin access."""
+    """Return what allocated claims hold, each with its claim: everything but what they have by admin access."""
     return (
         (claim, result)
         for claim in claims
@@ -200,7 +200,7 @@ def _contradictions(
     consumed: dict[tuple[DeviceID, str], int],
     features: Features,
 ) -> Iterator[tuple[str, str]]:
-    """What is wrong with one result: pairs of field and rule. Sums up in ``consumed`` what shares consume."""
+    """Yield what is wrong with one result: pairs of field and rule. Sums up in ``consumed`` what shares consume."""
     id_ = result.device_id
     device = published.devices.get(id_)
     if id_.pool_id not in published.newest:

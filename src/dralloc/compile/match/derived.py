@@ -170,7 +170,7 @@ class DerivedAttributes:
         return bool(self._keys)
 
     def failures(self, driver: str, device: Device) -> Mapping[str, str]:
-        """How expressions fail on a device, by expression."""
+        """Return how expressions fail on a device, by expression."""
         failures = {}
         for expression in self._keys:
             value = self._value(expression, driver, device)
@@ -179,7 +179,7 @@ class DerivedAttributes:
         return failures
 
     def of(self, driver: str, device: Device) -> Mapping[str, frozenset[Scalar]]:
-        """What expressions give for a device, by name, as constraints compare it."""
+        """Return what expressions give for a device, by name, as constraints compare it."""
         attributes = {}
         for expression in self._keys:
             value = self._value(expression, driver, device)
@@ -205,7 +205,7 @@ class DerivedAttributes:
 
 
 def in_words(failure: CelCompileError | CelRuntimeError) -> str:
-    """How an expression fails, with upstream's advice."""
+    """Return how an expression fails, with upstream's advice."""
     if isinstance(failure, CelRuntimeError):
         return f"CEL runtime error: {explain(failure)}"
     return f"CEL compile error: {failure}"

@@ -200,7 +200,7 @@ class _ClaimCompiler:
     def _defect(
         self, details: ExactDeviceRequest | DeviceSubRequest, title: str, name: str
     ) -> str:
-        """Why upstream refuses the request before any device is looked at; empty if it does not."""
+        """Return why upstream refuses the request before any device is looked at; empty if it does not."""
         if details.capacity is not None and not self.features.ConsumableCapacity:
             return (
                 f"claim {self.claim}, {title}: has capacity requests, "

@@ -318,7 +318,7 @@ class MatchTable(Brief):
 
     @cached_property
     def device_keys(self) -> DeviceKeys:
-        """What the alternatives can tell apart."""
+        """Return what the alternatives can tell apart."""
         expressions: dict[str, None] = {}
         for criteria in self.criteria:
             expressions.update(dict.fromkeys(criteria.selectors))
@@ -407,7 +407,7 @@ class MatchTable(Brief):
         return tuple(self.taint_rules.selecting(id_, published))
 
     def charge(self, alternative: int, device: int) -> Charge | None:
-        """What an allocation takes; None if the device cannot give what the alternative asks for."""
+        """Return what an allocation takes; None if the device cannot give what the alternative asks for."""
         charges = self._charged[alternative]
         key = self.device_key(device)
         if key not in charges:

@@ -91,7 +91,7 @@ class Exchange:
             yield [number for name in options for number in members[name]]
 
     def beside(self, problem: Problem, placements: Iterable[Placement]) -> Exchange:
-        """What is left to others once these placements are made."""
+        """Return what is left to others once these placements are made."""
         if self.max_moves is None:
             return self
         moved = self._moved_by(problem, placements)
@@ -116,7 +116,7 @@ class Exchange:
         self._admin_access(model)
 
     def _admin_access(self, model: Model) -> None:
-        """What has admin access finds the capacity taken by all that is allocated, wherever that is in the end."""
+        """Let admin access find taken what all allocations take, wherever they are in the end."""
         demands = model.problem.demands
         allocated = {
             name for stay, options in self.stay_options for name in (stay, *options)
@@ -178,7 +178,7 @@ class Exchange:
 
 
 def _placed(model: Model) -> Mapping[str, SignedLiteral]:
-    """By gang, whether it is placed: all of its members or none."""
+    """Return, by gang, the variable for whether all of its members are placed, or none."""
     demands = model.problem.demands
     return {
         demands[demand].gang: ~miss for demand, miss in model.variables.miss.items()
@@ -232,7 +232,7 @@ class Relocation:
 
     @cached_property
     def component(self) -> Component:
-        """What is decided, with the best answer so far; without sites if that is too much for one model."""
+        """Return what is decided and the best answer so far; without sites if that is too much for one model."""
         sites = self._survey.sites
         demands = range(len(self.problem.demands)) if self.is_large else tuple(sites)
         subset = DemandSubset(self.problem, demands, sites)

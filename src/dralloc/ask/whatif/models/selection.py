@@ -240,7 +240,7 @@ def cover(
 
 
 def prices(columns: Sequence[CoverColumn], needs: Sequence[int]) -> tuple[int, ...]:
-    """What one more of each need costs in the relaxation, rounded down to integers: a guess, whatever it is used for.
+    """Return what one more of each need costs in the relaxation, rounded down to integers: a guess, not a bound.
 
     Raises
     ------

@@ -146,7 +146,7 @@ class ClaimUsers:
         )
 
     def holdings(self, compiled: CompiledCluster) -> Mapping[ClaimKey, list[Holding]]:
-        """What each allocated claim holds of the devices of a cluster that was compiled without some of them."""
+        """Return what each allocated claim holds of the devices of a cluster that was compiled without some of them."""
         by_claim: dict[ClaimKey, list[Holding]] = defaultdict(list)
         for holding in compiled.inventory.holdings(self.cluster.claims):
             by_claim[holding.claim].append(holding)
@@ -156,7 +156,7 @@ class ClaimUsers:
 def devices_seen(
     problem: Problem, node: int, holdings: Iterable[Holding]
 ) -> tuple[int, ...]:
-    """What is held, as a node sees it if it does."""
+    """Return what is held, as a node sees it if it does."""
     offered = {
         problem.devices[device].slot: device for device in problem.nodes[node].devices()
     }
@@ -221,12 +221,12 @@ class ClusterMigration:
 
     @cached_property
     def unmodelled(self) -> tuple[Finding, ...]:
-        """What the answer leaves out."""
+        """The fields that the answer leaves out."""
         return self.compiled.unmodelled({Mode.OPTIMAL})
 
     @cached_property
     def migration(self) -> Migration:
-        """Who may move, and how."""
+        """The problem of who may move, and how."""
         movers, running = tuple(self._movers()), list(self._running())
         names = self.compiled.problem.nodes
         present = [(pod.roles, names[pod.home].name) for pod in running]
@@ -254,7 +254,7 @@ class ClusterMigration:
 
     @property
     def unknown(self) -> int:
-        """How many of the claims are reserved for somebody who was not given."""
+        """The number of claims that are reserved for somebody who was not given."""
         lone = (key for group in self.groups if not group.pods for key in group.claims)
         return sum(bool(self.users.claim(key).status.reserved_for) for key in lone)
 
@@ -268,7 +268,7 @@ class ClusterMigration:
 
     @cached_property
     def _anew(self) -> Mapping[tuple[ClaimKey, bool], Demand]:
-        """What everybody asks for, also who runs, by name, and whether it is a claim that no pod uses."""
+        """Return what everybody asks for, also who runs, by name, and whether it is a claim that no pod uses."""
         compiled = self.compiled
         pairs = zip(compiled.problem.demands, compiled.whole.demands, strict=True)
         return {
@@ -277,7 +277,7 @@ class ClusterMigration:
         }
 
     def _pending(self) -> Iterator[Demand]:
-        """What is pending as things are, for the gangs that pods are in beside those that run."""
+        """Return what is pending as things are, for the gangs that pods are in beside those that run."""
         if not self.pending:
             return
         asking = {
@@ -342,7 +342,7 @@ class ClusterMigration:
                 )
 
     def _taken(self, claim: Claim, node: int) -> Holding:
-        """What the synthetic claim of a pod holds on a node."""
+        """Return what the synthetic claim of a pod holds on a node."""
         problem = self.compiled.whole
         [alternative] = claim.alternatives()
         device = problem.nodes[node].pools[-1].devices[0]
@@ -379,7 +379,7 @@ class ClusterMigration:
     def _choices(
         self, group: ClaimGroup, must: tuple[ClaimKey, ...]
     ) -> Iterator[tuple[ClaimKey, ...]]:
-        """Which claims of a group can move at once."""
+        """Yield which claims of a group can move at once."""
         free = [key for key in group.claims if key not in must]
         if len(free) <= _MOST:
             extras = [
@@ -398,7 +398,7 @@ class ClusterMigration:
     def _demands(
         self, group: ClaimGroup, moving: frozenset[ClaimKey]
     ) -> Iterator[Demand]:
-        """What the users of these claims ask for, on the nodes from which they can use the rest of theirs."""
+        """Yield what the users of these claims ask for, on the nodes from which they can use the rest of theirs."""
         for pod in group.pods:
             if moving.intersection(self.users.claims_of[pod.key]):
                 demand = self._anew[pod.key, False]

@@ -79,7 +79,7 @@ def counting(
 
 
 def rules_counting(present: Iterable[PodThere]) -> Mapping[InterPodRule, InterPodRule]:
-    """For each rule that is about some of these pods, the rule that counts them as pods that run."""
+    """Return, for each rule that is about some of these pods, the rule that counts them as pods that run."""
     return {rule: _counting(rule, pods) for rule, pods in _by_rule(present).items()}
 
 
@@ -249,7 +249,7 @@ class Migration:
         return (*self.movers, *self.pods)
 
     def holders_of(self, option: MoveOption) -> tuple[int, ...]:
-        """Who gives back what it holds with an option, by index."""
+        """Return who gives back what it holds with an option, by index."""
         return (*option.movers, *(len(self.movers) + pod for pod in option.pods))
 
     def leaving(self, options: Iterable[MoveOption]) -> list[ClaimKey]:
@@ -262,13 +262,13 @@ class Migration:
 
     @cached_property
     def ledger(self) -> ClaimLedger:
-        """What is held as long as nobody has moved. Copy before changing."""
+        """The ledger as long as nobody has moved. Copy before changing."""
         ledger = ClaimLedger(self.problem)
         ledger.hold(holding for holder in self.holders for holding in holder.holdings)
         return ledger
 
     def without(self, holders: Iterable[int]) -> ClaimLedger:
-        """What is held once some holders have given back what they hold."""
+        """Return the ledger once some holders have given back what they hold."""
         ledger = self.ledger.copy()
         ledger.release(self.holders[number].key for number in holders)
         return ledger
@@ -284,7 +284,7 @@ class Migration:
 
     @cached_property
     def before(self) -> Problem:
-        """What is pending beside all that is held, and all pods, as long as nobody has moved."""
+        """The problem of what is pending beside all that is held, and all pods, as long as nobody has moved."""
         applied = self.ledger.applied()
         return replace(applied, demands=counting(applied.demands, self.there()))
 
@@ -449,7 +449,7 @@ class StayEligibility(Overlay):
 
 
 def stay_grants(devices: Iterable[int]) -> tuple[Grant, ...]:
-    """What a claim that stays is granted: the devices that it has."""
+    """Return what a claim that stays is granted: the devices that it has."""
     return tuple(Grant(number, 0, device) for number, device in enumerate(devices))
 
 

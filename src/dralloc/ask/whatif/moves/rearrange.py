@@ -96,7 +96,7 @@ class MigrationProblem:
         )
 
     def staying(self, moving: Iterable[int] = ()) -> Iterator[Placement]:
-        """All holders stay but those who move, by index."""
+        """Return all holders but those who move, by index."""
         gone = set(moving)
         for number, place in self.places.items():
             if number not in gone:
@@ -111,7 +111,7 @@ class MigrationProblem:
         ]
 
     def moves(self, solution: Solution) -> tuple[Move, ...]:
-        """Who moves in an answer."""
+        """Return who moves in an answer."""
         placed = {placement.demand: placement for placement in solution.placements}
         moves = []
         for number, option in enumerate(self.migration.move_options):
@@ -145,7 +145,7 @@ def _of_option(option: MoveOption, number: int) -> Iterator[Demand]:
 
 
 def _name_of(option: int) -> str:
-    """What the gang of an option's demands is called."""
+    """Return the name of the gang of an option's demands."""
     return f"option {option}"
 
 
@@ -338,7 +338,7 @@ def _greedy(problem: MigrationProblem) -> Solution | None:
 
 
 def _cheapest(migration: Migration) -> dict[int, MoveOption]:
-    """For each group that is worth moving the option, by index, that moves the fewest claims."""
+    """Return, for each group that is worth moving, the option by index that moves the fewest claims."""
     best: dict[int, tuple[int, MoveOption]] = {}
     for number, option in enumerate(migration.move_options):
         cheapest = best.setdefault(option.group, (number, option))

@@ -218,7 +218,7 @@ class MigrationStep:
 def gains(
     demands: Iterable[Demand], placements: Iterable[Placement]
 ) -> Iterator[tuple[ClaimKey, int, tuple[int, ...]]]:
-    """What each claim of some demands gets, in order: its key, the node and the devices by index."""
+    """Yield what each claim of some demands gets, in order: its key, the node and the devices by index."""
     for demand, placement in zip(demands, placements, strict=True):
         for claim, grants in zip(demand.claims, placement.grants, strict=True):
             if not claim.is_synthetic and (grants or not claim.requests):
