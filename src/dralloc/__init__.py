@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from dralloc.objects.user_rules import Across, Cap
     from dralloc.show import plot as plot
     from dralloc.show.comparison import Comparison
+    from dralloc.show.page import report
     from dralloc.show.plan import Plan
     from dralloc.solve.policies import OfferedNode, OrderedPolicy, Policy, WaitingPod
 
@@ -87,6 +88,7 @@ __all__ = [
     "load",
     "partition_layout",
     "preempt",
+    "report",
     "simulate",
     "stranded",
     "study",
@@ -107,6 +109,7 @@ _NAMES: Final = {
     "objects.features": ("Features",),
     "objects.limits": ("Limits",),
     "objects.load": ("load",),
+    "show.page": ("report",),
     "show.plan": ("Plan",),
     "lab.simulate": ("Arrival", "PoissonArrivals", "Simulated", "simulate"),
     "solve.policies": ("OfferedNode", "OrderedPolicy", "Policy", "WaitingPod"),

@@ -7,6 +7,7 @@ from functools import cache
 from itertools import product
 
 from hypothesis import given, settings
+from pandas.testing import assert_frame_equal
 
 import dralloc
 from cluster_strategies import clusters
@@ -124,3 +125,13 @@ def test_each_list_is_true_of_the_two_answers_that_it_names(
         assert set(shown[difference.title]) == set(
             truth[difference.placed_by, difference.not_by]
         )
+
+
+def test_a_frame_has_the_rows_of_each_answer() -> None:
+    comparison = dralloc.compare(dralloc.example())
+    frame = comparison.to_frame()
+    assert list(frame.columns[:3]) == ["mode", "demand", "claim"]
+    for plan in (comparison.first_fit, comparison.optimal):
+        rows = frame[frame["mode"] == str(plan.mode)].drop(columns="mode")
+        rows = rows.reset_index(drop=True)
+        assert_frame_equal(rows, plan.to_frame(), check_dtype=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -35,25 +35,75 @@ __all__ = ["app", "kubectl", "main"]
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "allocate": allocate_command,
-    "capacity": capacity_command,
     "compare": compare_command,
+    "report": report_command,
+    "capacity": capacity_command,
+    "explain": explain_command,
+    "stranded": stranded_command,
     "apply": apply_command,
     "batch": batch_command,
-    "explain": explain_command,
-    "report": report_command,
-    "stranded": stranded_command,
+    "snapshot": snapshot_command,
     "simulate": simulate_command,
     "study": study_command,
     "validate": validate_command,
-    "snapshot": snapshot_command,
     "redact": redact_command,
     "conformance": conformance_command,
     "schema": schema_command,
 }
 
+SECTIONS: Final = {
+    "Place": ("allocate", "compare", "report"),
+    "Understand": ("capacity", "explain", "stranded", "plan"),
+    "Live clusters": ("snapshot", "apply", "batch"),
+    "Research": ("study", "simulate"),
+    "Files": ("validate", "redact", "schema", "conformance"),
+}
+"""In which order help shows the commands, and under which heads."""
+
+EXAMPLES: Final = {
+    "allocate": "dralloc allocate cluster.yaml pods.yaml -o yaml",
+    "compare": "dralloc compare cluster.yaml --modes scheduler,first-fit,optimal",
+    "report": "dralloc report cluster.yaml -o report.html",
+    "capacity": "dralloc capacity --live --by productName",
+    "explain": "dralloc explain cluster.yaml --claim team/gpu",
+    "stranded": "dralloc stranded cluster.yaml --claim team/gpu=10",
+    "snapshot": "dralloc snapshot --redact -o cluster.yaml",
+    "apply": "dralloc apply --namespace team --yes",
+    "batch": "dralloc batch --interval 30",
+    "study": "dralloc study cluster.yaml --seeds 5 --demand 0.8,1.0,1.2 -o study.csv",
+    "simulate": "dralloc simulate cluster.yaml --per-hour 60 --hours 24",
+    "validate": "dralloc validate manifests/ --strict",
+    "redact": "dralloc redact cluster.yaml -o redacted.yaml",
+    "schema": "dralloc schema allocate",
+    "conformance": "dralloc conformance recorded_cases.jsonl",
+    "headroom": "dralloc plan headroom cluster.yaml --claim team/gpu",
+    "fewest-nodes": "dralloc plan fewest-nodes cluster.yaml",
+    "drain": "dralloc plan drain node-7 -f cluster.yaml",
+    "defragment": "dralloc plan defragment cluster.yaml --moves 3",
+    "partition-layout": "dralloc plan partition-layout cluster.yaml --claim team/small=8",
+    "preempt": "dralloc plan preempt cluster.yaml --pod team/train-0",
+}
+"""How each command is called, for its help."""
+
+
+class SectionedCommands(Commands):
+    """The root of all commands, which shows them in sections."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write each section with its commands, and what they do."""
+        for title, names in SECTIONS.items():
+            rows = []
+            for name in names:
+                command = self.get_command(ctx, name)
+                assert command is not None
+                rows.append((name, command.get_short_help_str(limit=WIDTH)))
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
 app = typer.Typer(
     name="dralloc",
-    cls=Commands,
+    cls=SectionedCommands,
     help="Allocates devices to Kubernetes ResourceClaims, many at once, and proves how good the answer is.\n\n"
     "Exit codes: 0 done, 1 failures found, 2 unusable input or command line, 3 internal error.",
     context_settings={"max_content_width": WIDTH},
@@ -68,7 +118,8 @@ plan = typer.Typer(
 )
 for group, commands in ((app, COMMANDS), (plan, PLANS)):
     for name, command in commands.items():
-        group.command(name)(with_options(command))
+        epilog = f"Example: {EXAMPLES[name]}"
+        group.command(name, epilog=epilog)(with_options(command))
 app.add_typer(plan, name="plan")
 
 

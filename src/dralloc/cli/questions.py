@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -218,8 +217,9 @@ def report_command(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Write both answers as one HTML page with pictures. It needs nothing else to be read."""
     from dralloc.objects.save import write_text
+    from dralloc.show.page import page_renderer
 
-    page = _page()
+    page = page_renderer()
     if not output.parent.is_dir():
         raise DrallocError(
             f"{output}: cannot be written: there is no directory {output.parent}"
@@ -244,19 +244,6 @@ def report_command(  # noqa: PLR0913 - one parameter per option
         text = page.render(result, about)
     write_text(text, output)
     session.tell(f"{output}: {result.headline}")
-
-
-def _page() -> ModuleType:
-    """The package that writes the page; it needs what not everybody has installed."""
-    try:
-        import dralloc.show.page.render as page
-    except ModuleNotFoundError as error:
-        if error.name != "matplotlib":
-            raise
-        raise DrallocError(
-            "report needs matplotlib: pip install 'dralloc[plot]'"
-        ) from None
-    return page
 
 
 def _chosen(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

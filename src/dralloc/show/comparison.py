@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dralloc.objects.answer import Documented
 from dralloc.objects.choices import Mode, ObjectiveWord
@@ -24,6 +24,9 @@ from dralloc.show.question import (
     unmodelled_table,
     unread,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["ANSWERS", "Comparison", "Difference", "Scheduled"]
 
@@ -147,6 +150,14 @@ class Comparison(Documented):
     optimal: Plan
     timings: Mapping[str, float]
     scheduler: Scheduled | None = None
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the rows of each answer, as `Plan.to_frame` has them, with the answer's mode before them."""
+        from pandas import concat  # noqa: PLC0415 - an optional dependency
+
+        frames = {str(plan.mode): plan.to_frame() for plan in self.answers.values()}
+        rows = concat(frames, names=["mode", "row"])
+        return rows.reset_index(level="mode").reset_index(drop=True)
 
     @cached_property
     def only_optimal(self) -> tuple[ClaimKey, ...]:

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from itertools import count
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dralloc.objects.answer import Answer
+from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.show.comparison import Comparison
 from dralloc.show.plan import Plan
@@ -21,7 +25,7 @@ from dralloc.show.plan import Plan
 if TYPE_CHECKING:
     from dralloc.show.page.render import Picture
 
-__all__ = ["cell", "rendered"]
+__all__ = ["cell", "page_renderer", "rendered", "report"]
 
 # ----------------------------------------------------------------------------
 # The templates: every text that is put into one is escaped, unless it is HTML
@@ -83,3 +87,57 @@ def _pictures(answer: Answer) -> Iterator[Picture]:
 
 def _name(title: str) -> str:
     return f"dralloc-{next(_number)}-{title}"
+
+
+# ----------------------------------------------------------------------------
+# The page, as Python asks for it.
+
+
+def report(comparison: Comparison, output: Path | str, *, title: str = "") -> None:
+    """Write all answers of a comparison as one HTML page with pictures, as ``dralloc report`` does.
+
+    The page needs nothing else to be read, and equal answers give equal pages.
+
+    Parameters
+    ----------
+    output
+        The file to write.
+    title
+        What the page is about, in its heading.
+
+    Raises
+    ------
+    DrallocError
+        The extra ``plot`` is not installed, or the file cannot be written.
+
+    Examples
+    --------
+    >>> import dralloc, tempfile, pathlib
+    >>> page = pathlib.Path(tempfile.mkdtemp()) / "report.html"
+    >>> dralloc.report(dralloc.compare(dralloc.example()), page, title="Team A")
+    >>> "Team A" in page.read_text()
+    True
+    """
+    from dralloc.objects.save import write_text  # noqa: PLC0415 - only reports write
+
+    page = page_renderer()
+    about = page.Circumstances(title, timed=False)
+    write_text(page.render(comparison, about), Path(output))
+
+
+def page_renderer() -> ModuleType:
+    """Return the module that draws the page; it needs what not everybody has installed.
+
+    Raises
+    ------
+    DrallocError
+        matplotlib is not installed.
+    """
+    try:
+        return import_module("dralloc.show.page.render")
+    except ModuleNotFoundError as error:
+        if error.name != "matplotlib":
+            raise
+        raise DrallocError(
+            "report needs matplotlib: pip install 'dralloc[plot]'"
+        ) from None

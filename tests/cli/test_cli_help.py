@@ -1,0 +1,46 @@
+"""Help has each command in one section, with an example that the command line accepts."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from dralloc.cli import app
+from dralloc.cli.main import COMMANDS, EXAMPLES, SECTIONS
+from dralloc.cli.questions import PLANS
+
+ROOT: Any = typer.main.get_command(app)
+
+
+def test_each_command_is_in_one_section() -> None:
+    shown = Counter(name for names in SECTIONS.values() for name in names)
+    assert shown == Counter([*COMMANDS, "plan"])
+
+
+def test_help_shows_the_sections_in_order() -> None:
+    text = CliRunner().invoke(app, ["--help"]).stdout
+    heads = [line.rstrip(":") for line in text.splitlines() if line[:-1] in SECTIONS]
+    assert heads == list(SECTIONS)
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, *PLANS])
+def test_examples_have_arguments_and_options_that_exist(name: str) -> None:
+    program, *words = shlex.split(EXAMPLES[name])
+    command = ROOT
+    while words and words[0] in getattr(command, "commands", {}):
+        command = command.commands[words.pop(0)]
+    assert (program, command.name) == ("dralloc", name)
+    context = command.context_class(command, info_name=name)
+    _, surplus, _ = command.make_parser(context).parse_args(list(words))
+    assert surplus == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_ends_with_its_example(name: str) -> None:
+    text = CliRunner().invoke(app, [name, "--help"]).stdout
+    assert text.rstrip().endswith(EXAMPLES[name].split()[-1])
