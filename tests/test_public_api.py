@@ -117,7 +117,7 @@ def test_what_everybody_uses_is_offered_by_its_module_and_described(name: str) -
 def test_every_function_takes_choices_and_says_what_it_does_with_them(
     name: str,
 ) -> None:
-    """All but those that read, which are asked nothing."""
+    """All but those that read or write, which are asked nothing."""
     taken = inspect.signature(getattr(dralloc, name)).parameters
     if name in {"example", "load", "validate"}:
         assert "choices" not in taken
