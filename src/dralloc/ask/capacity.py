@@ -447,6 +447,7 @@ class _Places:
         problem = self._compiled.problem
         products = product_names(self._compiled.inventory.sources, self._by)
         for versions in problem.versions.values():
+            # While a pool is being updated, the newest version of a device counts.
             number = versions[-1]
             device, node = problem.devices[number], self._node_of.get(number, "")
             place = (
@@ -469,6 +470,7 @@ class _Places:
         return nodes
 
     def _state(self, number: int, device: Device) -> DeviceState:
+        # The first that applies: a tainted device that somebody has is in use.
         if not self._ledger.is_free(device):
             return DeviceState.IN_USE
         table = self._compiled.table

@@ -406,6 +406,7 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
     names = [
         ClaimKey.parse(name) if isinstance(name, str) else name for name in (claim, pod)
     ]
+    # Scheduler and optimum depend on the whole batch; first fit only on who came before.
     if mode is not Mode.FIRST_FIT:
         plan = allocate(cluster, mode, choices=choices)
         timings.update(plan.timings)
@@ -418,6 +419,7 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
     with phase(timings, "compile"):
         compiled = compile_cluster(cluster, choices, modes={mode})
         disregarded = compiled.problem.budgets
+        # Caps are compiled all the same: their names are checked, and a remark says so.
         compiled = replace(compiled, problem=replace(compiled.problem, budgets=()))
         question = _Explainer(
             compiled, find_demand(compiled, *names), mode, choices, bool(disregarded)
@@ -458,6 +460,7 @@ def _pending(plan: Plan, *, suggest: bool) -> PendingReport:
 def _request_class(problem: Problem, number: int) -> Hashable:
     """Equal for demands that ask for the same, so that one reason holds for all of them."""
     demand = problem.demands[number]
+    # Rules between pods and groups differ by pod, defects by claim: these stand alone.
     if demand.roles or demand.is_defective or demand.group_scopes:
         return number
     keys = [claim_key(problem.eligibility, claim) for claim in demand.claims]
@@ -488,6 +491,7 @@ class _Explainer:
             reasons = tuple(map(diagnosis.reason, self.compiled.problem.all_nodes))
         base = replace(self._base(timings), reasons=_chosen(reasons, nodes))
         home = _first_fitting(snapshot, reasons)
+        # It fits, but it is pending all the same if its gang is not admitted.
         if home:
             blocker = self._blocker()
             return (
@@ -503,6 +507,7 @@ class _Explainer:
         demand = problem.demands[self.number]
         if not demand.gang:
             return ""
+        # Either a group above leaves the whole tree out, or the own gang is not complete.
         if demand.parent and not is_tree_admitted(problem, self.number):
             failing = failing_gangs(problem, self.number)
             if demand.gang not in failing:
@@ -568,6 +573,7 @@ class _Explainer:
         if base.placed:
             return base
         snapshot = self._snapshot(solution.placements)
+        # Who is alone competes with nobody.
         if len(problem.demands) > 1:
             with phase(timings, "competition"):
                 with_nodes = self.compiled.whole
@@ -612,6 +618,8 @@ class _Explainer:
     def _with_changes(
         self, base: Explanation, snapshot: DemandSnapshot, timings: dict[str, float]
     ) -> Explanation:
+        # A conflict is about rules alone, so the exact model looks for it: what only first
+        # fit overlooks is none. Suggestions have to be of use in the mode that was asked.
         exact = FeasibilityOracle(snapshot, self.compiled, Mode.OPTIMAL)
         with phase(timings, "conflict"):
             members = members_of(exact)

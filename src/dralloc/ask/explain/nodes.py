@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Final, assert_never
 
 from dralloc.ask.context.context import Context, Lift
@@ -54,7 +54,8 @@ __all__ = ["Diagnosis"]
 # ----------------------------------------------------------------------------
 # One request, one node: which devices are excluded by what, until too few are left.
 
-_DETAILED = 3
+_DETAILED: Final = 3
+"""Of devices that are excluded alike, so many are described."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ class Exclusion:
     detail: Callable[[], str] = field(default=str, compare=False)
 
 
-_ORDER = {code: place for place, code in enumerate(Code)}
+_ORDER: Final = {code: place for place, code in enumerate(Code)}
+"""Exclusions in the order in which they count: what a device is, before what is in use."""
 
 
 class FilterTrace:
@@ -89,7 +91,8 @@ class FilterTrace:
             groups[exclusion].append(exclusion)
         usable, least = exclusions.count(None), alternative.count or 1
         if alternative.count is None:
-            # Of all devices that match, one that cannot be had is one too many.
+            # Of all devices that match, one that cannot be had is one too many. Those that do
+            # not match are none of them.
             blocking = {
                 exclusion: equal
                 for exclusion, equal in groups.items()
@@ -128,6 +131,7 @@ class FilterTrace:
         self, alternative: Alternative, device: int, device_key: object
     ) -> Exclusion | None:
         """Return what keeps a device from an alternative that is alone with it; None if nothing does."""
+        # What is published is the same for all devices of one key; what is in use is not.
         key = alternative.index, device_key
         if key not in self._published:
             self._published[key] = next(self._unfit(alternative.index, device), None)
@@ -148,6 +152,7 @@ class FilterTrace:
     def _unselected(self, alternative: int, device: int) -> Exclusion:
         offers = self._context.offers
         clauses = offers.clauses(alternative)
+        # The first clause that alone excludes the device is blamed.
         for number, clause in enumerate(clauses):
             other_clauses = frozenset(range(len(clauses))) - {number}
             if (
@@ -303,6 +308,8 @@ def _cause(
     least: int,
 ) -> FilterReason:
     """The exclusion with which fewer than the least are left, with all that are looked for before and after it."""
+    # Exclusions are in the order in which they count, so that the first with which too few
+    # are left decides; later ones would not have been looked at.
     total = usable + sum(map(len, excluded.values()))
     gone = accumulate(map(len, excluded.values()))
     decisive = next(
@@ -362,7 +369,7 @@ class JointReason:
     part: Subproblem
 
     def reason(self) -> FilterReason:
-        """Requests are left out until what is left fits; then rules are."""
+        """Return the rule to blame, for the first requests that do not fit together."""
         claims = next(claims for claims in self._narrowed() if not self._fits(claims))
         about = ", ".join(
             request_text(claim, request)
@@ -400,19 +407,22 @@ class JointReason:
         )
 
     def _rule(self, claims: tuple[Claim, ...]) -> FilterReason:
+        # Without constraints, they fit or not: constraints are to blame, or amounts are. If
+        # no limit makes the difference either, there are just too few devices.
         loose = tuple(replace(claim, constraints=()) for claim in claims)
         if self._fits(loose):
             return self._constraint(claims)
         return self._limits(loose) or self._too_many(claims) or self._devices(claims)
 
     def _constraint(self, claims: tuple[Claim, ...]) -> FilterReason:
+        # One constraint without which they would fit, or else all of them together.
         all_places = constraint_places(claims)
-        tries = (
-            places
-            for places in all_places
-            if self._fits(self._without(claims, Change(constraints=frozenset(places))))
-        )
-        blamed = [places[0] for places in [*islice(tries, 1)] or all_places]
+        blamed = [places[0] for places in all_places]
+        for places in all_places:
+            without = Change(constraints=frozenset(places))
+            if self._fits(self._without(claims, without)):
+                blamed = [places[0]]
+                break
         texts = [
             self._words(claims[place].constraints[number], number)
             for place, number in blamed
@@ -474,6 +484,7 @@ class JointReason:
                 if limit.scarcity is scarcity
             ]
             if limits and self._fits_without(loose, limits):
+                # Only the names that matter by themselves, if there are any.
                 single = [
                     limit
                     for limit in limits
@@ -570,6 +581,7 @@ class Diagnosis:
         if key in self._known:
             return () if self._known[key] else self._unfit(node, part, key)
         solution = first_fit(replace(part.problem, demands=(demand,)))
+        # Errors name devices of this node, so they are not kept for equal ones.
         error = solution.errors.get(0)
         if error is not None and not isinstance(error, NodeError):
             return (
@@ -601,6 +613,7 @@ class Diagnosis:
     def _incomplete(
         self, node: int, short: Sequence[FilterReason]
     ) -> Iterator[FilterReason]:
+        # Devices that are not published yet would help only where published ones are missing.
         words = self._pools(node, PoolState.INCOMPLETE)[:3]
         if words and all(cause.code in _PUBLISHED for cause in short):
             yield FilterReason(

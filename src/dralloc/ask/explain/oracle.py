@@ -15,6 +15,7 @@ from enum import StrEnum
 from functools import reduce
 from itertools import chain, groupby
 from operator import or_
+from typing import Final
 
 from dralloc.ask.context.context import Context, Lift, Screening
 from dralloc.ask.context.offers import Variation
@@ -130,18 +131,15 @@ class FeasibilityOracle:
     def _search(
         self, change: Change, nodes: Sequence[int] | None, *, all_nodes: bool
     ) -> Certificate | None:
-        demand, lift, context = (
-            self.wanted(change),
-            self.lift(change),
-            self.context(change),
-        )
-        screening = self._screening(change.released)
-        among = (
+        demand, lift = self.changed_demand(change), self.lift(change)
+        context, screening = self.context(change), self._screening(change.released)
+        candidates = (
             self.allowed(change)
             if nodes is None
             else [node for node in nodes if self._lets_in(change, node)]
         )
-        for node in among:
+        for node in candidates:
+            # First fit is not screened: an error on a hopeless node ends its attempt.
             if all_nodes or not self.exact or screening.on(node, demand, lift):
                 part = context.part([node], [demand], lift)
                 certificate = self._within(part, demand, lift)
@@ -149,7 +147,7 @@ class FeasibilityOracle:
                     return certificate
         return None
 
-    def wanted(self, change: Change) -> Demand:
+    def changed_demand(self, change: Change) -> Demand:
         """The changed demand."""
         return change.of(self.snapshot.demand, self.snapshot.context.offers)
 
@@ -157,7 +155,9 @@ class FeasibilityOracle:
         """The whole problem with the changed demand as the only one, to which certificates refer."""
         context = self.snapshot.context
         return replace(
-            context.problem, demands=(self.wanted(change),), eligibility=context.offers
+            context.problem,
+            demands=(self.changed_demand(change),),
+            eligibility=context.offers,
         )
 
     def lift(self, change: Change) -> Lift:
@@ -173,6 +173,7 @@ class FeasibilityOracle:
 
     def _screening(self, released: frozenset[ClaimKey]) -> Screening:
         if released not in self._screenings:
+            # Many changes release the same claims: their ledgers are made once.
             ledger = self.snapshot.context.ledger.copy()
             ledger.release(released)
             self._screenings[released] = Screening(
@@ -185,12 +186,13 @@ class FeasibilityOracle:
         key = change.rules, self._leaving(change)
         if key not in self._orders:
             usable = self.snapshot.nodes
-            extra = (
+            further = (
                 node
                 for node in self.snapshot.problem.all_nodes
                 if node not in self._usable
             )
-            candidates = (*usable, *extra) if any(key) else usable
+            # A change that takes away no rule about nodes lets no further node in.
+            candidates = (*usable, *further) if any(key) else usable
             self._orders[key] = [
                 node for node in candidates if self._lets_in(change, node)
             ]
@@ -236,6 +238,7 @@ class FeasibilityOracle:
         solution = first_fit(problem)
         if not self.exact and isinstance(solution.errors.get(0), FatalError):
             return None
+        # First fit knows nothing of caps. The model is only asked where it finds no way.
         solution = replace(
             solution, placements=tuple(within_caps(problem, solution.placements))
         )
@@ -268,9 +271,14 @@ def in_whole(part: Subproblem, grants: Sequence[Sequence[Grant]]) -> _Grants:
 # ----------------------------------------------------------------------------
 # The rules that can be part of a conflict, each with the change that takes it away.
 
-_SINGLE_HOLDERS = 24
-_MOST_GROUPS = 32
-_DEVICES_NAMED = 2
+_SINGLE_HOLDERS: Final = 24
+"""Up to so many claims that hold something are members of their own; of more, those that ask for the same are one."""
+
+_MOST_GROUPS: Final = 32
+"""Of such groups so many are members of their own, the largest; the others are one together."""
+
+_DEVICES_NAMED: Final = 2
+"""So many devices of a holder are named."""
 
 
 class MemberKind(StrEnum):
@@ -396,6 +404,7 @@ class _Members:
     def taints(self) -> Iterator[Member]:
         """The taints that are not tolerated."""
         places: dict[DeviceTaint, set[Place]] = defaultdict(set)
+        # Devices of one key have the same taints.
         one_of_each = {
             self.offers.device_key(device): device
             for device in range(len(self.problem.devices))
@@ -472,14 +481,14 @@ class _Members:
             for key, held in self.ledger.by_claim.items()
             if held and key not in self.snapshot.own_claims
         ]
-        alike: dict[Hashable, list[ClaimKey]] = defaultdict(list)
-        for key in keys:
-            alike[
-                key if len(keys) <= _SINGLE_HOLDERS else self._request_class(key)
-            ].append(key)
-        groups = list(alike.values())
-        if len(keys) > _SINGLE_HOLDERS:
-            groups.sort(key=len, reverse=True)
+        if len(keys) <= _SINGLE_HOLDERS:
+            groups = [[key] for key in keys]
+        else:
+            # Each member costs an answer of the model, so there may not be too many.
+            alike: dict[Hashable, list[ClaimKey]] = defaultdict(list)
+            for key in keys:
+                alike[self._request_class(key)].append(key)
+            groups = sorted(alike.values(), key=len, reverse=True)
             remaining = [key for group in groups[_MOST_GROUPS:] for key in group]
             groups = groups[:_MOST_GROUPS] + ([remaining] if remaining else [])
         for group in groups:
@@ -575,8 +584,11 @@ class _Filter:
         self.in_force = list(members)
 
     def run(self) -> Conflict:
+        # Kinds are tried in their order: what is left out first is not blamed. Rules about
+        # others go before what the demand itself asks for.
         for _, chunk in groupby(self.members, key=lambda member: member.kind):
             self._prune(list(chunk))
+        # Once more one by one, until nothing can go: only then is it minimal.
         while True:
             spare = self._spare()
             if spare is None:
@@ -601,6 +613,8 @@ class _Filter:
         """Leave out as much of the chunk as possible."""
         if not self._feasible_without(chunk):
             self.in_force = [member for member in self.in_force if member not in chunk]
+        # One of its members is needed: each half by itself, the second beside what is left
+        # of the first.
         elif len(chunk) > 1:
             half = len(chunk) // 2
             self._prune(chunk[:half])

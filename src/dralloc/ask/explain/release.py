@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain, combinations, islice, takewhile
+from itertools import combinations, islice, takewhile
 from math import comb
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dralloc.ask.context.context import Context, Screening
 from dralloc.ask.context.node_bars import Resettling
@@ -54,6 +54,7 @@ class Mover:
         if certificate is None or not all(demands):
             return None
         context = self._oracle.context(change)
+        # The demand comes first: homes are looked for beside what it has been granted.
         ledger, self._budgets = context.ledger.copy(), context.budgets
         self._enter(self._oracle.alone(change), certificate.placement, ledger)
         bars = self._oracle.snapshot.bars
@@ -70,9 +71,7 @@ class Mover:
     ) -> dict[ClaimKey, int] | None:
         homes: dict[ClaimKey, int] = {}
         for demand in demands:
-            home = (
-                self._settle(demand, ledger, resettling) if demand is not None else None
-            )
+            home = None if demand is None else self._settle(demand, ledger, resettling)
             if demand is None or home is None:
                 return None
             homes[demand.claims[0].key] = home
@@ -85,6 +84,7 @@ class Mover:
             return None
         claim = cluster.claim(key)
         pods = [pod for pod in cluster.pods if key in cluster.pod_claims(pod)]
+        # Several pods, or a pod with several claims, would have to move as one.
         if (
             claim is None
             or len(pods) > 1
@@ -121,7 +121,9 @@ class Mover:
         )
         free = replace(demand, nodes=None)
         screening = Screening(context)
-        for node in (node for node in demand.nodes or () if screening.on(node, free)):
+        for node in demand.nodes or ():
+            if not screening.on(node, free):
+                continue
             if resettling and pod and not resettling.may_go(pod, node):
                 continue
             part = context.part([node], [free])
@@ -149,10 +151,21 @@ class Mover:
         self._budgets = charged(self._budgets, problem, [placement])
 
 
-_NODES_TRIED = 8
-_NAMED = 6
-_COMBINATIONS = 64
-_MOST_MOVES = 2
+# ----------------------------------------------------------------------------
+# Which claims would have to be released, on the nodes where the fewest seem to be in
+# the way.
+
+_NODES_TRIED: Final = 8
+"""On so many nodes a release is looked for."""
+
+_NAMED: Final = 6
+"""So many claims are named in a suggestion."""
+
+_COMBINATIONS: Final = 64
+"""Sets of one or two claims are tried as long as there are no more of them."""
+
+_MOST_MOVES: Final = 2
+"""Homes are looked for if no more claims have to move."""
 
 
 class _Candidate(NamedTuple):
@@ -199,19 +212,12 @@ def releases(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
 def _candidates(oracle: FeasibilityOracle) -> Iterator[_Candidate]:
     """Return, for the nodes where the least seems to be in the way, claims of which none can stay."""
     blockers = _Blockers(oracle)
-    for node, cheapest in islice(blockers.cheapest.items(), _NODES_TRIED):
-        tries = chain(
-            [cheapest],
-            (claims_of(node) for claims_of in (blockers.all_holders, blockers.users)),
-        )
-        tried = next(
-            (claims for claims in tries if claims and _admits(oracle, node, claims)),
-            None,
-        )
-        if tried is None:
+    for node in islice(blockers.cheapest, _NODES_TRIED):
+        enough = _enough(oracle, blockers, node)
+        if enough is None:
             continue
         # Who has the highest priority is the first that may stay.
-        in_order = sorted(tried, key=lambda claim: (-blockers.priority(claim), claim))
+        in_order = sorted(enough, key=lambda claim: (-blockers.priority(claim), claim))
         needed = _needed(oracle, node, in_order)
         needed = _fewer(oracle, node, blockers.all_holders(node), needed) or needed
         # First fit may stop at an error on another node, or find a place on an earlier one.
@@ -219,6 +225,22 @@ def _candidates(oracle: FeasibilityOracle) -> Iterator[_Candidate]:
         if certificate is not None:
             priority = max(map(blockers.priority, needed))
             yield _Candidate(certificate.node, tuple(needed), priority)
+
+
+def _enough(
+    oracle: FeasibilityOracle, blockers: _Blockers, node: int
+) -> set[ClaimKey] | None:
+    """Return claims whose release admits the demand on a node, from the fewest to all that matter; None if none do."""
+    claims_by_guess = (
+        blockers.cheapest.__getitem__,
+        blockers.all_holders,
+        blockers.users,
+    )
+    for claims_of in claims_by_guess:
+        claims = claims_of(node)
+        if claims and _admits(oracle, node, claims):
+            return claims
+    return None
 
 
 def _claim_count(candidate: _Candidate) -> int:
@@ -266,13 +288,11 @@ def _fewer(
 def _moved(
     oracle: FeasibilityOracle, candidates: list[_Candidate]
 ) -> Iterator[Suggestion]:
-    """The first candidate whose claims all find a place elsewhere."""
+    """Yield a suggestion to move claims: those of the first candidate that all find a place elsewhere."""
     for candidate in candidates:
-        homes = (
-            Mover(oracle).homes(candidate.node, candidate.claims)
-            if len(candidate.claims) <= _MOST_MOVES
-            else None
-        )
+        homes = None
+        if len(candidate.claims) <= _MOST_MOVES:
+            homes = Mover(oracle).homes(candidate.node, candidate.claims)
         if homes is not None:
             names = oracle.snapshot.problem.nodes
             goes = ", ".join(
@@ -305,6 +325,7 @@ class _Blockers:
     @cached_property
     def cheapest(self) -> Mapping[int, set[ClaimKey]]:
         """The claims in the way of the devices that the fewest claims hold, by node; the cheapest nodes first."""
+        # On nodes that it may go to, devices are in the way; on others, pods are, too.
         in_the_way: dict[int, set[ClaimKey]] = {}
         for node in self._oracle.allowed(Change()):
             claims = self._cheapest(node)
@@ -356,6 +377,7 @@ class _Blockers:
         ]
         if len(held) < (alternative.count or 1):
             return None
+        # A guess: devices are looked at one by one, as if no two needed the same.
         return set().union(*sorted(held, key=len)[: alternative.count])
 
     def all_holders(self, node: int) -> set[ClaimKey]:

@@ -221,6 +221,7 @@ def charged(
 def _held(problem: Problem, holding: Holding, resource: str) -> int:
     """Return what is held of a resource, by the newest that is published of the device."""
     device = problem.devices[problem.versions[holding.slot][-1]]
+    # Older versions may have drawn on counters that the newest does not draw on.
     drawn = tuple(
         pair
         for pair in holding.charge.counters
@@ -315,6 +316,8 @@ class DemandSnapshot:
         placed: dict[ClaimKey, int] = {}
         homes: dict[ClaimKey, tuple[int, Sequence[Grant]]] = {}
         mates: dict[Scope, dict[ClaimKey, Demand]] = defaultdict(dict)
+        # Demands may share claims: the first that is placed is granted them, and where the
+        # others can use these devices is where they may go.
         for placement in placements:
             ledger.hold(holdings_of(problem, placement))
             mate = problem.demands[placement.demand]
@@ -402,6 +405,7 @@ def placed_before(problem: Problem, number: int) -> tuple[Placement, ...]:
 def gang_blocker(problem: Problem, number: int) -> int | None:
     """The first member of a demand's gang that first fit cannot place; None if it places as many as the gang needs."""
     before, members = _order(problem, number)
+    # By itself, each member is placed if it fits, whether the others do or not.
     placements = _replayed(problem, before, members, Demand.by_itself)
     placed = {placement.demand for placement in placements}
     gang = [
@@ -418,6 +422,7 @@ def gang_blocker(problem: Problem, number: int) -> int | None:
 def failing_gangs(problem: Problem, number: int) -> dict[str, int]:
     """Gangs of a demand's tree that first fit cannot place after the others, each with the first of its demands."""
     before, members = _order(problem, number)
+    # Without parent, each gang of the tree is placed if it fits, whether the others do or not.
     placements = _replayed(problem, before, members, partial(replace, parent=None))
     placed = {problem.demands[placement.demand].gang for placement in placements}
     failing = [index for index in members if problem.demands[index].gang not in placed]

@@ -113,6 +113,7 @@ class NodeSearch:
     def _on(self, types: Sequence[int]) -> Problem:
         """Everything that is needed, on nodes of these types."""
         problem = replicate([self._parts[type_] for type_ in types])
+        # Many demands have the same nodes: these are translated once.
         homes: dict[tuple[int, ...] | None, tuple[int, ...] | None] = {None: None}
         for nodes in {
             demand.nodes for demand in self.demands if demand.nodes is not None
@@ -143,6 +144,8 @@ class NodeSearch:
         -------
         The types of nodes, and everything placed on these; None if somebody fits nowhere.
         """
+        # As many nodes as the relaxation uses, the most special types first: first fit
+        # goes through them in this order.
         numbers = relaxed.numbers if relaxed else (0.0,) * len(self.nodes)
         rank_of = self._ranks()
         types = [
@@ -155,6 +158,7 @@ class NodeSearch:
         for order in self._orders(relaxed):
             if best is not None and self.stop.reached():
                 break
+            # Nodes are added for those who wait until nobody does.
             while True:
                 problem = self._on(types)
                 placements = place_all(QuickRun(problem), problem, order, {}).placements
@@ -229,6 +233,8 @@ class NodeSearch:
             node.name: self.costs[type_]
             for node, type_ in zip(problem.nodes, types, strict=True)
         }
+        # A node is saved only once it is empty, which no small step brings about. So there
+        # is a last tier by which late nodes drain into early ones.
         everything = DemandSubset(problem, range(len(problem.demands)))
         cheapest = _cost_of_nodes(costs)
         tiers = (*placed_weight(problem), cheapest, self._order(problem, relaxed))

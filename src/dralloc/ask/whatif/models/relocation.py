@@ -102,6 +102,7 @@ class Exchange:
         placed = _placed(model)
         for stay, options in self.stay_options:
             moved = [placed[option] for option in options if option in placed]
+            # A claim goes nowhere but to another place: it stays or moves.
             if stay is not None and stay in placed:
                 model.cp.add_exactly_one([placed[stay], *moved])
             else:
@@ -121,6 +122,8 @@ class Exchange:
         allocated = {
             name for stay, options in self.stay_options for name in (stay, *options)
         }
+        # Other models have everybody come at once, and then admin access takes no notice
+        # of shares. But allocated claims have theirs before (KEP-5075).
         shares: dict[int, list[tuple[str, int, Take]]] = defaultdict(list)
         for serving in model.variables.every_serving():
             for take in serving.takes:
@@ -239,7 +242,7 @@ class Relocation:
         return Component(subset, self.tiers, self.start, self.exchange.add_to)
 
     def _search(self) -> tuple[AllocationError, ...]:
-        """Bound it, and improve it by neighbourhoods; what failed on the way."""
+        """Bound it, and improve it by neighbourhoods; return what failed on the way."""
         relaxing = self.stop.within(_RELAXING * self.stop.seconds())
         relaxed = tuple(relaxed_bounds(self.problem, self.weight, relaxing))
         search = NeighbourhoodSearch(
@@ -275,6 +278,7 @@ class Relocation:
                     self.component.cost(level), self.component.bounds[level], weight
                 )
             )
+        # The weight may be several tiers, so that no sum is too large for the solver.
         number = len(self.weight)
         tiers[:number] = [summed_weight(tiers[:number], self.weight)]
         status = (
@@ -300,6 +304,7 @@ class Relocation:
             return None
         outcome = minimise(model.cp, [(give_up, 1)], self.options, self.stop)
         values = outcome.values
+        # To give up is the last resort; if it cannot be avoided, all answers are known.
         self.exhausted = outcome.bound > 0
         if values is None or values[give_up.index]:
             return None
@@ -317,6 +322,7 @@ class Relocation:
             self.problem, self.component.subset.sites, self.stop, named=True
         )
         self.exchange.add_to(model)
+        # No tier may be worse than in the best exchange.
         for level, tier in enumerate(self.tiers):
             add_at_most(
                 model.cp, tier.terms(model), self.component.cost(level), tier.name

@@ -206,6 +206,7 @@ class ClusterMigration:
         )
         names = [node.metadata.name for node in self.users.nodes]
         compiled = compile_cluster(scenario.cluster, self.choices, nodes=names)
+        # Their pods may tolerate the taint of a cordoned node, but this is about leaving it.
         outside = {
             number
             for number, node in enumerate(compiled.problem.nodes)
@@ -277,7 +278,7 @@ class ClusterMigration:
         }
 
     def _pending(self) -> Iterator[Demand]:
-        """Return what is pending as things are, for the gangs that pods are in beside those that run."""
+        """Yield what is pending as things are, for the gangs that pods are in beside those that run."""
         if not self.pending:
             return
         asking = {
@@ -288,6 +289,8 @@ class ClusterMigration:
         if not any(demand.gang for demand in asking.values()):
             yield from asking.values()
             return
+        # In the other cluster nobody runs, so that gangs would have to be placed with those
+        # that run. Who belongs to which gang does not depend on devices.
         bare = Scenario(self.users.cluster).without_slices().cluster
         current = compile_cluster(
             bare, self.choices, nodes=[node.metadata.name for node in self.users.nodes]
@@ -324,7 +327,7 @@ class ClusterMigration:
             yield MovableClaim(key, home, tuple(holdings), devices)
 
     def _running(self) -> Iterator[MovableClaim]:
-        """What each pod takes of the node that it is on, and is to rules between pods."""
+        """Yield what each pod takes of the node that it is on, and is to rules between pods."""
         nodes = self.compiled.whole.nodes
         for key, pod in self._pods.items():
             home = self.users.by_name.get(pod.spec.node_name or "")

@@ -116,6 +116,7 @@ class MigrationProblem:
         moves = []
         for number, option in enumerate(self.migration.move_options):
             lead = self.leads[number]
+            # The demands of an option are a gang: with the first all are placed.
             if lead in placed:
                 placements = tuple(
                     replace(placed[lead + place], demand=place)
@@ -126,7 +127,7 @@ class MigrationProblem:
 
 
 def _of_option(option: MoveOption, number: int) -> Iterator[Demand]:
-    """The demands of an option, apart from those of other options that move the same claims."""
+    """Yield the demands of an option, apart from those of other options that move the same claims."""
     gang = _name_of(number)
     for place, demand in enumerate(option.demands):
         claims = tuple(
@@ -135,6 +136,7 @@ def _of_option(option: MoveOption, number: int) -> Iterator[Demand]:
             )
             for claim in demand.claims
         )
+        # The weight is that of the option as a whole, which is a gang: it counts once.
         yield replace(
             demand,
             claims=claims,
@@ -212,6 +214,7 @@ def rearrange(
     """
     problem, chosen = MigrationProblem(migration, max_moves), options or Options()
     greedy = _greedy(problem)
+    # Without restarts nothing is left to improve: no model is built.
     if greedy is not None and greedy.status is Status.OPTIMAL:
         order = find_order(migration, problem.moves(greedy))
         if not order.restarts:
@@ -303,6 +306,7 @@ def _greedy(problem: MigrationProblem) -> Solution | None:
         for number in chosen
         for place in range(len(problem.demands_of(number)))
     ]
+    # Nobody leaves before they have something new, so that no restart is needed.
     before = replace(
         migration.ledger.applied(), demands=counting(demands, migration.there())
     )
@@ -327,6 +331,8 @@ def _greedy(problem: MigrationProblem) -> Solution | None:
         alternative.rank for _, alternative, _ in grants_of(problem.problem, placed)
     ):
         return answer
+    # All that is worth moving moves, with the fewest claims and first alternatives: every
+    # tier is at its bound.
     weight = sum(option.weight for option in moving)
     moves = sum(len(option.movers) for option in moving)
     tiers = (

@@ -100,6 +100,8 @@ def all_at_once(number: int) -> Order:
 
 def _search(number: int, fits: _Fits) -> tuple[Phase, ...]:
     """Fewest stops first, and of those what has come farthest."""
+    # Dijkstra over who is done and who is stopped. What is held follows from these alone,
+    # so the first path to a state is as good as any.
     all_moves, ties = frozenset(range(number)), count()
     heap: list[
         tuple[int, int, int, frozenset[int], frozenset[int], tuple[Phase, ...]]
@@ -108,6 +110,7 @@ def _search(number: int, fits: _Fits) -> tuple[Phase, ...]:
     seen: set[tuple[frozenset[int], frozenset[int]]] = set()
     while heap:
         stops, _, _, done, stopped, path = heappop(heap)
+        # The cheapest path that is complete: no order needs fewer stops.
         if done == all_moves:
             return path
         if (done, stopped) in seen:
@@ -133,6 +136,7 @@ def _search(number: int, fits: _Fits) -> tuple[Phase, ...]:
                     heap,
                     (stops + 1, -len(done), next(ties), done, stopped | {move}, entry),
                 )
+    # Even after all have stopped, nobody could start by itself.
     return all_at_once(number).phases
 
 
@@ -142,17 +146,18 @@ def _greedy(number: int, fits: _Fits) -> Iterator[Phase]:
     stopped: frozenset[int] = frozenset()
     while len(done) < number:
         waiting = [move for move in range(number) if move not in done]
-        able = next((move for move in waiting if fits(done, stopped, move)), None)
-        if able is not None:
-            yield Phase((able,), starts=True)
-            done, stopped = done | {able}, stopped - {able}
-            continue
-        running = [move for move in waiting if move not in stopped]
-        if not running:
-            yield Phase(tuple(waiting), starts=True, as_one=True)
-            return
-        yield Phase((running[0],), stops=True)
-        stopped |= {running[0]}
+        for move in waiting:
+            if fits(done, stopped, move):
+                yield Phase((move,), starts=True)
+                done, stopped = done | {move}, stopped - {move}
+                break
+        else:
+            running = [move for move in waiting if move not in stopped]
+            if not running:
+                yield Phase(tuple(waiting), starts=True, as_one=True)
+                return
+            yield Phase((running[0],), stops=True)
+            stopped |= {running[0]}
 
 
 def _joined(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
