@@ -1,5 +1,9 @@
 """The highest cost that a selector can have for any device: what admission compares with its limit.
 
+The estimate is upstream's own, unit by unit, because what it says about an expression decides whether the API server
+takes it. It is coarse: what has no known size counts as endless, and a few functions are estimated for less than they
+cost when they run.
+
 From top to bottom: sizes and costs as ranges, the rules for calls, and the walk over the expression.
 """
 

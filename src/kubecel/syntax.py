@@ -1,4 +1,8 @@
-"""The abstract syntax of a selector, after macros are expanded, and what the text of a literal means."""
+"""The abstract syntax of a selector, after macros are expanded, and what the text of a literal means.
+
+Nodes compare by identity, so that the checker can note a type for each. ``pos`` is an offset into the expression:
+where CEL reports an error about the node.
+"""
 
 from __future__ import annotations
 

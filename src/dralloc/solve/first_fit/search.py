@@ -246,8 +246,15 @@ class ClaimConstraints:
 
 
 # ----------------------------------------------------------------------------
-# The search. Its order is upstream's: claims, requests, alternatives and devices as
-# listed; of one request's devices only combinations are tried, and no permutations.
+# The search: upstream's ``Allocate`` and ``allocateOne``, without its known defects.
+# Claims, requests, alternatives and devices are taken as listed; inside one request the
+# next device is looked for behind the previous one, so that combinations are tried and
+# never permutations.
+#
+# One defect is there on demand, for what a scheduler up to 1.36 answers: a candidate
+# that is refused for its taints or by a constraint leaves its counters reserved until
+# the search of the node ends, so that partitions which would fit may not be found
+# (kubernetes/kubernetes#140436).
 
 INVALID_POOLS: Final = "invalid resource pools were encountered"
 """What upstream says of nodes on which it found nothing, and which have such pools."""

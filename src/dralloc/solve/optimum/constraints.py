@@ -43,6 +43,7 @@ def one_alternative(model: Model) -> None:
                 literals: list[cp_model.LiteralT] = [
                     serving.literal for serving in servings
                 ]
+                # The gate is true where the demand is on the node with this claim.
                 model.cp.add_exactly_one([*literals, ~servings[0].gate])
 
 
@@ -60,19 +61,23 @@ def device_count(model: Model) -> None:
 
 def group_counts(model: Model) -> None:
     """Servings of interchangeable devices take numbers of each group, and as many of the group are taken."""
-    wanted: dict[int, list[Term]] = defaultdict(list)
+    counts_by_group: dict[int, list[Term]] = defaultdict(list)
     for serving in model.variables.every_serving():
         for group_count in serving.group_counts:
-            wanted[group_count.group].append((group_count.variable, group_count.times))
+            counts_by_group[group_count.group].append(
+                (group_count.variable, group_count.times)
+            )
         if len(serving.group_counts) > 1:
             parts = [group_count.variable for group_count in serving.group_counts]
             model.cp.add(
                 cp_model.LinearExpr.sum(parts) == serving.choice.count * serving.literal
             )
-    for number, group in enumerate(model.variables.device_groups):
-        variables, coefficients = zip(*wanted[number], strict=True)
-        taken = cp_model.LinearExpr.sum([take.literal for take in group.takes])
-        model.cp.add(cp_model.LinearExpr.weighted_sum(variables, coefficients) == taken)
+    for index, group in enumerate(model.variables.device_groups):
+        variables, coefficients = zip(*counts_by_group[index], strict=True)
+        devices = cp_model.LinearExpr.sum([take.literal for take in group.takes])
+        model.cp.add(
+            cp_model.LinearExpr.weighted_sum(variables, coefficients) == devices
+        )
 
 
 def results_limit(model: Model) -> None:
@@ -80,6 +85,7 @@ def results_limit(model: Model) -> None:
     for (demand, claim), servings in model.variables.servings_by_claim().items():
         by_node: dict[int, list[Term]] = defaultdict(list)
         for serving in servings:
+            # ``All`` takes as many as are not full: only its takes tell.
             if serving.choice.loose:
                 by_node[serving.node].extend(
                     (take.literal, 1) for take in serving.takes
@@ -104,20 +110,22 @@ def one_user_of_a_device(model: Model) -> None:
 def one_use_in_a_claim(model: Model) -> None:
     """Inside one claim a dedicated device is used once, with admin access or without (upstream behaviour)."""
     for servings in model.variables.servings_by_claim().values():
+        requests = {serving.choice.request for serving in servings}
         takes = [
             take
             for serving in servings
             for take in serving.takes
             if not take.view.shareable
         ]
-        if (
-            any(take.admin for take in takes)
-            and len({serving.choice.request for serving in servings}) > 1
-        ):
-            for literals in grouped(
-                (take.view.slot, take.literal) for take in takes
-            ).values():
+        # Without admin access, `one_user_of_a_device` says the same.
+        if _any_admin(takes) and len(requests) > 1:
+            users = grouped((take.view.slot, take.literal) for take in takes)
+            for literals in users.values():
                 add_at_most_one(model.cp, literals)
+
+
+def _any_admin(takes: Sequence[Take]) -> bool:
+    return any(take.admin for take in takes)
 
 
 def opened_by_any_share(model: Model) -> None:
@@ -125,11 +133,8 @@ def opened_by_any_share(model: Model) -> None:
 
     A version with counters need not be in force where a share of one without any opens the device.
     """
-    opened, in_force, devices = (
-        model.variables.opened,
-        model.variables.in_force,
-        model.problem.devices,
-    )
+    opened, in_force = model.variables.opened, model.variables.in_force
+    devices = model.problem.devices
     ledger = Ledger(model.problem)
     shares: dict[int, list[Take]] = defaultdict(list)
     for take in model.variables.takes():
@@ -138,21 +143,24 @@ def opened_by_any_share(model: Model) -> None:
             model.cp.add_implication(take.literal, opened[slot])
             if in_force[take.device] is not opened[slot]:
                 shares[take.device].append(take)
-    free = [device for device in shares if devices[device].is_opened_freely]
+    opened_freely = [device for device in shares if devices[device].is_opened_freely]
     for device, takes in shares.items():
-        before = [
-            in_force[other]
-            for other in free
-            if devices[other].slot == devices[device].slot != other
+        view = devices[device]
+        # Versions of the same device whose shares open it at no cost.
+        free_openers = [
+            in_force[version]
+            for version in opened_freely
+            if device not in opened_freely and devices[version].slot == view.slot
         ]
-        first = [] if device in free else before
         for take in takes:
-            model.cp.add_bool_or([~take.literal, in_force[device], *first])
-        if device in free:
+            model.cp.add_bool_or([~take.literal, in_force[device], *free_openers])
+        if device in opened_freely:
             model.cp.add_bool_or([~in_force[device], *(take.literal for take in takes)])
-        elif devices[device].consumes and ledger.is_overdrawn(devices[device].group):
+        elif view.consumes and ledger.is_overdrawn(view.group):
             model.cp.add(in_force[device] == 0)
-        for counter in dict(devices[device].consumes) if first else ():
+        if not free_openers:
+            continue
+        for counter in dict(view.consumes):
             charged = [
                 take.literal for take in takes if counter in dict(take.charge.counters)
             ]
@@ -171,9 +179,9 @@ def _charge_beside(
 
 def counters(model: Model) -> None:
     """A device in use consumes counters once (KEP-4815), and each allocation what it asks for (KEP-5941)."""
-    for counter, terms in model.counter_terms().items():
-        known = model.problem.counters[counter]
-        add_at_most(model.cp, terms, known.free, f"counter {known.id}")
+    for index, terms in model.counter_terms().items():
+        counter = model.problem.counters[index]
+        add_at_most(model.cp, terms, counter.free, f"counter {counter.id}")
 
 
 def capacities(model: Model) -> None:
@@ -182,7 +190,7 @@ def capacities(model: Model) -> None:
     Admin access holds nothing once it is allocated: it only has to fit beside the rest of its own demand (upstream
     behaviour).
     """
-    own = grouped(
+    takes_of_demand = grouped(
         ((serving.demand, take.view.slot), take)
         for serving in model.variables.every_serving()
         for take in serving.takes
@@ -190,19 +198,18 @@ def capacities(model: Model) -> None:
     )
     shares = grouped(
         (slot, take)
-        for (_, slot), takes in own.items()
+        for (_, slot), takes in takes_of_demand.items()
         for take in takes
         if not take.admin
     )
-    together = [
+    with_admin = [
         (slot, takes)
-        for (_, slot), takes in own.items()
-        if any(take.admin for take in takes)
+        for (_, slot), takes in takes_of_demand.items()
+        if _any_admin(takes)
     ]
-    for slot, takes in (*shares.items(), *together):
-        for name in dict.fromkeys(
-            name for take in takes for name, _ in take.charge.capacity
-        ):
+    for slot, takes in (*shares.items(), *with_admin):
+        names = (name for take in takes for name, _ in take.charge.capacity)
+        for name in dict.fromkeys(names):
             add_capacity(model, slot, name, takes)
 
 
@@ -212,45 +219,43 @@ def add_capacity(model: Model, slot: int, name: str, takes: Sequence[Take]) -> N
     Only the version that its node sees is in force for a grant (upstream behaviour): there is an order in which every
     grant finds room if those on the versions with no more than a total stay within that total.
     """
-    entries = [
-        (take.view.capacity[name].total, take.literal, charged[name])
-        for take in takes
-        if name in (charged := dict(take.charge.capacity))
-    ]
+    entries = []
+    for take in takes:
+        charged = dict(take.charge.capacity)
+        if name in charged:
+            total = take.view.capacity[name].total
+            entries.append((total, take.literal, charged[name]))
     consumed = model.problem.usage.consumed.get(slot, {}).get(name, 0)
-    what = f"device {takes[0].view.id}: capacity {name}"
+    row_name = f"device {takes[0].view.id}: capacity {name}"
     for limit in sorted({total for total, _, _ in entries}):
         terms = [
             (literal, amount) for total, literal, amount in entries if total <= limit
         ]
-        add_at_most(model.cp, terms, limit - consumed, what)
+        add_at_most(model.cp, terms, limit - consumed, row_name)
 
 
 def compatible_groups(model: Model) -> None:
     """Whatever is in use on a counter set has a compatibility group in common (KEP-5963)."""
     devices = model.problem.devices
     members = grouped(
-        (number, (user, groups))
+        (counter_set, (user, groups))
         for device, user in model.first_users()
-        for number, groups in devices[device].compatibility
+        for counter_set, groups in devices[device].compatibility
     )
     common_before = Ledger(model.problem).common_groups() if members else {}
-    for number, users in sorted(members.items()):
-        in_use = common_before.get(number)
-        every = (
-            frozenset[str]().union(*(groups for _, groups in users))
-            if in_use is None
-            else in_use
-        )
+    for counter_set, users in sorted(members.items()):
+        allowed = common_before.get(counter_set)
+        if allowed is None:
+            # Nothing is in use on the set yet: any group may become the common one.
+            allowed = frozenset[str]().union(*(groups for _, groups in users))
         common = {
-            group: model.cp.new_bool_var(f"group {group} of set {number}")
-            for group in sorted(every)
+            group: model.cp.new_bool_var(f"group {group} of set {counter_set}")
+            for group in sorted(allowed)
         }
         model.cp.add_at_most_one(common.values())
         for user, groups in users:
-            model.cp.add_bool_or(
-                [~user, *(common[group] for group in sorted(groups & every))]
-            )
+            choices = [common[group] for group in sorted(groups & allowed)]
+            model.cp.add_bool_or([~user, *choices])
 
 
 PLACES_AND_AMOUNTS: Final = (
@@ -272,9 +277,11 @@ PLACES_AND_AMOUNTS: Final = (
 def gangs(model: Model) -> None:
     """Of a gang as many demands are placed as it needs, or none; and so it is with gangs of a group (KEP-6012)."""
     demands = model.problem.demands
-    every = ((demands[number], miss) for number, miss in model.variables.miss.items())
+    demand_misses = (
+        (demands[index], miss) for index, miss in model.variables.miss.items()
+    )
     misses = grouped(
-        (demand.gang, (demand, miss)) for demand, miss in every if demand.gang
+        (demand.gang, (demand, miss)) for demand, miss in demand_misses if demand.gang
     )
     admitted: dict[ParentGroup, dict[str, cp_model.LiteralT]] = defaultdict(dict)
     for gang, pairs in misses.items():
@@ -304,28 +311,30 @@ def _parent_groups(
         for parent in admitted
         for group in parent.upwards()
     }
+    # The lowest first: a group is itself a child of the one above.
     for group in sorted(levels, key=lambda group: -levels[group]):
-        own = model.cp.new_bool_var(f"admitted {group.name}")
+        is_admitted = model.cp.new_bool_var(f"admitted {group.name}")
         children = admitted[group]
         for child in children.values():
-            model.cp.add_implication(child, own)
+            model.cp.add_implication(child, is_admitted)
+        # The quorum is what is missing beside the children that are settled.
         counted = [
             child for name, child in children.items() if name not in group.settled
         ]
-        model.cp.add(cp_model.LinearExpr.sum(counted) >= group.quorum).only_enforce_if(
-            own
-        )
+        quorum_row = model.cp.add(cp_model.LinearExpr.sum(counted) >= group.quorum)
+        quorum_row.only_enforce_if(is_admitted)
         if group.parent:
-            admitted[group.parent][group.name] = own
+            admitted[group.parent][group.name] = is_admitted
 
 
 def shared_claims(model: Model) -> None:
     """A claim is granted once, with a demand that is placed, if any is; the others go where its devices are usable."""
     for (demand, _, node), home in model.variables.homes.items():
         model.cp.add_implication(home, model.variables.on[demand, node])
-    demands, every = model.problem.demands, model.variables.homes.items()
+    demands = model.problem.demands
     homes = grouped(
-        (demands[demand].claims[claim].key, home) for (demand, claim, _), home in every
+        (demands[demand].claims[claim].key, home)
+        for (demand, claim, _), home in model.variables.homes.items()
     )
     for literals in homes.values():
         model.cp.add_at_most_one(literals)
@@ -339,16 +348,12 @@ def shared_claims(model: Model) -> None:
 
 
 def _within_reach(model: Model) -> None:
+    """A shared claim takes devices that every node with a demand that lists it can use."""
     visits = _visits(model)
     for serving in model.variables.every_serving():
-        if (
-            serving.demand,
-            serving.choice.claim,
-            serving.node,
-        ) in model.variables.homes:
-            visited = visits[
-                model.problem.demands[serving.demand].claims[serving.choice.claim].key
-            ]
+        claim = serving.choice.claim
+        if (serving.demand, claim, serving.node) in model.variables.homes:
+            visited = visits[model.problem.demands[serving.demand].claims[claim].key]
             for take in serving.takes:
                 for node, literal in visited.items():
                     if not model.problem.usable_from(take.device, serving.node, node):
@@ -407,9 +412,11 @@ def _equal(
 
     A device without comparable value can only be alone.
     """
-    if frozenset.intersection(*held, *(each.values for each in carried)):
+    if frozenset.intersection(*held, *(carrier.values for carrier in carried)):
         return
-    distinct = dict.fromkeys(value for each in carried for value in _ordered(each))
+    distinct = dict.fromkeys(
+        value for carrier in carried for value in _ordered(carrier)
+    )
     chosen = {
         value: model.cp.new_bool_var(f"match {constraint.attribute} {value}")
         for value in distinct
@@ -418,10 +425,14 @@ def _equal(
         if held and value not in held[0]:
             model.cp.add(literal == 0)
     model.cp.add_at_most_one(chosen.values())
-    for each in carried:
-        literals: list[cp_model.LiteralT] = [chosen[value] for value in _ordered(each)]
-        model.cp.add_bool_or([*literals, ~each.literal])
-    add_at_most_one(model.cp, [each.literal for each in carried if not each.values])
+    for carrier in carried:
+        literals: list[cp_model.LiteralT] = [
+            chosen[value] for value in _ordered(carrier)
+        ]
+        model.cp.add_bool_or([*literals, ~carrier.literal])
+    add_at_most_one(
+        model.cp, [carrier.literal for carrier in carried if not carrier.values]
+    )
     _tighten(model, carried, chosen)
 
 
@@ -432,15 +443,15 @@ def _tighten(
     cliques = grouped(
         (
             (
-                each.serving.demand,
-                each.serving.choice.claim,
-                each.serving.choice.request,
+                carrier.serving.demand,
+                carrier.serving.choice.claim,
+                carrier.serving.choice.request,
                 *values,
             ),
-            each.literal,
+            carrier.literal,
         )
-        for each in carried
-        if each.serving.choice.count == 1 and len(values := _ordered(each)) == 1
+        for carrier in carried
+        if carrier.serving.choice.count == 1 and len(values := _ordered(carrier)) == 1
     )
     for (*_, value), literals in cliques.items():
         if len(literals) > 1:
@@ -452,12 +463,14 @@ def _distinct(
 ) -> None:
     """``distinctAttribute``: no value on two covered devices; what cannot be compared counts as one."""
     carriers = grouped(
-        (value, each.literal) for each in carried for value in each.values or [None]
+        (value, carrier.literal)
+        for carrier in carried
+        for value in carrier.values or [None]
     )
-    taken = {value for values in held for value in values or [None]}
+    held_values = {value for values in held for value in values or [None]}
     for value, literals in sorted(carriers.items(), key=lambda item: repr(item[0])):
         add_at_most_one(model.cp, literals)
-        for literal in literals if value in taken else ():
+        for literal in literals if value in held_values else ():
             model.cp.add(literal == 0)
 
 
@@ -465,23 +478,17 @@ def _within_claims(model: Model) -> Iterator[tuple[Constraint, list[_Carried]]]:
     """The constraints of single claims that two devices can meet under, with what they cover."""
     for (demand, number), servings in model.variables.servings_by_claim().items():
         claim = model.problem.demands[demand].claims[number]
-        for constraint, covered in binding_constraints(
-            claim, (serving.choice for serving in servings)
-        ):
-            if not constraint.scope:
-                mine = (
-                    one
-                    for one in servings
-                    if (one.choice.request, one.choice.alternative) in covered
-                )
-                yield (
-                    constraint,
-                    [
-                        _carried(constraint, each, take)
-                        for each in mine
-                        for take in each.takes
-                    ],
-                )
+        choices = (serving.choice for serving in servings)
+        for constraint, covered in binding_constraints(claim, choices):
+            if constraint.scope:
+                continue
+            carried = [
+                _carried(constraint, serving, take)
+                for serving in servings
+                if (serving.choice.request, serving.choice.alternative) in covered
+                for take in serving.takes
+            ]
+            yield constraint, carried
 
 
 def _carried(constraint: Constraint, serving: Serving, take: Take) -> _Carried:
@@ -502,24 +509,24 @@ def _across_claims(model: Model) -> Iterator[tuple[Constraint, list[_Carried]]]:
         for constraint in claim.constraints
         if constraint.scope
     )
-    spans = [grouped(each) for each in grouped(uses).values()]
-    every = model.variables.every_serving() if spans else ()
+    spans = [grouped(span_uses) for span_uses in grouped(uses).values()]
+    if not spans:
+        return
     servings = grouped(
         (demands[serving.demand].claims[serving.choice.claim].key, serving)
-        for serving in every
+        for serving in model.variables.every_serving()
     )
     for span in spans:
-        carried = [
-            each
-            for key, ((constraint, user), *others) in span.items()
-            for serving in servings[key]
-            if constraint.covers(serving.choice.spec.name)
-            for each in _counted(
-                model, constraint, serving, [user, *(other for _, other in others)]
-            )
-        ]
+        carried: list[_Carried] = []
+        for key, claim_uses in span.items():
+            constraint, _ = claim_uses[0]
+            users = [user for _, user in claim_uses]
+            for serving in servings[key]:
+                if constraint.covers(serving.choice.spec.name):
+                    carried += _counted(model, constraint, serving, users)
         if carried:
-            yield next(iter(span.values()))[0][0], carried
+            first_claim_uses = next(iter(span.values()))
+            yield first_claim_uses[0][0], carried
 
 
 def _counted(
@@ -529,10 +536,10 @@ def _counted(
 
     A claim that several demands use can be granted with one that is not under the constraint.
     """
-    own = serving.demand in users
+    is_user = serving.demand in users
     for take in serving.takes:
-        literal = take.literal if own else model.cp.new_bool_var("")
-        for user in () if own else users:
+        literal = take.literal if is_user else model.cp.new_bool_var("")
+        for user in () if is_user else users:
             model.cp.add_bool_or([~take.literal, model.variables.miss[user], literal])
         if constraint.compared(serving.choice.spec.name) in take.view.attributes:
             yield _carried(constraint, serving, take)._replace(literal=literal)
@@ -540,10 +547,11 @@ def _counted(
             model.cp.add(literal == 0)
 
 
-def _ordered(each: _Carried) -> list[_Value]:
-    if each.values:
-        return sorted(each.values, key=repr)
-    return [each.device]
+def _ordered(carrier: _Carried) -> list[_Value]:
+    """The values of a device in an order of their own: models are the same in each run."""
+    if carrier.values:
+        return sorted(carrier.values, key=repr)
+    return [carrier.device]
 
 
 # ----------------------------------------------------------------------------
@@ -565,9 +573,9 @@ def all_but_full(model: Model) -> None:
         choice = serving.choice
         if not choice.loose and not choice.blocked:
             continue
-        taken = {take.device: take.literal for take in serving.takes}
+        literal_of = {take.device: take.literal for take in serving.takes}
         for candidate in choice.loose:
-            literal = taken[candidate.device]
+            literal = literal_of[candidate.device]
             model.cp.add_implication(literal, serving.literal)
             model.cp.add_bool_or(
                 [
@@ -580,8 +588,8 @@ def all_but_full(model: Model) -> None:
             model.cp.add_bool_or(
                 [*_full(model, serving, candidate, consumption), ~serving.literal]
             )
-        if len(choice.loose) == len(taken):
-            literals: list[cp_model.LiteralT] = list(taken.values())
+        if len(choice.loose) == len(literal_of):
+            literals: list[cp_model.LiteralT] = list(literal_of.values())
             model.cp.add_bool_or([*literals, ~serving.literal])
 
 
@@ -601,7 +609,7 @@ def _full(
 ) -> list[Literal]:
     """One literal per capacity that can become too small; if it is true, it is too small."""
     view = model.problem.devices[candidate.device]
-    found = []
+    full_literals = []
     for name, amount in candidate.charge.capacity:
         terms = [
             term
@@ -609,11 +617,11 @@ def _full(
             if owner != serving.demand
         ]
         consumed = model.problem.usage.consumed.get(view.slot, {}).get(name, 0)
+        # With so much in use, what the request would take does not fit any more.
         least = view.capacity[name].total - consumed - amount + 1
         if sum(amount for _, amount in terms) >= least:
             full = model.cp.new_bool_var(f"full {view.id} {name}")
-            add_at_least(
-                model.cp, terms, least, f"device {view.id}: capacity {name}", full
-            )
-            found.append(full)
-    return found
+            row_name = f"device {view.id}: capacity {name}"
+            add_at_least(model.cp, terms, least, row_name, full)
+            full_literals.append(full)
+    return full_literals

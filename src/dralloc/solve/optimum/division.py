@@ -241,7 +241,22 @@ def _without(
 
 
 # ----------------------------------------------------------------------------
-# The division.
+# The division. Demand classes and bin classes that have to do with each other form
+# components, found over the classes: all bins of a class serve the same requirements.
+# A component is left to the per-device model if
+#
+# - it shares a device or a counter with a demand that classes cannot express (see
+#   `dralloc.solve.optimum.classes.demand_classes.DemandClasses`), or
+# - generations of a pool disagree about one of its devices, or sums do not decide what
+#   can be in use beside it, or
+# - namespaces have budgets of what its requirements use, and that depends on which
+#   devices serve them, or
+# - claims that several of its demands share could be served by devices that several
+#   nodes can use, or
+# - gangs in it need a topology domain, and devices can be used from nodes of several
+#   domains, or
+# - it has bins with more patterns than can be listed, and a packing instance cannot
+#   express it (see `dralloc.solve.optimum.packing.instance`).
 
 _MOST_SIZES: Final = 8
 """With more sizes of one capacity a flow is smaller than patterns."""

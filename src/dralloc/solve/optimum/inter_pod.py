@@ -86,6 +86,14 @@ def _roles(model: Model) -> Mapping[InterPodRule, dict[int, Role]]:
     return roles
 
 
+_Members = Mapping[str, list[tuple[int, Literal]]]
+"""By domain: demands, each with the literal that it is on a node there (one for each node)."""
+
+
+def _literals(members: _Members, domain: str) -> list[Literal]:
+    return [on for _, on in members.get(domain, ())]
+
+
 class _Among:
     """Who of those with a role in a rule is in which domain."""
 
@@ -100,19 +108,14 @@ class _Among:
             if demand in roles
         ]
 
-    def by_domain(
-        self, domains: Domains, wanted: Callable[[Role], bool]
-    ) -> Mapping[str, list[tuple[int, Literal]]]:
-        """By domain: demands of a sort, each with being on a node there."""
-        there = (
-            (domains.get(self._names[node]), (demand, on))
-            for demand, node, on in self._on
-        )
-        return grouped(
-            (domain, each)
-            for domain, each in there
-            if domain is not None and wanted(self.roles[each[0]])
-        )
+    def by_domain(self, domains: Domains, matches: Callable[[Role], bool]) -> _Members:
+        """By domain: the demands whose role matches, each with being on a node there."""
+        members: dict[str, list[tuple[int, Literal]]] = defaultdict(list)
+        for demand, node, on in self._on:
+            domain = domains.get(self._names[node])
+            if domain is not None and matches(self.roles[demand]):
+                members[domain].append((demand, on))
+        return members
 
     def forbid_outside(self, domains: Domains) -> None:
         """Who comes and carries the rule is in some domain."""
@@ -133,43 +136,49 @@ class _Among:
     ) -> Mapping[int, Literal]:
         """Whether each of some demands is in any domain: nobody sees it elsewhere."""
         labelled = {name for domains in topologies for name in domains}
-        there = grouped(
+        in_domains = grouped(
             (demand, on)
             for demand, node, on in self._on
             if self._names[node] in labelled
         )
-        return {demand: self.any_of(there.get(demand, ())) for demand in demands}
+        return {demand: self.any_of(in_domains.get(demand, ())) for demand in demands}
 
     def any_of(self, literals: Iterable[Literal]) -> Literal:
         """A boolean that holds at least if one of these does."""
-        found = self.cp.new_bool_var("")
+        is_any = self.cp.new_bool_var("")
         for literal in literals:
-            self.cp.add_implication(literal, found)
-        return found
+            self.cp.add_implication(literal, is_any)
+        return is_any
 
 
 def _anti_affinity(among: _Among, rule: AntiAffinity) -> None:
     """In a domain comes one demand that carries the term and counts, or any that carry it, or any that count."""
-    sorts: tuple[Callable[[Role], bool], ...] = (
-        lambda role: role.carries and role.counts and not role.runs,
-        lambda role: role.carries and not role.counts and not role.runs,
-        lambda role: role.counts and not role.carries and not role.runs,
+    carrying_and_counting = among.by_domain(
+        rule.domains, lambda role: role.carries and role.counts and not role.runs
     )
-    both, carrying, counting = (among.by_domain(rule.domains, sort) for sort in sorts)
-    for domain in dict.fromkeys((*both, *carrying, *counting)):
-        alone = [on for _, on in both.get(domain, ())]
-        others = [
-            [on for _, on in sort.get(domain, ())] for sort in (carrying, counting)
-        ]
-        among.cp.add_at_most_one(
-            [*alone, *(among.any_of(each) for each in others if each)]
-        )
-        for known, closed in (
-            (rule.counted, (*alone, *others[0])),
-            (rule.carried, (*alone, *others[1])),
-        ):
-            for on in closed if domain in known else ():
-                among.cp.add(on == 0)
+    only_carrying = among.by_domain(
+        rule.domains, lambda role: role.carries and not role.counts and not role.runs
+    )
+    only_counting = among.by_domain(
+        rule.domains, lambda role: role.counts and not role.carries and not role.runs
+    )
+    for domain in dict.fromkeys(
+        (*carrying_and_counting, *only_carrying, *only_counting)
+    ):
+        alone = _literals(carrying_and_counting, domain)
+        carriers = _literals(only_carrying, domain)
+        counted = _literals(only_counting, domain)
+        # Demands of the same sort do not keep each other out: one boolean for all.
+        sorts = [among.any_of(sort) for sort in (carriers, counted) if sort]
+        among.cp.add_at_most_one([*alone, *sorts])
+        # Pods that are there already, and are no demands, close the domain.
+        kept_out: list[Literal] = []
+        if domain in rule.counted:
+            kept_out += [*alone, *carriers]
+        if domain in rule.carried:
+            kept_out += [*alone, *counted]
+        for on in kept_out:
+            among.cp.add(on == 0)
     _apart_from_running(among, rule)
 
 
@@ -186,9 +195,9 @@ def _apart_from_running(among: _Among, rule: AntiAffinity) -> None:
         ),
     )
     for running, coming in pairs:
-        there = among.by_domain(rule.domains, running)
+        present = among.by_domain(rule.domains, running)
         for domain, newcomers in among.by_domain(rule.domains, coming).items():
-            closed = among.any_of(on for _, on in there.get(domain, ()))
+            closed = among.any_of(_literals(present, domain))
             for _, on in newcomers:
                 among.cp.add_implication(closed, ~on)
 
@@ -197,40 +206,43 @@ def _one_domain(among: _Among, rule: OneDomain) -> None:
     """Who comes is in one domain, and there are those who run: if they are in several, or in none, nobody comes."""
     among.forbid_outside(rule.domains)
     coming = among.by_domain(rule.domains, lambda role: role.carries and not role.runs)
-    opened = {
-        domain: among.any_of(on for _, on in each) for domain, each in coming.items()
-    }
+    opened = {domain: among.any_of(_literals(coming, domain)) for domain in coming}
     among.cp.add_at_most_one(opened.values())
     running = among.by_domain(rule.domains, lambda role: role.carries and role.runs)
-    there = [
-        (domain, among.any_of(on for _, on in each)) for domain, each in running.items()
+    # Who runs leaves only its own domain open, and none if it is outside of all.
+    closing: list[tuple[str | None, Literal]] = [
+        (domain, among.any_of(_literals(running, domain))) for domain in running
     ]
-    for domain, closing in (*there, *((None, on) for on in among.astray(rule.domains))):
-        for other, literal in opened.items():
-            if other != domain:
-                among.cp.add_implication(closing, ~literal)
+    closing += [(None, on) for on in among.astray(rule.domains)]
+    for open_domain, is_there in closing:
+        for domain, is_opened in opened.items():
+            if domain != open_domain:
+                among.cp.add_implication(is_there, ~is_opened)
 
 
 def _spread(among: _Among, rule: Spread) -> None:
     """Where demands carry the constraint, they are not too many above the fewest that count anywhere in the end."""
     among.forbid_outside(rule.domains)
     counting = among.by_domain(rule.domains, lambda role: role.counts)
-    first = among.by_domain(
+    checked = among.by_domain(
         rule.domains, lambda role: role.counts and (role.carries or role.runs)
     )
-    most = len(among.roles) + max(rule.counted.values(), default=0)
-    fewest = among.cp.new_int_var(0, 0 if rule.has_few_domains else most, "fewest")
+    highest_count = len(among.roles) + max(rule.counted.values(), default=0)
+    # With fewer domains than ``minDomains``, the fewest are taken for none (KEP-3022).
+    limit = 0 if rule.has_few_domains else highest_count
+    fewest = among.cp.new_int_var(0, limit, "fewest")
     for domain in rule.every:
-        there = cp_model.LinearExpr.sum([on for _, on in counting.get(domain, ())])
-        among.cp.add(fewest <= rule.counted.get(domain, 0) + there)
-    for domain, carrying in among.by_domain(
-        rule.domains, lambda role: role.carries
-    ).items():
-        used = among.any_of(on for _, on in carrying)
-        here = cp_model.LinearExpr.sum([on for _, on in first.get(domain, ())])
-        among.cp.add(
-            rule.counted.get(domain, 0) + here <= fewest + rule.max_skew
-        ).only_enforce_if(used)
+        newcomers = cp_model.LinearExpr.sum(_literals(counting, domain))
+        among.cp.add(fewest <= rule.counted.get(domain, 0) + newcomers)
+    carrying = among.by_domain(rule.domains, lambda role: role.carries)
+    for domain in carrying:
+        used = among.any_of(_literals(carrying, domain))
+        # Who only counts may come after the last one that carries the constraint.
+        newcomers = cp_model.LinearExpr.sum(_literals(checked, domain))
+        skew_row = among.cp.add(
+            rule.counted.get(domain, 0) + newcomers <= fewest + rule.max_skew
+        )
+        skew_row.only_enforce_if(used)
 
 
 class _SpreadInTurn:
@@ -255,10 +267,9 @@ class _SpreadInTurn:
         homes: dict[int, dict[str, list[Literal]]] = defaultdict(
             lambda: defaultdict(list)
         )
-        for domain, carrying in self._among.by_domain(
-            self._rule.domains, lambda role: role.carries
-        ).items():
-            for demand, on in carrying:
+        carrying = self._among.by_domain(self._rule.domains, lambda role: role.carries)
+        for domain, carriers in carrying.items():
+            for demand, on in carriers:
                 homes[demand][domain].append(on)
         for demand, home in stop.each(homes.items()):
             self._when_it_comes(demand, home)
@@ -266,38 +277,37 @@ class _SpreadInTurn:
     def _when_it_comes(self, demand: int, home: Mapping[str, list[Literal]]) -> None:
         """There are not too many where a demand comes to, above the fewest that count anywhere then."""
         cp, rule = self._among.cp, self._rule
-        there = {
-            domain: self._there_before(domain, demand) for domain in sorted(rule.every)
+        counts_before = {
+            domain: self._count_before(domain, demand) for domain in sorted(rule.every)
         }
-        most = len(self._among.roles) + max(rule.counted.values(), default=0)
-        fewest = cp.new_int_var(
-            0, 0 if rule.has_few_domains else most, f"fewest before {demand}"
-        )
-        for number in there.values():
-            cp.add(fewest <= number)
+        highest_count = len(self._among.roles) + max(rule.counted.values(), default=0)
+        limit = 0 if rule.has_few_domains else highest_count
+        fewest = cp.new_int_var(0, limit, f"fewest before {demand}")
+        for count in counts_before.values():
+            cp.add(fewest <= count)
         itself = int(self._among.roles[demand].counts)
         for domain, on in home.items():
             is_home = self._among.any_of(on)
-            cp.add(there[domain] + itself <= fewest + rule.max_skew).only_enforce_if(
-                is_home
-            )
+            count = counts_before[domain] + itself
+            cp.add(count <= fewest + rule.max_skew).only_enforce_if(is_home)
 
-    def _there_before(self, domain: str, demand: int) -> cp_model.LinearExpr:
+    def _count_before(self, domain: str, demand: int) -> cp_model.LinearExpr:
         """How many count in a domain when a demand comes."""
         cp = self._among.cp
-        number = cp_model.LinearExpr.sum([self._rule.counted.get(domain, 0)])
-        for other, on in grouped(self._counting.get(domain, ())).items():
+        count = cp_model.LinearExpr.sum([self._rule.counted.get(domain, 0)])
+        for peer, on in grouped(self._counting.get(domain, ())).items():
             is_in = cp_model.LinearExpr.sum(on)
-            if self._are_equal(other, demand):
-                number += is_in if other < demand else 0
-            elif other != demand:
-                is_there = cp.new_bool_var(f"{other} in {domain} before {demand}")
-                is_before = self._before(other, demand)
+            if self._are_equal(peer, demand):
+                count += is_in if peer < demand else 0
+            elif peer != demand:
+                # Both: the peer is in the domain, and comes before.
+                is_there = cp.new_bool_var(f"{peer} in {domain} before {demand}")
+                is_before = self._before(peer, demand)
                 cp.add(is_there <= is_before)
                 cp.add(is_there <= is_in)
                 cp.add(is_there >= is_in + is_before - 1)
-                number += is_there
-        return number
+                count += is_there
+        return count
 
     def _are_equal(self, first: int, second: int) -> bool:
         return first in self._class_of and self._class_of[first] == self._class_of.get(
@@ -331,20 +341,20 @@ def _affinity(among: _Among, rule: Affinity) -> None:
     cp.add_at_most_one(beginning.values())
     seen = among.anywhere_in(rule.domains, counting) if beginning else {}
     for demand, begins in beginning.items():
-        for other in counting:
-            if other != demand:
-                cp.add(turn(demand) < turn(other)).only_enforce_if(begins, seen[other])
-    for place, (domains, known) in enumerate(
-        zip(rule.domains, rule.counted, strict=True)
-    ):
+        for peer in counting:
+            if peer != demand:
+                cp.add(turn(demand) < turn(peer)).only_enforce_if(begins, seen[peer])
+    terms = zip(rule.domains, rule.counted, strict=True)
+    for term, (domains, counted_domains) in enumerate(terms):
         among.forbid_outside(domains)
         meant = among.by_domain(domains, lambda role: role.counts)
-        for domain, carrying in among.by_domain(
-            domains, lambda role: role.carries
-        ).items():
-            if domain not in known:
-                opened = turn((rule, place, domain))
-                _in_company(among, opened, meant.get(domain, []), carrying, beginning)
+        carrying = among.by_domain(domains, lambda role: role.carries)
+        for domain, carriers in carrying.items():
+            # Pods that the term means are there already: whoever comes has company.
+            if domain in counted_domains:
+                continue
+            opened = turn((rule, term, domain))
+            _in_company(among, opened, meant.get(domain, []), carriers, beginning)
 
 
 def _in_company(

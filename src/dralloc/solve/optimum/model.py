@@ -1,5 +1,15 @@
 """The exact model of a problem, over the devices that requests can get.
 
+Every demand *u* is on one of its nodes or missed, every request *r* of it is served by one alternative *a*, and a
+serving takes as many of its candidate devices *d* as it asks for::
+
+    sum_n on[u, n] + miss[u] = 1
+    sum_a serve[r, a, n] = on[u(r), n]
+    sum_d take[r, a, d, n] = count[a] * serve[r, a, n]
+
+Of interchangeable devices, one boolean per device says that it is taken, and the servings only add up to as many. The
+rest is one function per family of rules in `dralloc.solve.optimum.constraints`.
+
 From top to bottom: devices that requests may take in each other's place, which are counted; the variables; the model,
 in which rules add their rows; and the rows that put equal demands in order.
 """

@@ -1,5 +1,14 @@
 """A neighbourhood of an answer as a problem of its own, and its way to the solver.
 
+The demands of some blocks are freed: they are taken out of the answer, and asked for again on some nodes, with all that
+the rest of the answer holds in use there. So each answer to this problem, beside the rest, is an answer to the whole:
+
+- what one device, counter or capacity has to give is in the ledger, which knows what the rest takes;
+- gangs, trees of gangs, shared claims and constraints over groups are within blocks, which are freed as a whole;
+- of rules between pods, those of the rest that have a role in a rule of somebody freed *stand by*: they are asked for,
+  too, without claims and on their own node only. An answer that loses one of them is not taken;
+- of budgets, what the rest uses is used.
+
 First the answer in hand, and which demands can only be decided together; then the neighbourhood, in which nodes and
 demands are free; then the task, which is solved in this process or in another one.
 """

@@ -20,7 +20,6 @@ from collections.abc import (
 from dataclasses import dataclass, field
 from functools import partial
 from math import gcd
-from operator import mul
 
 from ortools.sat.python import cp_model
 
@@ -134,15 +133,16 @@ class Objective:
     weights: WeightTier | None = None
     adds_up: bool = False
 
-    def shown(self, cost: int, bound: int, most: int | None) -> Tier:
-        """The tier as answers show it: its cost, or what is left of the most if more is better."""
-        if most is None:
+    def shown(self, cost: int, bound: int, attainable: int | None) -> Tier:
+        """The tier as answers show it: its cost, or what is attainable less its cost if more is better."""
+        if attainable is None:
             return Tier(self.name, cost, bound, sense=-1)
-        return Tier(self.name, most - cost, most - bound)
+        return Tier(self.name, attainable - cost, attainable - bound)
 
 
 def placed_weight(problem: Problem) -> tuple[Objective, ...]:
     """The tiers of the weight, most important first: most often one."""
+    tiers = weight_tiers(demand.weight for demand in problem.demands)
     return tuple(
         Objective(
             "weight",
@@ -152,7 +152,7 @@ def placed_weight(problem: Problem) -> tuple[Objective, ...]:
             weights=tier,
             adds_up=True,
         )
-        for tier in weight_tiers(demand.weight for demand in problem.demands)
+        for tier in tiers
     )
 
 
@@ -165,9 +165,10 @@ def after_weight(goal: Goal) -> tuple[Objective, ...]:
 
 def summed_weight(tiers: Sequence[Tier], objectives: Sequence[Objective]) -> Tier:
     """All tiers of the weight as one, in exact integers: those after one that is not proven may all be placed."""
-    units = [each.weights.unit for each in objectives if each.weights]
-    amounts = [each.value for each in tiers], [each.bound for each in tiers]
-    return Tier("weight", *(sum(map(mul, units, each)) for each in amounts))
+    units = [objective.weights.unit for objective in objectives if objective.weights]
+    value = sum(unit * tier.value for unit, tier in zip(units, tiers, strict=True))
+    bound = sum(unit * tier.bound for unit, tier in zip(units, tiers, strict=True))
+    return Tier("weight", value, bound)
 
 
 def _missed(
@@ -181,38 +182,41 @@ def _missed(
 
 def _miss_terms(tier: WeightTier, model: Model) -> list[Term]:
     demands = model.problem.demands
-    every = model.variables.miss.items()
-    return [
-        (miss, weight)
-        for demand, miss in every
-        if (weight := tier.of(demands[demand].weight))
-    ]
+    weights = (
+        (miss, tier.of(demands[demand].weight))
+        for demand, miss in model.variables.miss.items()
+    )
+    return [(miss, weight) for miss, weight in weights if weight]
 
 
 def _rank(subset: DemandSubset, placements: Sequence[Placement]) -> int:
     """The ranks of the picked alternatives (KEP-4816), added up."""
-    grants = grants_of(subset.problem, placements)
-    return sum(
-        {
-            (claim.key, grant.request): picked.rank for claim, picked, grant in grants
-        }.values()
-    )
+    # A request has one grant for each of its devices, but one alternative.
+    ranks = {
+        (claim.key, grant.request): picked.rank
+        for claim, picked, grant in grants_of(subset.problem, placements)
+    }
+    return sum(ranks.values())
 
 
 def _least_rank(subset: DemandSubset, placements: Sequence[Placement]) -> int:
     """Each demand that cannot be missed has at least the ranks of its best site."""
-
-    def of_request(choices: Sequence[ServingChoice], site: CandidateSite) -> int:
-        # Of a claim that may be granted with another demand, nothing.
-        return min(
-            0 if choice.claim in site.shared else choice.spec.rank for choice in choices
-        )
-
-    lasting = _placed_anyway(subset, placements)
-    every = (sites for demand, sites in subset.sites.items() if demand in lasting)
+    placed_anyway = _placed_anyway(subset, placements)
     return sum(
-        min(sum(of_request(each, site) for each in site.requests) for site in sites)
-        for sites in every
+        min(map(_least_rank_at, sites))
+        for demand, sites in subset.sites.items()
+        if demand in placed_anyway
+    )
+
+
+def _least_rank_at(site: CandidateSite) -> int:
+    return sum(_least_rank_of(choices, site) for choices in site.requests)
+
+
+def _least_rank_of(choices: Sequence[ServingChoice], site: CandidateSite) -> int:
+    """The least rank of one request; none of a claim that may be granted with another demand."""
+    return min(
+        0 if choice.claim in site.shared else choice.spec.rank for choice in choices
     )
 
 
@@ -265,38 +269,40 @@ def used_nodes(model: Model) -> dict[int, Literal]:
         if node not in used:
             used[node] = model.cp.new_bool_var(f"used {model.problem.nodes[node].name}")
         model.cp.add_implication(on, used[node])
-    places = _places(model)
-    rows = [
-        ([(literal, 1) for literal in users], 1, "device")
-        for users in model.dedicated_users().values()
-    ]
-    for counter, terms in model.counter_terms().items():
-        known = model.problem.counters[counter]
-        rows.append((terms, known.free, f"counter {known.id}"))
-    for terms, free, what in rows:
-        nodes = set().union(*(places[literal.index] for literal, _ in terms))
+    touched_nodes = _touched_nodes(model)
+
+    def draw_only_if_used(terms: Sequence[Term], free: int, row_name: str) -> None:
+        nodes = set().union(*(touched_nodes[literal.index] for literal, _ in terms))
+        # What several nodes draw from says nothing about one of them.
         if len(nodes) == 1:
-            _draw_only_if(model, used[nodes.pop()], terms, free, what)
+            _draw_only_if(model, used[nodes.pop()], terms, free, row_name)
+
+    for users in model.dedicated_users().values():
+        draw_only_if_used([(literal, 1) for literal in users], 1, "device")
+    for index, terms in model.counter_terms().items():
+        counter = model.problem.counters[index]
+        draw_only_if_used(terms, counter.free, f"counter {counter.id}")
     return used
 
 
-def _places(model: Model) -> dict[int, set[int]]:
+def _touched_nodes(model: Model) -> dict[int, set[int]]:
     """By index of a literal: the nodes on which it takes something."""
-    places: dict[int, set[int]] = defaultdict(set)
+    nodes: dict[int, set[int]] = defaultdict(set)
     for take in model.variables.takes():
         opened = model.variables.opened.get(take.view.slot)
         for literal in (take.literal, opened):
             if literal is not None:
-                places[literal.index].update(take.nodes)
-    return places
+                nodes[literal.index].update(take.nodes)
+    return nodes
 
 
 def _draw_only_if(
-    model: Model, condition: Literal, terms: Sequence[Term], free: int, what: str
+    model: Model, condition: Literal, terms: Sequence[Term], free: int, row_name: str
 ) -> None:
+    """Add ``terms <= free * condition``: what is drawn in part makes the condition true in part, when relaxed."""
     if free > 0:
         row: list[SignedTerm] = [*terms, (~condition, free)]
-        add_at_most(model.cp, row, free, what)
+        add_at_most(model.cp, row, free, row_name)
 
 
 def _peak(_: DemandSubset, placements: Sequence[Placement]) -> int:
@@ -304,10 +310,13 @@ def _peak(_: DemandSubset, placements: Sequence[Placement]) -> int:
 
 
 def _least_peak(subset: DemandSubset, placements: Sequence[Placement]) -> int:
-    lasting = _placed_anyway(subset, placements)
-    nodes = {site.node for demand in lasting for site in subset.sites.get(demand, ())}
+    placed_anyway = _placed_anyway(subset, placements)
+    nodes = {
+        site.node for demand in placed_anyway for site in subset.sites.get(demand, ())
+    }
     if nodes:
-        return -(-len(lasting) // len(nodes))
+        # However they are spread, some node has its share of them, rounded up.
+        return -(-len(placed_anyway) // len(nodes))
     return _any(subset, placements)
 
 
@@ -351,19 +360,21 @@ def unit_terms(model: Model) -> list[Term]:
     before = touched_before(model.problem)
     touched: dict[Hashable, Literal] = {}
     for take in model.variables.takes():
-        for unit in (
-            () if take.admin else units(model.problem, take.device, take.charge)
-        ):
-            if unit not in before:
-                if unit not in touched:
-                    touched[unit] = model.cp.new_bool_var(f"touched {unit}")
-                model.cp.add_implication(take.literal, touched[unit])
-    for counter, terms in model.counter_terms().items():
-        known = model.problem.counters[counter]
-        if known.id[:3] in touched:
-            _draw_only_if(
-                model, touched[known.id[:3]], terms, known.free, f"counter {known.id}"
-            )
+        if take.admin:
+            continue
+        for unit in units(model.problem, take.device, take.charge):
+            if unit in before:
+                continue
+            if unit not in touched:
+                touched[unit] = model.cp.new_bool_var(f"touched {unit}")
+            model.cp.add_implication(take.literal, touched[unit])
+    for index, terms in model.counter_terms().items():
+        counter = model.problem.counters[index]
+        # Without the name of the counter it is the id of its set, which is a unit.
+        unit = counter.id[:3]
+        if unit in touched:
+            row_name = f"counter {counter.id}"
+            _draw_only_if(model, touched[unit], terms, counter.free, row_name)
     return [(literal, 1) for literal in touched.values()]
 
 
@@ -420,8 +431,8 @@ def add_caps(model: Model) -> None:
     """No namespace uses more than its cap leaves."""
     for budget in model.problem.budgets:
         if budget.left is not None:
-            what = f"cap {budget.namespace}={budget.resource}"
-            add_at_most(model.cp, list(_uses(model, budget)), budget.left, what)
+            row_name = f"cap {budget.namespace}={budget.resource}"
+            add_at_most(model.cp, list(_uses(model, budget)), budget.left, row_name)
 
 
 def _uses(model: Model, budget: Budget) -> Iterator[Term]:
@@ -429,8 +440,9 @@ def _uses(model: Model, budget: Budget) -> Iterator[Term]:
     problem = model.problem
     for serving in model.variables.every_serving():
         claim = problem.demands[serving.demand].claims[serving.choice.claim]
-        own = claim.key.namespace == budget.namespace and not serving.choice.spec.admin
-        for take in serving.takes if own else ():
+        if claim.key.namespace != budget.namespace or serving.choice.spec.admin:
+            continue
+        for take in serving.takes:
             amount = amount_used(
                 budget.resource, take.view, take.charge, problem.counters
             )
@@ -440,7 +452,8 @@ def _uses(model: Model, budget: Budget) -> Iterator[Term]:
 
 def fairness(problem: Problem) -> tuple[Objective, ...]:
     """One tier for each namespace that shares fairly, the poorest first."""
-    number, final = len(_sharing(problem.budgets)), _FinalUses()
+    final = _FinalUses()
+    namespace_count = len(_sharing(problem.budgets))
     return tuple(
         Objective(
             name=f"fairness-{poorest}",
@@ -450,7 +463,7 @@ def fairness(problem: Problem) -> tuple[Objective, ...]:
             count=partial(_count, poorest),
             worth=partial(_worth, poorest, final),
         )
-        for poorest in range(1, number + 1)
+        for poorest in range(1, namespace_count + 1)
     )
 
 
@@ -506,33 +519,30 @@ def _cost(
 def _count(poorest: int, counts: CountModel, values: Sequence[int]) -> int:
     """The same, of an answer over classes."""
     sharing = _sharing(counts.budgets)
-    uses = (
-        sum(amount * values[variable.index] for variable, amount in counts.uses(budget))
-        for budget in sharing
-    )
-    return _distance(
-        poorest,
-        sharing,
-        sorted(budget.used + use for budget, use in zip(sharing, uses, strict=True)),
-    )
+    final = []
+    for budget in sharing:
+        amounts = (
+            amount * values[variable.index] for variable, amount in counts.uses(budget)
+        )
+        final.append(budget.used + sum(amounts))
+    return _distance(poorest, sharing, sorted(final))
 
 
 def _distance(poorest: int, sharing: Sequence[Budget], final: Sequence[int]) -> int:
+    """How far the poorest are from the total together, given the final uses in ascending order."""
     return sum(max(0, sharing[0].total - use) for use in final[:poorest])
 
 
 def _terms(poorest: int, model: Model) -> list[Term]:
     sharing = _sharing(model.problem.budgets)
-    return _leximin(
-        poorest, model.cp, sharing, [list(_uses(model, budget)) for budget in sharing]
-    )
+    uses = [list(_uses(model, budget)) for budget in sharing]
+    return _leximin(poorest, model.cp, sharing, uses)
 
 
 def _counted(poorest: int, counts: CountModel) -> list[Term]:
     sharing = _sharing(counts.budgets)
-    return _leximin(
-        poorest, counts.cp, sharing, [list(counts.uses(budget)) for budget in sharing]
-    )
+    uses = [list(counts.uses(budget)) for budget in sharing]
+    return _leximin(poorest, counts.cp, sharing, uses)
 
 
 def _leximin(
@@ -541,7 +551,7 @@ def _leximin(
     sharing: Sequence[Budget],
     uses: Sequence[Sequence[Term]],
 ) -> list[Term]:
-    """See the module; with what each namespace uses beside what it holds already."""
+    """The cost of one tier (see above), given what each namespace uses beside what it holds already."""
     gaps = [max(0, budget.total - budget.used) for budget in sharing]
     unit = gcd(*gaps, *(amount for terms in uses for _, amount in terms)) or 1
     if sum(gaps) + sum(map(most_of, uses)) > unit * SAFE_SUM:
@@ -550,38 +560,40 @@ def _leximin(
         )
     top = max(gaps) // unit
     level = cp.new_int_var(0, top, "level")
-    found: list[Term] = [(level, poorest * unit)]
+    cost: list[Term] = [(level, poorest * unit)]
     for budget, terms, gap in zip(sharing, uses, gaps, strict=True):
         short = cp.new_int_var(0, top, f"short {budget.namespace}")
         use = cp_model.LinearExpr.weighted_sum(
-            [each for each, _ in terms], [amount // unit for _, amount in terms]
+            [variable for variable, _ in terms], [amount // unit for _, amount in terms]
         )
         cp.add(short + level + use >= gap // unit)
-        found.append((short, unit))
-    return found
+        cost.append((short, unit))
+    return cost
 
 
 def within_caps(problem: Problem, placements: Sequence[Placement]) -> list[Placement]:
     """As many of the placements as the caps allow, in order; whole gangs, and nothing that shares claims."""
-    left = {
-        (each.resource, each.namespace): each.left
-        for each in problem.budgets
-        if each.left is not None
+    room = {
+        (budget.resource, budget.namespace): budget.left
+        for budget in problem.budgets
+        if budget.left is not None
     }
-    if not left:
+    if not room:
         return list(placements)
-    kept: list[Placement] = []
+    resources = dict.fromkeys(resource for resource, _ in room)
+    admitted: list[Placement] = []
     for together in _together(problem, placements):
         uses = {
             (resource, namespace): use
-            for resource in dict.fromkeys(resource for resource, _ in left)
+            for resource in resources
             for namespace, use in spent(problem, together, resource).items()
-            if (resource, namespace) in left
+            if (resource, namespace) in room
         }
-        if all(use <= left[capped] for capped, use in uses.items()):
-            left |= {capped: left[capped] - use for capped, use in uses.items()}
-            kept += together
-    return sorted(kept, key=lambda placement: placement.demand)
+        if all(use <= room[capped] for capped, use in uses.items()):
+            for capped, use in uses.items():
+                room[capped] -= use
+            admitted += together
+    return sorted(admitted, key=lambda placement: placement.demand)
 
 
 def _together(
@@ -589,17 +601,15 @@ def _together(
 ) -> list[list[Placement]]:
     """Placements that are only kept together: those of a gang, and those with a claim in common."""
     sets = DisjointSets(len(placements))
-    first: dict[Hashable, int] = {}
-    for number, placement in enumerate(placements):
+    first_with: dict[Hashable, int] = {}
+    for index, placement in enumerate(placements):
         demand = problem.demands[placement.demand]
-        for key in (
-            *(claim.key for claim in demand.claims),
-            *([demand.placed_with] if demand.placed_with else []),
-        ):
-            sets.unite(first.setdefault(key, number), number)
-    return list(
-        grouped(
-            (sets.find(number), placement)
-            for number, placement in enumerate(placements)
-        ).values()
+        keys: list[Hashable] = [claim.key for claim in demand.claims]
+        if demand.placed_with:
+            keys.append(demand.placed_with)
+        for key in keys:
+            sets.unite(first_with.setdefault(key, index), index)
+    blocks = grouped(
+        (sets.find(index), placement) for index, placement in enumerate(placements)
     )
+    return list(blocks.values())

@@ -42,17 +42,19 @@ _MERGED: Final = 2**31
 
 
 class WeightTier(NamedTuple):
-    """The weights from ``least`` to ``most`` (None: all above), in units of which each is a multiple."""
+    """The weights from ``lowest`` to ``highest`` (None: all above), in units of which each is a multiple."""
 
-    least: int
-    most: int | None
+    lowest: int
+    highest: int | None
     unit: int
 
     def of(self, weight: int) -> int:
-        """What a weight counts here."""
-        if self.least <= weight and (self.most is None or weight <= self.most):
-            return weight // self.unit
-        return 0
+        """What a weight counts here: nothing if it belongs to another tier."""
+        if weight < self.lowest:
+            return 0
+        if self.highest is not None and weight > self.highest:
+            return 0
+        return weight // self.unit
 
 
 ALL_WEIGHTS: Final = WeightTier(0, None, 1)
@@ -63,13 +65,11 @@ def weight_tiers(weights: Iterable[int]) -> tuple[WeightTier, ...]:
     """The tiers, most important first: as few as small sums allow, and none that others below could outweigh."""
     tally = Tally(weights)
     unit = gcd(*tally) or 1
-    whole = (
-        ALL_WEIGHTS
-        if tally.total() * max(tally, default=0) <= _MERGED
-        else WeightTier(0, None, unit)
-    )
+    # Small sums need no common factor.
+    is_small = tally.total() * max(tally, default=0) <= _MERGED
+    only_tier = ALL_WEIGHTS if is_small else WeightTier(0, None, unit)
     if _total_weight(tally, list(tally)) <= _MERGED:
-        return (whole,)
+        return (only_tier,)
     merged: list[list[int]] = []
     for block in _blocks(tally):
         if merged and _total_weight(tally, [*merged[-1], *block]) <= _MERGED:
@@ -78,18 +78,19 @@ def weight_tiers(weights: Iterable[int]) -> tuple[WeightTier, ...]:
             merged.append(block)
     if len(merged) > 1:
         return tuple(WeightTier(block[-1], block[0], gcd(*block)) for block in merged)
-    return (whole,)
+    return (only_tier,)
 
 
 def _blocks(tally: Tally[int]) -> list[list[int]]:
     """The weights from the largest on, where each block is worth more than all those after it together."""
     blocks: list[list[int]] = [[]]
-    rest = sum(weight * number for weight, number in tally.items())
+    remaining = sum(weight * count for weight, count in tally.items())
     for weight in sorted(filter(None, tally), reverse=True):
-        if blocks[-1] and blocks[-1][-1] > rest:
+        # One demand of the block's last weight outweighs all that are not in a block yet.
+        if blocks[-1] and blocks[-1][-1] > remaining:
             blocks.append([])
         blocks[-1].append(weight)
-        rest -= weight * tally[weight]
+        remaining -= weight * tally[weight]
     return blocks
 
 
@@ -138,24 +139,21 @@ def reduced(
         before = merged.get(literal.index)
         merged[literal.index] = (literal, amount + (before[1] if before else 0))
     impossible = [literal for literal, amount in merged.values() if amount > limit]
-    kept = [
+    possible = [
         (literal, amount) for literal, amount in merged.values() if 0 < amount <= limit
     ]
-    if not kept or sum(amount for _, amount in kept) <= limit:
+    if not possible or sum(amount for _, amount in possible) <= limit:
         return [], impossible, limit
-    divisor = gcd(*(amount for _, amount in kept))
-    return (
-        [(literal, amount // divisor) for literal, amount in kept],
-        impossible,
-        limit // divisor,
-    )
+    divisor = gcd(*(amount for _, amount in possible))
+    divided = [(literal, amount // divisor) for literal, amount in possible]
+    return divided, impossible, limit // divisor
 
 
 def add_at_most(
     model: cp_model.CpModel,
     terms: Iterable[SignedTerm],
     limit: int,
-    what: str,
+    row_name: str,
     when: Literal | None = None,
 ) -> None:
     """Add ``sum(coefficient * literal) <= limit``, if ``when`` is true.
@@ -163,49 +161,49 @@ def add_at_most(
     Raises
     ------
     ModelError
-        The numbers do not fit the solver; the message starts with ``what``.
+        The numbers do not fit the solver; the message starts with ``row_name``.
     """
-    kept, impossible, limit = reduced(terms, limit)
+    possible, impossible, limit = reduced(terms, limit)
     for literal in impossible:
         if when is None or when.index == literal.index:
             model.add_bool_and([~literal])
         else:
             model.add_implication(when, ~literal)
-    if not kept:
+    if not possible:
         return
-    row = model.add(_weighted_sum(kept, what) <= limit)
+    row = model.add(_weighted_sum(possible, row_name) <= limit)
     if when is not None:
         row.only_enforce_if(when)
 
 
 def fix_cost(
-    model: cp_model.CpModel, terms: Sequence[Term], most: int, what: str
+    model: cp_model.CpModel, terms: Sequence[Term], limit: int, tier_name: str
 ) -> None:
     """Let a tier cost no more, as `add_at_most`; its variables may also be integers from 0.
 
     Raises
     ------
     ModelError
-        The numbers do not fit the solver; the message starts with ``what``.
+        The numbers do not fit the solver; the message starts with ``tier_name``.
     """
     if all(variable.is_boolean for variable, _ in terms):
-        add_at_most(model, terms, most, what)
+        add_at_most(model, terms, limit, tier_name)
         return
     variables, costs = zip(*terms, strict=True)
     unit = gcd(*costs) or 1
     if sum(cost // unit * variable.domain.max() for variable, cost in terms) > SAFE_SUM:
-        raise ModelError(f"{what}: what it may cost is beyond the solver's int64")
-    model.add(
-        cp_model.LinearExpr.weighted_sum(variables, [cost // unit for cost in costs])
-        <= most // unit
+        raise ModelError(f"{tier_name}: what it may cost is beyond the solver's int64")
+    cost_in_units = cp_model.LinearExpr.weighted_sum(
+        variables, [cost // unit for cost in costs]
     )
+    model.add(cost_in_units <= limit // unit)
 
 
 def add_at_least(
     model: cp_model.CpModel,
     terms: Sequence[SignedTerm],
     least: int,
-    what: str,
+    row_name: str,
     when: SignedLiteral,
 ) -> None:
     """Add ``sum(coefficient * literal) >= least`` if ``when`` is true. Every coefficient must be 0 or more.
@@ -213,25 +211,22 @@ def add_at_least(
     Raises
     ------
     ModelError
-        The numbers do not fit the solver; the message starts with ``what``.
+        The numbers do not fit the solver; the message starts with ``row_name``.
     """
-    kept = [(literal, amount) for literal, amount in terms if amount]
-    divisor = gcd(*(amount for _, amount in kept)) or 1
+    positive = [(literal, amount) for literal, amount in terms if amount]
+    divisor = gcd(*(amount for _, amount in positive)) or 1
     least = -(-least // divisor)
-    row = model.add(
-        _weighted_sum(
-            [(literal, min(amount // divisor, least)) for literal, amount in kept], what
-        )
-        >= least
-    )
+    # No literal has to count for more than is asked for: smaller numbers, same row.
+    capped = [(literal, min(amount // divisor, least)) for literal, amount in positive]
+    row = model.add(_weighted_sum(capped, row_name) >= least)
     row.only_enforce_if(when)
 
 
-def _weighted_sum(terms: Sequence[SignedTerm], what: str) -> cp_model.LinearExprT:
+def _weighted_sum(terms: Sequence[SignedTerm], row_name: str) -> cp_model.LinearExprT:
     total = sum(amount for _, amount in terms)
     if total > SAFE_SUM:
         raise ModelError(
-            f"{what}: amounts add up to {total} after removing common factors, beyond the solver's int64"
+            f"{row_name}: amounts add up to {total} after removing common factors, beyond the solver's int64"
         )
     return cp_model.LinearExpr.weighted_sum(
         [literal for literal, _ in terms], [amount for _, amount in terms]

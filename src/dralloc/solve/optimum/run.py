@@ -129,7 +129,7 @@ def solve(
         start = aside.without(hint.placements) if hint else ()
         present = hint.placements if hint else ()
 
-        def others(seconds: Callable[[], float]) -> Iterator[Sequence[Placement]]:
+        def more_starts(seconds: Callable[[], float]) -> Iterator[Sequence[Placement]]:
             return (
                 aside.without(placements)
                 for placements in (starts(present, seconds) if starts else ())
@@ -137,7 +137,7 @@ def solve(
 
         # What was made on the way is given up here, before anybody would look whether it is garbage.
         return aside.granted(
-            _Solve(aside.problem, options, stop, progress, start, others).run()
+            _Solve(aside.problem, options, stop, progress, start, more_starts).run()
         )
 
 
@@ -177,13 +177,13 @@ class _Solve:
         stop: Stop,
         progress: Callable[[Progress], None] | None,
         start: Sequence[Placement],
-        others: Callable[[Callable[[], float]], Iterator[Sequence[Placement]]],
+        more_starts: Callable[[Callable[[], float]], Iterator[Sequence[Placement]]],
     ) -> None:
         self.problem = problem
         self.options = options
         self.progress = progress
         self._starting = stop
-        self.others = others(self._seconds_for_starts)
+        self.more_starts = more_starts(self._seconds_for_starts)
         self.started = perf_counter()
         self.stop = stop
         self.goal = Goal(options.goal)
@@ -193,34 +193,34 @@ class _Solve:
         self.components: list[Solvable] = []
         self.everything = DemandSubset(problem, range(len(problem.demands)))
         self.answers: list[Answered] = [Component(self.everything, self.tiers, start)]
-        self._known: tuple[tuple[tuple[Placement, ...], ...], tuple[Placement, ...]] = (
-            (),
-            (),
-        )
+        # The placements of the answers by part, and all of them in order.
+        self._joined: tuple[
+            tuple[tuple[Placement, ...], ...], tuple[Placement, ...]
+        ] = ((), ())
         self.too_large = False
         self.failures: list[AllocationError] = []
         self.timings: dict[str, float] = {}
 
     def run(self) -> Solution:
-        whole = self.stop
+        at_the_end = self.stop
         *early, last = self._stages()
         try:
             for stage in (*early, last):
                 if self.stage.levels and self.stop.reached():
                     break
+                # A stage fixes what those before it have reached: so that must be proven.
                 if all(
                     is_proven(answer, level)
                     for answer in self.answers
                     for level in range(self.stage.levels)
                 ):
-                    self.stop = (
-                        whole
-                        if stage is last
-                        else whole.within(_BEFORE_LAST * whole.seconds())
-                    )
+                    self.stop = at_the_end
+                    if stage is not last:
+                        seconds = _BEFORE_LAST * at_the_end.seconds()
+                        self.stop = at_the_end.within(seconds)
                     self._begin(stage)
                     self._work()
-            self.stop = whole
+            self.stop = at_the_end
             if self.stage is not last and not self.options.per_device:
                 self._search_all_tiers(last)
         except KeyboardInterrupt:
@@ -230,16 +230,16 @@ class _Solve:
 
     def _stages(self) -> Iterator[_Stage]:
         """Tiers that need the per-device model come after those before them are solved without, and fixed."""
-        others = after_weight(Goal.NONE)
-        if self.problem.budgets and all(
-            budget.most is None for budget in self.problem.budgets
-        ):
+        last_tiers = after_weight(Goal.NONE)
+        budgets = self.problem.budgets
+        if budgets and all(budget.most is None for budget in budgets):
+            # Without caps budgets only rank answers: the weight does not need them.
             yield _Stage(
                 replace(self.problem, budgets=()),
-                (*self.weight, *others),
+                (*self.weight, *last_tiers),
                 len(self.weight),
             )
-        plain = (*self.weight, *fairness(self.problem), *others)
+        plain = (*self.weight, *fairness(self.problem), *last_tiers)
         yield _Stage(self.problem, plain, len(plain))
         if self.goal is not Goal.NONE:
             yield _Stage(self.problem, self.tiers, len(self.tiers), self.goal)
@@ -254,7 +254,7 @@ class _Solve:
             ]
         self.answers, self.stage = list(self.components), stage
         with phase(self.timings, "starts"):
-            self._consider_others()
+            self._consider_starts()
 
     def _work(self) -> None:
         """Here, or in other processes if there is something for more than one."""
@@ -267,7 +267,7 @@ class _Solve:
             isinstance(component, SearchedComponent) and component.is_large
             for component in self.components
         )
-        here = (
+        stays_here = (
             searched
             or self.stage.problem.budgets
             or (counted and self.stage.goal is not Goal.NONE)
@@ -279,7 +279,9 @@ class _Solve:
         )
         if todo and not self.stop.reached():
             self._tell()
-        if not here and is_elsewhere(Backend(self.options.backend), self.options.jobs):
+        if not stays_here and is_elsewhere(
+            Backend(self.options.backend), self.options.jobs
+        ):
             thresholds = self.options.thresholds
             if (
                 len(todo) >= thresholds.components
@@ -298,8 +300,8 @@ class _Solve:
             partial(self._sites, self.problem),
         )
         for level, tier in enumerate(stage.tiers[: self.stage.levels]):
-            known = tier.total(answer.bounds[level] for answer in self.answers)
-            component.bounds[level] = max(component.bounds[level], known)
+            bound = tier.total(answer.bounds[level] for answer in self.answers)
+            component.bounds[level] = max(component.bounds[level], bound)
         self.failures += self._failures_of_searches()
         self.components, self.answers, self.stage = [component], [component], stage
         watch = partial(self._report, 0, component) if self.progress else None
@@ -326,8 +328,8 @@ class _Solve:
                 self.stage.problem, sent, self.options, self.stage.levels, self.stop
             )
         ) as answers:
-            for number, answer in answers:
-                self.answers[todo[number]] = answer
+            for index, answer in answers:
+                self.answers[todo[index]] = answer
                 self._tell()
 
     def _split(self, stage: _Stage) -> None:
@@ -367,12 +369,10 @@ class _Solve:
             *division.packed,
         )
         if stage.goal is not Goal.NONE:
-            whole = division.per_device or division.packed
-            joint = (
-                None
-                if whole
-                else with_goal(stage.goal, problem, division.counted, self.stop)
-            )
+            # A goal is about all demands together: classes count it if they have all.
+            joint = None
+            if not division.per_device and not division.packed:
+                joint = with_goal(stage.goal, problem, division.counted, self.stop)
             if joint is None:
                 return sorted(
                     demand
@@ -380,16 +380,16 @@ class _Solve:
                     for demand in answer.subset.demands
                 )
             components = (joint,)
-        for each in components:
-            subset = DemandSubset(problem, each.demands)
-            hint = [placed.pop(demand) for demand in each.demands if demand in placed]
-            if isinstance(each, Counted):
+        for part in components:
+            subset = DemandSubset(problem, part.demands)
+            hint = [placed.pop(demand) for demand in part.demands if demand in placed]
+            if isinstance(part, Counted):
                 self.components.append(
-                    CountedComponent(subset, stage.tiers, each, hint)
+                    CountedComponent(subset, stage.tiers, part, hint)
                 )
             else:
                 self.components.append(
-                    PackedComponent(subset, stage.tiers, each, hint, self.options)
+                    PackedComponent(subset, stage.tiers, part, hint, self.options)
                 )
         return division.per_device
 
@@ -405,15 +405,15 @@ class _Solve:
             ):
                 self._add_searched(stage, DemandSubset(stage.problem, demands), placed)
                 return
-        found = self._survey(stage.problem, demands)
-        for demand in placed.keys() - found.sites.keys():
+        surveyed = self._survey(stage.problem, demands)
+        for demand in placed.keys() - surveyed.sites.keys():
             raise ModelError(
                 f"hint: demand {self.problem.demands[demand].key} is placed, but nothing can serve it"
             )
-        parts = components(stage.problem, found, stage.goal, self.stop)
-        self.failures += found.failures
+        parts = components(stage.problem, surveyed, stage.goal, self.stop)
+        self.failures += surveyed.failures
         for members in parts:
-            sites = {demand: found.sites[demand] for demand in members}
+            sites = {demand: surveyed.sites[demand] for demand in members}
             self._add_searched(
                 stage, DemandSubset(stage.problem, members, sites), placed
             )
@@ -434,23 +434,23 @@ class _Solve:
     def _seconds_for_starts(self) -> float:
         return self._starting.seconds()
 
-    def _consider_others(self) -> None:
+    def _consider_starts(self) -> None:
         """Let components that are searched start from the best of what is cheap to have."""
         searched = [
-            each
-            for each in self.components
-            if isinstance(each, SearchedComponent) and each.is_large
+            candidate
+            for candidate in self.components
+            if isinstance(candidate, SearchedComponent) and candidate.is_large
         ]
         if not searched:
             return
         self._starting = self.stop.within(_STARTS * self.stop.seconds())
-        for placements in self.others:
+        for placements in self.more_starts:
             for component in searched:
                 members = set(component.subset.demands)
-                own = [
+                own_placements = [
                     placement for placement in placements if placement.demand in members
                 ]
-                component.consider(within_caps(self.problem, own))
+                component.consider(within_caps(self.problem, own_placements))
             self._tell()
             if self._starting.reached():
                 break
@@ -467,13 +467,12 @@ class _Solve:
     def _survey(
         self, problem: Problem, demands: Sequence[int], stop: Stop | None = None
     ) -> CandidateSurvey:
-        most = self.options.thresholds.candidates
         return survey(
             problem,
             demands,
             strict_cel=self.options.strict_cel,
             stop=stop or self.stop,
-            most_candidates=most,
+            most_candidates=self.options.thresholds.candidates,
         )
 
     def _elapsed(self) -> float:
@@ -484,19 +483,16 @@ class _Solve:
 
         A solver finds answers that are worse than the one in hand first, which stays the best so far.
         """
-        others = [component for component in self.answers if component is not running]
-        costs = [component.cost(level) for component in others] + [
-            min(best, running.cost(level))
-        ]
-        bounds = [component.bounds[level] for component in others] + [
-            max(bound, running.bounds[level])
-        ]
+        resting = [component for component in self.answers if component is not running]
+        costs = [component.cost(level) for component in resting]
+        costs.append(min(best, running.cost(level)))
+        bounds = [component.bounds[level] for component in resting]
+        bounds.append(max(bound, running.bounds[level]))
         tier = self._summary(self.tiers[level], costs, bounds)
         if level < len(self.weight):
-            tiers = [self._solved(each) for each in range(len(self.weight))]
-            tier = summed_weight(
-                [*tiers[:level], tier, *tiers[level + 1 :]], self.weight
-            )
+            tiers = [self._solved(place) for place in range(len(self.weight))]
+            tiers[level] = tier
+            tier = summed_weight(tiers, self.weight)
         self._tell_of(tier)
 
     def _tell(self) -> None:
@@ -513,26 +509,26 @@ class _Solve:
         self, tier: Objective, costs: Sequence[int], bounds: Sequence[int]
     ) -> Tier:
         cost, bound = tier.total(costs), tier.total(bounds)
-        most = None
+        attainable = None
         if tier.worth:
-            most = tier.worth(self.problem, self._placements()) + cost
+            attainable = tier.worth(self.problem, self._placements()) + cost
         elif tier.weights:
-            most = sum(
+            attainable = sum(
                 component.subset.weight(tier.weights) for component in self.answers
             )
-        return tier.shown(cost, bound, most)
+        return tier.shown(cost, bound, attainable)
 
     def _tiers(self) -> tuple[Tier, ...]:
         """All tiers; those that are not looked at yet as the answer as a whole has them."""
-        placed, number = self._placements(), len(self.weight)
+        placed, weight_count = self._placements(), len(self.weight)
         tiers = [self._solved(level) for level in range(self.stage.levels)]
         for tier in self.tiers[self.stage.levels :]:
             cost, floor = (
                 count(self.everything, placed) for count in (tier.cost, tier.floor)
             )
             tiers.append(self._summary(tier, [cost], [floor]))
-        weight = summed_weight(tiers[:number], self.weight)
-        return (replace(weight, limits=self._limits()), *tiers[number:])
+        weight = summed_weight(tiers[:weight_count], self.weight)
+        return (replace(weight, limits=self._limits()), *tiers[weight_count:])
 
     def _limits(self) -> tuple[tuple[int, int], ...]:
         """How many demands of each weight the optimum places at most, where that says more than their number."""
@@ -552,9 +548,9 @@ class _Solve:
             if isinstance(answer, SearchedComponent):
                 of_component.update(
                     {
-                        weight: most - of_component[weight]
-                        for weight, most in answer.limits().items()
-                        if most < of_component[weight]
+                        weight: limit - of_component[weight]
+                        for weight, limit in answer.limits().items()
+                        if limit < of_component[weight]
                     }
                 )
             limits.update(of_component)
@@ -572,12 +568,10 @@ class _Solve:
     def _placements(self) -> tuple[Placement, ...]:
         """The best answer so far: the same object until there is a better one."""
         parts = tuple(component.placements for component in self.answers)
-        if parts != self._known[0]:
-            self._known = (
-                parts,
-                tuple(sorted((one for part in parts for one in part), key=_demand_of)),
-            )
-        return self._known[1]
+        if parts != self._joined[0]:
+            placements = (placement for part in parts for placement in part)
+            self._joined = parts, tuple(sorted(placements, key=_demand_of))
+        return self._joined[1]
 
     def _with_reason(self, tier: Tier) -> Tier:
         """A tier that is not proven with why, and by what relaxations the bound of the weight is."""

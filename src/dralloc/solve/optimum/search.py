@@ -129,19 +129,21 @@ def as_one(tiers: Sequence[Sequence[Term]]) -> Sequence[Term]:
 
 def as_few(tiers: Sequence[Sequence[Term]]) -> list[Sequence[Term]]:
     """Tiers as few costs, one after the other: in each as many tiers as numbers allow, as `as_one`."""
-    first, *others = tiers
-    found = [first]
-    for tier in others:
+    first, *later_tiers = tiers
+    costs = [first]
+    for tier in later_tiers:
         # What all coefficients have in common does not matter to a tier: amounts in nanos become small.
         unit = gcd(*(cost for _, cost in tier)) or 1
         small = [(variable, cost // unit) for variable, cost in tier]
         factor = 1 + most_of(small)
-        both = [*((variable, cost * factor) for variable, cost in found[-1]), *small]
-        if most_of(both) > EXACT_FLOAT:
-            found.append(small)
+        # One unit of the earlier tier outweighs all of this one.
+        scaled = [(variable, cost * factor) for variable, cost in costs[-1]]
+        combined = [*scaled, *small]
+        if most_of(combined) > EXACT_FLOAT:
+            costs.append(small)
         else:
-            found[-1] = both
-    return found
+            costs[-1] = combined
+    return costs
 
 
 def most_of(terms: Sequence[Term]) -> int:
@@ -229,15 +231,11 @@ class _SolverRun(cp_model.CpSolverSolutionCallback):
         bound = _lower_bound(response.best_objective_bound)
         if response.status == cp_model.UNKNOWN:
             return SolverOutcome(None, bound * self.unit)
-        best, proven = (
-            round(response.objective_value),
-            response.status == cp_model.OPTIMAL,
-        )
-        return SolverOutcome(
-            list(response.solution),
-            (best if proven else min(bound, best)) * self.unit,
-            proven,
-        )
+        proven = response.status == cp_model.OPTIMAL
+        best = round(response.objective_value)
+        if not proven:
+            best = min(bound, best)
+        return SolverOutcome(list(response.solution), best * self.unit, proven)
 
 
 def _lower_bound(value: float) -> int:
@@ -277,13 +275,14 @@ def solve_linear(
     """
     model = model_builder.Model()  # type: ignore[no-untyped-call]
     variables = [
-        model.new_num_var(*_range(each.domain), "") for each in cp.proto.variables
+        model.new_num_var(*_range(variable.domain), "")
+        for variable in cp.proto.variables
     ]
     rows = []
-    for each in stop.each(cp.proto.constraints):
-        linear = each.linear
+    for constraint in stop.each(cp.proto.constraints):
+        linear = constraint.linear
         terms = model_builder.LinearExpr.weighted_sum(
-            [variables[place] for place in linear.vars], list(linear.coeffs)
+            [variables[index] for index in linear.vars], list(linear.coeffs)
         )
         rows.append(model.add_linear_constraint(terms, *_range(linear.domain)))
     model.minimize(

@@ -32,14 +32,14 @@ class TooLarge(Stopped):
 
 
 class Cancelled:
-    """When somebody says so: who calls `cancel`, or who answers the question that is ``asked``."""
+    """When somebody says so: who calls `cancel`, or who answers a ``question`` that is asked each time."""
 
-    def __init__(self, asked: Callable[[], bool] = lambda: False) -> None:
-        self._asked = asked
+    def __init__(self, question: Callable[[], bool] = lambda: False) -> None:
+        self._question = question
         self._said = False
 
     def __bool__(self) -> bool:
-        return self._said or self._asked()
+        return self._said or self._question()
 
     def cancel(self) -> None:
         """Say so."""
@@ -97,18 +97,18 @@ class Stop:
         if self.reached():
             raise Stopped
 
-    def each(self, things: Iterable[T]) -> Iterator[T]:
+    def each(self, items: Iterable[T]) -> Iterator[T]:
         """Go on with one after the other, as `check` allows."""
-        for thing in things:
+        for item in items:
             self.check()
-            yield thing
+            yield item
 
-    def hundreds(self, things: Iterable[T]) -> Iterator[T]:
+    def hundreds(self, items: Iterable[T]) -> Iterator[T]:
         """The same where things take microseconds each, so that it is enough to ask before every hundredth."""
-        for number, thing in enumerate(things):
-            if number % 100 == 0:
+        for index, item in enumerate(items):
+            if index % 100 == 0:
                 self.check()
-            yield thing
+            yield item
 
 
 @contextmanager

@@ -1,5 +1,9 @@
 """Policies that users write: for one pod after the other they choose between the nodes that can hold it.
 
+A policy sees names and exact amounts, none of the numbers of a problem. What it cannot do is break a rule: the nodes
+that it is offered can hold the pod with all its claims, and the devices are those that upstream's allocator takes
+there.
+
 First the protocol, which is what a user implements and sees; then the run that asks such a policy.
 """
 

@@ -1,6 +1,7 @@
 """The scheduler: one pod after the other, each attempt with what the attempts before have left.
 
-First in what releases differ, and what preemption would say (a dry run, in which nobody is evicted).
+First in what releases differ, and what preemption would say (a dry run, in which nobody is evicted). Source:
+``schedule_one.go`` of ``kubernetes/pkg/scheduler``.
 """
 
 from __future__ import annotations

@@ -134,10 +134,12 @@ def _bound(problem: Problem) -> Mapping[int, Demand]:
     users: Tally[ClaimKey] = Tally()
     for demand in problem.demands:
         users.update(claim.key for claim in demand.claims)
+    # A claim that two demands use ties them together.
+    shared = {key for key, user_count in users.items() if user_count > 1}
     return {
         number: demand
         for number, demand in candidates.items()
-        if all(users[claim.key] == 1 for claim in demand.claims)
+        if shared.isdisjoint([claim.key for claim in demand.claims])
     }
 
 

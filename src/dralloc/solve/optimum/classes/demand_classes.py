@@ -106,7 +106,26 @@ class Listed(list[T]):
 
 
 # ----------------------------------------------------------------------------
-# Classes: what demands ask for, up to names, and who asks for the same.
+# Demand classes: the equivalence classes of demands up to their names, and the
+# requirements that serve them.
+#
+# Two demands are in one class if they have the same weight and candidate nodes, and if
+# their claims are equal request by request: alternatives of the same request class (the
+# same answers for every device), rank and count, and constraints of the same kind over
+# the same attributes and positions. Exchanging two such demands in any answer gives an
+# answer of the same worth, so only how many of a class are placed has to be decided.
+#
+# Demands that are bound to a node each are in one class, too, if they are equal but for
+# their nodes. Demands of a gang are in one class only with those of equal gangs: gangs
+# that have as many demands of each class, and need as many. Of equal gangs, too, only
+# the number of admitted ones has to be decided. Gangs that must be in one domain of a
+# topology (KEP-5732) are equal only to those that choose among the same domains.
+#
+# Demands that share claims are one *joint demand*, and classes are those of equal joint
+# demands. Most joint demands are a demand alone. A serving mode places some of a joint
+# demand and picks one alternative per request (see
+# `dralloc.solve.optimum.classes.serving_modes`). What it asks of the inventory is a
+# `Requirement`; modes of several classes can have the same one.
 
 
 class ItemType(NamedTuple):

@@ -388,6 +388,9 @@ class DivingHeuristic:
         return answer
 
 
+# ----------------------------------------------------------------------------
+# The component: rounds of search, and the exact model where they come to no end.
+
 _ROUNDS: Final = 6
 """Without a better answer in so many rounds the search gives up."""
 

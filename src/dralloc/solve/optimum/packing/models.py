@@ -61,8 +61,8 @@ __all__ = [
 # lost[c]``, and what options leave out.
 #
 # The models differ in where options are placed: in an area (`Relaxation`), in a bin
-# (`dralloc.solve.optimum.packing.models`), or anywhere, as far as the chosen columns
-# serve them (`RestrictedMaster`).
+# (`ExactModel`), or anywhere, as far as the chosen columns serve them
+# (`RestrictedMaster`).
 
 _SIZE_WEIGHT: Final = 0.001
 """What the size of an item weighs beside its price."""
@@ -323,8 +323,8 @@ class RestrictedMaster(TieredModel):
 # ----------------------------------------------------------------------------
 # The exact model of packing, and pricing, which asks it about one bin at a time.
 #
-# The exact model decides over items and bins at once, so each bin is a place (see
-# `dralloc.solve.optimum.packing.models`). Pricing looks for the column of least reduced
+# The exact model decides over items and bins at once, so each bin is a place where
+# options are placed and items supplied. Pricing looks for the column of least reduced
 # cost: the best that a bin can serve at the dual values.
 
 _HIGHEST_PRICE: Final = 10**6
@@ -342,7 +342,7 @@ class _BinVariables(NamedTuple):
 
 
 class ExactModel(TieredModel):
-    """The exact model; see the module.
+    """The exact model: each bin has variables of its own.
 
     Parameters
     ----------

@@ -1,7 +1,11 @@
 """What demands ask of a node, in the few words that a relaxation understands.
 
-Rows say what is limited, and who draws on it. Demands ask for devices; amounts are CPU, memory and whatever else nodes
-have beside devices.
+A demand needs amounts of its node, and for each of its requests one of some options: so many of an item, which is a
+device of a type, or a bundle of devices that carry a common value. What is not understood is asked for by nobody. So
+whatever a demand asks for here, it takes in every answer to the problem.
+
+First the rows, which say what is limited; then what demands ask for; then amounts, which are CPU, memory and whatever
+else nodes have beside devices.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class ShadowPrices(NamedTuple):
 
 
 class Guide:
-    """A linear program; see the module.
+    """A linear program over regions of nodes and lots of demands.
 
     Parameters
     ----------

@@ -110,6 +110,20 @@ def _missed(
     return max(0, total - placed)
 
 
+# ----------------------------------------------------------------------------
+# What prices prove.
+#
+# Let every row have a price of 0 or more. An answer draws on a row up to its limit, so
+# all that is placed pays no more than all limits cost. A demand that is placed on a
+# node pays at least what the cheapest way costs that there is for it on that node. So
+# the weight of an answer is at most what all limits cost, plus for each demand its
+# weight less what it pays on the cheapest node, where that is more than 0. A gang is
+# placed as far as its quorum says or not at all, and so its demands count together; in
+# one domain, if it needs one.
+#
+# The better the prices, the better the bound; but it holds for all of them (Lagrange;
+# Geoffrion 1974).
+
 FAR: Final = 2**58
 """What cannot be had costs this much."""
 
