@@ -154,6 +154,31 @@ def test_who_ran_moves_though_others_of_its_gang_wait() -> None:
     assert [key.name for key in found.admitted] == ["w"]
 
 
+@pytest.mark.parametrize("policy", [{"gang": {"minCount": 2}}, {"basic": {}}])
+def test_nobody_comes_to_a_group_whose_pods_run_in_several_domains(
+    policy: Json,
+) -> None:
+    """Not even where the only one that may move is not looked at; who moves to the other one may."""
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {
+            "schedulingPolicy": policy,
+            "schedulingConstraints": {"topology": [{"key": "kubernetes.io/hostname"}]},
+        },
+    }
+    member: dict[str, Any] = {"schedulingGroup": {"podGroupName": "g"}}
+    running = [
+        bound_pod("p", nodeName="a", **member),
+        held("x", "b", "gpu-0"),
+        bound_pod("q", "x", nodeName="b", **member),
+    ]
+    waiting = [claim("w", request()), bound_pod("w", "w", **member)]
+    assert not defragment(two_nodes(group, *running, *waiting), 0).admitted
+    assert drain(two_nodes(group, *running), "b").possible
+
+
 @THOROUGH
 @given(grouped_pods(), st.data())
 def test_pods_of_groups_move_as_their_objects_allow(

@@ -286,7 +286,8 @@ class ClusterMigration:
             for name, demand in self._anew.items()
             if not self._is_moving(demand)
         }
-        if not any(demand.gang for demand in asking.values()):
+        has_gangs = any(demand.gang for demand in asking.values())
+        if not (has_gangs or self.users.cluster.pod_groups):
             yield from asking.values()
             return
         # In the other cluster nobody runs, so that gangs would have to be placed with those
@@ -301,8 +302,12 @@ class ClusterMigration:
         }
         for name, demand in asking.items():
             with_gang = demand_now[name]
+            # Nobody comes to a group whose pods run in several domains (KEP-5732), of which
+            # the cluster without those that may move knows a part only.
+            nodes = () if with_gang.nodes == () else demand.nodes
             yield replace(
                 demand,
+                nodes=nodes,
                 gang=with_gang.gang,
                 quorum=with_gang.quorum,
                 parent=with_gang.parent,
