@@ -7,16 +7,20 @@ as many as CI, and 10 ten times as many.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from itertools import islice
 from math import ceil
-from typing import Final
+from typing import Final, TypeVar
 
 from hypothesis.internal.conjecture.providers import (
     AVAILABLE_PROVIDERS,
     HypothesisProvider,
 )
 
-__all__ = ["INDEPENDENT", "TIMES", "examples"]
+__all__ = ["INDEPENDENT", "TIMES", "examples", "some_of"]
+
+T = TypeVar("T")
 
 TIMES: Final = Fraction(os.environ.get("DRALLOC_EXAMPLES", "1/10"))
 """So many times the examples of CI; above 1 they are other ones in each run."""
@@ -34,3 +38,8 @@ AVAILABLE_PROVIDERS[INDEPENDENT] = HypothesisProvider
 def examples(of_ci: int) -> int:
     """Return how many examples to try where CI tries so many."""
     return ceil(of_ci * TIMES)
+
+
+def some_of(cases: Iterable[T]) -> Iterator[T]:
+    """Yield all cases where as many examples are tried as in CI; else every n-th, for as large a part."""
+    return islice(cases, 0, None, max(1, round(1 / TIMES)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from conftest import ROOT
+from examples import examples
 from fuzz.mutations import mutated, read_corpus
 from fuzz.trials import failures
 
@@ -15,7 +16,7 @@ CORPUS = read_corpus(ROOT, ROOT.parent / "shared" / "data")
 
 
 def test_damaged_files() -> None:
-    first, _, last = os.environ.get("DRALLOC_FUZZ", "200").rpartition(":")
+    first, _, last = os.environ.get("DRALLOC_FUZZ", str(examples(200))).rpartition(":")
     found = failures(range(int(first or 0), int(last)), CORPUS)
     assert [
         f"seed {one.seed}: {one.command}: {one.what[-2000:]}" for one in found
