@@ -10,8 +10,12 @@ import typer
 
 import dralloc
 from dralloc.cli.console import CommandGroup, Commands
-from dralloc.cli.lab import simulate_command, study_command
-from dralloc.cli.lint import conformance_command, validate_command
+from dralloc.cli.lab import (
+    conformance_command,
+    simulate_command,
+    study_command,
+    validate_command,
+)
 from dralloc.cli.live import (
     apply_command,
     batch_command,

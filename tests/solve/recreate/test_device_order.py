@@ -9,7 +9,7 @@ import numpy as np
 from dralloc.objects.quantity import NANOS
 from dralloc.problem import Charge, Problem
 from dralloc.problem.ledger import Ledger
-from dralloc.solve.recreate.device_order import DeviceOrder
+from dralloc.solve.recreate.change import DeviceOrder
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 
 

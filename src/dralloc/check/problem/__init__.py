@@ -2,7 +2,7 @@
 
 It shares no code with the solvers. Its rules are plain loops over the grants, in four modules:
 
-- `dralloc.check.problem.view`: what the answer says, with every index looked up and every sum built once;
+- `dralloc.check.problem.placed`: what the answer says, with every index looked up and every sum built once;
 - `dralloc.check.problem.placed`: which demands are placed, on which nodes, with which gangs and shared claims; what
   namespaces use, and what the answer says about itself;
 - `dralloc.check.problem.claims`: what each claim got: counts, ``All``, constraints; and what all claims together take
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from dralloc.check.problem import claims, inter_pod, placed
-from dralloc.check.problem.view import View
+from dralloc.check.problem.placed import View
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.problem import Problem
 from dralloc.problem.solution import Solution

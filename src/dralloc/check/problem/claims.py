@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from itertools import pairwise
 from typing import assert_never
 
-from dralloc.check.problem.view import Award, Use, View, amount
+from dralloc.check.problem.placed import Award, Use, View, amount
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey, DeviceID
 from dralloc.problem import MAX_RESULTS, Constraint, ConstraintKind, PoolState, Scalar

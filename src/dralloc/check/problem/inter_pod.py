@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from dralloc.check.problem.view import PlacedRole, View
+from dralloc.check.problem.placed import PlacedRole, View
 from dralloc.problem.inter_pod import (
     Affinity,
     AntiAffinity,
