@@ -634,7 +634,7 @@ class SearchedComponent(Component):
         return {
             level.unit: units
             for level, units in zip(self._relaxed.levels, level_limits, strict=True)
-            if level.least == level.most
+            if level.lowest == level.highest
         }
 
     def improve(

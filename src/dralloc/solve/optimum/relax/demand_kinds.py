@@ -166,7 +166,6 @@ class DemandKinds:
 def demand_kinds_of(problem: Problem, stop: Stop) -> DemandKinds:
     """Sort demands by what they ask for."""
     reader = _DemandReader(problem)
-    wanted = reader.wanted
     # Of such a gang nobody is ever placed.
     hopeless = {
         demand.gang
@@ -178,24 +177,22 @@ def demand_kinds_of(problem: Problem, stop: Stop) -> DemandKinds:
     for number, demand in enumerate(stop.hundreds(problem.demands)):
         if demand.is_defective or (demand.gang and demand.gang in hopeless):
             continue
-        key = (
-            reader.shape(demand),
-            demand.weight,
-            reader.nodes(demand),
-            reader.domains(demand),
-        )
+        shape, domains = reader.shape(demand), reader.domains(demand)
+        key = shape, demand.weight, reader.nodes(demand), domains
         if key not in kinds:
             kinds[key] = DemandKind(*key)
         kinds[key].members.append(number)
         kinds[key].claims.append(_node_alternative(demand))
         if demand.gang:
             gangs[demand.gang].append(number)
-    wanted.kinds, wanted.gangs = list(kinds.values()), gangs
-    return wanted
+    demand_kinds = reader.demand_kinds
+    demand_kinds.kinds = list(kinds.values())
+    demand_kinds.gangs = gangs
+    return demand_kinds
 
 
 def _node_alternative(demand: Demand) -> int | None:
-    """What wanted the node itself, for amounts."""
+    """The alternative that asks the node itself for amounts, if any."""
     if not demand.claims or not demand.claims[0].is_synthetic:
         return None
     return demand.claims[0].requests[0].alternatives[0].index
@@ -204,11 +201,11 @@ def _node_alternative(demand: Demand) -> int | None:
 class _DemandReader:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.wanted = DemandKinds()
-        listed = Tally(
+        self.demand_kinds = DemandKinds()
+        times_listed = Tally(
             claim.key for demand in problem.demands for claim in demand.claims
         )
-        self._shared = {key for key, times in listed.items() if times > 1}
+        self._shared = {key for key, times in times_listed.items() if times > 1}
         self._choices: dict[Hashable, tuple[Choice, ...]] = {}
         self._shapes: dict[Hashable, int] = {}
         self._domains: dict[int, int] = {}
@@ -223,14 +220,14 @@ class _DemandReader:
         keys = tuple([claim_key(self.problem.eligibility, claim) for claim in claims])
         if keys not in self._shapes:
             choices = [choice for claim in claims for choice in self._of_claim(claim)]
-            self._shapes[keys] = self.wanted.shapes.number(_merged(choices))
+            self._shapes[keys] = self.demand_kinds.shapes.number(_merged(choices))
         return self._shapes[keys]
 
     def nodes(self, demand: Demand) -> int:
         """The number of the nodes that it may go to."""
         if demand.nodes is None:
             return 0
-        return self.wanted.node_sets.number(demand.nodes)
+        return self.demand_kinds.node_sets.number(demand.nodes)
 
     def domains(self, demand: Demand) -> int:
         """The number of the domains among which its gang chooses one."""
@@ -245,7 +242,8 @@ class _DemandReader:
         # Gangs have rules of their own, most often about the same domains.
         if id(domains) not in self._domains:
             key = "domains", *sorted(domains.items())
-            self._domains[id(domains)] = self.wanted.domains.number(domains, key)
+            number = self.demand_kinds.domains.number(domains, key)
+            self._domains[id(domains)] = number
         return self._domains[id(domains)]
 
     def _of_claim(self, claim: Claim) -> Iterator[Choice]:
@@ -263,38 +261,32 @@ class _DemandReader:
                 for request in together:
                     del waiting[request.name]
         for request in waiting.values():
-            yield tuple(
-                dict.fromkeys(self._option(one) for one in request.alternatives)
-            )
+            options = map(self._option, request.alternatives)
+            yield tuple(dict.fromkeys(options))
 
     def _item(self, specs: Sequence[Alternative], constraint: Constraint) -> int:
-        parts = summed(
-            ((self._type(one), constraint.compared(one.name)), one.count or 1)
-            for one in specs
+        counts = summed(
+            ((self._type(spec), constraint.compared(spec.name)), spec.count or 1)
+            for spec in specs
         )
-        item = tuple(
-            sorted(
-                ItemPart(type_, number, attribute)
-                for (type_, attribute), number in parts.items()
-            )
+        # Sorted, so that the same bundle is the same item whoever asks for it.
+        parts = sorted(
+            ItemPart(type_, count, attribute)
+            for (type_, attribute), count in counts.items()
         )
-        return self.wanted.items.number(item)
+        return self.demand_kinds.items.number(tuple(parts))
 
     def _option(self, spec: Alternative) -> Option:
         """Admin access takes nothing that others could not have; how many ``All`` are is not said."""
         if spec.admin or spec.count is None:
             return ()
-        return (
-            (
-                self.wanted.items.number((ItemPart(self._type(spec), 1, ""),)),
-                spec.count,
-            ),
-        )
+        device = ItemPart(self._type(spec), 1, "")
+        item = self.demand_kinds.items.number((device,))
+        return ((item, spec.count),)
 
     def _type(self, spec: Alternative) -> int:
-        return self.wanted.types.number(
-            spec.index, self.problem.eligibility.request_key(spec.index)
-        )
+        key = self.problem.eligibility.request_key(spec.index)
+        return self.demand_kinds.types.number(spec.index, key)
 
 
 def _is_covered(constraint: Constraint, request: Request) -> bool:
@@ -318,18 +310,18 @@ def _is_bundle(constraint: Constraint, specs: Sequence[Alternative]) -> bool:
             return False
         case _:
             assert_never(constraint.kind)
-    if any(one.admin or one.count is None for one in specs):
+    if any(spec.admin or spec.count is None for spec in specs):
         return False
-    return sum(one.count or 0 for one in specs) > 1
+    return sum(spec.count or 0 for spec in specs) > 1
 
 
 def _merged(choices: Sequence[Choice]) -> Shape:
     """The same with all that leaves no choice as one."""
     fixed = summed(pair for choice in choices if len(choice) == 1 for pair in choice[0])
-    others = [choice for choice in choices if len(choice) > 1]
+    open_choices = [choice for choice in choices if len(choice) > 1]
     if fixed:
-        return ((tuple(sorted(fixed.items())),), *others)
-    return tuple(others)
+        return ((tuple(sorted(fixed.items())),), *open_choices)
+    return tuple(open_choices)
 
 
 # ----------------------------------------------------------------------------
@@ -351,17 +343,20 @@ class Amounts:
         Of what.
     rows
         For each name by node: the row; none if there is no end of it.
-    asked
+    takes
         By synthetic alternative: what it takes, by name.
     """
 
     names: Sequence[str]
     rows: Sequence[Mapping[int, int]]
-    asked: Mapping[int, Mapping[str, int]]
+    takes: Mapping[int, Mapping[str, int]]
 
 
 def amounts_of(
-    problem: Problem, wanted: DemandKinds, ledger: Ledger, rows: list[ResourceRow]
+    problem: Problem,
+    demand_kinds: DemandKinds,
+    ledger: Ledger,
+    rows: list[ResourceRow],
 ) -> Amounts:
     """Enter a row for each amount that a node has an end of.
 
@@ -370,45 +365,43 @@ def amounts_of(
     A synthetic alternative takes the same of a name wherever there is an end of it. If it did not, the least would
     count. What it takes in counters (KEP-5517) is left out.
     """
+    # By kind of synthetic device: the nodes with one, and the device.
     homes: dict[Hashable, list[tuple[int, int]]] = {}
-    for node, seen in enumerate(problem.nodes):
-        for device in seen.pools[-1].devices if seen.pools else ():
+    for node, view in enumerate(problem.nodes):
+        # The synthetic device of a node is in its last pool.
+        for device in view.pools[-1].devices if view.pools else ():
             if problem.devices[device].id.driver == NODE_DRIVER:
-                homes.setdefault(problem.eligibility.device_key(device), []).append(
-                    (node, device)
-                )
+                key = problem.eligibility.device_key(device)
+                homes.setdefault(key, []).append((node, device))
     if len(homes) > _MOST_KINDS:
         homes = {}
-    alternatives = sorted(
-        {claim for kind in wanted.kinds for claim in kind.claims if claim is not None}
-    )
+    alternatives: set[int] = set()
+    for kind in demand_kinds.kinds:
+        alternatives.update(claim for claim in kind.claims if claim is not None)
     samples = [members[0][1] for members in homes.values()]
-    asked = {
+    takes = {
         alternative: _least(problem, alternative, samples)
-        for alternative in alternatives
+        for alternative in sorted(alternatives)
     }
-    names = sorted({name for amounts in asked.values() for name in amounts})
+    names = sorted({name for amounts in takes.values() for name in amounts})
     rows_of: dict[str, dict[int, int]] = {name: {} for name in names}
     for node, device in sorted(pair for members in homes.values() for pair in members):
-        view = problem.devices[device]
-        for name in view.capacity:
+        synthetic = problem.devices[device]
+        for name in synthetic.capacity:
             if name in rows_of:
                 rows_of[name][node] = len(rows)
-                rows.append(
-                    ResourceRow(
-                        node, ("amount", name), max(0, ledger.capacity_left(view, name))
-                    )
-                )
-    return Amounts(names, [rows_of[name] for name in names], asked)
+                free = max(0, ledger.capacity_left(synthetic, name))
+                rows.append(ResourceRow(node, ("amount", name), free))
+    return Amounts(names, [rows_of[name] for name in names], takes)
 
 
 def _least(
     problem: Problem, alternative: int, devices: Sequence[int]
 ) -> Mapping[str, int]:
     """What the alternative takes of the devices that have an end of it, at least."""
-    found: dict[str, int] = {}
+    least: dict[str, int] = {}
     for device in devices:
         charge = problem.eligibility.charge(alternative, device)
         for name, amount in charge.capacity if charge else ():
-            found[name] = min(amount, found.get(name, amount))
-    return found
+            least[name] = min(amount, least.get(name, amount))
+    return least

@@ -76,7 +76,7 @@ class KnownLimit(NamedTuple):
     """So much is placed at most, where each demand counts by its kind."""
 
     counts: Sequence[int]
-    most: int
+    limit: int
 
 
 class ShadowPrices(NamedTuple):
@@ -104,7 +104,7 @@ class Guide:
         self._gather_supplies()
         self.lots = [
             lot
-            for kind in range(len(market.wanted.kinds))
+            for kind in range(len(market.demand_kinds.kinds))
             for lot in self._lots(kind, lots)
         ]
 
@@ -112,21 +112,17 @@ class Guide:
         """Rows of equal role in a region are one."""
         rows: Listed[Hashable] = Listed()
         regions = self.regions
-        region_of = [
-            int(regions[row.node]) if row.node >= 0 else -1
-            for row in self.market.offers.rows
-        ]
-        self.row_of = np.array(
-            [
-                rows.number((region, row.role) if region >= 0 else ("row", number))
-                for number, (region, row) in enumerate(
-                    zip(region_of, self.market.offers.rows, strict=True)
-                )
-            ],
-            dtype=np.int64,
-        )
+        row_of = []
+        for number, row in enumerate(self.market.offers.rows):
+            key: Hashable = ("row", number)
+            # Rows that several nodes draw on stay what they are.
+            if row.node >= 0:
+                key = (int(regions[row.node]), row.role)
+            row_of.append(rows.number(key))
+        self.row_of = np.array(row_of, dtype=np.int64)
         units = np.array([*self.market.units, 1.0])
         self.scale = np.ones(len(rows))
+        # Backwards, so that the first row that is one with others gives the unit.
         self.scale[self.row_of[::-1]] = units[:-1][::-1]
         self.factors = units[:-1] / self.scale[self.row_of]
         self.limits = np.zeros(len(rows))
@@ -147,31 +143,22 @@ class Guide:
             supply_of.append(number)
             for way in supply.ways:
                 first = next(starts)
-                places = range(first, first + len(way.draws))
-                draws = tuple(
-                    [
-                        (
-                            int(self.row_of[rows[p]]),
-                            float(amounts[p] * self.factors[rows[p]]),
-                        )
-                        for p in places
-                    ]
-                )
-                self.ways[number][draws] = None
+                draws = []
+                for place in range(first, first + len(way.draws)):
+                    row = rows[place]
+                    amount = float(amounts[place] * self.factors[row])
+                    draws.append((int(self.row_of[row]), amount))
+                self.ways[number][tuple(draws)] = None
         self.items: dict[tuple[int, int], dict[Draws, None]] = defaultdict(dict)
         for (node, item), combinations in offers.items.items():
-            made = self.items[int(regions[node]), item]
+            ways = self.items[int(regions[node]), item]
             for combination in combinations:
-                made[
-                    tuple(
-                        [
-                            (supply_of[supply], number)
-                            for supply, number in combination.draws
-                        ]
-                    )
-                ] = None
+                supply_draws = [
+                    (supply_of[supply], number) for supply, number in combination.draws
+                ]
+                ways[tuple(supply_draws)] = None
 
-    def _lots(self, kind: int, most: int) -> list[_Lot]:
+    def _lots(self, kind: int, lot_count: int) -> list[_Lot]:
         """The demands of a kind, those with about equal amounts together."""
         amounts = self.market.amounts[kind][self.market.placeable[kind]].astype(float)
         if not amounts.shape[1]:
@@ -181,7 +168,7 @@ class Guide:
         order = np.argsort((amounts / typical).max(axis=1), kind="stable")
         return [
             _Lot(kind, len(part), amounts[part].mean(axis=0))
-            for part in np.array_split(order, most)
+            for part in np.array_split(order, lot_count)
             if len(part)
         ]
 
@@ -219,7 +206,7 @@ class Guide:
         How many of each region are needed, and the prices of the rows of the market.
         """
         # Whoever is not placed costs more than a node alone for it.
-        worth = [2.0 * max(costs)] * len(self.market.wanted.kinds)
+        worth = [2.0 * max(costs)] * len(self.market.demand_kinds.kinds)
         program = _Program(self, worth, (), costs)
         duals = program.solve(stop)
         if duals is None:
@@ -254,7 +241,7 @@ class _Program:
         for limit in guide.limits.tolist():
             self._row(0.0 if costs else limit)
         self._buy(costs)
-        self.caps = [(self._row(float(cap.most)), cap.counts) for cap in caps]
+        self.caps = [(self._row(float(cap.limit)), cap.counts) for cap in caps]
         self.supply_rows: dict[int, int] = {}
         self.item_rows: dict[tuple[int, int], int] = {}
         for lot in guide.lots:
@@ -263,21 +250,19 @@ class _Program:
 
     def _buy(self, costs: Sequence[float]) -> None:
         """A variable for each region: how often it is there."""
-        region_of = {
-            int(row): int(self.guide.regions[known.node])
-            for row, known in zip(
-                self.guide.row_of.tolist(), self.guide.market.offers.rows, strict=True
-            )
-        }
-        limits = self.guide.limits.tolist()
-        rows = (
-            grouped((region, row) for row, region in region_of.items()) if costs else {}
-        )
+        if not costs:
+            return
+        guide = self.guide
+        region_of: dict[int, int] = {}
+        for row, limited in zip(
+            guide.row_of.tolist(), guide.market.offers.rows, strict=True
+        ):
+            region_of[row] = int(guide.regions[limited.node])
+        limits = guide.limits.tolist()
+        rows = grouped((region, row) for row, region in region_of.items())
         for region, cost in enumerate(costs):
-            bought = self._variable(
-                [(row, -limits[row]) for row in rows.get(region, ())]
-            )
-            self.objective[bought] = -cost
+            terms = [(row, -limits[row]) for row in rows.get(region, ())]
+            self.objective[self._variable(terms)] = -cost
 
     def _row(self, limit: float) -> int:
         self.rows.append(([], []))
@@ -292,57 +277,56 @@ class _Program:
         return self.variables - 1
 
     def _place(self, lot: _Lot, weight: float) -> None:
+        """A variable for each region and way to serve a lot: how much of it is placed so."""
         guide = self.guide
         market, regions = guide.market, guide.regions
         nodes = market.nodes[lot.kind]
-        here = nodes[
-            (lot.amounts[:, np.newaxis] <= market.amount_limits[:, nodes]).all(axis=0)
-        ]
-        shape = market.wanted.shapes[market.wanted.kinds[lot.kind].shape]
+        fits = lot.amounts[:, np.newaxis] <= market.amount_limits[:, nodes]
+        roomy_nodes = nodes[fits.all(axis=0)]
+        kinds = market.demand_kinds
+        shape = kinds.shapes[kinds.kinds[lot.kind].shape]
         caps = [
             (row, float(counts[lot.kind]))
             for row, counts in self.caps
             if counts[lot.kind]
         ]
-        whole = [(self._row(lot.number), 1.0), *caps]
-        for region, first in zip(
-            *np.unique(regions[here], return_index=True), strict=True
-        ):
+        # No more of the lot is placed than there is of it, and than is known to be possible.
+        limiting = [(self._row(lot.number), 1.0), *caps]
+        firsts = np.unique(regions[roomy_nodes], return_index=True)
+        for region, first in zip(*(part.tolist() for part in firsts), strict=True):
+            amount_rows = market.amount_rows[:, roomy_nodes[first]].tolist()
             amounts = [
                 (int(guide.row_of[row]), float(amount * guide.factors[row]))
-                for row, amount in zip(
-                    market.amount_rows[:, here[first]].tolist(),
-                    lot.amounts,
-                    strict=True,
-                )
+                for row, amount in zip(amount_rows, lot.amounts, strict=True)
                 if amount and row < len(guide.row_of)
             ]
             for needs in _picks(shape):
-                if all((int(region), item) in guide.items for item in needs):
-                    rows = [
-                        (self._item(int(region), item), float(number))
+                if all((region, item) in guide.items for item in needs):
+                    items = [
+                        (self._item(region, item), float(number))
                         for item, number in needs.items()
                     ]
-                    self.objective[self._variable([*amounts, *rows, *whole])] = weight
+                    variable = self._variable([*amounts, *items, *limiting])
+                    self.objective[variable] = weight
 
     def _item(self, region: int, item: int) -> int:
         """The row of what makes an item in a region, and of what needs it."""
-        if (region, item) not in self.item_rows:
-            made = self.guide.items[region, item]
-            first = next(iter(made))
-            if len(made) == len(first) == 1 and first[0][1] == 1:
-                # One device of a type: what supplies it makes it.
-                self.item_rows[region, item] = self._supply(first[0][0])
-            else:
-                self.item_rows[region, item] = row = self._row(0.0)
-                for draws in made:
-                    self._variable(
-                        [
-                            (row, -1.0),
-                            *((self._supply(supply), float(n)) for supply, n in draws),
-                        ]
-                    )
-        return self.item_rows[region, item]
+        if (region, item) in self.item_rows:
+            return self.item_rows[region, item]
+        ways = self.guide.items[region, item]
+        first = next(iter(ways))
+        if len(ways) == len(first) == 1 and first[0][1] == 1:
+            # One device of a type: what supplies it makes it.
+            row = self._supply(first[0][0])
+        else:
+            row = self._row(0.0)
+            for draws in ways:
+                needs = [
+                    (self._supply(supply), float(number)) for supply, number in draws
+                ]
+                self._variable([(row, -1.0), *needs])
+        self.item_rows[region, item] = row
+        return row
 
     def _supply(self, supply: int) -> int:
         if supply not in self.supply_rows:
@@ -391,8 +375,8 @@ def _is_solved(
 
 def _picks(shape: Shape) -> list[dict[int, int]]:
     """What is needed of which item, for each way to pick an option of every choice."""
-    every = islice(product(*shape), _MOST_PICKS)
-    return [summed(chain.from_iterable(options)) for options in every]
+    picks = islice(product(*shape), _MOST_PICKS)
+    return [summed(chain.from_iterable(options)) for options in picks]
 
 
 # ----------------------------------------------------------------------------
@@ -400,28 +384,27 @@ def _picks(shape: Shape) -> list[dict[int, int]]:
 # each of them.
 
 
-def regions_of(market: Market, most: int) -> Integers:
-    """By node, the number of its region; there are as many regions as wanted, or one for each node.
+def regions_of(market: Market, region_count: int) -> Integers:
+    """By node, the number of its region; there are as many regions as asked for, or one for each node.
 
     The region that differs most in itself is divided where that helps most, until there are enough.
     """
     nodes = market.offers.nodes
-    if most >= nodes:
+    if region_count >= nodes:
         return np.arange(nodes)
     traits = _traits(market)
     heap = [_with_spread(traits, 0, np.arange(nodes))]
     heapify(heap)
-    while len(heap) < most and heap[0][0] < 0:
+    while len(heap) < region_count and heap[0][0] < 0:
         _, number, members = heappop(heap)
-        own = traits[members]
-        values = own[:, own.var(axis=0).argmax()]
+        traits_inside = traits[members]
+        values = traits_inside[:, traits_inside.var(axis=0).argmax()]
         upper = values > values.mean()
         heappush(heap, _with_spread(traits, number, members[~upper]))
         heappush(heap, _with_spread(traits, len(heap) + 1, members[upper]))
     regions = np.zeros(nodes, dtype=np.int64)
-    for number, (_, _, members) in enumerate(
-        sorted(heap, key=lambda each: int(each[2][0]))
-    ):
+    by_first_node = sorted((members for _, _, members in heap), key=lambda m: int(m[0]))
+    for number, members in enumerate(by_first_node):
         regions[members] = number
     return regions
 
@@ -430,23 +413,28 @@ def _with_spread(
     traits: Floats, number: int, members: Integers
 ) -> tuple[float, int, Integers]:
     """Some nodes with how much they differ, largest first in a heap; the number decides between equals."""
-    return -float(traits[members].var(axis=0).sum() * len(members)), number, members
+    spread = float(traits[members].var(axis=0).sum() * len(members))
+    return -spread, number, members
 
 
 def _traits(market: Market) -> Floats:
     """By node: what there is of everything, and to which sets of nodes it belongs, each from 0 to 1."""
     nodes = market.offers.nodes
-    sets = np.zeros((len(market.wanted.node_sets), nodes))
-    for number, members in enumerate(market.wanted.node_sets):
+    sets = np.zeros((len(market.demand_kinds.node_sets), nodes))
+    for number, members in enumerate(market.demand_kinds.node_sets):
         sets[number, list(members) if members is not None else slice(None)] = 1.0
     columns = np.concatenate(
         [market.available[:, :nodes], market.amount_limits[:, :nodes], sets]
     ).astype(float)
-    traits: Floats = (
-        columns / np.maximum(1.0, columns.max(axis=1, initial=0.0))[:, np.newaxis]
-    ).T
+    largest = np.maximum(1.0, columns.max(axis=1, initial=0.0))
+    traits: Floats = (columns / largest[:, np.newaxis]).T
     return traits
 
+
+# ----------------------------------------------------------------------------
+# The ladder: rung by rung, a bound for each level of the weight. A level is bounded
+# together with those before it, each of which counts so much that the bound is sharp
+# where all that is possible of them is placed.
 
 N = TypeVar("N", int, float)
 
@@ -489,12 +477,12 @@ def relaxed_bounds(
     """
     with suppress(Stopped):
         ladder = _Ladder(problem, stop)
-        known: tuple[int, ...] | None = None
+        best: tuple[int, ...] | None = None
         for rung in _rungs(len(problem.nodes)):
-            for most in ladder.climb(rung):
-                costs = tuple(costs_of(problem, tiers, ladder.levels, most))
-                if known is None or costs > known:
-                    known = costs
+            for limits in ladder.climb(rung):
+                costs = tuple(costs_of(problem, tiers, ladder.levels, limits))
+                if best is None or costs > best:
+                    best = costs
                     yield ladder.bound(costs, rung.why)
 
 
@@ -514,12 +502,12 @@ class _Proven(NamedTuple):
     factors: Sequence[int]
     bound: int
 
-    def most(self, before: Sequence[int]) -> int:
+    def limit(self, before: Sequence[int]) -> int:
         """What is placed of the level at most, with so much of those before it."""
-        rest = self.bound - sum(
+        used = sum(
             factor * units for factor, units in zip(self.factors, before, strict=False)
         )
-        return max(0, rest // self.factors[-1])
+        return max(0, (self.bound - used) // self.factors[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -557,46 +545,48 @@ class Bound:
         for level, inequalities, units in zip(
             self.levels, self.proven, reached, strict=True
         ):
-            limit = min([level.total, *[each.most(surely) for each in inequalities]])
+            proven_limits = [inequality.limit(surely) for inequality in inequalities]
+            limit = min([level.total, *proven_limits])
             limits.append(limit)
             surely.append(min(units, limit) if is_best_so_far else 0)
             is_best_so_far = is_best_so_far and units >= limit
         return limits
 
 
+def _market(problem: Problem, stop: Stop) -> Market:
+    demand_kinds = demand_kinds_of(problem, stop)
+    offers = node_offers_of(problem, demand_kinds, stop)
+    return Market(problem, demand_kinds, offers, stop)
+
+
 class _Ladder:
     def __init__(self, problem: Problem, stop: Stop) -> None:
         self.stop = stop
-        wanted = demand_kinds_of(problem, stop)
-        self.market = Market(
-            problem, wanted, node_offers_of(problem, wanted, stop), stop
-        )
+        self.market = _market(problem, stop)
         self.levels = levels_of(demand.weight for demand in problem.demands)
-        self.most = [level.total for level in self.levels]
+        self.limits = [level.total for level in self.levels]
         self.proven: list[list[_Proven]] = [[] for _ in self.levels]
 
     def bound(self, costs: tuple[int, ...], why: str) -> Bound:
         """Return what is proven by now."""
-        return Bound(costs, why, self.levels, [tuple(each) for each in self.proven])
+        return Bound(costs, why, self.levels, list(map(tuple, self.proven)))
 
     def climb(self, rung: _Rung) -> Iterator[Sequence[int]]:
         """What is placed of each level at most, in units, level by level."""
-        guide = (
-            Guide(self.market, regions_of(self.market, rung.regions), rung.lots)
-            if rung.regions
-            else None
-        )
-        for number, proven in enumerate(self.proven):
-            found = self._prove(number, guide)
-            if found is not None:
-                proven.append(found)
+        guide = None
+        if rung.regions:
+            regions = regions_of(self.market, rung.regions)
+            guide = Guide(self.market, regions, rung.lots)
+        for number, inequalities in enumerate(self.proven):
+            inequality = self._prove(number, guide)
+            if inequality is not None:
+                inequalities.append(inequality)
             # What is less in one level may leave room for more below.
             for place, level in enumerate(self.levels):
-                before = self.most[:place]
-                self.most[place] = min(
-                    [level.total, *[each.most(before) for each in self.proven[place]]]
-                )
-            yield self.most
+                before = self.limits[:place]
+                limits = [proven.limit(before) for proven in self.proven[place]]
+                self.limits[place] = min([level.total, *limits])
+            yield self.limits
 
     def _prove(self, number: int, guide: Guide | None) -> _Proven | None:
         """A bound on a level and those before it; None if there is no time.
@@ -604,7 +594,7 @@ class _Ladder:
         Each level counts as much as makes the bound sharp, given that of those before it all that is possible is
         placed. It holds for whatever else is placed, too.
         """
-        weights = [kind.weight for kind in self.market.wanted.kinds]
+        weights = [kind.weight for kind in self.market.demand_kinds.kinds]
         counts = [list(map(level.of, weights)) for level in self.levels[: number + 1]]
         factors = [
             float(min(_RATIO ** (number - place), _HIGHEST))
@@ -612,34 +602,31 @@ class _Ladder:
         ]
         rows = np.zeros(len(self.market.offers.rows))
         if guide:
-            caps = [
-                KnownLimit(each, most)
-                for each, most in zip(counts, self.most[:number], strict=False)
-            ]
-            found = guide.solve(_weighted(factors, counts), caps, self.stop)
-            if found is None:
+            caps = list(map(KnownLimit, counts, self.limits[:number]))
+            shadow_prices = guide.solve(_weighted(factors, counts), caps, self.stop)
+            if shadow_prices is None:
                 return None
-            rows = found.rows
-            factors = [
-                *np.maximum(0.0, np.array(factors[:number]) - found.caps).tolist(),
-                1.0,
-            ]
+            rows = shadow_prices.rows
+            # What a cap is worth, one more of its level is not.
+            above = np.array(factors[:number]) - shadow_prices.caps
+            factors = [*np.maximum(0.0, above).tolist(), 1.0]
         # What a level counts in floats is a guess; as whole numbers, the bound holds for exactly these.
         largest = sum(
-            factor * max(each, default=0)
-            for factor, each in zip(factors, counts, strict=True)
+            factor * max(level_counts, default=0)
+            for factor, level_counts in zip(factors, counts, strict=True)
         )
         scale = 2.0 ** int(log2(_LARGEST / max(1.0, largest)))
-        whole = [round(factor * scale) for factor in factors]
-        bound = self.market.bound(
-            self.market.affordable(rows * scale), _weighted(whole, counts)
-        )
-        return _Proven(whole, bound)
+        whole_factors = [round(factor * scale) for factor in factors]
+        prices = self.market.affordable(rows * scale)
+        bound = self.market.bound(prices, _weighted(whole_factors, counts))
+        return _Proven(whole_factors, bound)
 
 
 def _weighted(factors: Sequence[N], counts: Sequence[Sequence[int]]) -> list[N]:
     """By kind, what it counts in all levels together."""
-    return [sum(map(mul, factors, each)) for each in zip(*counts, strict=True)]
+    return [
+        sum(map(mul, factors, kind_counts)) for kind_counts in zip(*counts, strict=True)
+    ]
 
 
 # ----------------------------------------------------------------------------
@@ -700,12 +687,12 @@ def relaxed_cover(
     Stopped
         It is time to stop before there is a linear program.
     """
-    wanted = demand_kinds_of(problem, stop)
-    market = Market(problem, wanted, node_offers_of(problem, wanted, stop), stop)
-    found = Guide(market, np.arange(len(problem.nodes)), _LOTS).cover(costs, stop)
-    if found is None:
+    market = _market(problem, stop)
+    guide = Guide(market, np.arange(len(problem.nodes)), _LOTS)
+    cover = guide.cover(costs, stop)
+    if cover is None:
         return None
-    numbers, rows = found
+    numbers, rows = cover
     prices = market.affordable(rows * (_SCALE / max(costs)))
     worth = market.least_paid(prices)
     values = market.node_values(prices)

@@ -100,9 +100,11 @@ class NodeOffers:
     amounts: Amounts
 
 
-def node_offers_of(problem: Problem, wanted: DemandKinds, stop: Stop) -> NodeOffers:
+def node_offers_of(
+    problem: Problem, demand_kinds: DemandKinds, stop: Stop
+) -> NodeOffers:
     """Read what nodes offer to demands."""
-    return _OfferReader(problem, wanted, stop).offers()
+    return _OfferReader(problem, demand_kinds, stop).offers()
 
 
 class _Offered(NamedTuple):
@@ -138,12 +140,12 @@ class _DeviceClass:
 
 
 class _OfferReader:
-    def __init__(self, problem: Problem, wanted: DemandKinds, stop: Stop) -> None:
+    def __init__(self, problem: Problem, demand_kinds: DemandKinds, stop: Stop) -> None:
         self.problem = problem
-        self.wanted = wanted
+        self.demand_kinds = demand_kinds
         self.stop = stop
         self.ledger = Ledger(problem)
-        self.attributes = sorted(wanted.attributes)
+        self.attributes = sorted(demand_kinds.attributes)
         self.rows: list[ResourceRow] = []
         self.supplies: list[TypeSupply] = []
         self.items: dict[tuple[int, int], tuple[Combination, ...]] = {}
@@ -159,49 +161,52 @@ class _OfferReader:
         for node in self.problem.nodes:
             for pool in node.pools:
                 times.update(pool.devices)
-        several = {device for device, number in times.items() if number > 1}
-        found: dict[int, list[int]] = defaultdict(list)
-        for number, node in enumerate(self.problem.nodes if several else ()):
+        shared = {device for device, count in times.items() if count > 1}
+        reaching: dict[int, list[int]] = defaultdict(list)
+        for number, node in enumerate(self.problem.nodes if shared else ()):
             for device in node.devices():
-                if device in several and self.problem.on_node(device, number):
-                    found[device].append(number)
+                if device in shared and self.problem.on_node(device, number):
+                    reaching[device].append(number)
         return {
-            device: tuple(nodes) for device, nodes in found.items() if len(nodes) > 1
+            device: tuple(nodes) for device, nodes in reaching.items() if len(nodes) > 1
         }
 
     def _counter_states(self) -> Mapping[Hashable, int]:
         """By counter set, what is left of its counters: a number that is equal for equal ones."""
-        left: dict[Hashable, list[tuple[str, int]]] = defaultdict(list)
+        counters: dict[Hashable, list[tuple[str, int]]] = defaultdict(list)
         for counter in self.problem.counters:
-            left[counter.id[:3]].append((counter.id.counter, counter.free))
+            counters[counter.id[:3]].append((counter.id.counter, counter.free))
         states: Listed[Hashable] = Listed()
-        return {name: states.number(tuple(sorted(each))) for name, each in left.items()}
+        return {
+            counter_set: states.number(tuple(sorted(free)))
+            for counter_set, free in counters.items()
+        }
 
     def offers(self) -> NodeOffers:
         """Everything."""
         for node in self.stop.each(range(len(self.problem.nodes))):
             self._node(node)
-        amounts = amounts_of(self.problem, self.wanted, self.ledger, self.rows)
+        amounts = amounts_of(self.problem, self.demand_kinds, self.ledger, self.rows)
         return NodeOffers(
             len(self.problem.nodes), self.rows, self.supplies, self.items, amounts
         )
 
     def _node(self, node: int) -> None:
         by_type: dict[int, list[_DeviceClass]] = defaultdict(list)
-        for each in self._classes(node):
-            for type_ in each.offered.charges:
-                by_type[type_].append(each)
-        known: dict[Hashable, int | None] = {}
-        for number, item in enumerate(self.wanted.items):
+        for device_class in self._classes(node):
+            for type_ in device_class.offered.charges:
+                by_type[type_].append(device_class)
+        supplies: dict[Hashable, int | None] = {}
+        for number, item in enumerate(self.demand_kinds.items):
             if all(part.type in by_type for part in item):
-                combinations = tuple(self._combinations(node, item, by_type, known))
+                combinations = tuple(self._combinations(node, item, by_type, supplies))
                 if combinations:
                     self.items[node, number] = combinations
 
     def _classes(self, node: int) -> list[_DeviceClass]:
         """The devices that somebody could get on the node."""
-        problem, several = self.problem, self.problem.several_versions
-        found: dict[Hashable, _DeviceClass] = {}
+        problem, several_versions = self.problem, self.problem.several_versions
+        classes: dict[Hashable, _DeviceClass] = {}
         for device in problem.nodes[node].devices():
             view = problem.devices[device]
             if (
@@ -216,19 +221,18 @@ class _OfferReader:
             values = tuple([view.attributes.get(name) for name in self.attributes])
             nodes = self._nodes_of.get(device)
             key: Hashable = (offered.number, values, view.consumes, nodes)
-            if view.shareable or view.slot in several:
+            if view.shareable or view.slot in several_versions:
+                # What others take of such a device counts: it is equal to no other.
                 key = (device,)
-            if key not in found:
-                everywhere = (
-                    ("slot", view.slot)
-                    if view.slot in several
-                    else key
-                    if nodes
-                    else None
-                )
-                found[key] = _DeviceClass(offered, values, view, everywhere)
-            found[key].number += 1
-        return list(found.values())
+            if key not in classes:
+                everywhere: Hashable = None
+                if view.slot in several_versions:
+                    everywhere = ("slot", view.slot)
+                elif nodes:
+                    everywhere = key
+                classes[key] = _DeviceClass(offered, values, view, everywhere)
+            classes[key].number += 1
+        return list(classes.values())
 
     def _offers(self, device: int) -> _Offered:
         """What a device offers to whom, and what that takes."""
@@ -236,7 +240,7 @@ class _OfferReader:
         key = eligibility.device_key(device)
         if key not in self._offered:
             charges: dict[int, Charge] = {}
-            for type_, alternative in enumerate(self.wanted.types):
+            for type_, alternative in enumerate(self.demand_kinds.types):
                 # Where a selector fails, the search for the best answer leaves the device out.
                 selected = eligibility.selects(alternative, device)
                 if selected is True and eligibility.admits(alternative, device):
@@ -257,11 +261,13 @@ class _OfferReader:
         node: int,
         item: Item,
         by_type: Mapping[int, Sequence[_DeviceClass]],
-        known: dict[Hashable, int | None],
+        supplies: dict[Hashable, int | None],
     ) -> Iterator[Combination]:
+        """The ways to make an item on a node; ``supplies``: those of the node so far, by key."""
         if not item[0].attribute:
             [(type_, number, _)] = item
-            supply = self._supply(node, ("type", type_), None, by_type[type_], known)
+            key: tuple[Hashable, ...] = ("type", type_)
+            supply = self._supply(node, key, None, by_type[type_], supplies)
             if supply is not None:
                 yield Combination(((supply, number),), self.supplies[supply].number)
             return
@@ -271,33 +277,34 @@ class _OfferReader:
             draws = []
             for part, classes in zip(item, carriers, strict=True):
                 key = "value", part.type, part.attribute, value
-                supply = self._supply(node, key, role, classes, known)
+                supply = self._supply(node, key, role, classes, supplies)
                 if supply is not None and self.supplies[supply].number >= part.number:
                     draws.append((supply, part.number))
             if len(draws) == len(item):
-                most = min(
+                times = (
                     self.supplies[supply].number // number for supply, number in draws
                 )
-                yield Combination(tuple(draws), most)
+                yield Combination(tuple(draws), min(times))
 
     def _carriers(
         self, item: Item, by_type: Mapping[int, Sequence[_DeviceClass]]
     ) -> Mapping[Scalar, list[list[_DeviceClass]]]:
         """By value that devices for every part carry: for each part, the device classes that do."""
-        found: dict[Scalar, list[list[_DeviceClass]]] = {}
+        carriers_of: dict[Scalar, list[list[_DeviceClass]]] = {}
         for place, part in enumerate(item):
             index = self.attributes.index(part.attribute)
             pairs = (
-                (value, each)
-                for each in by_type[part.type]
-                for value in each.values[index] or ()
+                (value, device_class)
+                for device_class in by_type[part.type]
+                for value in device_class.values[index] or ()
             )
             for value, classes in grouped(pairs).items():
-                if len(found.setdefault(value, [])) == place:
-                    found[value].append(classes)
+                # A value that no device for an earlier part carries is out.
+                if len(carriers_of.setdefault(value, [])) == place:
+                    carriers_of[value].append(classes)
         return {
             value: carriers
-            for value, carriers in found.items()
+            for value, carriers in carriers_of.items()
             if len(carriers) == len(item)
         }
 
@@ -307,16 +314,19 @@ class _OfferReader:
         key: tuple[Hashable, ...],
         role: Hashable,
         classes: Sequence[_DeviceClass],
-        known: dict[Hashable, int | None],
+        supplies: dict[Hashable, int | None],
     ) -> int | None:
         """The number of a supply; None if nobody can have any of it."""
-        if key not in known:
-            ways = [self._way(node, cast(int, key[1]), each) for each in classes]
-            found = tuple([way for way in ways if way])
-            known[key] = len(self.supplies) if found else None
-            if found:
-                self.supplies.append(TypeSupply(node, (*key[:2], role), found))
-        return known[key]
+        if key in supplies:
+            return supplies[key]
+        type_ = cast(int, key[1])
+        assignments = [self._way(node, type_, offer) for offer in classes]
+        ways = tuple([way for way in assignments if way])
+        supplies[key] = None
+        if ways:
+            supplies[key] = len(self.supplies)
+            self.supplies.append(TypeSupply(node, (*key[:2], role), ways))
+        return supplies[key]
 
     def _way(
         self, node: int, type_: int, offer: _DeviceClass
@@ -329,12 +339,8 @@ class _OfferReader:
         number = offer.number
         if offer.view.shareable:
             # Several requests can get shares of one device, as long as there is room.
-            number = min(
-                [
-                    _MOST_SHARES,
-                    *[self.rows[row].limit // amount for row, amount in draws],
-                ]
-            )
+            shares = [self.rows[row].limit // amount for row, amount in draws]
+            number = min([_MOST_SHARES, *shares])
         return DeviceAssignment(draws, number)
 
     # Rows.
@@ -359,58 +365,48 @@ class _OfferReader:
 
     def _is_counted(self, offer: _DeviceClass) -> bool:
         """Whether a counter says by itself that no more can be had than there are."""
-        left = self.ledger.free
+        free = self.ledger.free
         return any(
-            amount * offer.number >= left[counter]
+            amount * offer.number >= free[counter]
             for counter, amount in offer.view.consumes
         )
 
     def _device_row(self, node: int, offer: _DeviceClass) -> int:
         """As many claims have such devices as there are."""
         view = offer.view
-        key: Hashable = (
-            "devices",
-            node,
-            offer.offered.number,
-            offer.values,
-            view.consumes,
-        )
-        if offer.everywhere is not None:
-            key = ("devices", offer.everywhere)
         consumed = tuple(
             [(self._role(counter), amount) for counter, amount in view.consumes]
         )
         role = "devices", offer.offered.number, offer.number, consumed
-        return self._row(
-            key, node if offer.everywhere is None else -1, role, offer.number
-        )
+        if offer.everywhere is not None:
+            # Several nodes reach the devices, and draw on the same row.
+            return self._row(("devices", offer.everywhere), -1, role, offer.number)
+        kind = offer.offered.number, offer.values, view.consumes
+        return self._row(("devices", node, *kind), node, role, offer.number)
 
     def _counter_row(self, node: int, counter: int) -> int:
-        return self._row(
-            ("counter", counter),
-            node,
-            self._role(counter),
-            max(0, self.ledger.free[counter]),
-        )
+        free = max(0, self.ledger.free[counter])
+        return self._row(("counter", counter), node, self._role(counter), free)
 
     def _capacity_row(self, node: int, offer: _DeviceClass, name: str) -> int:
         view = offer.view
-        left = max(0, self.ledger.capacity_left(view, name))
+        free = max(0, self.ledger.capacity_left(view, name))
         role = "capacity", offer.offered.number, name
-        return self._row(("capacity", view.slot, name), node, role, left)
+        return self._row(("capacity", view.slot, name), node, role, free)
 
     def _row(self, key: Hashable, node: int, role: Hashable, limit: int) -> int:
         number = self._row_numbers.setdefault(key, len(self.rows))
         if number == len(self.rows):
             self.rows.append(ResourceRow(node, role, limit))
         elif self.rows[number].node != node:
+            # Drawn on from several nodes, and so like no row of another one.
             self.rows[number] = self.rows[number]._replace(node=-1, role=key)
         return number
 
     def _role(self, counter: int) -> Hashable:
         """Counters are alike if as much is left in all of their set."""
-        known = self.problem.counters[counter].id
-        return "counter", self._states[known[:3]], known.counter
+        counter_id = self.problem.counters[counter].id
+        return "counter", self._states[counter_id[:3]], counter_id.counter
 
 
 def _numbers_of(classes: Sequence[_DeviceClass]) -> Hashable:

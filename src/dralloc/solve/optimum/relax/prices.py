@@ -35,16 +35,16 @@ __all__ = ["LexicographicLevel", "Market", "costs_of", "levels_of"]
 
 
 class LexicographicLevel(NamedTuple):
-    """The weights from ``least`` to ``most``, as multiples of ``unit``; all of them together are ``total`` units."""
+    """The weights from ``lowest`` to ``highest``, as multiples of ``unit``; together they are ``total`` units."""
 
-    least: int
-    most: int
+    lowest: int
+    highest: int
     unit: int
     total: int
 
     def of(self, weight: int) -> int:
         """What a weight counts here, in units."""
-        if self.least <= weight <= self.most:
+        if self.lowest <= weight <= self.highest:
             return weight // self.unit
         return 0
 
@@ -56,39 +56,38 @@ def levels_of(weights: Iterable[int]) -> list[LexicographicLevel]:
     below the line, the largest sum of all weights has the largest sum above the line.
     """
     tally = Tally(weight for weight in weights if weight > 0)
-    rest = sum(weight * number for weight, number in tally.items())
+    remaining = sum(weight * count for weight, count in tally.items())
     levels: list[LexicographicLevel] = []
     block: list[int] = []
     divisor = 0
     for weight in sorted(tally, reverse=True):
-        if block and divisor > rest:
+        if block and divisor > remaining:
             levels.append(_level(block, tally))
             block = []
         block.append(weight)
         divisor = gcd(divisor, weight)
-        rest -= weight * tally[weight]
-    return [*levels, _level(block, tally)] if block else []
+        remaining -= weight * tally[weight]
+    if block:
+        levels.append(_level(block, tally))
+    return levels
 
 
 def _level(block: Sequence[int], tally: Tally[int]) -> LexicographicLevel:
+    """The level of weights in descending order."""
     unit = gcd(*block)
-    return LexicographicLevel(
-        block[-1],
-        block[0],
-        unit,
-        sum(weight // unit * tally[weight] for weight in block),
-    )
+    total = sum(weight // unit * tally[weight] for weight in block)
+    return LexicographicLevel(block[-1], block[0], unit, total)
 
 
 def costs_of(
     problem: Problem,
     tiers: Sequence[Objective],
     levels: Sequence[LexicographicLevel],
-    most: Sequence[int],
+    limits: Sequence[int],
 ) -> list[int]:
     """What any answer costs in each tier, given what is placed at most of each level: 0 in tiers of something else."""
     return [
-        _missed(problem, tier.weights, levels, most) if tier.weights else 0
+        _missed(problem, tier.weights, levels, limits) if tier.weights else 0
         for tier in tiers
     ]
 
@@ -97,15 +96,15 @@ def _missed(
     problem: Problem,
     tier: WeightTier,
     levels: Sequence[LexicographicLevel],
-    most: Sequence[int],
+    limits: Sequence[int],
 ) -> int:
     """The weight that is missed in a tier at least. A level that reaches into the tier from above says nothing."""
     total = sum(tier.of(demand.weight) for demand in problem.demands)
     placed = 0
-    for level, units in zip(levels, most, strict=True):
-        if tier.of(level.most):
+    for level, units in zip(levels, limits, strict=True):
+        if tier.of(level.highest):
             placed += level.unit * units // tier.unit
-        elif tier.of(level.least):
+        elif tier.of(level.lowest):
             return 0
     return max(0, total - placed)
 
@@ -164,27 +163,30 @@ class Market:
     """
 
     def __init__(
-        self, problem: Problem, wanted: DemandKinds, offers: NodeOffers, stop: Stop
+        self,
+        problem: Problem,
+        demand_kinds: DemandKinds,
+        offers: NodeOffers,
+        stop: Stop,
     ) -> None:
-        self.problem, self.wanted, self.offers, self.stop = (
-            problem,
-            wanted,
-            offers,
-            stop,
-        )
+        self.problem = problem
+        self.demand_kinds = demand_kinds
+        self.offers = offers
+        self.stop = stop
         self._gather_ways()
         self._gather_combinations()
         self._gather_amounts()
-        self.available = np.zeros(
-            (len(wanted.items), max(1, offers.nodes)), dtype=np.int64
-        )
+        # By item and node, how often it can be had. Arrays without columns have no minimum.
+        table = len(demand_kinds.items), max(1, offers.nodes)
+        self.available = np.zeros(table, dtype=np.int64)
         for (node, item), combinations in offers.items.items():
-            self.available[item, node] = sum(
-                combination.number for combination in combinations
-            )
-        self.domain_of = [self._domain_numbers(domains) for domains in wanted.domains]
-        self.room = [self._room(shape) for shape in wanted.shapes]
-        self.nodes = [self._nodes(kind) for kind in wanted.kinds]
+            times = sum(combination.number for combination in combinations)
+            self.available[item, node] = times
+        self.domain_of = [
+            self._domain_numbers(domains) for domains in demand_kinds.domains
+        ]
+        self.room = [self._room(shape) for shape in demand_kinds.shapes]
+        self.nodes = [self._nodes(kind) for kind in demand_kinds.kinds]
         self._gather_gangs()
 
     # Arrays.
@@ -200,16 +202,18 @@ class Market:
                 starts.append(len(draws))
                 # A sum over nothing would not be 0.
                 draws += way.draws or ((len(rows), 0),)
-        units = [0] * (len(rows) + 1)
-        most = [1] * (len(rows) + 1)
+        divisors = [0] * (len(rows) + 1)
+        largest_draws = [1] * (len(rows) + 1)
         for row, amount in draws:
-            units[row] = gcd(units[row], amount)
-            most[row] = max(most[row], amount)
-        units = [
-            _unit(unit, max(larger, row.limit))
-            for unit, larger, row in zip(units, most, rows, strict=False)
-        ] + [1]
-        self.units = [float(unit) for unit in units[:-1]]
+            divisors[row] = gcd(divisors[row], amount)
+            largest_draws[row] = max(largest_draws[row], amount)
+        units = []
+        for number, limited in enumerate(rows):
+            largest = max(largest_draws[number], limited.limit)
+            units.append(_unit(divisors[number], largest))
+        self.units = [float(unit) for unit in units]
+        # The last row stands for what there is no end of.
+        units.append(1)
         self.way_rows = np.array([row for row, _ in draws], dtype=np.int64)
         self.way_amounts = np.array(
             [amount // units[row] for row, amount in draws], dtype=np.int64
@@ -250,21 +254,19 @@ class Market:
         )
         scaled: list[dict[int, int]] = []
         for place, name in enumerate(amounts.names):
-            asked = {
-                alternative: each.get(name, 0)
-                for alternative, each in amounts.asked.items()
+            takes = {
+                alternative: amounts_taken.get(name, 0)
+                for alternative, amounts_taken in amounts.takes.items()
             }
             limits = {
                 node: self.offers.rows[row].limit
                 for node, row in amounts.rows[place].items()
             }
             # One unit for all nodes, so that everybody takes the same amount wherever it goes.
-            unit = _unit(
-                gcd(*asked.values()),
-                max([*asked.values(), *limits.values()], default=0),
-            )
+            largest_amount = max([*takes.values(), *limits.values()], default=0)
+            unit = _unit(gcd(*takes.values()), largest_amount)
             scaled.append(
-                {alternative: amount // unit for alternative, amount in asked.items()}
+                {alternative: amount // unit for alternative, amount in takes.items()}
             )
             largest = max(1, *scaled[-1].values())
             for node, row in amounts.rows[place].items():
@@ -274,24 +276,27 @@ class Market:
                 self.limits[row] = limit
                 self.largest[row] = largest
                 self.units[row] = float(unit)
-        self.amounts = [self._amounts_of(kind, scaled) for kind in self.wanted.kinds]
+        self.amounts = [
+            self._amounts_of(kind, scaled) for kind in self.demand_kinds.kinds
+        ]
 
     def _amounts_of(
-        self, kind: DemandKind, asked: Sequence[Mapping[int, int]]
+        self, kind: DemandKind, takes: Sequence[Mapping[int, int]]
     ) -> Integers:
         """By member of a kind and name, what it takes of its node."""
-        amounts = np.zeros((len(kind.members), len(asked)), dtype=np.int64)
+        amounts = np.zeros((len(kind.members), len(takes)), dtype=np.int64)
         for place, claim in enumerate(kind.claims):
             if claim is not None:
-                amounts[place] = [by_alternative[claim] for by_alternative in asked]
+                amounts[place] = [by_alternative[claim] for by_alternative in takes]
         return amounts
 
     def _room(self, shape: Shape) -> Integers:
         """By node, how often what is asked for beside amounts could be had there at most."""
         room = np.full(max(1, self.offers.nodes), _LARGEST, dtype=np.int64)
         for choice in shape:
-            every = [self._room_of(option) for option in choice]
-            room = np.minimum(room, np.sum(every, axis=0))
+            # At most so often: by each alternative as if the others took nothing.
+            rooms = [self._room_of(option) for option in choice]
+            room = np.minimum(room, np.sum(rooms, axis=0))
         return room
 
     def _room_of(self, option: Option) -> Integers:
@@ -302,12 +307,10 @@ class Market:
 
     def _nodes(self, kind: DemandKind) -> Integers:
         """The nodes where demands of a kind find what they ask for beside amounts."""
-        allowed = self.wanted.node_sets[kind.nodes]
-        nodes = (
-            np.arange(self.offers.nodes)
-            if allowed is None
-            else np.array(allowed, dtype=np.int64)
-        )
+        allowed = self.demand_kinds.node_sets[kind.nodes]
+        nodes = np.arange(self.offers.nodes)
+        if allowed is not None:
+            nodes = np.array(allowed, dtype=np.int64)
         if kind.domains:
             nodes = nodes[self.domain_of[kind.domains][nodes] >= 0]
         roomy: Integers = nodes[self.room[kind.shape][nodes] > 0]
@@ -318,22 +321,19 @@ class Market:
     def _gather_gangs(self) -> None:
         """Sort out the gangs that cannot be placed even alone, and the domains where they cannot."""
         self.gangs: list[_Gang] = []
-        self.lone = [
-            np.ones(len(kind.members), dtype=bool) for kind in self.wanted.kinds
-        ]
-        self.placeable = [
-            np.ones(len(kind.members), dtype=bool) for kind in self.wanted.kinds
-        ]
+        kinds = self.demand_kinds.kinds
+        self.lone = [np.ones(len(kind.members), dtype=bool) for kind in kinds]
+        self.placeable = [np.ones(len(kind.members), dtype=bool) for kind in kinds]
         places = {
             member: (number, place)
-            for number, kind in enumerate(self.wanted.kinds)
+            for number, kind in enumerate(kinds)
             for place, member in enumerate(kind.members)
         }
-        for members in self.stop.hundreds(self.wanted.gangs.values()):
+        for members in self.stop.hundreds(self.demand_kinds.gangs.values()):
             gang = self._gang(members, [places[member] for member in members])
-            for kind, place in gang.places:
-                self.lone[kind][place] = False
-                self.placeable[kind][place] = gang.domains != ()
+            for number, place in gang.places:
+                self.lone[number][place] = False
+                self.placeable[number][place] = gang.domains != ()
             self.gangs.append(gang)
 
     def _domain_numbers(self, domains: Domains) -> Integers:
@@ -341,40 +341,43 @@ class Market:
         numbers = {
             name: number for number, name in enumerate(dict.fromkeys(domains.values()))
         }
-        found = [
+        domain_of = [
             numbers[domains[node.name]] if node.name in domains else -1
             for node in self.problem.nodes
         ]
-        return np.array(found, dtype=np.int64)
+        return np.array(domain_of, dtype=np.int64)
 
     def _gang(self, members: Sequence[int], places: Sequence[tuple[int, int]]) -> _Gang:
         first = self.problem.demands[members[0]]
         quorum = max(1, len(members) if first.quorum is None else first.quorum)
         room = self._gang_room(places)
-        numbers = {self.wanted.kinds[kind].domains for kind, _ in places}
-        if len(numbers) > 1 or not max(numbers):
-            return _Gang(tuple(places), quorum, None if room.sum() >= quorum else ())
-        domain_of = self.domain_of[max(numbers)]
+        choices = {self.demand_kinds.kinds[kind].domains for kind, _ in places}
+        domains: tuple[int, ...] | None
+        if len(choices) > 1 or not max(choices):
+            domains = None if room.sum() >= quorum else ()
+            return _Gang(tuple(places), quorum, domains)
+        domain_of = self.domain_of[max(choices)]
         inside = domain_of >= 0
-        together = np.bincount(domain_of[inside], weights=room[: len(inside)][inside])
-        return _Gang(
-            tuple(places), quorum, tuple(np.flatnonzero(together >= quorum).tolist())
+        room_of_domain = np.bincount(
+            domain_of[inside], weights=room[: len(inside)][inside]
         )
+        domains = tuple(np.flatnonzero(room_of_domain >= quorum).tolist())
+        return _Gang(tuple(places), quorum, domains)
 
     def _gang_room(self, places: Sequence[tuple[int, int]]) -> Integers:
         """By node, how many of a gang's demands could be there at most, if there was nobody else."""
-        most = np.zeros(max(1, self.offers.nodes), dtype=np.int64)
+        largest_room = np.zeros(max(1, self.offers.nodes), dtype=np.int64)
         specs = {
             (kind, tuple(self.amounts[kind][place].tolist())) for kind, place in places
         }
         for kind, amounts in specs:
             nodes = self.nodes[kind]
-            room = self.room[self.wanted.kinds[kind].shape][nodes]
+            room = self.room[self.demand_kinds.kinds[kind].shape][nodes]
             for name, amount in enumerate(amounts):
                 if amount:
                     room = np.minimum(room, self.amount_limits[name, nodes] // amount)
-            most[nodes] = np.maximum(most[nodes], room)
-        return most
+            largest_room[nodes] = np.maximum(largest_room[nodes], room)
+        return largest_room
 
     # Bounds.
 
@@ -383,8 +386,8 @@ class Market:
         dearest = np.minimum(
             _DEAREST // self.largest, _DEAREST // np.maximum(1, self.limits)
         )
-        whole = np.clip(np.rint(prices), 0, dearest[:-1]).astype(np.int64)
-        return np.append(whole, 0)
+        rounded = np.clip(np.rint(prices), 0, dearest[:-1]).astype(np.int64)
+        return np.append(rounded, 0)
 
     def bound(self, prices: Integers, weights: Sequence[int]) -> int:
         """What is placed is worth at most.
@@ -400,12 +403,13 @@ class Market:
         costs = self._shape_costs(prices)
         amount_prices = prices[self.amount_rows]
         values: list[Integers] = []
-        for number, kind in enumerate(self.stop.each(self.wanted.kinds)):
-            found = self._values(number, weights[number], costs, amount_prices)
-            best = found.max(axis=1, initial=-FAR)
+        for number, kind in enumerate(self.stop.each(self.demand_kinds.kinds)):
+            by_node = self._values(number, weights[number], costs, amount_prices)
+            best = by_node.max(axis=1, initial=-FAR)
             if kind.domains:
-                best = self._by_domain(number, found)
+                best = self._by_domain(number, by_node)
             else:
+                # Whoever pays more than it is worth is not placed.
                 total += sum(np.maximum(0, best[self.lone[number]]).tolist())
             values.append(best)
         for gang in self.gangs:
@@ -417,10 +421,9 @@ class Market:
         costs = self._shape_costs(prices)
         amount_prices = prices[self.amount_rows]
         paid = [0] * len(self.problem.demands)
-        for number, kind in enumerate(self.stop.each(self.wanted.kinds)):
-            best = self._values(number, FAR // 2, costs, amount_prices).max(
-                axis=1, initial=-FAR
-            )
+        for number, kind in enumerate(self.stop.each(self.demand_kinds.kinds)):
+            by_node = self._values(number, FAR // 2, costs, amount_prices)
+            best = by_node.max(axis=1, initial=-FAR)
             for member, value in zip(kind.members, best.tolist(), strict=True):
                 paid[member] = max(0, FAR // 2 - value) if value >= 0 else 0
         return paid
@@ -428,6 +431,7 @@ class Market:
     def node_values(self, prices: Integers) -> list[int]:
         """By node, what all of its rows cost together."""
         values = [0] * self.offers.nodes
+        # As Python's integers: sums over a node may be beyond int64.
         worth = (prices[:-1].astype(object) * self.limits[:-1].astype(object)).tolist()
         for row, value in zip(self.offers.rows, worth, strict=True):
             values[row.node] += value
@@ -445,7 +449,7 @@ class Market:
             combinations = np.add.reduceat(parts, self.combination_starts)
             items = np.minimum.reduceat(combinations, self.item_starts)
             costs[self.item_places[:, 0], self.item_places[:, 1]] = items
-        return [self._shape_cost(shape, costs) for shape in self.wanted.shapes]
+        return [self._shape_cost(shape, costs) for shape in self.demand_kinds.shapes]
 
     def _shape_cost(self, shape: Shape, costs: Integers) -> Integers:
         total = np.zeros(costs.shape[1], dtype=np.int64)
@@ -454,10 +458,9 @@ class Market:
             for option in choice:
                 cost = np.zeros(costs.shape[1], dtype=np.int64)
                 for item, number in option:
-                    dear = np.minimum(costs[item], FAR // number) * number
-                    cost = np.minimum(
-                        FAR, cost + np.where(self.available[item] < number, FAR, dear)
-                    )
+                    price = np.minimum(costs[item], FAR // number) * number
+                    price[self.available[item] < number] = FAR
+                    cost = np.minimum(FAR, cost + price)
                 cheapest = np.minimum(cheapest, cost)
             total = np.minimum(FAR, total + cheapest)
         return total
@@ -473,28 +476,23 @@ class Market:
 
         Who is worth nothing need not be placed, and so pays nothing.
         """
-        kind, nodes, amounts = (
-            self.wanted.kinds[number],
-            self.nodes[number],
-            self.amounts[number],
-        )
+        kind, nodes = self.demand_kinds.kinds[number], self.nodes[number]
+        amounts = self.amounts[number]
+        table = len(amounts), len(nodes)
         if not weight:
-            return np.zeros((len(amounts), len(nodes)), dtype=np.int64)
-        values = np.broadcast_to(
-            weight - costs[kind.shape][nodes], (len(amounts), len(nodes))
-        ).copy()
+            return np.zeros(table, dtype=np.int64)
+        values = np.broadcast_to(weight - costs[kind.shape][nodes], table).copy()
         for name in range(amounts.shape[1]):
-            taken = amounts[:, name, np.newaxis]
-            values -= taken * amount_prices[name, nodes]
-            values[taken > self.amount_limits[name, nodes]] = -FAR
+            by_member = amounts[:, name, np.newaxis]
+            values -= by_member * amount_prices[name, nodes]
+            values[by_member > self.amount_limits[name, nodes]] = -FAR
         return values
 
     def _by_domain(self, number: int, values: Integers) -> Integers:
         """By member of a kind and domain, the best of the values by node."""
-        domain_of = self.domain_of[self.wanted.kinds[number].domains]
-        best = np.full(
-            (len(values), domain_of.max(initial=-1) + 1), -FAR, dtype=np.int64
-        )
+        domain_of = self.domain_of[self.demand_kinds.kinds[number].domains]
+        domain_count = domain_of.max(initial=-1) + 1
+        best = np.full((len(values), domain_count), -FAR, dtype=np.int64)
         domains = domain_of[self.nodes[number]]
         order = np.argsort(domains, kind="stable")
         present, starts = np.unique(domains[order], return_index=True)
@@ -504,13 +502,11 @@ class Market:
 
     def _gang_value(self, gang: _Gang, values: Sequence[Integers]) -> int:
         if gang.domains is None:
-            return _worth(
-                [
-                    int(values[kind][place].max(initial=-FAR))
-                    for kind, place in gang.places
-                ],
-                gang.quorum,
-            )
+            anywhere = [
+                int(values[kind][place].max(initial=-FAR))
+                for kind, place in gang.places
+            ]
+            return _worth(anywhere, gang.quorum)
         best = 0
         for domain in gang.domains:
             inside = [int(values[kind][place, domain]) for kind, place in gang.places]
@@ -523,8 +519,8 @@ def _worth(values: Sequence[int], quorum: int) -> int:
     if len(values) < quorum:
         return 0
     best = sorted(values, reverse=True)
-    needed, others = best[:quorum], best[quorum:]
-    return max(0, sum(needed) + sum(value for value in others if value > 0))
+    needed, optional = best[:quorum], best[quorum:]
+    return max(0, sum(needed) + sum(value for value in optional if value > 0))
 
 
 def _unit(divisor: int, largest: int) -> int:
