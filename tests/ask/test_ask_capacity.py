@@ -102,6 +102,22 @@ def test_devices_are_counted_by_what_they_are_to_the_next_claim() -> None:
     assert memory == [("counter", "memory", 70, 40, 30)]
 
 
+def test_a_device_of_which_somebody_has_a_share_is_in_use() -> None:
+    shared = gpus(
+        2, allowMultipleAllocations=True, capacity={"memory": {"value": "8Gi"}}
+    )
+    share = {
+        "device": "gpu-0",
+        "shareID": "a8f1c2d3-0000-4000-8000-000000000001",
+        "consumedCapacity": {"memory": "1Gi"},
+    }
+    report = dralloc.capacity(
+        cluster(device_class(), resource_slice(shared), allocated("held", share))
+    )
+    [row] = report.products
+    assert (row.in_use, row.free) == (1, 1)
+
+
 def test_products_are_told_apart_by_any_attribute() -> None:
     objects = [
         device_class(),

@@ -471,7 +471,7 @@ class _Places:
 
     def _state(self, number: int, device: Device) -> DeviceState:
         # The first that applies: a tainted device that somebody has is in use.
-        if not self._ledger.is_free(device):
+        if self._ledger.is_in_use(device):
             return DeviceState.IN_USE
         table = self._compiled.table
         taints = table.taints(number) if table.features.DeviceTaints else ()
