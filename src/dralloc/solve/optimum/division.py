@@ -456,7 +456,7 @@ class _ClassComponent:
             if demand_class.namespace:
                 budgeted.update(mode.requirement for mode in demand_class.modes)
         # What a requirement uses of a budget must not depend on who serves it.
-        if not all(known.keys() >= budgeted for known in amounts.values()):
+        if not all(uses.keys() >= budgeted for uses in amounts.values()):
             return None
         if any(demand_class.topology for demand_class in self.classes):
             by_domain = self._by_domain(problem, demand_classes, thresholds, stop)

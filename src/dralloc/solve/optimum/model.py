@@ -369,8 +369,8 @@ class _Creator:
             for group in device_groups:
                 size = len(self.variables.device_groups[group].takes)
                 name = f"count {where} {group}"
-                taken = self.model.new_int_var(0, min(choice.count, size), name)
-                group_counts.append(GroupCount(group, taken, 1))
+                count = self.model.new_int_var(0, min(choice.count, size), name)
+                group_counts.append(GroupCount(group, count, 1))
         return Serving(demand, node, choice, gate, literal, takes, tuple(group_counts))
 
     def _takes(

@@ -165,7 +165,7 @@ class OfferedNode:
 
     def free(self, name: str) -> Fraction:
         """Return how much of it is left. Bytes for memory, cores for CPU; 0 for what the node does not have."""
-        return Fraction(sum(left for _, left in self._amounts(name)), NANOS)
+        return Fraction(sum(free for _, free in self._amounts(name)), NANOS)
 
     def _amounts(self, name: str) -> Iterator[tuple[int, int]]:
         """All there is of something, and what is left of it, by counter and device."""

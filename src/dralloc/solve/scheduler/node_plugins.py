@@ -533,8 +533,8 @@ def _worked_out(cycle: Cycle, action: str) -> Iterator[_SpreadConstraint]:
             for node in cycle.snapshot.nodes
             if _has(node, keys) and _counts(spec, kind, node)
         }
-        whose = _of_selector(spec, kind) if own_constraints else _of_controller(kind)
-        yield _SpreadConstraint(spec, *whose, eligible, cycle.snapshot)
+        selects = _of_selector(spec, kind) if own_constraints else _of_controller(kind)
+        yield _SpreadConstraint(spec, *selects, eligible, cycle.snapshot)
 
 
 def _counts(spec: TopologySpreadConstraint, kind: PodKind, node: NodeInfo) -> bool:

@@ -336,12 +336,12 @@ class Verdicts:
         codes = np.array([_UNKNOWN, *map(self._code_of, column.rejections)], np.int64)
         self.codes[places[against]] = codes[column.codes[against]]
 
-    def enter_known(self, places: Places, others: Verdicts) -> None:
-        """Know what others know about some places."""
+    def enter_known(self, places: Places, verdicts: Verdicts) -> None:
+        """Know what other verdicts say about some places."""
         codes = np.array(
-            [_UNKNOWN, _PASSES, *map(self._code_of, others.rejections)], np.int64
+            [_UNKNOWN, _PASSES, *map(self._code_of, verdicts.rejections)], np.int64
         )
-        self.codes[places] = codes[others.codes[places]]
+        self.codes[places] = codes[verdicts.codes[places]]
 
     def open(self, window: Places) -> Places:
         """The places of a window that are not known."""

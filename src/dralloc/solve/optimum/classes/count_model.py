@@ -107,11 +107,11 @@ def admit(
     quorum = None
     for (_, _, share), placed_members in zip(members, placed, strict=True):
         quorum = share.quorum
-        most = share.number * admitted
+        admitted_members = share.number * admitted
         if quorum is None:
-            cp.add(placed_members == most)
+            cp.add(placed_members == admitted_members)
         else:
-            cp.add(placed_members <= most)
+            cp.add(placed_members <= admitted_members)
     if quorum is not None:
         cp.add(cp_model.LinearExpr.sum(placed) >= quorum * admitted)
 

@@ -75,7 +75,8 @@ class Bundles:
 
     def _number(self, requirement: Requirement, positions: Sequence[int]) -> int:
         """Return the number of a bundle: it is a requirement of its own, of one claim on any node."""
-        renumbered = {position: number for number, position in enumerate(positions)}
+        # By place in the requirement, the place in the bundle.
+        places = {position: place for place, position in enumerate(positions)}
         item_groups = [
             requirement.item_groups[position]._replace(claim=0)
             for position in positions
@@ -83,9 +84,9 @@ class Bundles:
         rules = []
         for rule in requirement.rules:
             covered = {position for position, _ in rule.attributes}
-            if covered <= renumbered.keys():
+            if covered <= places.keys():
                 attributes = tuple(
-                    (renumbered[position], name) for position, name in rule.attributes
+                    (places[position], name) for position, name in rule.attributes
                 )
                 rules.append(AttributeRule(rule.kind, attributes))
         bundle = Requirement(tuple(item_groups), tuple(rules), 0)
@@ -141,14 +142,14 @@ Amounts = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ChargedCounters:
-    """The counters of equal bins: what is left of each, and by type of item what it charges to each."""
+    """The counters of equal bins: how much of each is free, and by type of item what it charges to each."""
 
-    left: Amounts
+    free: Amounts
     amounts: Mapping[int, Amounts]
 
     def of(self, item_groups: Sequence[ItemGroup]) -> Amounts | None:
         """Return what serving item groups charges; None if the bins cannot serve them."""
-        total = [0] * len(self.left)
+        total = [0] * len(self.free)
         for group in item_groups:
             if group.type not in self.amounts:
                 return None
@@ -195,8 +196,8 @@ def apart(
             for place, amount in charge.counters:
                 counter = device.charged[place]
                 charged[positions[unit, counter]] += amount
-            known = amounts.setdefault(item_type, tuple(charged))
-            if known != tuple(charged):
+            first_charge = amounts.setdefault(item_type, tuple(charged))
+            if first_charge != tuple(charged):
                 return None
     available = tuple(
         bin_class.units[unit].free[counter] for unit, counter in positions

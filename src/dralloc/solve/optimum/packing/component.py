@@ -288,7 +288,7 @@ class DivingHeuristic:
         bins_per_turn = ceil(len(bins) / _TURNS)
         priced_in_vain = 0
         while not stop.reached():
-            choices = {bin_type: self._known(bin_type) for bin_type in bins}
+            choices = {bin_type: self._columns_of(bin_type) for bin_type in bins}
             demand = unserved_demand(self.instance, self.answer)
             master = RestrictedMaster(self.instance, choices, bins, demand, stop)
             solution, cost = self._solve_relaxed(master, stop)
@@ -310,14 +310,14 @@ class DivingHeuristic:
                     priced_in_vain += 1
         return None
 
-    def _known(self, bin_type: int) -> list[Column]:
+    def _columns_of(self, bin_type: int) -> list[Column]:
         return list(self.columns.of_bin_type[bin_type].values())
 
     def _add_if_better(
         self, bin_type: int, column: Column, prices: Sequence[float]
     ) -> bool:
         """Add a column of negative reduced cost. Whether it was one, and new."""
-        if not is_better(column, self._known(bin_type), prices):
+        if not is_better(column, self._columns_of(bin_type), prices):
             return False
         return self.columns.add_column(bin_type, column)
 

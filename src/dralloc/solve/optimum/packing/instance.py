@@ -195,13 +195,15 @@ def as_packing_instance(
             requirement = requirements[mode.requirement]
             items = _items(requirement, bundles, charge_types)
             options.append(AssignmentOption(cls, mode, requirement, items))
-    wanted = summed(
+    item_counts = summed(
         (item.type, classes[option.cls].size)
         for option in options
         for item in option.items
         if item.item_groups
     )
-    classifier = UnitClassifier(inventory.profiles, bundles, wanted, listed_amounts)
+    classifier = UnitClassifier(
+        inventory.profiles, bundles, item_counts, listed_amounts
+    )
     typed_bins = _typed_bins(spaces, inventory, classifier, charge_types, stop)
     unit_types = tuple(classifier.unit_types)
     if typed_bins is None or _may_repeat_devices(options, unit_types):
@@ -259,7 +261,7 @@ class _Inventory(NamedTuple):
             reduced_classes.append(split[0])
             counters.append(split[1])
         if len(reduced_classes) < len(spaces) or not any(
-            charged.left for charged in counters
+            charged.free for charged in counters
         ):
             return as_they_are
         return _Inventory(reduced_classes, uncharged(profiles), counters)
@@ -268,7 +270,7 @@ class _Inventory(NamedTuple):
         self, required: Iterable[Requirement], first: int
     ) -> Mapping[ItemGroups, int]:
         """Return by item groups the type of the item that counters give to them: numbers from the first on."""
-        if not any(charged.left for charged in self.counters):
+        if not any(charged.free for charged in self.counters):
             return {}
         distinct = dict.fromkeys(requirement.item_groups for requirement in required)
         return {

@@ -82,9 +82,7 @@ class TieredModel:
         for cls, size in enumerate(demand):
             self.missed.append(self.cp.new_int_var(0, size, f"missed {cls}"))
         self.admitted: dict[int, cp_model.IntVar] = {}
-        self.lost: list[cp_model.IntVar] = []
-        for cls in range(len(demand)):
-            self.lost.append(self._lost(cls))
+        self.lost = [self._lost(cls) for cls in range(len(demand))]
         self._placed: list[PlacedOption] = []
 
     def _lost(self, cls: int) -> cp_model.IntVar:
@@ -122,12 +120,12 @@ class TieredModel:
         terms: dict[int, list[Term]] = defaultdict(list)
         for option, variable in placed:
             items = self.instance.options[option].items
-            taken = Tally(item.type for item in items)
-            for item_type, count in taken.items():
+            item_counts = Tally(item.type for item in items)
+            for item_type, count in item_counts.items():
                 terms[item_type].append((variable, count))
         for supplied in supplies:
-            for item_type, given in supplied.terms.items():
-                for variable, count in given:
+            for item_type, supplied_terms in supplied.terms.items():
+                for variable, count in supplied_terms:
                     terms[item_type].append((variable, -count))
         rows = {}
         for item_type, row in terms.items():
@@ -147,9 +145,9 @@ class TieredModel:
 
     def cost_after(self, fixed: Sequence[int]) -> list[Term]:
         """Fix the first tiers at what they cost, and return the cost of the tier after them."""
-        for level, most in enumerate(fixed):
+        for level, limit in enumerate(fixed):
             if terms := self.cost(level):
-                self.cp.add(sum_of(terms) <= most)
+                self.cp.add(sum_of(terms) <= limit)
         return self.cost(len(fixed))
 
     def all_costs(self) -> Sequence[Term]:
@@ -224,11 +222,12 @@ def guide(instance: PackingInstance, prices: Prices) -> Prices:
     guiding: dict[tuple[int, int], float] = {}
     for item_type in instance.types:
         # An item is the larger, the fewer of it a unit can give at most.
-        most = 0
-        for unit_type in instance.unit_types:
-            if item_type in unit_type.types:
-                most = max(most, unit_type.most(item_type))
-        by_size = _SIZE_WEIGHT * scale / max(1, most)
+        limits = [
+            unit_type.most(item_type)
+            for unit_type in instance.unit_types
+            if item_type in unit_type.types
+        ]
+        by_size = _SIZE_WEIGHT * scale / max([1, *limits])
         for area in range(len(instance.areas)):
             price = prices.get((area, item_type), 0.0)
             guiding[area, item_type] = price + by_size
@@ -314,9 +313,9 @@ class RestrictedMaster(TieredModel):
         for bin_type, copies in self.copies.items():
             chosen[bin_type] = []
             for variable, column in zip(copies, self.choices[bin_type], strict=True):
-                number = values[variable.index]
-                if number:
-                    chosen[bin_type].append((column, number))
+                copy_count = values[variable.index]
+                if copy_count:
+                    chosen[bin_type].append((column, copy_count))
         return chosen
 
 
@@ -487,13 +486,15 @@ def restricted(
     """Return the instance with only some bins of each bin type, and some of the demands of each class."""
     bin_types = []
     for bin_type, count in bins.items():
-        whole = instance.bin_types[bin_type]
-        bin_types.append(replace(whole, instances=whole.instances[:count]))
+        complete = instance.bin_types[bin_type]
+        bin_types.append(replace(complete, instances=complete.instances[:count]))
     return replace(instance, bin_types=tuple(bin_types), demand=tuple(demand))
 
 
-def is_better(column: Column, known: Sequence[Column], prices: Sequence[float]) -> bool:
+def is_better(
+    column: Column, columns: Sequence[Column], prices: Sequence[float]
+) -> bool:
     """Whether a column has a negative reduced cost: it is worth more than all known ones of its bin type."""
-    counts = [candidate.counts for candidate in (column, *known)]
+    counts = [candidate.counts for candidate in (column, *columns)]
     worth, *known_worths = np.array(counts) @ np.array(prices)
     return bool(worth > max(known_worths, default=0.0) + _LEAST_GAIN * worth)

@@ -80,20 +80,20 @@ class Supplied:
 
     Parameters
     ----------
-    given
+    portions
         Variables, each for how often some items (by type) are given together.
     pooled
         Whether all of them are given by one unit, and not each time by another one.
     """
 
-    given: Sequence[tuple[cp_model.IntVar, tuple[int, ...]]]
+    portions: Sequence[tuple[cp_model.IntVar, tuple[int, ...]]]
     pooled: bool = False
 
     @property
     def terms(self) -> Mapping[int, Sequence[Term]]:
         """By type, terms that add up to the items that are supplied."""
         terms: list[tuple[int, Term]] = []
-        for variable, item_types in self.given:
+        for variable, item_types in self.portions:
             for item_type, count in Tally(item_types).items():
                 terms.append((item_type, (variable, count)))
         return grouped(terms)
@@ -101,7 +101,7 @@ class Supplied:
     def shares(self, values: Sequence[int]) -> list[tuple[int, ...]]:
         """Return the items of each unit that gives any, given the values of all variables."""
         shares: list[tuple[int, ...]] = []
-        for variable, item_types in self.given:
+        for variable, item_types in self.portions:
             shares += [item_types] * values[variable.index]
         if self.pooled:
             return [tuple(chain.from_iterable(shares))]
@@ -178,8 +178,8 @@ class PatternUnitType:
         additions = []
         for pattern in self.patterns_around(state):
             summands = []
-            for most, taken, price in zip(pattern, state, own_prices, strict=True):
-                summands.append((most - taken) * price)
+            for limit, count, price in zip(pattern, state, own_prices, strict=True):
+                summands.append((limit - count) * price)
             # An exact sum, so that the order of the types cannot matter.
             additions.append(fsum(summands))
         return max(additions)
@@ -197,11 +197,11 @@ class PatternUnitType:
             for pattern in self.patterns
         ]
         cp.add(cp_model.LinearExpr.sum(variables) <= unit_count)
-        given = []
+        portions = []
         for variable, pattern in zip(variables, self.patterns, strict=True):
             counts = Tally(dict(zip(self.types, pattern, strict=True)))
-            given.append((variable, tuple(counts.elements())))
-        return Supplied(given)
+            portions.append((variable, tuple(counts.elements())))
+        return Supplied(portions)
 
 
 @dataclass(frozen=True)
@@ -278,17 +278,17 @@ class CapacityUnitType:
             arc_count = len(set(self.uses)) * (self.start[0] // gcd(*sizes.values()))
             if arc_count <= _MOST_ARCS:
                 return self._flow(cp, sizes, unit_count)
-        given = []
+        variables = []
         for item_type in self.types:
-            most = unit_count * self.most(item_type)
-            given.append(cp.new_int_var(0, most, f"given {item_type}"))
+            limit = unit_count * self.most(item_type)
+            variables.append(cp.new_int_var(0, limit, f"given {item_type}"))
         for capacity, available in enumerate(self.start):
             terms = []
-            for variable, amounts in zip(given, self.uses, strict=True):
+            for variable, amounts in zip(variables, self.uses, strict=True):
                 if amounts[capacity]:
                     terms.append((variable, amounts[capacity]))
             _add_at_most(cp, terms, available * unit_count)
-        return self._pooled(dict(zip(self.types, given, strict=True)))
+        return self._pooled(dict(zip(self.types, variables, strict=True)))
 
     def _flow(
         self, cp: cp_model.CpModel, sizes: Mapping[int, int], unit_count: int
@@ -299,18 +299,18 @@ class CapacityUnitType:
         return self._pooled(flow.served)
 
     @staticmethod
-    def _pooled(given: Mapping[int, cp_model.IntVar]) -> Supplied:
-        """Return the supply of variables that say how many items of a type are given."""
-        return Supplied(
-            [(variable, (item_type,)) for item_type, variable in given.items()],
-            pooled=True,
-        )
+    def _pooled(variables: Mapping[int, cp_model.IntVar]) -> Supplied:
+        """Return the supply of variables that say, by type, how many items are given."""
+        portions = [
+            (variable, (item_type,)) for item_type, variable in variables.items()
+        ]
+        return Supplied(portions, pooled=True)
 
 
 def capacity_units(
-    uses: Mapping[int, Amounts], available: Amounts, wanted: int
+    uses: Mapping[int, Amounts], available: Amounts, item_count: int
 ) -> CapacityUnitType:
-    """Return what gives items that take so much of each capacity; of those that take nothing, as many as are wanted."""
+    """Return what gives items that take so much of each capacity; at most ``item_count`` of those that take nothing."""
     fitting = {
         item_type: amounts
         for item_type, amounts in uses.items()
@@ -319,7 +319,7 @@ def capacity_units(
     if not all(map(any, fitting.values())):
         # One more capacity, of which each item takes 1, bounds those that take nothing else.
         fitting = {item_type: (*amounts, 1) for item_type, amounts in fitting.items()}
-        available = (*available, wanted)
+        available = (*available, item_count)
     return CapacityUnitType(tuple(fitting), tuple(fitting.values()), available)
 
 
@@ -360,19 +360,21 @@ class _DevicesOfPattern:
 
     space: StateSpace
     patterns: Sequence[Pattern]
-    _known: dict[tuple[int, ...], list[Devices]] = field(default_factory=dict)
+    _picks: dict[tuple[int, ...], list[Devices]] = field(default_factory=dict)
 
     def __call__(self, item_types: Sequence[int]) -> list[Devices]:
         key = tuple(item_types)
-        if key not in self._known:
-            self._known[key] = self._pick(item_types)
-        return self._known[key]
+        if key not in self._picks:
+            self._picks[key] = self._pick(item_types)
+        return self._picks[key]
 
     def _pick(self, item_types: Sequence[int]) -> list[Devices]:
         """Follow the first pattern that has all items, and hand its devices out in search order."""
-        asked = Tally(item_types)
+        counts = Tally(item_types)
         pattern = next(
-            pattern for pattern in self.patterns if asked <= Tally(dict(pattern.counts))
+            pattern
+            for pattern in self.patterns
+            if counts <= Tally(dict(pattern.counts))
         )
         unit_as_bin = Bin((tuple(range(self.space.size)),), (0,))
         devices_by_type: dict[int, list[Devices]] = {}
@@ -443,7 +445,7 @@ class UnitClassifier:
             amounts = counters.of(item_groups)
             if amounts is not None:
                 uses[item_type] = amounts
-        unit_type = capacity_units(uses, counters.left, sum(self.supply.values()))
+        unit_type = capacity_units(uses, counters.free, sum(self.supply.values()))
         number = self.unit_types.number(unit_type)
         return ClassifiedUnit(number, _SameDevices(()))
 
@@ -492,7 +494,7 @@ def _as_pattern_units(patterns: Sequence[Pattern], shareable: bool) -> PatternUn
 
 
 def _as_capacity_units(
-    space: StateSpace, wanted: Mapping[int, int], few: int
+    space: StateSpace, supply: Mapping[int, int], listed_amounts: int
 ) -> CapacityUnitType | None:
     """See a unit as one shared device with many amounts; None if it is not."""
     if len(space.layouts) > 1:
@@ -501,19 +503,19 @@ def _as_capacity_units(
     group = layout.groups[0]
     if len(layout.groups) > 1 or not group.shareable or group.opens:
         return None
-    if not group.uses.keys() >= set(wanted):
+    if not group.uses.keys() >= set(supply):
         return None
     # The first number of the block says that there is one device; what follows are amounts.
     available = layout.block[1:]
     uses: dict[int, Amounts] = {}
-    for item_type in sorted(wanted):
+    for item_type in sorted(supply):
         amounts = dict(group.uses[item_type])
         uses[item_type] = tuple(
             amounts.get(position, 0) for position in range(1, 1 + len(available))
         )
-    fitting = capacity_units(uses, available, sum(wanted.values()))
+    fitting = capacity_units(uses, available, sum(supply.values()))
     takes_something = len(fitting.start) == len(available)
-    if takes_something and len(set(fitting.uses)) <= few:
+    if takes_something and len(set(fitting.uses)) <= listed_amounts:
         # So few amounts that patterns can be listed, which know more than sums.
         return None
     return fitting
