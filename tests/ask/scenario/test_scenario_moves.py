@@ -154,6 +154,36 @@ def test_who_ran_moves_though_others_of_its_gang_wait() -> None:
     assert [key.name for key in found.admitted] == ["w"]
 
 
+def test_of_a_group_in_several_domains_nobody_moves_who_leaves_some_behind() -> None:
+    """One runs on a without devices and two on b, of which a has room for one."""
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {
+            "schedulingPolicy": {"basic": {}},
+            "schedulingConstraints": {"topology": [{"key": "kubernetes.io/hostname"}]},
+        },
+    }
+    member: dict[str, Any] = {"schedulingGroup": {"podGroupName": "g"}}
+    slices = [
+        resource_slice(gpus(number), name=name, pool=name, nodeName=name)
+        for name, number in {"a": 1, "b": 2}.items()
+    ]
+    running = [
+        bound_pod("p", nodeName="a", **member),
+        held("x", "b", "gpu-0"),
+        bound_pod("q", "x", nodeName="b", **member),
+        held("y", "b", "gpu-1"),
+        bound_pod("r", "y", nodeName="b", **member),
+    ]
+    nodes = [tainted_node(name, "8") for name in "ab"]
+    whole = cluster(device_class(), nodes, slices, group, running)
+    drained = drain(whole, "b")
+    assert not drained.possible
+    assert list(drained.itinerary.steps) == []
+
+
 @pytest.mark.parametrize("policy", [{"gang": {"minCount": 2}}, {"basic": {}}])
 def test_nobody_comes_to_a_group_whose_pods_run_in_several_domains(
     policy: Json,

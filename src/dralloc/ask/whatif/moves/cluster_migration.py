@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,6 +22,7 @@ from dralloc.ask.whatif.moves.migration import (
 )
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.compiler.extended import extended_claims
+from dralloc.compile.compiler.gangs import Topology
 from dralloc.objects.api import Pod, ResourceClaim
 from dralloc.objects.api.selecting import names_of, selector_matches
 from dralloc.objects.choices import Choices, Mode
@@ -277,6 +278,37 @@ class ClusterMigration:
             for demand, with_pod_rules in pairs
         }
 
+    @cached_property
+    def _current(self) -> CompiledCluster:
+        """The cluster as it is, without devices: who belongs to which gang does not depend on them."""
+        bare = Scenario(self.users.cluster).without_slices().cluster
+        names = [node.metadata.name for node in self.users.nodes]
+        return compile_cluster(bare, self.choices, nodes=names)
+
+    @cached_property
+    def _scattered(self) -> frozenset[ClaimKey]:
+        """The pods that may go to no node: others of their group run in several domains, or in none (KEP-5732)."""
+        cluster = self.users.cluster
+        if not cluster.pod_groups:
+            return frozenset()
+        topology = Topology(cluster.nodes)
+        scattered: set[ClaimKey] = set()
+        for group in self._current.gangs.groups.values():
+            if not group.topology:
+                continue
+            domain_of = topology.domains(group.topology)
+            bound = [pod for pod in group.pods if pod.spec.node_name]
+            homes = {
+                pod.key: domain_of.get(pod.spec.node_name or "", "") for pod in bound
+            }
+            tally = Counter(homes.values())
+            for pod, home in homes.items():
+                # If it leaves, the others are there.
+                domains_of_others = set(tally - Counter([home]))
+                if len(domains_of_others) > 1 or domains_of_others == {""}:
+                    scattered.add(pod)
+        return frozenset(scattered)
+
     def _pending(self) -> Iterator[Demand]:
         """Yield what is pending as things are, for the gangs that pods are in beside those that run."""
         if not self.pending:
@@ -291,14 +323,10 @@ class ClusterMigration:
             yield from asking.values()
             return
         # In the other cluster nobody runs, so that gangs would have to be placed with those
-        # that run. Who belongs to which gang does not depend on devices.
-        bare = Scenario(self.users.cluster).without_slices().cluster
-        current = compile_cluster(
-            bare, self.choices, nodes=[node.metadata.name for node in self.users.nodes]
-        )
+        # that run.
         demand_now = {
-            (demand.key, current.is_claim(demand)): demand
-            for demand in current.problem.demands
+            (demand.key, self._current.is_claim(demand)): demand
+            for demand in self._current.problem.demands
         }
         for name, demand in asking.items():
             with_gang = demand_now[name]
@@ -413,7 +441,7 @@ class ClusterMigration:
                 staying = [
                     key for key in self.users.claims_of[pod.key] if key not in moving
                 ]
-                nodes = demand.nodes
+                nodes = () if pod.key in self._scattered else demand.nodes
                 for key in staying:
                     nodes = _common(nodes, self.users.reach(key))
                 claims = tuple(
