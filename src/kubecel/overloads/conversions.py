@@ -10,9 +10,8 @@ from decimal import Decimal
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from kubecel import cost
-from kubecel import cost as effort
-from kubecel.cost import slow
+from kubecel import cost, effort
+from kubecel.effort import slow
 from kubecel.types import Impl, Overload, function, method
 from kubecel.values import (
     INT_MAX,

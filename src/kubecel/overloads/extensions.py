@@ -8,9 +8,9 @@ from datetime import date
 from functools import partial
 from typing import Any, Final
 
-from kubecel import cost
-from kubecel import cost as effort
-from kubecel.cost import slow, tenths
+from kubecel import cost, effort
+from kubecel.cost import tenths
+from kubecel.effort import slow
 from kubecel.kubernetes_types import (
     NANOS,
     Cidr,

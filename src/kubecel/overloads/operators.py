@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import cmp_to_key
 from typing import Any, Final
 
-from kubecel import cost
-from kubecel import cost as effort
-from kubecel.cost import joining
+from kubecel import cost, effort
+from kubecel.effort import joining
 from kubecel.overloads.conversions import add_times, checked_duration, subtract_times
 from kubecel.types import Impl, Overload, function, method
 from kubecel.values import (

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from kubecel import cost
-from kubecel import cost as effort
+from kubecel import cost, effort
 from kubecel.overloads.conversions import (
     TEXTS,
     double_text,
