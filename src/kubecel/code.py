@@ -206,7 +206,7 @@ def present(tested: Compiled) -> Compiled:
     return Compiled(run, tested.cost - 1, attribute=True)
 
 
-def handed_on(value: Optional) -> Optional:
+def _handed_on(value: Optional) -> Optional:
     """What reading a variable or choosing a branch makes of an optional.
 
     Upstream takes it apart there and builds it again from Go's own value, which not all values survive.
@@ -426,7 +426,7 @@ def read(code: Compiled) -> Compiled:
     def run(frame: Frame) -> Value:
         value = inner(frame)
         if type(value) is Optional:
-            return handed_on(value)
+            return _handed_on(value)
         return value
 
     return replace(code, run=run, value=MISSING)

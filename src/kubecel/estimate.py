@@ -32,7 +32,7 @@ __all__ = ["estimate"]
 _LIMIT: Final = 2**64 - 1
 _LARGEST_DOUBLE: Final = 2.0**64
 
-MAX_LIST_ATTRIBUTE: Final = 48
+_MAX_LIST_ATTRIBUTE: Final = 48
 """``ResourceSliceMaxAttributeValuesPerDevice``"""
 
 _MAX_ATTRIBUTE: Final = 64
@@ -48,17 +48,17 @@ _MAX_DRIVER: Final = 63
 Path: TypeAlias = tuple[str, ...]
 """The steps from a variable to what it holds: names of fields, or one of the following."""
 
-ITEMS: Final = "@items"
-KEYS: Final = "@keys"
-VALUES: Final = "@values"
+_ITEMS: Final = "@items"
+_KEYS: Final = "@keys"
+_VALUES: Final = "@values"
 
 
-def add(*costs: int) -> int:
+def _add(*costs: int) -> int:
     """The sum of costs."""
     return min(sum(costs), _LIMIT)
 
 
-def scale(number: int, factor: float) -> int:
+def _scale(number: int, factor: float) -> int:
     """A number times a factor, rounded up, as doubles have it."""
     product = float(number) * factor
     if product >= _LARGEST_DOUBLE:
@@ -75,7 +75,7 @@ class Size:
 
     def plus(self, other: Size) -> Size:
         """The size of both together."""
-        return Size(add(self.low, other.low), add(self.high, other.high))
+        return Size(_add(self.low, other.low), _add(self.high, other.high))
 
     def times(self, other: Size) -> Size:
         """The size of so many of the other."""
@@ -89,25 +89,25 @@ class Size:
 
     def cost(self, unit_cost: float) -> int:
         """The highest cost, if every unit costs so much."""
-        return scale(self.high, unit_cost)
+        return _scale(self.high, unit_cost)
 
 
-ONE: Final = Size(1, 1)
-UNKNOWN: Final = Size(0, _LIMIT)
+_ONE: Final = Size(1, 1)
+_UNKNOWN: Final = Size(0, _LIMIT)
 
 
 def _domains(field: str, value_size: int) -> dict[Path, int]:
     """A map by domain of maps by identifier."""
     return {
         (field,): _MAX_NAMES,
-        (field, KEYS): _MAX_DOMAIN,
-        (field, VALUES): _MAX_NAMES,
-        (field, VALUES, KEYS): _MAX_IDENTIFIER,
-        (field, VALUES, VALUES): value_size,
+        (field, _KEYS): _MAX_DOMAIN,
+        (field, _VALUES): _MAX_NAMES,
+        (field, _VALUES, _KEYS): _MAX_IDENTIFIER,
+        (field, _VALUES, _VALUES): value_size,
     }
 
 
-_ATTRIBUTE: Final = ("attributes", VALUES, VALUES)
+_ATTRIBUTE: Final = ("attributes", _VALUES, _VALUES)
 _DEVICE: Final[dict[Path, int]] = {
     (): 0,
     ("driver",): _MAX_DRIVER,
@@ -118,12 +118,12 @@ _DEVICE: Final[dict[Path, int]] = {
 """What upstream has declared about the parts of ``device``."""
 
 
-def device_size(path: Path) -> Size | None:
+def _device_size(path: Path) -> Size | None:
     """The size of a part of ``device``, or None if the path leads elsewhere or to what has no limit."""
     if not path or path[0] != "device":
         return None
-    steps = tuple(VALUES if step == ITEMS else step for step in path[1:])
-    if steps[:2] == _ATTRIBUTE[:2] and len(steps) == 3 and steps[2] != KEYS:
+    steps = tuple(_VALUES if step == _ITEMS else step for step in path[1:])
+    if steps[:2] == _ATTRIBUTE[:2] and len(steps) == 3 and steps[2] != _KEYS:
         # Attributes are known by any name; upstream knows nothing of capacities by name.
         steps = _ATTRIBUTE
     if steps in _DEVICE:
@@ -162,14 +162,14 @@ class Operand:
     @property
     def size(self) -> Size:
         """The size, which may be anything if it is not known."""
-        return self.known or UNKNOWN
+        return self.known or _UNKNOWN
 
 
 _Rule: TypeAlias = Callable[[Overload, Sequence[Operand]], Estimate]
 """Of a call with its target, if it has one, as first operand."""
 
 
-def estimate_call(
+def _estimate_call(
     overload: Overload, target: Operand | None, args: Sequence[Operand]
 ) -> Estimate:
     """Estimate a call of one overload, without the cost of its target and arguments."""
@@ -179,7 +179,7 @@ def estimate_call(
     return rule(overload, args if target is None else (target, *args))
 
 
-def is_concatenation(overload: Overload) -> bool:
+def _is_concatenation(overload: Overload) -> bool:
     """Whether a call joins two texts or lists."""
     return overload.name == "_+_" and overload.params[0].name in {*_TEXTS, "list"}
 
@@ -205,7 +205,7 @@ def _conversion(source: str, resized: Callable[[Size], Size]) -> _Rule:
 
 def _comparison(_: Overload, args: Sequence[Operand]) -> Estimate:
     shorter = min(args[0].size.high, args[1].size.high)
-    return scale(shorter, _TENTH), None
+    return _scale(shorter, _TENTH), None
 
 
 def _order(overload: Overload, args: Sequence[Operand]) -> Estimate:
@@ -223,7 +223,7 @@ def _equality(overload: Overload, args: Sequence[Operand]) -> Estimate:
         if type_name == "kubernetes.NamedFormat":
             return _FORMAT_NAME.cost(_TENTH), None
         if type_name == "kubernetes.URL":
-            right_size = right_operand.known or ONE
+            right_size = right_operand.known or _ONE
             return right_size.cost(_TENTH), None
     return _comparison(overload, args)
 
@@ -234,7 +234,7 @@ _CHEAP_TO_COMPARE: Final = frozenset(
 
 
 def _addition(overload: Overload, args: Sequence[Operand]) -> Estimate:
-    if not is_concatenation(overload):
+    if not _is_concatenation(overload):
         return 1, None
     size = args[0].size.plus(args[1].size)
     if overload.params[0].name in _TEXTS:
@@ -244,12 +244,12 @@ def _addition(overload: Overload, args: Sequence[Operand]) -> Estimate:
 
 
 def _product(factor: int, cost: int) -> int:
-    return min(factor * cost, UNKNOWN.high)
+    return min(factor * cost, _UNKNOWN.high)
 
 
 def _pattern(args: Sequence[Operand]) -> int:
     """The cost of searching a text by a pattern."""
-    text_cost = args[0].size.plus(ONE).cost(_TENTH)
+    text_cost = args[0].size.plus(_ONE).cost(_TENTH)
     pattern_cost = args[1].size.cost(_QUARTER)
     return _product(text_cost, pattern_cost)
 
@@ -262,14 +262,14 @@ def _traversal(_: Overload, args: Sequence[Operand]) -> Estimate:
     element = target.type.params[0]
     element_cost = 1
     if element.name in _TEXTS:
-        element_cost = add(1, _items(target).cost(_TENTH))
+        element_cost = _add(1, _items(target).cost(_TENTH))
     return _product(target.size.high, element_cost), None
 
 
 def _items(target: Operand) -> Size:
     """The size of what is in a list, which is known only of what is read from the device."""
-    path = (*target.path, ITEMS) if target.path else ()
-    return device_size(path) or UNKNOWN
+    path = (*target.path, _ITEMS) if target.path else ()
+    return _device_size(path) or _UNKNOWN
 
 
 def _join(_: Overload, args: Sequence[Operand]) -> Estimate:
@@ -308,9 +308,9 @@ def _replace(_: Overload, args: Sequence[Operand]) -> Estimate:
 def _replacements(length: int, old: int, *, grows: bool) -> tuple[int, int]:
     """How many texts are replaced, and how much is left of the text; an empty text stands around every character."""
     if old == 0:
-        return add(length, 1), length
+        return _add(length, 1), length
     if grows:
-        return (min(ceil(float(length) / old), UNKNOWN.high), 0)
+        return (min(ceil(float(length) / old), _UNKNOWN.high), 0)
     return (0, length)
 
 
@@ -325,13 +325,13 @@ def _sets(factor: int) -> _Rule:
 
     def rule(_: Overload, args: Sequence[Operand]) -> Estimate:
         comparisons = args[0].size.times(args[1].size)
-        return add(1, comparisons.cost(factor)), None
+        return _add(1, comparisons.cost(factor)), None
 
     return rule
 
 
 def _new_list(size: Size, factor: float = 1) -> Estimate:
-    return add(1, LIST_COST, size.cost(factor)), size
+    return _add(1, LIST_COST, size.cost(factor)), size
 
 
 def _number(operand: Operand, otherwise: int) -> int:
@@ -349,14 +349,14 @@ def _slice(_: Overload, args: Sequence[Operand]) -> Estimate:
 
 
 def _range(_: Overload, args: Sequence[Operand]) -> Estimate:
-    count = _number(args[0], UNKNOWN.high)
+    count = _number(args[0], _UNKNOWN.high)
     return _new_list(Size(count, count))
 
 
 def _flatten(_: Overload, args: Sequence[Operand]) -> Estimate:
     if len(args) == 1:
         return _new_list(args[0].size)
-    depth = _number(args[1], UNKNOWN.high)
+    depth = _number(args[1], _UNKNOWN.high)
     return _new_list(args[0].size, float(depth))
 
 
@@ -374,7 +374,7 @@ def _containment(_: Overload, args: Sequence[Operand]) -> Estimate:
 
 def _validation(_: Overload, args: Sequence[Operand]) -> Estimate:
     text_cost = args[1].size.cost(_TENTH)
-    return scale(text_cost, _FORMAT_PATTERN * _QUARTER), None
+    return _scale(text_cost, _FORMAT_PATTERN * _QUARTER), None
 
 
 def _self_comparison(position: int) -> _Rule:
@@ -430,15 +430,15 @@ _RULES: Final[dict[str, _Rule]] = {
     ),
     "ip.isCanonical": _scan(_FIFTH),
     "containsIP": lambda overload, args: (
-        add(_COMPARED, _parsed(overload, args)),
+        _add(_COMPARED, _parsed(overload, args)),
         None,
     ),
     "containsCIDR": lambda overload, args: (
-        add(_COMPARED, _ADDRESS.cost(_TENTH), 1, _parsed(overload, args)),
+        _add(_COMPARED, _ADDRESS.cost(_TENTH), 1, _parsed(overload, args)),
         None,
     ),
     "validate": _validation,
-    "includes": lambda _, __: (MAX_LIST_ATTRIBUTE, None),
+    "includes": lambda _, __: (_MAX_LIST_ATTRIBUTE, None),
     "sets.contains": _sets(1),
     "sets.intersects": _sets(1),
     "sets.equivalent": _sets(2),
@@ -500,7 +500,7 @@ class _Local:
     elements: _Elements | None = None
 
 
-_NOTHING_YET: Final = _Elements(True, ONE, Size(0, 0))
+_NOTHING_YET: Final = _Elements(True, _ONE, Size(0, 0))
 """The elements of the empty list that a loop begins with."""
 
 
@@ -514,7 +514,7 @@ class _Estimator(syntax.Visitor[int, _Local]):
 
     def cost(self, node: syntax.Expr) -> int:
         """Estimate a node and all of its parts, and note what is known about its size."""
-        return min(self.rules[type(node)](self, node), UNKNOWN.high)
+        return min(self.rules[type(node)](self, node), _UNKNOWN.high)
 
     def _local(self, node: syntax.Expr) -> _Local | None:
         if isinstance(node, syntax.Ident):
@@ -526,17 +526,17 @@ class _Estimator(syntax.Visitor[int, _Local]):
         size = self.sizes.get(node) or _written_size(node)
         if size is not None:
             return size
-        size = device_size(self.paths.get(node, ()))
+        size = _device_size(self.paths.get(node, ()))
         if size is not None:
             self.sizes[node] = size
             return size
         if _is_scalar(self.checked.types[node]):
-            return ONE
+            return _ONE
         local = self._local(node)
         return local.size if local is not None else None
 
     def _any_size(self, node: syntax.Expr) -> Size:
-        return self._size(node) or UNKNOWN
+        return self._size(node) or _UNKNOWN
 
     def _common_elements(
         self, left: syntax.Expr, right: syntax.Expr
@@ -589,7 +589,7 @@ class _Estimator(syntax.Visitor[int, _Local]):
                 size = elements.values if elements is not None else None
                 self.paths[node] = (
                     *self.paths.get(node.operand, ()),
-                    ITEMS if container == "list" else VALUES,
+                    _ITEMS if container == "list" else _VALUES,
                 )
             size = size or self._size(node)
         self._note(node, size)
@@ -625,13 +625,13 @@ class _Estimator(syntax.Visitor[int, _Local]):
         highest = 0
         size: Size | None = None
         for overload in self.checked.overloads[node]:
-            cost, result = estimate_call(overload, target, args)
+            cost, result = _estimate_call(overload, target, args)
             highest = max(highest, cost)
             if result is not None:
                 size = result if size is None else size.or_(result)
             elif size is None:
                 size = self._size(node)
-            if is_concatenation(overload):
+            if _is_concatenation(overload):
                 self._note(node, None, self._common_elements(*node.args))
         self._note(node, size)
         return highest
@@ -656,7 +656,7 @@ class _Estimator(syntax.Visitor[int, _Local]):
     def _list_literal(self, node: syntax.ListLiteral) -> int:
         cost = LIST_COST + self._parts(node)
         values = self._range(item.value for item in node.items)
-        self.elements[node] = _Elements(True, ONE, values)
+        self.elements[node] = _Elements(True, _ONE, values)
         return cost
 
     def _map_literal(self, node: syntax.MapLiteral) -> int:
@@ -687,8 +687,8 @@ class _Estimator(syntax.Visitor[int, _Local]):
         else:
             of_list = elements.of_list
             keys, values = elements.keys, elements.values
-        value = _Local((*path, ITEMS if of_list else VALUES), values)
-        key = _Local((*path, _INDICES if of_list else KEYS), keys)
+        value = _Local((*path, _ITEMS if of_list else _VALUES), values)
+        key = _Local((*path, _INDICES if of_list else _KEYS), keys)
         if len(node.names) == 2:
             return dict(zip(node.names, (key, value), strict=True))
         return {node.names[0]: value if of_list else key}
@@ -702,9 +702,9 @@ class _Estimator(syntax.Visitor[int, _Local]):
         count = self._any_size(node.range)
         loop_cost, step_cost = _LOOPS[node.kind]
         if node.kind in {"all", "exists", "exists_one"}:
-            self._note(node, ONE)
+            self._note(node, _ONE)
         elif node.kind == "map":
-            elements = _NOTHING_YET.or_(_Elements(True, ONE, body_size))
+            elements = _NOTHING_YET.or_(_Elements(True, _ONE, body_size))
             self._note(node, count, elements)
         else:
             self._note(node, count)
@@ -727,7 +727,7 @@ class _Estimator(syntax.Visitor[int, _Local]):
         with self.scoped({node.name: _Local()}):
             body = self.cost(node.body)
             size = self._any_size(node.body)
-        none = ONE if _is_scalar(self.checked.types[node]) else UNKNOWN
+        none = _ONE if _is_scalar(self.checked.types[node]) else _UNKNOWN
         cost = 2 * target + LIST_COST + body
         if node.flat:
             self._note(node, none.or_(size))

@@ -75,25 +75,25 @@ _ANY_LITERAL: Final = "|".join(
 _ANY_NAME: Final = "(?P<name>[_a-zA-Z][_a-zA-Z0-9]*)"
 _ANY_OPERATOR: Final = rf"in{_WORD_END}|&&|\|\||[<>=!]=|[-+*/%<>?:.,\[{{)\]}}]"
 
-READERS: Final = {kind: reader for kind, (_, reader) in _LITERALS.items()}
+_READERS: Final = {kind: reader for kind, (_, reader) in _LITERALS.items()}
 """What the text of a literal means, by its kind. They raise `ValueError`."""
 
-NAME: Final = re.compile(rf"{_ANY_NAME}|[?,}}]")
+_NAME: Final = re.compile(rf"{_ANY_NAME}|[?,}}]")
 """Behind a dot, or between the fields of a message."""
 
-OPERAND: Final = re.compile(rf"{_ANY_LITERAL}|{_ANY_NAME}|[-!.?,(\[{{)\]}}]")
+_OPERAND: Final = re.compile(rf"{_ANY_LITERAL}|{_ANY_NAME}|[-!.?,(\[{{)\]}}]")
 """Where an operand begins, or brackets end that may be empty."""
 
-OPERATOR: Final = re.compile(rf"{_ANY_OPERATOR}|\Z")
+_OPERATOR: Final = re.compile(rf"{_ANY_OPERATOR}|\Z")
 """Behind an operand."""
 
-AFTER_NAME: Final = re.compile(rf"{_ANY_OPERATOR}|\(|\Z")
+_AFTER_NAME: Final = re.compile(rf"{_ANY_OPERATOR}|\(|\Z")
 """Behind the name of a variable, a field or a function."""
 
 _ANYWHERE: Final = re.compile(rf"{_ANY_LITERAL}|{_ANY_NAME}|{_ANY_OPERATOR}|[!(]")
 
 
-def read_token(expression: str, start: int, place: Place) -> Token:
+def _read_token(expression: str, start: int, place: Place) -> Token:
     """The next token behind spaces and comments.
 
     Raises
@@ -104,10 +104,10 @@ def read_token(expression: str, start: int, place: Place) -> Token:
     skipped = _SKIPPED.match(expression, start)
     assert skipped is not None  # it matches the empty text, too
     pos = skipped.end()
-    return place.match(expression, pos) or unexpected(expression, pos)
+    return place.match(expression, pos) or _unexpected(expression, pos)
 
 
-def unexpected(expression: str, pos: int) -> NoReturn:
+def _unexpected(expression: str, pos: int) -> NoReturn:
     """The error of a token that may not stand where it does."""
     if pos == len(expression):
         shown = "end of the expression"
@@ -126,7 +126,7 @@ _SORT_INPUT: Final = "@__sortBy_input__"
 _Macro: TypeAlias = Callable[[int, Expr, tuple[Expr, ...]], Expr | None]
 
 
-def expand(call: Call) -> Expr:
+def _expand(call: Call) -> Expr:
     """The node that a call stands for: its expansion if it is a macro, otherwise the call itself.
 
     Raises
@@ -299,29 +299,29 @@ class _Parser:
 
     def __init__(self, expression: str) -> None:
         self.expression = expression
-        self.token = read_token(expression, 0, OPERAND)
+        self.token = _read_token(expression, 0, _OPERAND)
         self.depth = 0
 
-    def _take(self, next_place: Place = OPERAND) -> Token:
+    def _take(self, next_place: Place = _OPERAND) -> Token:
         """Take the token, and read the next one, which stands at such a place."""
         token = self.token
         self.depth += _NESTING.get(token[0], 0)
         if self.depth >= MAX_DEPTH:
             raise _too_deep(token.start())
-        self.token = read_token(self.expression, token.end(), next_place)
+        self.token = _read_token(self.expression, token.end(), next_place)
         return token
 
-    def _expect(self, mark: str, next_place: Place = OPERAND) -> Token:
+    def _expect(self, mark: str, next_place: Place = _OPERAND) -> Token:
         if self.token[0] == mark:
             return self._take(next_place)
-        return unexpected(self.expression, self.token.start())
+        return _unexpected(self.expression, self.token.start())
 
     def _name(self, next_place: Place) -> Token:
         if self.token.lastgroup == "name":
             return self._take(next_place)
-        return unexpected(self.expression, self.token.start())
+        return _unexpected(self.expression, self.token.start())
 
-    def _skip(self, mark: str, next_place: Place = OPERAND) -> bool:
+    def _skip(self, mark: str, next_place: Place = _OPERAND) -> bool:
         """Take a token that need not be there."""
         is_there = self.token[0] == mark
         if is_there:
@@ -333,7 +333,7 @@ class _Parser:
         root = self._expression()
         if not self.token[0]:
             return root
-        return unexpected(self.expression, self.token.start())
+        return _unexpected(self.expression, self.token.start())
 
     def _expression(self, *, conditional: bool = True) -> Expr:
         """Operators wait until one follows that binds no closer."""
@@ -370,7 +370,7 @@ class _Parser:
     def _primary(self, signs: list[Token]) -> Expr:
         """What an operand begins with; takes a sign away that belongs to a number."""
         token = self.token
-        if token.lastgroup in READERS:
+        if token.lastgroup in _READERS:
             is_signed = token.lastgroup in {"int", "double"}
             if is_signed and len(signs) == 1 and signs[0][0] == "-":
                 return self._literal(signs.pop())
@@ -378,18 +378,18 @@ class _Parser:
         if token[0] == "(":
             self._take()
             node = self._expression()
-            self._expect(")", OPERATOR)
+            self._expect(")", _OPERATOR)
             return node
         if token[0] == "[":
             return self._list()
         if token[0] == "{":
             return self._map()
-        dot = "." if self._skip(".", NAME) else ""
-        name = self._name(AFTER_NAME)
+        dot = "." if self._skip(".", _NAME) else ""
+        name = self._name(_AFTER_NAME)
         if self.token[0] != "(":
             return Ident(token.start(), dot + _variable(name))
         opening, args = self.token.start(), self._arguments()
-        return expand(Call(opening, _variable(name), None, args))
+        return _expand(Call(opening, _variable(name), None, args))
 
     def _steps(self, node: Expr) -> Expr:
         """Selections, calls, indexes and fields behind what an operand begins with."""
@@ -400,29 +400,29 @@ class _Parser:
                 self._take()
                 optional = self._skip("?")
                 node = Index(mark.start(), node, self._expression(), optional)
-                self._expect("]", OPERATOR)
+                self._expect("]", _OPERATOR)
             else:
-                self._take(NAME)
-                optional = self._skip("?", NAME)
-                name = self._name(OPERATOR if optional else AFTER_NAME)
+                self._take(_NAME)
+                optional = self._skip("?", _NAME)
+                name = self._name(_OPERATOR if optional else _AFTER_NAME)
                 if self.token[0] == "(":
                     opening, args = self.token.start(), self._arguments()
-                    node = expand(Call(opening, _field(name), node, args))
+                    node = _expand(Call(opening, _field(name), node, args))
                 else:
                     node = Select(mark.start(), node, _field(name), optional)
         return node
 
     def _literal(self, sign: Token | None) -> Expr:
-        token = self._take(OPERATOR)
+        token = self._take(_OPERATOR)
         text = token[0] if sign is None else f"-{token[0]}"
         try:
-            value = READERS[str(token.lastgroup)](text)
+            value = _READERS[str(token.lastgroup)](text)
         except ValueError as error:
             raise SelectorError(token.start(), f"Syntax error: {error}") from error
         return Literal((sign or token).start(), value)
 
     def _in_brackets(
-        self, closing: str, place: Place = OPERAND, *, loose: bool = True
+        self, closing: str, place: Place = _OPERAND, *, loose: bool = True
     ) -> Iterator[None]:
         """Stops where an element begins. A comma may follow the last one, or stand alone, if that is allowed."""
         self._take(place)
@@ -431,7 +431,7 @@ class _Parser:
                 yield
                 if not self._skip(",", place) or (loose and self.token[0] == closing):
                     break
-        self._expect(closing, OPERATOR)
+        self._expect(closing, _OPERATOR)
 
     def _arguments(self) -> tuple[Expr, ...]:
         args = []
@@ -461,9 +461,9 @@ class _Parser:
 
     def _struct(self, operand: Expr) -> Expr:
         opening, fields = self.token.start(), []
-        for _ in self._in_brackets("}", NAME):
-            optional = self._skip("?", NAME)
-            name = self._name(OPERATOR)
+        for _ in self._in_brackets("}", _NAME):
+            optional = self._skip("?", _NAME)
+            name = self._name(_OPERATOR)
             colon = self._expect(":")
             value = self._expression()
             fields.append(Element(colon.start(), _field(name), value, optional))

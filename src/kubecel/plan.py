@@ -57,7 +57,7 @@ from kubecel.values import (
 __all__ = ["plan"]
 
 
-def new_list(items: Sequence[Compiled], optional: Sequence[bool]) -> Compiled:
+def _new_list(items: Sequence[Compiled], optional: Sequence[bool]) -> Compiled:
     """``[a, ?b]``; a list of constants is one itself."""
     cost = LIST_COST + sum(code.cost for code in items)
     runs = tuple(code.run for code in items)
@@ -84,7 +84,7 @@ def _optional_list(runs: Sequence[Run], optional: Sequence[bool]) -> Run:
     return run
 
 
-def new_map(
+def _new_map(
     keys: Sequence[Compiled], values: Sequence[Compiled], optional: Sequence[bool]
 ) -> Compiled:
     """``{a: b, ?c: d}``; a map of constants is one itself."""
@@ -116,7 +116,7 @@ def _map(parts: tuple[tuple[Run, Run, bool], ...]) -> Run:
     return run
 
 
-def new_message(name: str, fields: Sequence[tuple[str, Compiled, bool]]) -> Compiled:
+def _new_message(name: str, fields: Sequence[tuple[str, Compiled, bool]]) -> Compiled:
     """``name{field: value, ?field: value}``."""
     message = MESSAGES[name]
     parts = tuple((field, code.run, optional) for field, code, optional in fields)
@@ -333,7 +333,7 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
         codes = []
         for item in node.items:
             codes.append(self.plan(item.value))  # noqa: PERF401 - as in `_call`
-        return new_list(codes, [item.optional for item in node.items])
+        return _new_list(codes, [item.optional for item in node.items])
 
     def _map_literal(self, node: syntax.MapLiteral) -> Compiled:
         keys, values = [], []
@@ -342,14 +342,14 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
             assert not isinstance(entry.key, str)
             keys.append(self.plan(entry.key))
             values.append(self.plan(entry.value))
-        return new_map(keys, values, [entry.optional for entry in node.entries])
+        return _new_map(keys, values, [entry.optional for entry in node.entries])
 
     def _struct(self, node: syntax.Struct) -> Compiled:
         fields = [
             (str(field.key), self.plan(field.value), field.optional)
             for field in node.fields
         ]
-        return new_message(node.name.removeprefix("."), fields)
+        return _new_message(node.name.removeprefix("."), fields)
 
     def _fold(self, node: syntax.Fold) -> Compiled:
         source = self.plan(node.range)

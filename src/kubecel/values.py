@@ -169,7 +169,7 @@ class DomainMap(dict[str, dict[str, Value]]):
 
 MAPS: Final = frozenset({dict, DomainMap, TextMap})
 """The Python types of maps."""
-TEXT_KEYED: Final = frozenset({DomainMap, TextMap})
+_TEXT_KEYED: Final = frozenset({DomainMap, TextMap})
 """Those that only have texts as keys."""
 
 
@@ -335,7 +335,7 @@ def lookup(values: dict[Any, Any], key: Value) -> Value:
     if type(key) is str:
         return values.get(key, MISSING)
     # An empty map hashes nothing, so that an unhashable key is no error.
-    if not values or type(values) in TEXT_KEYED:
+    if not values or type(values) in _TEXT_KEYED:
         return MISSING
     value = values.get(map_key(key), MISSING)
     if value is MISSING:

@@ -74,7 +74,7 @@ def checked_duration(nanos: int) -> Duration:
     return Duration(nanos)
 
 
-def checked_timestamp(nanos: int, offset: int = 0) -> TimestampValue:
+def _checked_timestamp(nanos: int, offset: int = 0) -> TimestampValue:
     """A timestamp, if it lies in the years 1 to 9999."""
     if not _FIRST_SECOND <= nanos // _SECOND <= _LAST_SECOND:
         raise EvalError("timestamp overflow")
@@ -88,7 +88,7 @@ def add_times(left: Value, right: Value) -> Value:
     if type(right) is Duration and type(left) is Duration:
         return checked_duration(left.nanos + right.nanos)
     if type(right) is Duration and type(left) is TimestampValue:
-        return checked_timestamp(left.nanos + right.nanos, left.offset)
+        return _checked_timestamp(left.nanos + right.nanos, left.offset)
     raise no_overload()
 
 
@@ -101,7 +101,7 @@ def subtract_times(left: Value, right: Value) -> Value:
     raise no_overload()
 
 
-def parse_duration(text: str) -> Duration:
+def _parse_duration(text: str) -> Duration:
     """Read a duration like ``1h30m`` or ``-1.5s``.
 
     Raises
@@ -173,7 +173,7 @@ def parse_timestamp(text: str) -> TimestampValue:
     # Digits behind the ninth are cut off.
     fraction = int(((match[7] or "") + "0" * 9)[:9])
     try:
-        return checked_timestamp((seconds - offset) * _SECOND + fraction, offset)
+        return _checked_timestamp((seconds - offset) * _SECOND + fraction, offset)
     except EvalError as error:
         raise ValueError(str(error)) from error
 
@@ -416,7 +416,7 @@ def _to_timestamp(value: Value) -> TimestampValue:
     if isinstance(value, TimestampValue):
         return value
     if isinstance(value, int):
-        return checked_timestamp(value * _SECOND)
+        return _checked_timestamp(value * _SECOND)
     try:
         return parse_timestamp(value)
     except ValueError as error:
@@ -429,7 +429,7 @@ def _to_duration(value: Value) -> Duration:
     if isinstance(value, int):  # declared by upstream, but never implemented
         raise _refused(value, "google.protobuf.Duration")
     try:
-        return parse_duration(value)
+        return _parse_duration(value)
     except ValueError as error:
         raise _refused(value, "google.protobuf.Duration") from error
 

@@ -149,7 +149,7 @@ def _not(value: Value) -> bool:
     return not value
 
 
-def contains(value: Value, container: Value) -> bool:
+def _contains(value: Value, container: Value) -> bool:
     """``value in container``; elements that cannot be compared with the value are passed over."""
     if type(container) is tuple:
         return any(equal(value, item) for item in container)
@@ -266,13 +266,13 @@ OPERATORS: Final = (
     function(
         "@in",
         "A, list(A) -> bool",
-        contains,
+        _contains,
         cost.membership,
         effort.containment,
         by_name=False,
         checks=True,
     ),
-    function("@in", "A, map(A, B) -> bool", contains, checks=True),
+    function("@in", "A, map(A, B) -> bool", _contains, checks=True),
     *_operator("size", _size, *(f"{kind} -> int" for kind in _SIZED)),
     *(method("size", f"{kind} -> int", _size, checks=True) for kind in _SIZED),
     function("type", "A -> type(A)", lambda value: TypeValue(type_name(value))),
@@ -455,7 +455,7 @@ def _includes(target: Value, value: Value) -> bool:
 
 
 def _contains_all(values: Sequence[Value], required: Sequence[Value]) -> bool:
-    return all(contains(value, values) for value in required)
+    return all(_contains(value, values) for value in required)
 
 
 def _equivalent(left: Sequence[Value], right: Sequence[Value]) -> bool:
@@ -463,7 +463,7 @@ def _equivalent(left: Sequence[Value], right: Sequence[Value]) -> bool:
 
 
 def _intersects(left: Sequence[Value], right: Sequence[Value]) -> bool:
-    return any(contains(value, right) for value in left)
+    return any(_contains(value, right) for value in left)
 
 
 _COMPARABLE: Final = (

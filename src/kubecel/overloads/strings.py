@@ -82,7 +82,7 @@ def clauses(form: str) -> Iterator[FormatClause]:
     yield FormatClause(text + form[start:], "", 0)
 
 
-def format_text(form: str, args: Sequence[Value]) -> str:
+def _format_text(form: str, args: Sequence[Value]) -> str:
     """Fill a format with arguments."""
     parts: list[str] = []
     index = 0
@@ -491,7 +491,7 @@ STRINGS: Final = (
     method(
         "format",
         "string, list(dyn) -> string",
-        format_text,
+        _format_text,
         cost.scanned,
         effort.formatting,
     ),

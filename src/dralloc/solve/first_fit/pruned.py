@@ -117,7 +117,7 @@ Name = tuple[str, str, str]
 """What counters of a pool's sets are called: driver, pool, counter."""
 
 
-def counters_suffice(problem: Problem, ledger: Ledger, residual: Residual) -> bool:
+def _counters_suffice(problem: Problem, ledger: Ledger, residual: Residual) -> bool:
     """Whether the counters could cover the residual requests, each alone and all together."""
     alone = len(residual) == 1
     prices: list[Prices] = []
@@ -231,7 +231,7 @@ _NO_VALUE: Scalar = ("", "")
 """Stands for what cannot be compared: of the devices of a `distinctAttribute` at most one has no value."""
 
 
-def infeasible(
+def _infeasible(
     problem: Problem,
     ledger: Ledger,
     residual: Residual,
@@ -264,7 +264,7 @@ def infeasible(
         for constraint, state in constraints[claim].states:
             if not _can_hold(problem, of_claims[claim], shares, constraint, state):
                 return True
-    if not counters_suffice(problem, ledger, shared):
+    if not _counters_suffice(problem, ledger, shared):
         return True
     return not _capacities_suffice(problem, ledger, shared)
 
@@ -419,7 +419,7 @@ def _can_serve(
 # finds the first full solution in its order, if there is one. Leaving out parts that
 # hold no solution does not change which one that is. Two kinds of parts are left out:
 #
-# - what some necessary condition excludes (`infeasible`);
+# - what some necessary condition excludes (`_infeasible`);
 # - a device that equals one that was tried in the same place without success. Two
 #   devices are equal if they are on the same lists at the same charge, have the same
 #   values in all constraints of the demand, equal traits
@@ -552,7 +552,7 @@ class PrunedSearch(DepthFirstSearch):
         if self._dead_ends < self._next_check or not self._is_safe:
             return False
         residual = self._residual_requests(claim, request, choice, taken, start)
-        if residual is None or infeasible(
+        if residual is None or _infeasible(
             self._problem, self._ledger, residual, self._constraints
         ):
             self._wait, self._next_check = 1, 0

@@ -100,12 +100,9 @@ class AdminClaims:
         for placement in placements:
             if placement.demand in self.decided:
                 decided = self.decided[placement.demand]
+                pairs = zip(placement.grants, decided, strict=True)
                 grants = [
-                    claim_grants
-                    for claim_grants, known in zip(
-                        placement.grants, decided, strict=True
-                    )
-                    if known is None
+                    claim_grants for claim_grants, decision in pairs if decision is None
                 ]
                 placement = replace(placement, grants=tuple(grants))  # noqa: PLW2901
             without.append(placement)

@@ -60,7 +60,7 @@ __all__ = [
 
 
 class InterchangeableDevices(NamedTuple):
-    """Devices that the same choices can use, the nodes of those, and the choices by number (see `every_choice`)."""
+    """Devices that the same choices can use, the nodes of those, and the choices by number (see `_every_choice`)."""
 
     devices: tuple[int, ...]
     nodes: tuple[int, ...]
@@ -99,7 +99,7 @@ def interchangeable_devices(
     told_apart = _told_apart(problem, sites, stop)
     users: dict[int, list[int]] = defaultdict(list)
     nodes: list[int] = []
-    for number, (demand, site, choice) in enumerate(stop.each(every_choice(sites))):
+    for number, (demand, site, choice) in enumerate(stop.each(_every_choice(sites))):
         nodes.append(site.node)
         key = demand, choice.claim, choice.request, choice.alternative
         if key not in told_apart and _is_plain(problem, choice):
@@ -115,7 +115,7 @@ def interchangeable_devices(
     return groups
 
 
-def every_choice(
+def _every_choice(
     sites: Mapping[int, Sequence[CandidateSite]],
 ) -> Iterator[tuple[int, CandidateSite, ServingChoice]]:
     """Every choice with its demand and site, in order: the numbers of a group's users count them."""
@@ -297,7 +297,7 @@ class _Creator:
         self.problem = problem
         self.variables = Variables(stop)
         self.named = (
-            sum(len(choice.candidates) for _, _, choice in every_choice(sites))
+            sum(len(choice.candidates) for _, _, choice in _every_choice(sites))
             <= _MOST_NAMES
         )
         self.numbers = count()

@@ -159,8 +159,8 @@ def placed_weight(problem: Problem) -> tuple[Objective, ...]:
 def after_weight(goal: Goal) -> tuple[Objective, ...]:
     """The tiers of every problem after those of weight and fairness."""
     if goal in _GOALS:
-        return (ALTERNATIVES, _GOALS[goal])
-    return (ALTERNATIVES,)
+        return (_ALTERNATIVES, _GOALS[goal])
+    return (_ALTERNATIVES,)
 
 
 def summed_weight(tiers: Sequence[Tier], objectives: Sequence[Objective]) -> Tier:
@@ -378,7 +378,7 @@ def unit_terms(model: Model) -> list[Term]:
     return [(literal, 1) for literal in touched.values()]
 
 
-ALTERNATIVES = Objective(
+_ALTERNATIVES = Objective(
     "alternatives",
     _rank,
     _rank_terms,

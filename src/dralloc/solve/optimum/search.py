@@ -35,7 +35,7 @@ __all__ = [
 # ----------------------------------------------------------------------------
 # One run of CP-SAT that can be watched and stopped.
 
-EXACT_FLOAT: Final = 2**53
+_EXACT_FLOAT: Final = 2**53
 """CP-SAT reports objective values as floats, which are exact up to here."""
 
 _TURNS: Final = 2
@@ -84,7 +84,7 @@ def minimise(  # noqa: PLR0913 - what to solve, how, and for how long
         The cost or the model does not fit the solver's int64.
     """
     unit = gcd(*(coefficient for _, coefficient in terms)) or 1
-    if most_of(terms) // unit > EXACT_FLOAT:
+    if most_of(terms) // unit > _EXACT_FLOAT:
         raise ModelError(
             "weights of the demands: their sum after removing common factors is beyond 2**53"
         )
@@ -139,7 +139,7 @@ def as_few(tiers: Sequence[Sequence[Term]]) -> list[Sequence[Term]]:
         # One unit of the earlier tier outweighs all of this one.
         scaled = [(variable, cost * factor) for variable, cost in costs[-1]]
         combined = [*scaled, *small]
-        if most_of(combined) > EXACT_FLOAT:
+        if most_of(combined) > _EXACT_FLOAT:
             costs.append(small)
         else:
             costs[-1] = combined

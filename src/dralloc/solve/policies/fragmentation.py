@@ -194,7 +194,7 @@ def _unusable_pools(node: Node) -> tuple[PoolState, ...]:
     )
 
 
-WHOLE: Final = 10**6
+_WHOLE: Final = 10**6
 """What is left of a component that is not in use. Shares are in such parts, rounded down."""
 
 
@@ -292,7 +292,7 @@ class ComponentStates:
         if not self._ledger.is_free(device):
             return 0
         if not device.shareable:
-            return WHOLE
+            return _WHOLE
         parts = [
             (self._ledger.capacity_left(device, capacity.name), capacity.total)
             for capacity in device.capacity.values()
@@ -302,9 +302,9 @@ class ComponentStates:
 
 
 def _average(parts: Sequence[tuple[int, int]]) -> int:
-    shares = [max(free, 0) * WHOLE // total for free, total in parts if total]
+    shares = [max(free, 0) * _WHOLE // total for free, total in parts if total]
     if not shares:
-        return WHOLE
+        return _WHOLE
     return sum(shares) // len(shares)
 
 

@@ -519,7 +519,7 @@ def as_given(problem: Problem) -> Sequence[int]:
     return range(len(problem.demands))
 
 
-def largest_first(problem: Problem) -> Sequence[int]:
+def _largest_first(problem: Problem) -> Sequence[int]:
     """By priority; of equal priority the largest first, of equal size those that may go to fewer nodes."""
     sizes = Sizes(problem)
 
@@ -530,7 +530,7 @@ def largest_first(problem: Problem) -> Sequence[int]:
     return sorted(as_given(problem), key=key)
 
 
-def densest_first(problem: Problem) -> Sequence[int]:
+def _densest_first(problem: Problem) -> Sequence[int]:
     """The most weight per size first: the greedy order for the knapsack problem (Dantzig 1957)."""
     sizes = Sizes(problem)
 
@@ -574,7 +574,7 @@ POLICIES: Final[Mapping[str, KnownPolicy]] = {
         KnownPolicy(
             "priority-ordered",
             "first fit, but the largest first inside a priority",
-            order=largest_first,
+            order=_largest_first,
         ),
         KnownPolicy(
             "best-fit",
@@ -589,7 +589,7 @@ POLICIES: Final[Mapping[str, KnownPolicy]] = {
         KnownPolicy(
             "density",
             "the most weight per size first, each by best fit",
-            order=densest_first,
+            order=_densest_first,
             scoring=least_left,
         ),
     )

@@ -53,10 +53,10 @@ __all__ = [
 # is on the node alone. They hold until a pod comes or goes there, or a device that the
 # node reaches is taken.
 
-CLAIMS_FILTER: Final = "DynamicResources"
+_CLAIMS_FILTER: Final = "DynamicResources"
 """The filter that looks at nothing of a pod but its claims."""
 
-FEW: Final = 8
+_FEW: Final = 8
 """Fewer nodes than this are asked about one by one."""
 
 T = TypeVar("T")
@@ -143,7 +143,7 @@ class Memory:
 
     def verdicts(self, filters: Hashable) -> Verdicts:
         """The verdicts of some filters together, by name."""
-        if self.of_claims is not None and filters == (CLAIMS_FILTER,):
+        if self.of_claims is not None and filters == (_CLAIMS_FILTER,):
             return self.of_claims.verdicts(filters)
         if filters not in self._verdicts:
             self._verdicts[filters] = Verdicts(self.size)
@@ -264,7 +264,7 @@ class _LocalScores:
             return
         for row, (scoring, _) in enumerate(self._scorings.values()):
             scores = None
-            if len(unknown) >= FEW:
+            if len(unknown) >= _FEW:
                 scores = scoring.column(unknown)
             if scores is None:
                 values = [scoring.score(nodes[place]) for place in unknown.tolist()]
@@ -414,24 +414,24 @@ def filtered(
     nodes = cycle.snapshot.nodes
     verdicts = Verdicts(len(nodes))
     if not cycle.memory.is_kept:
-        checks = checked_at_once(cycle, checks, window, verdicts)
+        checks = _checked_at_once(cycle, checks, window, verdicts)
     elif not any(plugin.looks_around for plugin, _ in checks):
         verdicts = _known(cycle, checks)
-        if len(verdicts.open(window)) < FEW:
-            verdicts.ask_for(together(checks), window, nodes, enough)
+        if len(verdicts.open(window)) < _FEW:
+            verdicts.ask_for(_together(checks), window, nodes, enough)
             return (*verdicts.found(window, enough), verdicts)
-        checks = checked_at_once(cycle, checks, window, verdicts)
+        checks = _checked_at_once(cycle, checks, window, verdicts)
     if checks and not any(plugin.looks_around for plugin, _ in checks):
         remembered, unknown = _known(cycle, checks), verdicts.open(window)
-        ruled_out(cycle, checks, unknown, remembered)
-        remembered.ask_for(together(checks), unknown, nodes, enough)
+        _ruled_out(cycle, checks, unknown, remembered)
+        remembered.ask_for(_together(checks), unknown, nodes, enough)
         if remembered is not verdicts:
             verdicts.enter_known(unknown, remembered)
     else:
         steps: list[Check] = []
         for looks_around, group in groupby(checks, key=_looks_around):
             row = list(group)
-            step = together(row)
+            step = _together(row)
             if not looks_around:
                 step = partial(_known(cycle, row).ask, step)
             steps.append(step)
@@ -444,7 +444,7 @@ def _looks_around(entry: tuple[Plugin, Check]) -> bool:
     return plugin.looks_around
 
 
-def checked_at_once(
+def _checked_at_once(
     cycle: Cycle, checks: Checks, window: Places, verdicts: Verdicts
 ) -> Checks:
     """The checks that are left once the first of them were asked about all nodes at once, as far as they can be."""
@@ -460,13 +460,15 @@ def checked_at_once(
     return ()
 
 
-def ruled_out(cycle: Cycle, checks: Checks, places: Places, verdicts: Verdicts) -> None:
+def _ruled_out(
+    cycle: Cycle, checks: Checks, places: Places, verdicts: Verdicts
+) -> None:
     """Know what the only check that remains is certain to have against nodes, without asking it."""
     if len(checks) != 1:
         return
     unknown = verdicts.open(places)
     [(plugin, _)] = checks
-    if len(unknown) < FEW or plugin.rules_out is None:
+    if len(unknown) < _FEW or plugin.rules_out is None:
         return
     column = plugin.rules_out(cycle, unknown)
     if column is not None:
@@ -496,7 +498,7 @@ def _known(cycle: Cycle, checks: Checks) -> Verdicts:
     return cycle.memory.verdicts(tuple(plugin.name for plugin, _ in checks))
 
 
-def together(checks: Checks) -> Check:
+def _together(checks: Checks) -> Check:
     """What is against a node, as the first of several says."""
     return partial(first_rejection, [check for _, check in checks])
 
@@ -587,7 +589,7 @@ def _come_apart(cycle: Cycle, checks: Checks) -> bool:
     if not checks or cycle.memory.of_claims is None:
         return False
     last_plugin, _ = checks[-1]
-    if last_plugin.name != CLAIMS_FILTER:
+    if last_plugin.name != _CLAIMS_FILTER:
         return False
     if any(plugin.looks_around for plugin, _ in checks):
         return False
@@ -600,18 +602,18 @@ def _candidates(
     """The places that nothing is known to be against, and what is known about devices."""
     memory, node_checks = cycle.memory, checks[:-1]
     assert memory.of_claims is not None
-    served = memory.of_claims.verdicts((CLAIMS_FILTER,))
+    served = memory.of_claims.verdicts((_CLAIMS_FILTER,))
     if node_checks:
         names = tuple(plugin.name for plugin, _ in node_checks)
         verdicts = memory.verdicts(names) if memory.is_kept else Verdicts(memory.size)
         unknown = verdicts.open(window)
-        if len(unknown) >= FEW:
-            node_checks = checked_at_once(cycle, node_checks, window, verdicts)
+        if len(unknown) >= _FEW:
+            node_checks = _checked_at_once(cycle, node_checks, window, verdicts)
         if len(unknown) and node_checks:
-            check = together(node_checks)
+            check = _together(node_checks)
             verdicts.ask_for(check, window, cycle.snapshot.nodes, len(window))
         window = verdicts.not_rejected(window)
-    ruled_out(cycle, checks[-1:], window, served)
+    _ruled_out(cycle, checks[-1:], window, served)
     return served.not_rejected(window), served
 
 

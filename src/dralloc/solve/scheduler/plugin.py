@@ -62,7 +62,7 @@ __all__ = [
 # Profiles. Source: ``apis/config/v1/defaults.go`` and ``default_plugins.go`` of
 # ``kubernetes/pkg/scheduler``.
 
-DEFAULT_SCHEDULER: Final = "default-scheduler"
+_DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 SYSTEM_CONSTRAINTS: Final = (
     TopologySpreadConstraint(
@@ -114,7 +114,7 @@ class Profile:
         Whether the default constraints of PodTopologySpread are the system's.
     """
 
-    name: str = DEFAULT_SCHEDULER
+    name: str = _DEFAULT_SCHEDULER
     no_filters: frozenset[str] = frozenset()
     no_scores: frozenset[str] = frozenset()
     weights: Mapping[str, int] = field(default_factory=dict)

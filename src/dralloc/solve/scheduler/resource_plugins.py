@@ -78,7 +78,7 @@ def _lacking(cycle: Cycle) -> Check:
         ]
         too_many = node.pod_room < 1
         if lacking or too_many:
-            return insufficient(node, requests, lacking, too_many=too_many)
+            return _insufficient(node, requests, lacking, too_many=too_many)
         return None
 
     return check
@@ -126,7 +126,7 @@ def _rejection(code: int, names: Sequence[str]) -> Rejection:
     return Rejection(tuple([_TOO_MANY] * (code >> 1 & 1) + lacking), bool(code & 1))
 
 
-def insufficient(
+def _insufficient(
     node: NodeInfo,
     requests: Mapping[str, int],
     lacking: Sequence[str],
@@ -467,7 +467,7 @@ def _short_of(
     }
     lacking = node.lacking(looked_at)
     if lacking:
-        return insufficient(node, requests, lacking, too_many=False)
+        return _insufficient(node, requests, lacking, too_many=False)
     return None
 
 

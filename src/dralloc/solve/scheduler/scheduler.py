@@ -167,7 +167,7 @@ def _without(cycle: Cycle, node: NodeInfo, pods: Sequence[PodInfo]) -> Rejection
         cycle.snapshot.restore(before)
 
 
-def choose_victims(
+def _choose_victims(
     cycle: Cycle, rejected: Rejected, started: Callable[[PodInfo], Started]
 ) -> tuple[NodeInfo, Sequence[PodInfo]] | None:
     """The node that upstream nominates, and whom it evicts there; None if that helps nowhere.
@@ -378,7 +378,7 @@ class Scheduler:
         def started(pod: PodInfo) -> Started:
             return statuses[pod.key] is None, statuses[pod.key] or ""
 
-        chosen = choose_victims(cycle, attempt.rejected, started)
+        chosen = _choose_victims(cycle, attempt.rejected, started)
         if chosen is not None:
             node, victims = chosen
             for pod in victims:

@@ -168,7 +168,7 @@ class NodesAt(Sequence[NodeInfo]):
         return len(self._places)
 
 
-def by_zones(nodes: Sequence[Node], heard_of: Sequence[int]) -> list[int]:
+def _by_zones(nodes: Sequence[Node], heard_of: Sequence[int]) -> list[int]:
     """Indices of the nodes as the scheduler goes through them: one of each zone in turn, each as it heard of them."""
     zones: dict[tuple[str, str], list[int]] = {}
     for number in heard_of:
@@ -368,7 +368,7 @@ class Snapshot:
     """
 
     def __init__(self, nodes: Sequence[Node], heard_of: Sequence[int]) -> None:
-        order = by_zones(nodes, heard_of)
+        order = _by_zones(nodes, heard_of)
         usages: dict[Hashable, int] = {}
         self.nodes = tuple(
             NodeInfo(nodes[number], number, place, usages)

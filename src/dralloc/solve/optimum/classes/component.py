@@ -40,7 +40,7 @@ __all__ = ["BestOfClasses", "CountedComponent", "with_tickets"]
 # node has (see `dralloc.problem.node_claims`). A node has as many tickets of a kind as
 # demands of that kind are bound to it. In every answer to that, each node serves at
 # most as many of a kind as are bound to it, and all who go there are equal but for
-# their names: in the end they exchange these, and everybody is at home (`at_home`).
+# their names: in the end they exchange these, and everybody is at home (`_at_home`).
 
 
 class _TicketRequest(NamedTuple):
@@ -90,7 +90,7 @@ def with_tickets(problem: Problem) -> Problem:
     )
 
 
-def at_home(
+def _at_home(
     problem: Problem, classes: Iterable[DemandClass], placements: Iterable[Placement]
 ) -> list[Placement]:
     """The placements after demands of one class that are bound to different nodes have gone to their own."""
@@ -244,7 +244,7 @@ class BestOfClasses:
         """The best answer."""
         if self._names:
             # Names cost time, so they are given when somebody asks.
-            placements = at_home(self.subset.problem, self._classes, self._names())
+            placements = _at_home(self.subset.problem, self._classes, self._names())
             self.placements = tuple(placements)
         return self._placements
 

@@ -140,7 +140,7 @@ class FlowSupply(Supply):
         """Add one variable per arc, and one per requirement: how many of its size are its own."""
         starting = summed((source.free, len(source.bins)) for source in self.sources)
         bin_count = sum(starting.values())
-        arcs = flow_arcs(set(starting), set(self.sizes.values()))
+        arcs = _flow_arcs(set(starting), set(self.sizes.values()))
         self.arcs = {arc: cp.new_int_var(0, bin_count, f"arc {arc}") for arc in arcs}
         leaving: dict[int, list[Term]] = defaultdict(list)
         of_size: dict[int, list[Term]] = defaultdict(list)
@@ -183,7 +183,7 @@ class FlowSupply(Supply):
                 yield requirement, next(queues[self.sizes[requirement]])
 
 
-def flow_arcs(reached: set[int], sizes: Iterable[int]) -> Iterator[tuple[int, int]]:
+def _flow_arcs(reached: set[int], sizes: Iterable[int]) -> Iterator[tuple[int, int]]:
     """The arcs (free, size) of all paths from what is free on which sizes never grow; enters what they reach."""
     for size in sorted(sizes, reverse=True):
         walked: set[int] = set()
@@ -423,7 +423,7 @@ class DomainCounts(DomainSupply):
 # - there is one topology, and all members of a gang that needs a domain of it are of
 #   one class with one mode.
 
-NOBODY: Final = -1
+_NOBODY: Final = -1
 """The class of those who are in no gang that needs a domain."""
 
 _MOST_ARCS: Final = 200_000
@@ -431,7 +431,7 @@ _MOST_ARCS: Final = 200_000
 
 
 class Boarding(NamedTuple):
-    """What takes devices of one domain: members of a gang of a class (an index), or one other demand (`NOBODY`).
+    """What takes devices of one domain: members of a gang of a class (an index), or one other demand (`_NOBODY`).
 
     ``layer``: the place of the number of devices that each takes; ``size``: what all take together.
     """
@@ -495,7 +495,7 @@ class DivisibleFlow(DomainSupply):
         possible = tuple(
             number
             for number, boarding in enumerate(self.boardings)
-            if boarding.requirement in able and (is_domain or boarding.cls == NOBODY)
+            if boarding.requirement in able and (is_domain or boarding.cls == _NOBODY)
         )
         limits = []
         for step in self.steps:
@@ -517,7 +517,7 @@ class DivisibleFlow(DomainSupply):
                 sizes = {
                     boarding.size for boarding in boardings if boarding.layer == layer
                 }
-                for free, size in flow_arcs(reached[origin], sizes):
+                for free, size in _flow_arcs(reached[origin], sizes):
                     before = origin._replace(free=free)
                     after = origin._replace(free=free - size)
                     self._arcs.append((before, size, after))
@@ -563,7 +563,7 @@ class DivisibleFlow(DomainSupply):
                 boarded = cp.new_int_var(0, most_boarded, name)
                 arcs.append((boarded, 1))
                 self._boarded[number, sort] = boarded
-                if boarding.cls == NOBODY:
+                if boarding.cls == _NOBODY:
                     supplied[boarding.requirement].append((boarded, 1))
         # As many, for a path without what nobody uses is a path as well.
         for terms in of_size.values():
@@ -592,7 +592,7 @@ class DivisibleFlow(DomainSupply):
     def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
         """Everything that boards alone."""
         for boarding, served in self._everything(values):
-            if boarding.cls == NOBODY:
+            if boarding.cls == _NOBODY:
                 yield boarding.requirement, served[0]
 
     def realise_gangs(
@@ -601,7 +601,7 @@ class DivisibleFlow(DomainSupply):
         """The first members of the first gangs of each class."""
         gangs: Tally[int] = Tally()
         for boarding, servings in self._everything(values):
-            if boarding.cls == NOBODY:
+            if boarding.cls == _NOBODY:
                 continue
             demand_class = classes[boarding.cls]
             assert demand_class.gang
@@ -706,7 +706,7 @@ def _boardings(
             alone.update(mode.requirement for mode in demand_class.modes)
     for requirement in sorted(alone):
         devices = requirements[requirement].devices
-        yield Boarding(requirement, NOBODY, 1, steps.index(devices), devices)
+        yield Boarding(requirement, _NOBODY, 1, steps.index(devices), devices)
     for cls, demand_class in enumerate(classes):
         gang = demand_class.gang
         if not demand_class.topology or gang is None:

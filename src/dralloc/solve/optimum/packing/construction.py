@@ -424,7 +424,7 @@ def free_bins(instance: PackingInstance, answer: PackingSolution) -> dict[int, i
     return free
 
 
-def served(instance: PackingInstance, answer: PackingSolution) -> list[int]:
+def _served(instance: PackingInstance, answer: PackingSolution) -> list[int]:
     """Return how often each option is served in all bins together; it can be more than there are demands."""
     total = np.zeros(len(instance.options), dtype=np.int64)
     for column, copies in chain.from_iterable(answer):
@@ -435,7 +435,7 @@ def served(instance: PackingInstance, answer: PackingSolution) -> list[int]:
 def unserved_demand(instance: PackingInstance, answer: PackingSolution) -> list[int]:
     """Return by demand class how many are not served."""
     unserved = list(instance.demand)
-    for option, count in enumerate(served(instance, answer)):
+    for option, count in enumerate(_served(instance, answer)):
         unserved[instance.options[option].cls] -= count
     return [max(0, count) for count in unserved]
 
@@ -480,7 +480,7 @@ def spent_of(
     option_costs = instance.option_costs
     to_place = list(placed)
     spent = [0] * len(option_costs)
-    counts = served(instance, answer)
+    counts = _served(instance, answer)
     cheapest_first = sorted(
         range(len(counts)),
         key=lambda option: [costs[option] for costs in option_costs],

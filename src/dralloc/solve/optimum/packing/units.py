@@ -52,7 +52,6 @@ __all__ = [
     "Supplied",
     "UnitClassifier",
     "UnitType",
-    "capacity_units",
 ]
 
 _PATTERN_EFFORT: Final = 60_000
@@ -307,7 +306,7 @@ class CapacityUnitType:
         return Supplied(portions, pooled=True)
 
 
-def capacity_units(
+def _capacity_units(
     uses: Mapping[int, Amounts], available: Amounts, item_count: int
 ) -> CapacityUnitType:
     """Return what gives items that take so much of each capacity; at most ``item_count`` of those that take nothing."""
@@ -445,7 +444,7 @@ class UnitClassifier:
             amounts = counters.of(item_groups)
             if amounts is not None:
                 uses[item_type] = amounts
-        unit_type = capacity_units(uses, counters.free, sum(self.supply.values()))
+        unit_type = _capacity_units(uses, counters.free, sum(self.supply.values()))
         number = self.unit_types.number(unit_type)
         return ClassifiedUnit(number, _SameDevices(()))
 
@@ -513,7 +512,7 @@ def _as_capacity_units(
         uses[item_type] = tuple(
             amounts.get(position, 0) for position in range(1, 1 + len(available))
         )
-    fitting = capacity_units(uses, available, sum(supply.values()))
+    fitting = _capacity_units(uses, available, sum(supply.values()))
     takes_something = len(fitting.start) == len(available)
     if takes_something and len(set(fitting.uses)) <= listed_amounts:
         # So few amounts that patterns can be listed, which know more than sums.

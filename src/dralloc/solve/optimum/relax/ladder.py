@@ -384,7 +384,7 @@ def _picks(shape: Shape) -> list[dict[int, int]]:
 # each of them.
 
 
-def regions_of(market: Market, region_count: int) -> Integers:
+def _regions_of(market: Market, region_count: int) -> Integers:
     """By node, the number of its region; there are as many regions as asked for, or one for each node.
 
     The region that differs most in itself is divided where that helps most, until there are enough.
@@ -575,7 +575,7 @@ class _Ladder:
         """What is placed of each level at most, in units, level by level."""
         guide = None
         if rung.regions:
-            regions = regions_of(self.market, rung.regions)
+            regions = _regions_of(self.market, rung.regions)
             guide = Guide(self.market, regions, rung.lots)
         for number, inequalities in enumerate(self.proven):
             inequality = self._prove(number, guide)

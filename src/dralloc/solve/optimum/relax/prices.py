@@ -123,7 +123,7 @@ def _missed(
 # The better the prices, the better the bound; but it holds for all of them (Lagrange;
 # Geoffrion 1974).
 
-FAR: Final = 2**58
+_FAR: Final = 2**58
 """What cannot be had costs this much."""
 
 _DEAREST: Final = 2**54
@@ -405,7 +405,7 @@ class Market:
         values: list[Integers] = []
         for number, kind in enumerate(self.stop.each(self.demand_kinds.kinds)):
             by_node = self._values(number, weights[number], costs, amount_prices)
-            best = by_node.max(axis=1, initial=-FAR)
+            best = by_node.max(axis=1, initial=-_FAR)
             if kind.domains:
                 best = self._by_domain(number, by_node)
             else:
@@ -422,10 +422,10 @@ class Market:
         amount_prices = prices[self.amount_rows]
         paid = [0] * len(self.problem.demands)
         for number, kind in enumerate(self.stop.each(self.demand_kinds.kinds)):
-            by_node = self._values(number, FAR // 2, costs, amount_prices)
-            best = by_node.max(axis=1, initial=-FAR)
+            by_node = self._values(number, _FAR // 2, costs, amount_prices)
+            best = by_node.max(axis=1, initial=-_FAR)
             for member, value in zip(kind.members, best.tolist(), strict=True):
-                paid[member] = max(0, FAR // 2 - value) if value >= 0 else 0
+                paid[member] = max(0, _FAR // 2 - value) if value >= 0 else 0
         return paid
 
     def node_values(self, prices: Integers) -> list[int]:
@@ -439,7 +439,7 @@ class Market:
 
     def _shape_costs(self, prices: Integers) -> list[Integers]:
         """By shape and node, what the cheapest way costs."""
-        costs = np.full(self.available.shape, FAR, dtype=np.int64)
+        costs = np.full(self.available.shape, _FAR, dtype=np.int64)
         if len(self.item_starts):
             ways = np.add.reduceat(
                 prices[self.way_rows] * self.way_amounts, self.way_starts
@@ -454,15 +454,15 @@ class Market:
     def _shape_cost(self, shape: Shape, costs: Integers) -> Integers:
         total = np.zeros(costs.shape[1], dtype=np.int64)
         for choice in shape:
-            cheapest = np.full(costs.shape[1], FAR, dtype=np.int64)
+            cheapest = np.full(costs.shape[1], _FAR, dtype=np.int64)
             for option in choice:
                 cost = np.zeros(costs.shape[1], dtype=np.int64)
                 for item, number in option:
-                    price = np.minimum(costs[item], FAR // number) * number
-                    price[self.available[item] < number] = FAR
-                    cost = np.minimum(FAR, cost + price)
+                    price = np.minimum(costs[item], _FAR // number) * number
+                    price[self.available[item] < number] = _FAR
+                    cost = np.minimum(_FAR, cost + price)
                 cheapest = np.minimum(cheapest, cost)
-            total = np.minimum(FAR, total + cheapest)
+            total = np.minimum(_FAR, total + cheapest)
         return total
 
     def _values(
@@ -485,14 +485,14 @@ class Market:
         for name in range(amounts.shape[1]):
             by_member = amounts[:, name, np.newaxis]
             values -= by_member * amount_prices[name, nodes]
-            values[by_member > self.amount_limits[name, nodes]] = -FAR
+            values[by_member > self.amount_limits[name, nodes]] = -_FAR
         return values
 
     def _by_domain(self, number: int, values: Integers) -> Integers:
         """By member of a kind and domain, the best of the values by node."""
         domain_of = self.domain_of[self.demand_kinds.kinds[number].domains]
         domain_count = domain_of.max(initial=-1) + 1
-        best = np.full((len(values), domain_count), -FAR, dtype=np.int64)
+        best = np.full((len(values), domain_count), -_FAR, dtype=np.int64)
         domains = domain_of[self.nodes[number]]
         order = np.argsort(domains, kind="stable")
         present, starts = np.unique(domains[order], return_index=True)
@@ -503,7 +503,7 @@ class Market:
     def _gang_value(self, gang: _Gang, values: Sequence[Integers]) -> int:
         if gang.domains is None:
             anywhere = [
-                int(values[kind][place].max(initial=-FAR))
+                int(values[kind][place].max(initial=-_FAR))
                 for kind, place in gang.places
             ]
             return _worth(anywhere, gang.quorum)
