@@ -230,7 +230,7 @@ def _own_cost(
 def _implementation(
     name: str, overloads: Sequence[Overload], types: Sequence[Type]
 ) -> tuple[Impl, CostRule | None, _Check | None]:
-    """What to do, its cost, and the test that values at run time must pass before."""
+    """Return what to do, its cost, and the test that values at run time must pass before."""
     first = overloads[0]
     if len(overloads) > 1:
         rule = first.cost if first.by_name else None
@@ -407,7 +407,7 @@ def _with_effort(loop: Loop, effort: int) -> Loop:
 
 
 def _values(loop: Loop) -> Callable[[Frame], _Values]:
-    """What the loop runs over: how many, and the values (or pairs, for two variables)."""
+    """Return what the loop runs over: how many, and the values (or pairs, for two variables)."""
     source = loop.range.run
     pairs = len(loop.slots) == 2
 

@@ -548,7 +548,7 @@ class _Checker(syntax.Visitor[Type, Type]):
 
 
 def validate(checked: Checked) -> list[Finding]:
-    """What is wrong with literals: mixed types, and texts that are no patterns or formats."""
+    """Return what is wrong with literals: mixed types, and texts that are no patterns or formats."""
     findings: list[Finding] = []
     stack = [(checked.root, False)]
     while stack:

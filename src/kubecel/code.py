@@ -207,7 +207,7 @@ def present(tested: Compiled) -> Compiled:
 
 
 def _handed_on(value: Optional) -> Optional:
-    """What reading a variable or choosing a branch makes of an optional.
+    """Return what reading a variable or choosing a branch makes of an optional.
 
     Upstream takes it apart there and builds it again from Go's own value, which not all values survive.
     """
@@ -220,7 +220,7 @@ def _handed_on(value: Optional) -> Optional:
 
 
 def _native(value: Value) -> Value:
-    """What is left of the value of an optional when upstream handles it as a value of Go."""
+    """Return what is left of the value of an optional when upstream handles it as a value of Go."""
     kind = type(value)
     if kind is Optional:
         if value.value is MISSING:
@@ -355,7 +355,7 @@ def check_key(key: Value) -> None:
 
 
 def _look(value: Value, key: Value) -> Value:
-    """What a step finds, or `MISSING`."""
+    """Return what a step finds, or `MISSING`."""
     if type(key) is not str:
         check_key(key)
     kind = type(value)
@@ -420,7 +420,7 @@ def _variable(run: Run) -> Compiled:
 
 
 def read(code: Compiled) -> Compiled:
-    """What may be an optional, as upstream hands it on."""
+    """Read what may be an optional, as upstream hands it on."""
     inner = code.run
 
     def run(frame: Frame) -> Value:

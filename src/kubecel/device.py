@@ -145,7 +145,7 @@ def _attribute(name: str, value: AttributeValue) -> Value:
 
 
 def as_attribute(value: Value) -> AttributeValue:
-    """What an expression gives, as an attribute: a scalar, or a list of scalars of one type (KEP-6080).
+    """Return what an expression gives, as an attribute: a scalar, or a list of scalars of one type (KEP-6080).
 
     Raises
     ------
@@ -217,7 +217,7 @@ def _wire_attribute(value: Mapping[str, Any]) -> AttributeValue:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What a selector reads.
+    """The parts of a device that a selector reads.
 
     Parameters
     ----------

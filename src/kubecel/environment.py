@@ -264,7 +264,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class FeatureGates:
-    """What an expression may use, by Kubernetes' feature gates.
+    """The features that an expression may use, by Kubernetes' feature gates.
 
     They matter when an object is created. The expressions of objects that are there may use everything (KEP-4381, the
     environment "StoredExpressions"), so that all gates are on unless something else is said.

@@ -48,7 +48,7 @@ class QuantitySyntaxError(CelError, ValueError):
 
 
 class SelectorError(Exception):
-    """What is wrong with an expression and where (as an offset), until `compile_error` shows it in the text."""
+    """A fault of an expression and where it is (as an offset), until `compile_error` shows it in the text."""
 
     def __init__(self, pos: int, message: str) -> None:
         super().__init__(message)

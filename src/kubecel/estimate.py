@@ -306,7 +306,7 @@ def _replace(_: Overload, args: Sequence[Operand]) -> Estimate:
 
 
 def _replacements(length: int, old: int, *, grows: bool) -> tuple[int, int]:
-    """How many texts are replaced, and how much is left of the text; an empty text stands around every character."""
+    """Return how many texts are replaced, and how much is left; an empty text stands around every character."""
     if old == 0:
         return _add(length, 1), length
     if grows:
@@ -479,7 +479,7 @@ def estimate(checked: Checked) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Elements:
-    """What a list or map literal, or a list that was computed from one, holds: the sizes of its keys and values."""
+    """The sizes of keys and values in a list or map literal, or in a list that was computed from one."""
 
     of_list: bool
     keys: Size
@@ -522,7 +522,7 @@ class _Estimator(syntax.Visitor[int, _Local]):
         return None
 
     def _size(self, node: syntax.Expr) -> Size | None:
-        """What is known about a node's size. What upstream has declared for ``device`` counts more than the type."""
+        """Return what is known about a node's size. What upstream declares for ``device`` counts more than the type."""
         size = self.sizes.get(node) or _written_size(node)
         if size is not None:
             return size

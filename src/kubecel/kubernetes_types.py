@@ -129,7 +129,7 @@ _FAST_BINARY_DIGITS: Final = 15
 
 
 class Format(StrEnum):
-    """How a quantity was written, and hence how it is printed."""
+    """The format in which a quantity was written, and hence is printed."""
 
     DECIMAL = "DecimalSI"
     BINARY = "BinarySI"

@@ -368,7 +368,7 @@ class _Parser:
         return signs
 
     def _primary(self, signs: list[Token]) -> Expr:
-        """What an operand begins with; takes a sign away that belongs to a number."""
+        """Return what an operand begins with; takes a sign away that belongs to a number."""
         token = self.token
         if token.lastgroup in _READERS:
             is_signed = token.lastgroup in {"int", "double"}

@@ -305,7 +305,7 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
         return code
 
     def _static(self, node: syntax.Expr) -> Type:
-        """What is certain about the type of a node."""
+        """Return what is certain about the type of a node."""
         if node in self.checked.guessed:
             return DYN
         return self.checked.types[node]

@@ -250,7 +250,7 @@ def check_expression(
 
 
 def estimated_cost(expression: str, gates: FeatureGates = ALL_GATES) -> int:
-    """What a selector costs at most, as the API server estimates it when an object is created.
+    """Return what a selector costs at most, as the API server estimates it when an object is created.
 
     More than `COST_LIMIT` is refused there (KEP-4381). The estimate never depends on a device, and 2**64 - 1 stands
     for a cost without any limit.

@@ -149,7 +149,7 @@ EMPTY_MAP: Final[dict[Any, Any]] = {}
 
 
 class TextMap(dict[str, Value]):
-    """What a device has in one domain: a map that only has texts as keys.
+    """The map of what a device has in one domain: only texts are keys.
 
     Other maps hash what is looked up in them, and upstream fails there for values that have no hash. This one compares
     texts, and has nothing under anything else. Source: cel-go, ``stringIfaceMapAccessor`` and ``reflectMapAccessor``.

@@ -58,7 +58,7 @@ def phase(timings: dict[str, float], name: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Some demands, nodes, devices and counters of a problem.
+    """An excerpt: some demands, nodes, devices and counters of a problem.
 
     Parameters
     ----------

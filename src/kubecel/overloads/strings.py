@@ -265,7 +265,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def check_pattern(pattern: str) -> str:
-    """What is wrong with a pattern; empty if nothing is."""
+    """Return what is wrong with a pattern; empty if nothing is."""
     try:
         _compiled(pattern)
     except EvalError as error:

@@ -49,7 +49,7 @@ EqualDemands = tuple[ClaimClass, tuple[int, ...] | None]
 
 
 class DomainMemory:
-    """How many equal demands fitted in a domain, and how many placements it had then."""
+    """The number of equal demands that fitted in a domain, and of placements that it had then."""
 
     def __init__(self, problem: Problem, claim_classes: ClaimClasses) -> None:
         self._problem = problem
@@ -59,7 +59,7 @@ class DomainMemory:
         self._fitting: dict[tuple[EqualDemands, int, str], tuple[int, int]] = {}
 
     def equal(self, members: Sequence[Demand]) -> EqualDemands | None:
-        """What the members of a gang are, if they are equal and have nothing to do with each other but for the rule."""
+        """Return what a gang's members are, if they are equal and have only the rule to do with each other."""
         if not self._is_local:
             return None
         kinds = {
@@ -83,7 +83,7 @@ class DomainMemory:
         domain: str,
         placements: Sequence[Placement],
     ) -> int | None:
-        """How many of them fit in a domain; None if that is not known for these placements."""
+        """Return how many of them fit in a domain; None if that is not known for these placements."""
         fitting, placed = self._fitting.get((equal, id(domains), domain), (0, -1))
         if placed == self._placed_in(domains, domain, placements):
             return fitting
@@ -151,7 +151,7 @@ class QuickRun(PlainRun):
     # Gangs.
 
     def place_together(self, members: Sequence[int]) -> None:
-        """As in the plain run, and what was known before stays true where placements are given back."""
+        """Place as in the plain run; what was known before stays true where placements are given back."""
         first = self._problem.demands[members[0]]
         if not (first.gang or first.roles):
             self.place(members[0])
@@ -181,7 +181,7 @@ class QuickRun(PlainRun):
     def _try_domain(
         self, members: Sequence[int], rule: OneDomain, domain: str, place: PlaceAll
     ) -> None:
-        """As in the plain run, unless it is known that too few of equal members fit."""
+        """Try as in the plain run, unless it is known that too few of equal members fit."""
         equal, placements, before = self._equal, self.placements, len(self.placements)
         if equal is None or not self.errors.keys().isdisjoint(members):
             super()._try_domain(members, rule, domain, place)
@@ -203,7 +203,7 @@ class QuickRun(PlainRun):
         self._candidates_of.clear()
 
     def depart(self, placement: Placement) -> None:
-        """As in the plain run, and forget what was known of the nodes behind it."""
+        """Depart as in the plain run, and forget what was known of the nodes behind it."""
         super().depart(placement)
         nodes = self._changed_by(placement)
         self._failures.reopen(nodes)
@@ -268,7 +268,7 @@ class QuickRun(PlainRun):
     def _found_at(
         self, claims: Sequence[Claim], prospects: Prospects, node: int
     ) -> Found | None:
-        """What the claims get on a node; if that is nothing for want of devices, this is known from then on."""
+        """Return what the claims get on a node; if that is nothing for want of devices, this is known from then on."""
         claim_class = prospects.claim_class
         has_amounts = not self._has_node_claims or self._has_amounts(claims, node)
         if not (has_amounts or claim_class.may_ask_too_much):
@@ -305,7 +305,7 @@ class QuickRun(PlainRun):
     def _candidates_at(
         self, claim_class: ClaimClass, claims: Sequence[Claim], node: int
     ) -> NodeCandidates:
-        """What the node offers; kept for the next demand of the class, as most often it goes to the same node."""
+        """Return what the node offers; kept for the next demand of the class, most often on the same node."""
         kind = claim_class, len(claims)
         candidates = self._candidates_of.get(kind)
         if candidates is None or candidates.node != node:

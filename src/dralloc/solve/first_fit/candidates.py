@@ -36,7 +36,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClaimClass:
-    """What equal demands have in common.
+    """A class of claims: what equal demands have in common.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ _Positions = tuple[Sequence[int], Sequence[int]]
 
 
 class PoolKind(NamedTuple):
-    """What pools have in common whose devices have equal keys, one after the other.
+    """A class of pools, whose devices have equal keys, one after the other.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ class CandidateIndex:
         return any(self._problem.devices[device].shareable for device in self._on(node))
 
     def size(self, node: int) -> int:
-        """How many devices the node has."""
+        """Return how many devices the node has."""
         return len(self._on(node))
 
     def serves(self, alternative: Alternative, device: int) -> bool | None:
@@ -291,7 +291,7 @@ class CandidateIndex:
         return self._pool_of_kind
 
     def count(self, pool: NodePool, alternative: Alternative) -> tuple[int, int]:
-        """How many devices of a pool may serve the alternative or fail, and how many fail."""
+        """Return how many devices of a pool may serve the alternative or fail, and how many fail."""
         serving, failing = self._positions_in(pool, alternative)
         return len(serving), len(failing)
 

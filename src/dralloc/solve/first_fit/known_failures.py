@@ -42,7 +42,7 @@ Floats = NDArray[np.float64]
 
 
 class WantedAmounts:
-    """What a demand takes of its node beside devices, and what nodes have free of that.
+    """The amounts that a demand takes of its node beside devices, and those that nodes have free.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ NOTHING: Final = WantedAmounts()
 
 
 class FreeAmounts:
-    """What all nodes have left, kept up as demands come and go.
+    """The free amounts of all nodes, kept up as demands come and go.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class FreeAmounts:
             self.refresh(number)
 
     def wanted(self, claim: Claim) -> WantedAmounts:
-        """What a synthetic claim takes."""
+        """Return what a synthetic claim takes."""
         [alternative] = claim.alternatives()
         key = self._problem.eligibility.request_key(alternative.index)
         if key not in self._wanted:
@@ -114,7 +114,7 @@ class FreeAmounts:
         return self._wanted[key]
 
     def asked(self, claim: Claim) -> dict[str, float]:
-        """What a synthetic claim takes of each resource, at least."""
+        """Return what a synthetic claim takes of each resource, at least."""
         [alternative] = claim.alternatives()
         amounts: dict[str, int] = {}
         for device in self._representatives:
@@ -146,7 +146,7 @@ class FreeAmounts:
 
 
 class DeviceBound(NamedTuple):
-    """What equal alternatives can get of each node.
+    """A bound of the devices that equal alternatives can get of each node.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class FreeDevices:
         self._bounds: dict[Hashable, DeviceBound] = {}
 
     def bound(self, alternative: Alternative) -> DeviceBound:
-        """What an alternative that asks for a number of devices can get of each node."""
+        """Return what an alternative that asks for a number of devices can get of each node."""
         key = (
             self._problem.eligibility.request_key(alternative.index),
             alternative.admin,
@@ -202,7 +202,7 @@ class FreeDevices:
             bound.obtainable[nodes] = bound.offered[nodes]
 
     def count(self, alternative: Alternative, listed: CandidateList) -> int:
-        """How many of the devices listed for an alternative can be had now, each by itself."""
+        """Return how many of the devices listed for an alternative can be had now, each by itself."""
         devices, eligibility = self._problem.devices, self._problem.eligibility
         admin = alternative.admin
         count = 0
@@ -265,7 +265,7 @@ Places = NDArray[np.intp]
 
 @dataclass(slots=True, eq=False)
 class Bounds:
-    """What a class asks for, beside how many devices each node has for it at most.
+    """The requests of a class, beside how many devices each node has for it at most.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ class Bounds:
 
 @dataclass(slots=True, eq=False)
 class Prospects:
-    """On which nodes a class of claims may still fit, as far as devices are concerned.
+    """The nodes on which a class of claims may still fit, as far as devices are concerned.
 
     ``hopeful``: by node. ``bounds``: None as long as nobody asked, or if a search may end with an error.
     """
@@ -322,7 +322,7 @@ class Prospects:
 
 
 class KnownFailures:
-    """What is known in a batch.
+    """Failures that are known in a batch.
 
     Parameters
     ----------
@@ -354,7 +354,7 @@ class KnownFailures:
         self._journal: list[tuple[int, Any, Any, Any]] | None = None
 
     def of(self, claim_class: ClaimClass) -> Prospects:
-        """What is known for a class."""
+        """Return what is known for a class."""
         prospects = self._prospects.get(claim_class)
         if prospects is None:
             hopeful = np.ones(len(self._problem.nodes), np.bool_)
@@ -417,7 +417,7 @@ class KnownFailures:
         amounts: WantedAmounts,
         row: Places,
     ) -> Sequence[int]:
-        """Where in a row the nodes are that may hold a demand."""
+        """Return the places of the nodes that may hold a demand."""
         self._ask_bounds(prospects, claims)
         mask: Mask = prospects.hopeful[row]
         amounts.narrow(mask, row)
@@ -583,5 +583,5 @@ class KnownFailures:
 
 
 def _node_claims(claims: Sequence[Claim]) -> int:
-    """How many claims come before those for devices: one if the demand takes something of its node beside these."""
+    """Return how many claims come before those for devices: one if the demand takes something of its node, too."""
     return int(bool(claims) and claims[0].is_synthetic)

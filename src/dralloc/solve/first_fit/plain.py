@@ -97,7 +97,7 @@ class NodeFootprints:
         return len(footprints - {None}) <= 1 and _UNKNOWN not in footprints
 
     def _footprint(self, alternative: Alternative, device: int) -> Amounts | None:
-        """What a device takes; None if the alternative cannot have it."""
+        """Return what a device takes; None if the alternative cannot have it."""
         eligibility = self._problem.eligibility
         if eligibility.selects(alternative.index, device) is not True:
             return None
@@ -181,7 +181,7 @@ class PlainRun:
 
     @property
     def ledger(self) -> SearchLedger:
-        """What is in use now."""
+        """The ledger of what is in use now."""
         return self._ledger
 
     def accept(self, placement: Placement) -> None:

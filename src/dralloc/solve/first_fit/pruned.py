@@ -76,11 +76,11 @@ class ResidualRequest:
         )
 
     def capacity_of(self, device: int, name: str) -> int:
-        """How much of a capacity of the device it takes at least."""
+        """Return how much of a capacity of the device it takes at least."""
         return min(dict(charge.capacity).get(name, 0) for charge in self.offers[device])
 
     def counters_of(self, problem: Problem, device: int, *, opening: bool) -> Costs:
-        """How much it takes of each counter at least, with or without what the device consumes by itself."""
+        """Return how much it takes of each counter at least, with or without what the device consumes by itself."""
         costs = dict(problem.devices[device].consumes) if opening else {}
         by_request = [dict(charge.counters) for charge in self.offers[device]]
         for index in by_request[0]:
@@ -95,7 +95,7 @@ Residual = Sequence[ResidualRequest]
 
 
 def fitting(amounts: Iterable[int], free: int) -> int:
-    """How many of the smallest of some amounts fit into what is free."""
+    """Return how many of the smallest of some amounts fit into what is free."""
     count = total = 0
     for amount in sorted(amounts):
         total += amount
@@ -146,7 +146,7 @@ def _costs(
     *,
     alone: bool,
 ) -> Costs:
-    """What a device on offer costs. What opens a shareable device counts only where nobody else can have done so."""
+    """Return what a device costs. What opens a shareable device counts only where nobody else can have done so."""
     offered = problem.devices[device]
     opening = not offered.shareable or (alone and not ledger.is_open(offered))
     return request.counters_of(problem, device, opening=opening)
@@ -208,7 +208,7 @@ def _enough_fit(
 
 
 def _fitting(ledger: Ledger, prices: Iterable[Costs], counters: set[int]) -> int:
-    """How many devices at these prices fit at most."""
+    """Return how many devices at these prices fit at most."""
     users: dict[int | None, list[int]] = defaultdict(list)
     for costs in prices:
         index = next((index for index in costs if index in counters), None)
@@ -517,7 +517,7 @@ class PrunedSearch(DepthFirstSearch):
 
     @cached_property
     def _roles(self) -> Mapping[int, Hashable]:
-        """What each device is to the demand."""
+        """The role of each device to the demand."""
         eligibility = self._problem.eligibility
         uses: dict[int, list[Hashable]] = defaultdict(list)
         for (claim, request, choice), listed in self._node_candidates.lists.items():
@@ -565,7 +565,7 @@ class PrunedSearch(DepthFirstSearch):
     def _residual_requests(
         self, claim: int, request: int, choice: int, taken: int, start: int
     ) -> list[ResidualRequest] | None:
-        """What is left to be found; None if one of the requests cannot be served at all."""
+        """Return what is left to be found; None if one of the requests cannot be served at all."""
         current = self._residual_request(claim, request, [choice], taken, start)
         if current is None:
             return None

@@ -49,7 +49,7 @@ __all__ = [
 
 
 class SearchLedger(Ledger):
-    """What is in use in one first-fit run. It starts with what allocated claims hold."""
+    """The ledger of one first-fit run. It starts with what allocated claims hold."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
@@ -77,7 +77,7 @@ class SearchLedger(Ledger):
         return device.slot not in taken_now
 
     def state(self, device: Device) -> Hashable:
-        """Everything about the device that depends on what was taken."""
+        """Return everything about the device that depends on what was taken."""
         slot = device.slot
         consumed = frozenset(self.consumed.get(slot, {}).items())
         return (
@@ -151,7 +151,7 @@ class SearchLedger(Ledger):
 
 
 class Propagator:
-    """What devices that were added mean for further ones: all have a value in common, or no two of them have."""
+    """A constraint on devices to come by those that were added: all have a value in common, or no two of them have."""
 
     def __init__(self, constraint: Constraint) -> None:
         match constraint.kind:
@@ -168,7 +168,7 @@ class Propagator:
 
     @property
     def taken(self) -> int:
-        """How many devices the constraint covers so far."""
+        """The number of devices that the constraint covers so far."""
         return len(self._added)
 
     @property
@@ -513,7 +513,7 @@ class DepthFirstSearch:
 
 
 def nothing_on(node: Node) -> None:
-    """What it means that claims do not fit on a node: an error if one of its pools is invalid, as they might have."""
+    """Return what it means that claims do not fit on a node: an error if one of its pools is invalid."""
     if any(node.pools_in(PoolState.INVALID)):
         raise NodeError(INVALID_POOLS)
 

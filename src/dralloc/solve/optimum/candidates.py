@@ -88,7 +88,7 @@ class NodeCapabilities:
         self._totals: dict[tuple[Hashable, int | None], int] = {}
 
     def shape(self, demand: int) -> Hashable:
-        """What a demand asks of devices: equal for demands that only differ in what they take of nodes beside."""
+        """Return what a demand asks of devices: equal for demands that only differ in what they take of nodes."""
         if demand not in self._shapes:
             claims = self.problem.demands[demand].claims
             keys = tuple(
@@ -104,7 +104,7 @@ class NodeCapabilities:
         return self.candidates(node, demand) >= 0
 
     def candidates(self, node: int, demand: int) -> int:
-        """How many devices of the node there are to choose from for all requests together; -1 if they are too few."""
+        """Return how many devices of the node there are to choose from for all requests; -1 if they are too few."""
         node_type = self.node_types[node]
         question = self.shape(demand), node_type
         if question not in self._answers:
@@ -113,7 +113,7 @@ class NodeCapabilities:
         return self._answers[question]
 
     def all_candidates(self, demand: int) -> int:
-        """How many there are on all nodes that the demand may go to."""
+        """Return how many there are on all nodes that the demand may go to."""
         nodes = self.problem.demands[demand].nodes
         # Demands with the same selection of nodes most often have the same object.
         question = self.shape(demand), None if nodes is None else id(nodes)
@@ -165,7 +165,7 @@ _OF_CLASS: Final = "class "
 
 
 def summed_up(failures: Iterable[AllocationError]) -> tuple[str, ...]:
-    """What is said of failures, each line once, in the order in which they were met."""
+    """Return what is said of failures, each line once, in the order in which they were met."""
     by_line = grouped((_kind(failure), failure) for failure in failures)
     lines = (_line(alike) for alike in by_line.values())
     return tuple(dict.fromkeys(lines))
@@ -453,7 +453,7 @@ class _Surveyor:
         return self.devices[node]
 
     def _offer(self, spec: Alternative, device: int) -> Charge | None:
-        """What the device takes to serve the alternative; None if it does not match or lacks the capacity."""
+        """Return what the device takes to serve the alternative; None if it does not match or lacks the capacity."""
         eligibility = self.problem.eligibility
         selected = eligibility.selects(spec.index, device)
         if isinstance(selected, AllocationError):
@@ -544,7 +544,7 @@ def touched(problem: Problem, survey: CandidateSurvey) -> Iterator[Hashable]:
 
 
 def _shared(problem: Problem, site: CandidateSite, goal: Goal) -> Iterator[Hashable]:
-    """What a demand on the site shares: with admin access only slots that ``All`` leaves out when they are full."""
+    """Yield what a demand on the site shares: with admin access only slots that ``All`` leaves out when full."""
     if goal in {Goal.FEWEST_NODES, Goal.SPREAD}:
         yield ("node", site.node)
     for choice in site.choices():
@@ -558,7 +558,7 @@ def _shared(problem: Problem, site: CandidateSite, goal: Goal) -> Iterator[Hasha
 def _behind_slots(
     problem: Problem, site: CandidateSite, goal: Goal, joined: set[int]
 ) -> Iterator[tuple[int, tuple[Hashable, ...]]]:
-    """What each slot that is not joined yet shares with others as soon as it is in use."""
+    """Yield what each slot that is not joined yet shares with others as soon as it is in use."""
     for choice in site.choices():
         if choice.spec.admin:
             continue
@@ -578,7 +578,7 @@ def _drawn(problem: Problem, candidate: Candidate, goal: Goal) -> Iterator[Hasha
 
 
 def units(problem: Problem, device: int, charge: Charge) -> tuple[Hashable, ...]:
-    """What an allocation breaks, for ``least-fragmentation``: counter sets (KEP-4815), or else the device itself."""
+    """Return what an allocation breaks, for ``least-fragmentation``: counter sets (KEP-4815), or else the device."""
     slot = problem.devices[device].slot
     drawn: list[int] = []
     for version in problem.versions[slot]:

@@ -123,7 +123,7 @@ class Answered(Protocol):
     placements: tuple[Placement, ...]
 
     def cost(self, level: int) -> int:
-        """What the best answer costs in a tier."""
+        """Return what the best answer costs in a tier."""
 
 
 class Solvable(Answered, Protocol):
@@ -179,7 +179,7 @@ class Component:
         )
 
     def cost(self, level: int) -> int:
-        """What the best answer costs in a tier."""
+        """Return what the best answer costs in a tier."""
         if level not in self._known_costs:
             cost = self.tiers[level].cost(self.subset, self.placements)
             self._known_costs[level] = cost

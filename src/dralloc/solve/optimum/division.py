@@ -208,7 +208,7 @@ def _probes(
 
 
 def _grants(sites: Sequence[CandidateSite]) -> _Grants | None:
-    """What a claim gets on each node; None if that depends on what others take."""
+    """Return what a claim gets on each node; None if that depends on what others take."""
     grants: dict[int, tuple[Grant, ...]] = {}
     for site in sites:
         choice = site.requests[0][0]

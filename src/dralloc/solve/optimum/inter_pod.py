@@ -95,7 +95,7 @@ def _literals(members: _Members, domain: str) -> list[Literal]:
 
 
 class _Among:
-    """Who of those with a role in a rule is in which domain."""
+    """The demands with a role in a rule, by the domains in which they are."""
 
     def __init__(self, model: Model, roles: Mapping[int, Role]) -> None:
         self.cp = model.cp
@@ -125,7 +125,7 @@ class _Among:
                 self.cp.add(on == 0)
 
     def astray(self, domains: Domains) -> Iterator[Literal]:
-        """That somebody who runs and carries the rule is on a node in no domain."""
+        """Yield the literals that somebody who runs and carries the rule is on a node in no domain."""
         for demand, node, on in self._on:
             role = self.roles[demand]
             if role.carries and role.runs and self._names[node] not in domains:
@@ -292,7 +292,7 @@ class _SpreadInTurn:
             cp.add(count <= fewest + rule.max_skew).only_enforce_if(is_home)
 
     def _count_before(self, domain: str, demand: int) -> cp_model.LinearExpr:
-        """How many count in a domain when a demand comes."""
+        """Return how many count in a domain when a demand comes."""
         cp = self._among.cp
         count = cp_model.LinearExpr.sum([self._rule.counted.get(domain, 0)])
         for peer, on in grouped(self._counting.get(domain, ())).items():

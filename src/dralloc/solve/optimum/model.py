@@ -177,7 +177,7 @@ class Take:
 
 
 class GroupCount(NamedTuple):
-    """How many devices of a group a serving takes: ``times * variable``."""
+    """The number of devices of a group that a serving takes: ``times * variable``."""
 
     group: int
     variable: Literal
@@ -426,7 +426,7 @@ class Model:
     turns: dict[Hashable, cp_model.IntVar] = field(default_factory=dict)
 
     def turn(self, of: Hashable) -> cp_model.IntVar:
-        """When a demand comes, or some other time between the turns of demands, as far as it matters to somebody."""
+        """Return when a demand comes, or another time between the turns of demands, if it matters to somebody."""
         if of not in self.turns:
             # There is room for one other time beside each demand.
             last = 2 * len(self.variables.miss) + 1
@@ -568,7 +568,7 @@ def _grants(
 
 
 def _devices(serving: Serving, placement: Placement | None) -> set[int]:
-    """What the serving has in an answer, given the placement of its demand if that is on its node."""
+    """Return what the serving has in an answer, given the placement of its demand if that is on its node."""
     choice = serving.choice
     grants = placement.grants[choice.claim] if placement else ()
     return {

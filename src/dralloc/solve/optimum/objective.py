@@ -78,7 +78,7 @@ class DemandSubset:
     sites: Mapping[int, tuple[CandidateSite, ...]] = field(default_factory=dict)
 
     def weight(self, tier: WeightTier) -> int:
-        """What placing all of the demands is worth in a tier of the weight."""
+        """Return what placing all of the demands is worth in a tier of the weight."""
         return sum(
             tier.of(self.problem.demands[demand].weight) for demand in self.demands
         )
@@ -436,7 +436,7 @@ def add_caps(model: Model) -> None:
 
 
 def _uses(model: Model, budget: Budget) -> Iterator[Term]:
-    """What each take of the namespace's claims uses."""
+    """Yield what each take of the namespace's claims uses."""
     problem = model.problem
     for serving in model.variables.every_serving():
         claim = problem.demands[serving.demand].claims[serving.choice.claim]
@@ -472,7 +472,7 @@ def _sharing(budgets: Sequence[Budget]) -> list[Budget]:
 
 
 class _FinalUses:
-    """What each namespace uses in the end, the poorest first: found once for all tiers of the same answer."""
+    """The final uses of namespaces, the poorest first: found once for all tiers of the same answer."""
 
     def __init__(self) -> None:
         self._answer: tuple[Problem, Sequence[Placement]] | None = None
@@ -510,7 +510,7 @@ def _cost(
     subset: DemandSubset,
     placements: Sequence[Placement],
 ) -> int:
-    """How far the poorest are from the total. All demands that share are in one part."""
+    """Return how far the poorest are from the total. All demands that share are in one part."""
     return _distance(
         poorest, _sharing(subset.problem.budgets), final.of(subset.problem, placements)
     )
@@ -529,7 +529,7 @@ def _count(poorest: int, counts: CountModel, values: Sequence[int]) -> int:
 
 
 def _distance(poorest: int, sharing: Sequence[Budget], final: Sequence[int]) -> int:
-    """How far the poorest are from the total together, given the final uses in ascending order."""
+    """Return how far the poorest are from the total together, given the final uses in ascending order."""
     return sum(max(0, sharing[0].total - use) for use in final[:poorest])
 
 
@@ -572,7 +572,7 @@ def _leximin(
 
 
 def within_caps(problem: Problem, placements: Sequence[Placement]) -> list[Placement]:
-    """As many of the placements as the caps allow, in order; whole gangs, and nothing that shares claims."""
+    """Return as many placements as the caps allow, in order; of gangs and of those that share claims all or none."""
     room = {
         (budget.resource, budget.namespace): budget.left
         for budget in problem.budgets

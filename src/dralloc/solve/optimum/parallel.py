@@ -167,7 +167,7 @@ _Result = tuple[list[int], list[int], tuple[Placement, ...]]
 
 @dataclass(slots=True)
 class ReceivedAnswer:
-    """How far a component got; see `dralloc.solve.optimum.component.Answered`."""
+    """The state of a component that was worked out elsewhere; see `dralloc.solve.optimum.component.Answered`."""
 
     subset: DemandSubset
     bounds: list[int]
@@ -175,7 +175,7 @@ class ReceivedAnswer:
     placements: tuple[Placement, ...]
 
     def cost(self, level: int) -> int:
-        """What the best answer costs in a tier."""
+        """Return what the best answer costs in a tier."""
         return self.costs[level]
 
 
@@ -318,7 +318,7 @@ class _Batch:
 def _listen(
     batches: Sequence[_Batch], options: Options, stop: Stop, sign: Path
 ) -> Iterator[tuple[int, list[_Result]]]:
-    """What comes from the batches, until they are done, or for a little longer if it is asked to stop."""
+    """Yield what comes from the batches, until they are done, or for a little longer if it is asked to stop."""
     events: SimpleQueue[tuple[int, list[_Result]] | BaseException | None] = (
         SimpleQueue()
     )

@@ -49,7 +49,7 @@ class WeightTier(NamedTuple):
     unit: int
 
     def of(self, weight: int) -> int:
-        """What a weight counts here: nothing if it belongs to another tier."""
+        """Return what a weight counts here: nothing if it belongs to another tier."""
         if weight < self.lowest:
             return 0
         if self.highest is not None and weight > self.highest:
@@ -95,7 +95,7 @@ def _blocks(tally: Tally[int]) -> list[list[int]]:
 
 
 def _total_weight(tally: Tally[int], weights: Sequence[int]) -> int:
-    """What these add up to in their unit."""
+    """Return what these add up to in their unit."""
     return sum(weight * tally[weight] for weight in weights) // (gcd(*weights) or 1)
 
 

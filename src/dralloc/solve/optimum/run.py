@@ -142,7 +142,7 @@ def solve(
 
 
 def _set_aside(problem: Problem, options: Options, stop: Stop) -> AdminClaims:
-    """What classes need not know of. The per-device model decides it itself, as a referee."""
+    """Set aside what classes need not know of. The per-device model decides it itself, as a referee."""
     if not options.per_device:
         with suppress(Stopped):
             return admin_claims(problem, stop, strict_cel=options.strict_cel)
@@ -151,7 +151,7 @@ def _set_aside(problem: Problem, options: Options, stop: Stop) -> AdminClaims:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Some of the tiers, most important first, and the problem that they are solved for.
+    """A stage: some of the tiers, most important first, and the problem that they are solved for.
 
     Parameters
     ----------
@@ -531,7 +531,7 @@ class _Solve:
         return (replace(weight, limits=self._limits()), *tiers[weight_count:])
 
     def _limits(self) -> tuple[tuple[int, int], ...]:
-        """How many demands of each weight the optimum places at most, where that says more than their number."""
+        """Return how many demands of each weight the optimum places at most, where that says more than their number."""
         searched = [
             answer for answer in self.answers if isinstance(answer, SearchedComponent)
         ]

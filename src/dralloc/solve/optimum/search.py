@@ -50,7 +50,7 @@ Watch = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class SolverOutcome:
-    """What a run found: the values of all variables in the best answer, if any, and a lower bound of the cost.
+    """The outcome of a run: the values of all variables in the best answer, if any, and a lower bound of the cost.
 
     ``proven``: whether no answer costs less.
     """
@@ -211,7 +211,7 @@ class _SolverRun(cp_model.CpSolverSolutionCallback):
                 raise self.failure
 
     def _news(self, stop: Stop) -> Iterator[tuple[int, int]]:
-        """What is found, until the end or until it is time to stop."""
+        """Yield what is found, until the end or until it is time to stop."""
         while not stop.reached():
             with suppress(Empty):
                 event = self.events.get(timeout=_LISTEN_SECONDS)
@@ -220,7 +220,7 @@ class _SolverRun(cp_model.CpSolverSolutionCallback):
                 yield event
 
     def outcome(self) -> SolverOutcome:
-        """What it has come to."""
+        """Return what it has come to."""
         response = self.solver.response_proto
         if response.status == cp_model.MODEL_INVALID:
             raise ModelError(f"the solver rejects the model: {self.cp.validate()}")

@@ -32,7 +32,7 @@ class TooLarge(Stopped):
 
 
 class Cancelled:
-    """When somebody says so: who calls `cancel`, or who answers a ``question`` that is asked each time."""
+    """A wish to stop, of who calls `cancel`, or who answers a ``question`` that is asked each time."""
 
     def __init__(self, question: Callable[[], bool] = lambda: False) -> None:
         self._question = question
@@ -48,7 +48,7 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """As soon as any of them is reached: by default when it is cancelled, and never for lack of time.
+    """A time to come to an end: when it is cancelled, or the time is over; by default there is all the time.
 
     ``end``: when, as `time.perf_counter` says it. ``effort``: how much work a run of a solver may take. 1 takes about a
     second, and always ends at the same point.
@@ -77,7 +77,7 @@ class Stop:
         return replace(self, effort=effort)
 
     def seconds(self) -> float:
-        """What is left of the time: 0 if it is over, infinite if there is no end."""
+        """Return the seconds that are left: 0 if the time is over, infinite if there is no end."""
         if self.cancelled:
             return 0.0
         return max(0.0, self.end - perf_counter())

@@ -108,7 +108,7 @@ class NodeComponents:
         return tuple(self._component(members) for members in sorted(listed.values()))
 
     def _ties(self, device: int) -> Iterator[Hashable]:
-        """What a device has in common with others: counter sets, or nothing but itself."""
+        """Yield what a device has in common with others: counter sets, or nothing but itself."""
         charged = self._charged_by_request(device)
         by_request = [("counter", counter) for counter in charged]
         for sort, number in (*by_request, *self._problem.devices[device].resources):
@@ -387,7 +387,7 @@ class ComponentOffers:
     def count(
         self, alternative: Alternative, state: int, component: NodeComponent
     ) -> int:
-        """How many devices of a component, which is in that state now, the alternative could have."""
+        """Return how many devices of a component, which is in that state now, the alternative could have."""
         counts = self._counts[self.column(alternative)]
         if state not in counts:
             counts[state] = self._count(alternative, component)
@@ -399,7 +399,7 @@ class ComponentOffers:
     def counts(
         self, alternatives: Sequence[Alternative], component: NodeComponent
     ) -> Integers:
-        """How many devices of a component each of the alternatives, always the same ones, could have now."""
+        """Return how many devices of a component each of the alternatives, always the same ones, could have now."""
         device = self._problem.devices[component.devices[0]]
         dedicated = (
             len(component.devices) > 1 or component.counters or not device.shareable
@@ -581,7 +581,7 @@ class ExpectedFragmentation:
     def _component(
         self, state: int, component: NodeComponent
     ) -> tuple[Integers, Integers]:
-        """How many devices a component offers for each column, and what each class could use of it."""
+        """Return how many devices a component offers for each column, and what each class could use of it."""
         if state not in self._offered:
             alternatives = [alternative for _, alternative in self._columns.values()]
             counts = self._offers.counts(alternatives, component)

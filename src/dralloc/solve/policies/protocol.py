@@ -147,11 +147,11 @@ class OfferedNode:
         return tuple(device for device in devices if device.id.driver != NODE_DRIVER)
 
     def total_devices(self, driver: str = "") -> int:
-        """How many devices the node has, of all drivers or of one."""
+        """Return how many devices the node has, of all drivers or of one."""
         return sum(not driver or device.id.driver == driver for device in self._devices)
 
     def free_devices(self, driver: str = "") -> int:
-        """How many of them nobody uses and could be given, each by itself: also not for want of a counter."""
+        """Return how many of them nobody uses and could be given, each by itself: also not for want of a counter."""
         ledger, nothing = self._ledger, Charge()
         return sum(
             ledger.is_free(device) and ledger.has_counters(device, nothing)
@@ -327,7 +327,7 @@ class AskingRun(PlainRun):
         return OfferedNode(node, self._ledger, tuple(devices), tuple(self._pods[node]))
 
     def _offer(self, number: int, claims: Sequence[Claim], node: int) -> Found | None:
-        """What the claims would get on a node; nothing is taken."""
+        """Return what the claims would get on a node; nothing is taken."""
         claim_class = None if self._has_footprints else self._claim_classes.of(claims)
         if claim_class is not None:
             change, known_grants = self._known.get((claim_class, node), (-1, None))

@@ -110,7 +110,7 @@ class Sizes:
         return self._taken(demand.claims)
 
     def least(self, demand: Demand) -> Amounts:
-        """Of each resource by itself what the demand takes at least, whatever devices it gets; nothing of `All`."""
+        """Return what the demand takes at least of each resource, whatever devices it gets; nothing of `All`."""
         least: Tally[Hashable] = Tally()
         for claim in demand.claims:
             for request in claim.requests:
@@ -125,7 +125,7 @@ class Sizes:
         return least
 
     def _choices(self, alternative: Alternative) -> Sequence[Amounts]:
-        """What an alternative takes, for each class of devices that can serve it."""
+        """Return what an alternative takes, for each class of devices that can serve it."""
         key = (
             self._problem.eligibility.request_key(alternative.index),
             alternative.count,
@@ -161,7 +161,7 @@ class Sizes:
         return self._costs[key]
 
     def _cost_of(self, alternative: Alternative) -> Amounts:
-        """What the alternative takes on the cheapest devices; nothing if there are none, or with admin access."""
+        """Return what the alternative takes on the cheapest devices; nothing if there are none or with admin access."""
         if alternative.admin:
             return {}
         choices: Iterable[Iterable[int]]
@@ -176,7 +176,7 @@ class Sizes:
         return _times(count, cheapest)
 
     def _sum(self, alternative: Alternative, devices: Iterable[int]) -> Amounts:
-        """What the alternative takes on all of these devices that can serve it."""
+        """Return what the alternative takes on all of these devices that can serve it."""
         eligibility, index = self._problem.eligibility, alternative.index
         total: Tally[Hashable] = Tally()
         for device in devices:
@@ -213,7 +213,7 @@ def _times(count: int, amounts: Amounts) -> Amounts:
 def _takes(
     problem: Problem, index: int, charge: Charge
 ) -> Iterator[tuple[Hashable, int]]:
-    """What an allocation takes, by resource; what opening a shareable device takes is not for one claim to pay."""
+    """Yield what an allocation takes, by resource; what opens a shareable device is not for one claim to pay."""
     device = problem.devices[index]
     driver = device.id.driver
     consumes = [*charge.counters]
@@ -231,7 +231,7 @@ def _takes(
 
 
 def amounts_of(problem: Problem, placement: Placement) -> Amounts:
-    """What a placement takes of each resource."""
+    """Return what a placement takes of each resource."""
     total: Tally[Hashable] = Tally()
     for _, device, charge in charged_grants(problem, (placement,)):
         total.update(dict(_takes(problem, device, charge)))
@@ -239,7 +239,7 @@ def amounts_of(problem: Problem, placement: Placement) -> Amounts:
 
 
 def _totals(problem: Problem) -> Amounts:
-    """How much there is of each resource, in use or not."""
+    """Return how much there is of each resource, in use or not."""
     totals: Tally[Hashable] = Tally()
     for counter in problem.counters:
         totals["counter", counter.id.driver, counter.id.counter] += counter.total
@@ -253,7 +253,7 @@ def _totals(problem: Problem) -> Amounts:
 
 
 def free_totals(problem: Problem, ledger: Ledger) -> Amounts:
-    """How much there is of each resource that is not in use."""
+    """Return how much there is of each resource that is not in use."""
     totals: Tally[Hashable] = Tally()
     for counter, free in zip(problem.counters, ledger.free, strict=True):
         totals["counter", counter.id.driver, counter.id.counter] += max(0, free)

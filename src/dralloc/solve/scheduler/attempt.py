@@ -126,7 +126,7 @@ class Memory:
             self._scores.forget(places)
 
     def answer(self, plugin: Plugin, ask: Callable[[Cycle], T], cycle: Cycle) -> T:
-        """What the plugin's filter or score says: for equal pods the same, unless it looks around."""
+        """Return what the plugin's filter or score says: for equal pods the same, unless it looks around."""
         if plugin.looks_around:
             return ask(cycle)
         view = plugin.view
@@ -286,7 +286,7 @@ Checks = Sequence[tuple[Plugin, Check]]
 
 @dataclass(frozen=True)
 class Attempt:
-    """How an attempt went.
+    """The outcome of an attempt.
 
     Parameters
     ----------
@@ -358,7 +358,7 @@ class Attempt:
 
 @lru_cache(maxsize=64)
 def _turns_in_heap(size: int) -> NDArray[np.intp]:
-    """When each place of a heap is met, from parents to children and from left to right."""
+    """Return when each place of a heap is met, from parents to children and from left to right."""
     paths = sorted(range(size), key=lambda place: f"{place + 1:b}"[1:])
     turns = np.empty(size, np.intp)
     turns[paths] = np.arange(size)
@@ -366,7 +366,7 @@ def _turns_in_heap(size: int) -> NDArray[np.intp]:
 
 
 def checks_of(cycle: Cycle) -> Iterator[tuple[Plugin, Check | Rejection]]:
-    """What the filters have to say about the pod; a rejection is the last of them."""
+    """Yield what the filters have to say about the pod; a rejection is the last of them."""
     for plugin in PLUGINS:
         if plugin.filter is None or plugin.name in cycle.profile.no_filters:
             continue
@@ -378,7 +378,7 @@ def checks_of(cycle: Cycle) -> Iterator[tuple[Plugin, Check | Rejection]]:
 
 
 def first_rejection(checks: Sequence[Check], node: NodeInfo) -> Rejection | None:
-    """What is against a node, as the first of the filters says."""
+    """Return what is against a node, as the first of the filters says."""
     for check in checks:
         rejection = check(node)
         if rejection is not None:
@@ -387,7 +387,7 @@ def first_rejection(checks: Sequence[Check], node: NodeInfo) -> Rejection | None
 
 
 def feasible_nodes_to_find(percentage: int, nodes: int) -> int:
-    """How many feasible nodes are scored at most, of so many nodes (``numFeasibleNodesToFind``).
+    """Return how many feasible nodes are scored at most, of so many nodes (``numFeasibleNodesToFind``).
 
     Upstream looks at nodes in parallel, so that a few more than needed may be looked at; here, as with
     ``parallelism: 1``, none are.
@@ -478,7 +478,7 @@ def _ruled_out(
 def _traits(
     cycle: Cycle, plugin: Plugin, check: Check, places: Places
 ) -> RejectionColumn:
-    """What is against nodes for what they are, asked once for all pods to which the same matters."""
+    """Return what is against nodes for what they are, asked once for all pods to which the same matters."""
     assert plugin.reads is not None
     rejections = cycle.snapshot.rejections
     key = plugin.name, plugin.reads(cycle)
@@ -499,7 +499,7 @@ def _known(cycle: Cycle, checks: Checks) -> Verdicts:
 
 
 def _together(checks: Checks) -> Check:
-    """What is against a node, as the first of several says."""
+    """Return what is against a node, as the first of several says."""
     return partial(first_rejection, [check for _, check in checks])
 
 

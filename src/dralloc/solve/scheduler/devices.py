@@ -66,7 +66,7 @@ class Wanted(NamedTuple):
 
 @dataclass(slots=True)
 class _NodeAnswers:
-    """What searches found on a node, by class.
+    """The outcomes of searches on a node, by class.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class _NodeAnswers:
     lasting: dict[ClaimClass, Taken | None] = field(default_factory=dict)
 
     def with_more_in_use(self) -> _NodeAnswers:
-        """What stays true when something more is in use on the node."""
+        """Return what stays true when something more is in use on the node."""
         return _NodeAnswers({}, self.lasting.copy())
 
     def rules_out(self, claim_class: ClaimClass) -> bool:
@@ -93,7 +93,7 @@ _Searched = dict[int, _NodeAnswers]
 
 
 class _Offer(NamedTuple):
-    """What a node offers to a class of claims.
+    """The offer of a node to a class of claims.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class _Offer(NamedTuple):
 
 
 class _Bound(NamedTuple):
-    """What was entered for a pod that was bound, what was told of it, and what was untold of its claims before."""
+    """The record of a pod that was bound: what was entered, what was told of it, and what was untold of its claims."""
 
     users: Sequence[tuple[ClaimKey, tuple[str, str]]]
     placement: Placement | None = None
@@ -204,11 +204,11 @@ class Devices(QuickRun):
         return not self._shared.isdisjoint(self._cluster.claims_of_pods[pod.key])
 
     def granted(self, grants: Found) -> Granted:
-        """What claims have got in the run so far, or would get."""
+        """Return what claims have got in the run so far, or would get."""
         return lambda key: grants.get(key) or self._allocated.get(key, (0, ()))[1]
 
     def held(self, claims: Iterable[ResourceClaim]) -> Found:
-        """What each of the claims has got in the run so far, of those that have."""
+        """Return what each of the claims has got in the run so far, of those that have."""
         return {
             claim.key: self._allocated[claim.key][1]
             for claim in claims
@@ -291,7 +291,7 @@ class Devices(QuickRun):
         )
 
     def find(self, open_claims: Wanted, node: NodeInfo) -> Taken | None:
-        """What each of the claims would get on the node; None if they do not fit.
+        """Return what each of the claims would get on the node; None if they do not fit.
 
         Raises
         ------
@@ -479,7 +479,7 @@ class Devices(QuickRun):
         return pod, seeing
 
     def placement_of(self, key: ClaimKey) -> Placement | None:
-        """What a pod that was bound got; None if it asks for no device."""
+        """Return what a pod that was bound got; None if it asks for no device."""
         return self._bound[key].placement
 
     def _outdate(self, key: ClaimKey, seeing: Iterable[int]) -> None:
@@ -587,7 +587,7 @@ class Devices(QuickRun):
     def _offer(
         self, claims: Sequence[Claim], claim_class: ClaimClass, node: int
     ) -> _Offer:
-        """What a node offers to a class, whatever is in use."""
+        """Return what a node offers to a class, whatever is in use."""
         selected = self._selected.on(claims, node)
         if self._may_leak(claims, selected):
             return _Offer(selected, leaks=True, shrinks=False)

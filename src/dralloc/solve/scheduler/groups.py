@@ -47,7 +47,7 @@ __all__ = [
 
 
 class PlacementError(Exception):
-    """There are no nodes for a group as a whole; says why, in the scheduler's words."""
+    """An error: there are no nodes for a group as a whole. Says why, in the scheduler's words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,7 +329,7 @@ class _TreeBuilder:
         )
 
     def _turn(self, group: GroupTree | Group) -> tuple[bool, str, int]:
-        """When a group has its turn: as they were made; where that is not known last, as their first pods are given."""
+        """Return the turn of a group: as groups were made; where that is not known last, by their first pods."""
         return (
             not group.creation_time,
             group.creation_time,
@@ -359,7 +359,7 @@ Outcome = tuple[Attempt, NodeInfo | None]
 
 @dataclass(frozen=True)
 class GroupTrial:
-    """How the pods of a group fared in one set of nodes.
+    """The outcome of a group's pods in one set of nodes.
 
     Parameters
     ----------
@@ -405,7 +405,7 @@ class GroupCycle:
         homes: Mapping[ClaimKey, str],
         within: Places | None = None,
     ) -> Sequence[Outcome]:
-        """What becomes of a group's pods that wait, in this order. Nothing is bound.
+        """Return what becomes of a group's pods that wait, in this order. Nothing is bound.
 
         Parameters
         ----------
@@ -529,7 +529,7 @@ def placement_scores(
 
 
 def _failed(key: ClaimKey, trial: GroupTrial) -> Attempt:
-    """How a pod fares in a trial that ended with an error: its own, or that of another pod."""
+    """Return how a pod fares in a trial that ended with an error: its own, or that of another pod."""
     for attempt in trial.attempts:
         if attempt.pod == key and attempt.is_error:
             return attempt

@@ -445,7 +445,7 @@ def _filter_by_spread(cycle: Cycle) -> Check | None:
 
 
 def _most_in_domain(constraint: _SpreadConstraint) -> int:
-    """How many pods may be in a domain already: the fewest that are in any, and the skew, with the pod itself."""
+    """Return how many pods may be in a domain already: the fewest in any, and the skew, with the pod itself."""
     counts, spec = constraint.tally.counts, constraint.spec
     fewest = 0
     # With fewer domains than asked for, one that does not exist yet counts as empty.
@@ -478,7 +478,7 @@ def _score_spread(cycle: Cycle) -> Scoring | None:
 def _counted(
     constraint: _SpreadConstraint, rated: Sequence[NodeInfo]
 ) -> tuple[Tally, float]:
-    """What counts for a constraint, and its weight: less for fewer domains."""
+    """Return what counts for a constraint, and its weight: less for fewer domains."""
     if constraint.key == HOSTNAME_LABEL:
         return constraint.by_node, log(float(len(rated) + 2))
     domains = {node.labels.get(constraint.key, "") for node in rated}

@@ -80,7 +80,7 @@ Shape = tuple[tuple[int, int], ...]
 
 
 class Strategy(StrEnum):
-    """How NodeResourcesFit rates what is left on a node."""
+    """A strategy by which NodeResourcesFit rates what is left on a node."""
 
     LEAST = "LeastAllocated"
     MOST = "MostAllocated"
@@ -89,7 +89,7 @@ class Strategy(StrEnum):
 
 @dataclass(frozen=True)
 class Profile:
-    """What a KubeSchedulerConfiguration says about the pods of one scheduler name.
+    """The profile of a KubeSchedulerConfiguration for the pods of one scheduler name.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ Check = Callable[[NodeInfo], Rejection | None]
 
 
 class RejectionColumn(NamedTuple):
-    """What is against some nodes, all at once.
+    """The rejections of some nodes, all at once.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def unchanged(scores: Scores) -> Scores:
 
 
 class Scoring(NamedTuple):
-    """How a plugin rates nodes for one pod: each by itself, and then all feasible ones beside each other.
+    """The ratings of a plugin for one pod: of each node by itself, and then of all feasible ones beside each other.
 
     ``column``: the scores of the nodes at some places at once, if the plugin knows how to; None where it cannot.
     """
@@ -267,7 +267,7 @@ class Plugin:
     rules_out: Callable[[Cycle, NDArray[np.intp]], RejectionColumn | None] | None = None
 
     def weight_in(self, profile: Profile) -> int:
-        """What its scores count for."""
+        """Return what its scores count for."""
         return profile.weights.get(self.name, self.weight)
 
 
@@ -300,7 +300,7 @@ _PASSES: Final = 1
 
 
 class Verdicts:
-    """What filters say about each node, as far as they were asked."""
+    """The verdicts of filters about each node, as far as they were asked."""
 
     def __init__(self, size: int) -> None:
         self.codes = np.zeros(size, np.int64)
@@ -358,7 +358,7 @@ class Verdicts:
         self.codes[places] = _UNKNOWN
 
     def ask(self, ask: Check, node: NodeInfo) -> Rejection | None:
-        """What is against one node."""
+        """Return what is against one node."""
         if self.codes[node.place] == _UNKNOWN:
             self.enter(node.place, ask(node))
         code = int(self.codes[node.place])
@@ -382,7 +382,7 @@ _NONE: Final = Verdicts(0)
 
 
 class Rejected(Mapping[NodeInfo, Rejection]):
-    """What is against nodes, worked out when somebody asks; against none by default."""
+    """The rejections of nodes, worked out when somebody asks; of none by default."""
 
     def __init__(
         self,
@@ -413,7 +413,7 @@ class Rejected(Mapping[NodeInfo, Rejection]):
 
     @cached_property
     def tally(self) -> Mapping[Rejection, int]:
-        """How many nodes each rejection is against."""
+        """The number of nodes that each rejection is against."""
         numbers = np.bincount(self._codes)[_PASSES + 1 :].tolist()
         return {
             rejection: number

@@ -85,7 +85,7 @@ def _lacking(cycle: Cycle) -> Check:
 
 
 def _lacking_column(cycle: Cycle, places: Places) -> RejectionColumn | None:
-    """What `_lacking` says about nodes; None if there are amounts too large for columns."""
+    """Return what `_lacking` says about nodes; None if there are amounts too large for columns."""
     requests = {
         name: amount
         for name, amount in cycle.pod.kind.requests.items()
@@ -119,7 +119,7 @@ def _lacking_column(cycle: Cycle, places: Places) -> RejectionColumn | None:
 
 
 def _rejection(code: int, names: Sequence[str]) -> Rejection:
-    """What a code of `_lacking_column` stands for."""
+    """Return what a code of `_lacking_column` stands for."""
     lacking = [
         f"Insufficient {name}" for bit, name in enumerate(names, 2) if code >> bit & 1
     ]
@@ -140,7 +140,7 @@ def _insufficient(
 
 
 def _rated(cycle: Cycle) -> Scoring:
-    """How much of a node's resources is free, or in use, with the pod on it."""
+    """Return how much of a node's resources is free, or in use, with the pod on it."""
     profile, columns = cycle.profile, cycle.snapshot.columns
     requests = cycle.pod.kind.scored
     rate = _STRATEGIES[profile.strategy](profile)
@@ -189,7 +189,7 @@ def _or_none(
 
 
 def use_of(profile: Profile, nodes: Sequence[NodeInfo], pods: Sequence[PodInfo]) -> int:
-    """How full nodes are together if pods come to them (``ScorePlacement``), of `MAX_SCORE`."""
+    """Return how full nodes are together if pods come to them (``ScorePlacement``), of `MAX_SCORE`."""
     requests: Counter[str] = Counter()
     for pod in pods:
         requests.update(pod.kind.scored)
@@ -429,7 +429,7 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
 
 
 def _rejection_for(cycle: Cycle, claim: ResourceClaim) -> Rejection | None:
-    """What is against every node because of a claim of the pod."""
+    """Return what is against every node because of a claim of the pod."""
     devices, pod = cycle.devices, cycle.pod
     if devices.is_full(claim, pod):
         return _IN_USE
@@ -452,7 +452,7 @@ def _rejection_for(cycle: Cycle, claim: ResourceClaim) -> Rejection | None:
 def _short_of(
     pod: PodInfo, node: NodeInfo, footprint: Mapping[str, int]
 ) -> Rejection | None:
-    """What is against a node on which the pod's devices take this."""
+    """Return what is against a node on which the pod's devices take this."""
     for name, cap in caps_of(pod.kind.spec).items():
         if footprint.get(name, 0) > cap:
             return Rejection((_CAPPED.format(name),))
@@ -498,7 +498,7 @@ def _score(cycle: Cycle) -> Scoring:
 
 
 def _without_devices(cycle: Cycle, places: NDArray[np.intp]) -> RejectionColumn | None:
-    """What is against nodes that have too little for the claims for good; None if their devices are not all of it."""
+    """Return what is against nodes that never have enough for the claims; None if their devices are not all of it."""
     devices, pod = cycle.devices, cycle.pod
     if devices.kind_of(pod) is None or not devices.are_apart(pod):
         return None

@@ -42,7 +42,7 @@ def schedule(
     seed: int = 0,
     release: Release = USUAL,
 ) -> Solution:
-    """What kube-scheduler does with the pods that wait.
+    """Return what kube-scheduler does with the pods that wait.
 
     Pods come by priority, then by when they came into the queue (``queuesort/priority_sort.go``), which no object
     tells. A scheduler that starts hears of nodes and pods in no order: they come at random. One that runs hears of pods
@@ -255,7 +255,7 @@ class SchedulingRun:
     def _tried(
         self, tree: GroupTree, waiting: Sequence[ClaimKey], within: Places | None
     ) -> GroupTrial:
-        """How pods below a group of groups fare in a set of nodes, its children one after the other.
+        """Return how pods below a group of groups fare in a set of nodes, its children one after the other.
 
         Nobody has a node in the end, but what those before get counts for those after. Where too few children are
         admitted, nobody is to get a node.
@@ -337,7 +337,7 @@ class SchedulingRun:
         return self._held_back(self._pods[key]) or _NO_POD
 
     def warnings(self) -> Iterator[str]:
-        """What happened to pods without claims, and whom preemption could have helped."""
+        """Yield what happened to pods without claims, and whom preemption could have helped."""
         without_devices = [key for key in self._nodes if key not in self._asking]
         if without_devices:
             count = len(without_devices)
@@ -351,7 +351,7 @@ class SchedulingRun:
 
 
 def _age(pod: Pod) -> tuple[bool, str]:
-    """When a pod was made; pods of which nobody knows come last."""
+    """Return when a pod was made; pods of which nobody knows come last."""
     created = pod.metadata.creation_timestamp
     return created is None, created or ""
 

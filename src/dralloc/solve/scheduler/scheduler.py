@@ -58,7 +58,7 @@ __all__ = ["USUAL", "Release", "Scheduler", "after_filters"]
 
 @dataclass(frozen=True)
 class Release:
-    """What a release of kube-scheduler does; by default that of 1.36, of which the recorded runs are.
+    """The behaviour of a release of kube-scheduler; by default of 1.36, of which the recorded runs are.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ _NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 
 
 def after_filters(cycle: Cycle, rejected: Rejected) -> str:
-    """What plugins say once every node is rejected; nothing if pods could be evicted for this one."""
+    """Return what plugins say once every node is rejected; nothing if pods could be evicted for this one."""
     # Who is turned away before nodes are looked at has not come as far as to its claims.
     claims = "no new claims to deallocate"
     if rejected and cycle.devices.claims_of(cycle.pod):
@@ -151,7 +151,7 @@ def _below(cycle: Cycle, node: NodeInfo) -> list[PodInfo]:
 
 
 def _without(cycle: Cycle, node: NodeInfo, pods: Sequence[PodInfo]) -> Rejection | None:
-    """What is against the node without some of its pods, which keep their devices: upstream looks no further."""
+    """Return what is against the node without some of its pods, which keep their devices: upstream looks no further."""
     before = cycle.snapshot.states_at((node.place,))
     for pod in pods:
         cycle.snapshot.remove(pod, node)
@@ -278,7 +278,7 @@ class Scheduler:
 
     @property
     def solution(self) -> Solution:
-        """What was bound so far."""
+        """The solution of what was bound so far."""
         placements = self._devices.placements
         return Solution(
             tuple(sorted(placements, key=lambda placement: placement.demand))
@@ -286,11 +286,11 @@ class Scheduler:
 
     @property
     def ledger(self) -> SearchLedger:
-        """What is in use of devices."""
+        """The ledger of what is in use of devices."""
         return self._devices.ledger
 
     def placement_of(self, key: ClaimKey) -> Placement | None:
-        """What a pod that was bound has of devices; None if that is nothing."""
+        """Return what a pod that was bound has of devices; None if that is nothing."""
         return self._devices.placement_of(key)
 
     def profile_of(self, key: ClaimKey) -> Profile:
@@ -442,7 +442,7 @@ class Scheduler:
         )
 
     def _memory_of(self, pod: PodInfo, in_flight: Set[ClaimKey]) -> Memory:
-        """What is known for pods like this one; less for one with claims that are more than its own."""
+        """Return what is known for pods like this one; less for one with claims that are more than its own."""
         size = len(self.snapshot.nodes)
         own_memory = None if in_flight else self._memory_of_pod.get(pod.key)
         if own_memory is not None:
@@ -468,7 +468,7 @@ class Scheduler:
         return memory
 
     def _memory_of_claims(self, claims: Hashable) -> Memory:
-        """What is known for some claims, whatever pod they are for."""
+        """Return what is known for some claims, whatever pod they are for."""
         memory = self._memories_of_claims.get(claims)
         if memory is None:
             memory = self._memories_of_claims[claims] = Memory(len(self.snapshot.nodes))

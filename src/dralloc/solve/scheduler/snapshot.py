@@ -104,7 +104,7 @@ class NodeInfo:
 
     @property
     def pod_room(self) -> int:
-        """How many more pods may be on it."""
+        """The number of pods that may be on it in addition."""
         return self.allocatable.get(PODS, 0) - len(self.pods)
 
     def lacking(self, requests: Mapping[str, int]) -> list[str]:
@@ -228,19 +228,19 @@ class NodeColumns:
         self._traits: dict[Hashable, Numbers] = {}
 
     def allocatable(self, resource: str) -> Numbers:
-        """What nodes have of a resource."""
+        """Return what nodes have of a resource."""
         return self._column(
             ("allocatable", resource), lambda node: node.allocatable.get(resource, 0)
         )
 
     def requested(self, resource: str) -> Numbers:
-        """What is requested of nodes."""
+        """Return what is requested of nodes."""
         return self._column(
             ("requested", resource), lambda node: node.requested.get(resource, 0)
         )
 
     def occupied(self, resource: str) -> Numbers:
-        """What is requested of nodes as scores count it."""
+        """Return what is requested of nodes as scores count it."""
         if resource not in (CPU, MEMORY):
             return self.requested(resource)
         return self._column(
@@ -254,7 +254,7 @@ class NodeColumns:
 
     @property
     def pod_room(self) -> Numbers:
-        """How many more pods may be on nodes."""
+        """The number of pods that may be on nodes in addition."""
         return self._column(PODS, lambda node: node.pod_room)
 
     @property
@@ -303,7 +303,7 @@ EVERY_NODE: Final = ""
 
 @dataclass(eq=False)
 class Tally:
-    """How many pods of some sort there are in each domain.
+    """The number of pods of some sort in each domain.
 
     Parameters
     ----------
@@ -324,7 +324,7 @@ class Tally:
     _weights: dict[Hashable, int] = field(default_factory=dict)
 
     def weight(self, kind: PodKind) -> int:
-        """How often a pod of a kind counts, worked out once."""
+        """Return how often a pod of a kind counts, worked out once."""
         weight = self._weights.get(kind.inter_pod_key)
         if weight is None:
             weight = self._weights[kind.inter_pod_key] = self.weigh(kind)
@@ -342,7 +342,7 @@ class Tally:
                 del self.counts[domain]
 
     def on(self, node: NodeInfo) -> int:
-        """How many there are in the node's domain."""
+        """Return how many there are in the node's domain."""
         if not self.topology_key:
             return self.counts.get(node.name, 0)
         return self.counts.get(node.labels.get(self.topology_key, ""), 0)
@@ -390,7 +390,7 @@ class Snapshot:
 
     @cached_property
     def images(self) -> Mapping[str, int]:
-        """What finding an image counts for: its size, less the fewer nodes have it (upstream: as float64).
+        """The worth of finding an image: its size, less the fewer nodes have it (upstream: as float64).
 
         The size is what the first node says that the scheduler heard of.
         """
@@ -474,7 +474,7 @@ def image_names(node: Node) -> Set[str]:
 
 
 def _times(sort: str, term: Term, kind: PodKind) -> int:
-    """How often a kind has a term."""
+    """Return how often a kind has a term."""
     terms: tuple[Term, ...] = getattr(kind, sort)
     return terms.count(term)
 
@@ -490,7 +490,7 @@ Granted = Callable[[ClaimKey], Sequence[Grant]]
 
 
 class PodFootprints:
-    """What devices of a cluster take of nodes."""
+    """The amounts that devices of a cluster take of nodes."""
 
     def __init__(self, compiled: CompiledCluster) -> None:
         self._problem = compiled.problem
@@ -507,11 +507,11 @@ class PodFootprints:
         return bool(self._footprints)
 
     def containers(self, pod: PodInfo) -> Mapping[ClaimKey, int]:
-        """How many containers refer to each of the pod's claims."""
+        """Return how many containers refer to each of the pod's claims."""
         return self._footprints.containers(self._pods[pod.key])
 
     def of(self, pod: PodInfo, granted: Granted) -> Mapping[str, int]:
-        """What the devices of a pod take, by resource and in nanos.
+        """Return what the devices of a pod take, by resource and in nanos.
 
         Raises
         ------

@@ -106,7 +106,7 @@ def _units(problem: Problem, usable: UsableDevices, stop: Stop) -> DisjointSets:
 
 
 class _JointRequest(NamedTuple):
-    """What requirements for several devices have in common that decides about bins.
+    """A request for several devices, as far as it decides about bins.
 
     ``types``: of the devices. ``common``: see `common_attributes`. ``nodes``: the candidate nodes, by number.
     """
@@ -469,7 +469,7 @@ class BinClassifier:
 
 
 class _ProfileSummary(NamedTuple):
-    """Of a profile: its types, and the greatest common factor of all amounts per charged capacity and counter."""
+    """A profile's types, and the greatest common factor of all amounts per charged capacity and counter."""
 
     types: frozenset[int]
     capacity: tuple[tuple[str, int], ...]

@@ -44,7 +44,7 @@ __all__ = ["BestOfClasses", "CountedComponent", "with_tickets"]
 
 
 class _TicketRequest(NamedTuple):
-    """What an alternative that wants a ticket asks for beside it: the same as another one."""
+    """An alternative that wants a ticket, and beside it asks for the same as another one."""
 
     alternative: int
     ticket: str
@@ -253,7 +253,7 @@ class BestOfClasses:
         self._placements, self._names = placements, None
 
     def cost(self, level: int) -> int:
-        """What the best answer costs in a tier."""
+        """Return what the best answer costs in a tier."""
         return self._costs[level]
 
     def _learn(self, costs: Sequence[int], names: Names) -> bool:
@@ -318,7 +318,7 @@ class CountedComponent(BestOfClasses):
         return CountModel(self.counted, self.subset.problem.budgets)
 
     def _terms(self, level: int) -> Sequence[Term]:
-        """What a tier costs; auxiliary variables are added once."""
+        """Return what a tier costs; auxiliary variables are added once."""
         if level not in self._known_terms:
             counted = self.tiers[level].counted
             assert counted

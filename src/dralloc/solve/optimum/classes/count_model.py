@@ -117,7 +117,7 @@ def admit(
 
 
 class AdmittedGangs:
-    """How many gangs of each class are admitted, but for those that must be in one domain.
+    """The number of admitted gangs of each class, but for those that must be in one domain.
 
     ``missed``: for each class, how many of its joint demands are not placed.
     """
@@ -160,7 +160,7 @@ class AdmittedGangs:
 def dealt_out(
     demand_class: DemandClass, count: int, admitted: int, turn: int, before: int = 0
 ) -> Iterator[tuple[int, ...]]:
-    """So many joint demands of a class, from the turn on to one admitted gang after the other.
+    """Yield so many joint demands of a class, from the turn on to one admitted gang after the other.
 
     ``before``: how many gangs come before these.
     """
@@ -304,7 +304,7 @@ class CountModel:
                 yield demand_class, mode, variable
 
     def uses(self, budget: Budget) -> Iterator[Term]:
-        """What the demands of the budget's namespace use."""
+        """Yield what the demands of the budget's namespace use."""
         amounts = self.counted.amounts[budget.resource]
         for demand_class, mode, variable in self._modes():
             if demand_class.namespace == budget.namespace and amounts[mode.requirement]:
@@ -384,7 +384,7 @@ class CountModel:
 def _even(
     servings: Sequence[Served], count: int, on_node: Tally[int]
 ) -> Iterator[Served]:
-    """So many servings, each from a node with the fewest so far."""
+    """Yield so many servings, each from a node with the fewest so far."""
     by_node = grouped((serving.node, serving) for serving in servings)
     heap = [(on_node[node], node) for node in by_node]
     heapify(heap)
@@ -478,7 +478,7 @@ def with_goal(
 
 
 def goal_terms(goal: Goal, counts: CountModel) -> list[Term]:
-    """What the goal counts, in the variables of the model, to which some are added."""
+    """Return what the goal counts, in the variables of the model, to which some are added."""
     return _TERMS[goal](counts)
 
 
@@ -679,7 +679,7 @@ def _peak(counts: CountModel) -> list[Term]:
 def _supplied_within(
     supply: PatternSupply, requirements: Collection[int], level: int
 ) -> cp_model.LinearExprT:
-    """How often some requirements can be served with so many demands on each node."""
+    """Return how often some requirements can be served with so many demands on each node."""
     counts = [min(_of(pattern, requirements), level) for pattern in supply.patterns]
     return cp_model.LinearExpr.weighted_sum(supply.variables, counts)
 

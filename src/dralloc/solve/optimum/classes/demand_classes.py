@@ -129,7 +129,7 @@ class Listed(list[T]):
 
 
 class ItemType(NamedTuple):
-    """What a device must match: an alternative that stands for its request class, and the attributes of constraints."""
+    """The type of a device: an alternative that it must match and that stands for its request class, and attributes."""
 
     alternative: int
     attributes: frozenset[str]
@@ -154,7 +154,7 @@ class AttributeRule(NamedTuple):
 
 
 class Requirement(NamedTuple):
-    """What is to be found on one node; ``nodes`` is the index of the set of nodes that will do, 0 for all."""
+    """Devices to be found on one node; ``nodes`` is the index of the set of nodes that will do, 0 for all."""
 
     item_groups: tuple[ItemGroup, ...]
     rules: tuple[AttributeRule, ...]
@@ -162,7 +162,7 @@ class Requirement(NamedTuple):
 
     @property
     def devices(self) -> int:
-        """How many devices it takes."""
+        """The number of devices that it takes."""
         return sum(group.number for group in self.item_groups)
 
 
@@ -207,7 +207,7 @@ class DemandClass:
 
     @property
     def size(self) -> int:
-        """How many joint demands they are."""
+        """The number of joint demands."""
         return len(self.joint_demands)
 
     @property
@@ -513,7 +513,7 @@ devices serve it."""
 def budgeted_amounts(
     problem: Problem, demand_classes: DemandClasses, usable: UsableDevices
 ) -> BudgetedAmounts:
-    """What each requirement uses of each resource that a budget is about (see `dralloc.problem.solution`)."""
+    """Return what each requirement uses of each resource that a budget is about (see `dralloc.problem.solution`)."""
     resources = sorted({budget.resource for budget in problem.budgets})
     budgeted: dict[str, dict[int, int]] = {}
     for resource in resources:

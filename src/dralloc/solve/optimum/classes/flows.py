@@ -341,14 +341,14 @@ class DomainCounts(DomainSupply):
     def _in(
         self, cls: int, demand_class: DemandClass, domain: str
     ) -> Iterator[tuple[int, ServingMode, cp_model.IntVar]]:
-        """What is placed of a class in a domain, by part and mode."""
+        """Yield what is placed of a class in a domain, by part and mode."""
         for part in self.domains[demand_class.topology][domain]:
             for mode, serving in enumerate(demand_class.modes):
                 if (cls, mode, part) in self._inside:
                     yield part, serving, self._inside[cls, mode, part]
 
     def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
-        """What gangs leave of their first servings."""
+        """Yield what gangs leave of their first servings."""
         free = {at: values[variable.index] for at, variable in self._free.items()}
         for (part, requirement), served in self._served(values).items():
             start = len(served) - free[part, requirement]
@@ -431,7 +431,7 @@ _MOST_ARCS: Final = 200_000
 
 
 class Boarding(NamedTuple):
-    """What takes devices of one domain: members of a gang of a class (an index), or one other demand (`_NOBODY`).
+    """A demand for devices of one domain: of members of a gang of a class (an index), or of another one (`_NOBODY`).
 
     ``layer``: the place of the number of devices that each takes; ``size``: what all take together.
     """
@@ -444,7 +444,7 @@ class Boarding(NamedTuple):
 
 
 class FlowState(NamedTuple):
-    """Where domains of a sort are on their way: with so many devices free in a layer.
+    """A state of domains of a sort on their way: with so many devices free in a layer.
 
     ``growth``: by how much that grows from each layer to the next.
     """
@@ -590,7 +590,7 @@ class DivisibleFlow(DomainSupply):
                 cp.add(gangs <= demand_class.size // demand_class.gang.number)
 
     def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
-        """Everything that boards alone."""
+        """Yield everything that boards alone."""
         for boarding, served in self._everything(values):
             if boarding.cls == _NOBODY:
                 yield boarding.requirement, served[0]

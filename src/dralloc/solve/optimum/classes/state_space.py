@@ -111,7 +111,7 @@ class TooMuchEffort(Exception):  # noqa: N818 - no error: a sign to go another w
 
 
 class Effort:
-    """How many devices a search may still look at."""
+    """The number of devices that a search may still look at."""
 
     def __init__(self, limit: float = inf) -> None:
         self.left = limit
@@ -209,7 +209,7 @@ class StateSpace:
 
     @property
     def size(self) -> int:
-        """How many devices a bin has."""
+        """The number of devices of a bin."""
         return sum(len(unit.devices) for unit in self.bin_class.units)
 
     def transitions(
@@ -412,14 +412,14 @@ Path = tuple["Path", Transition] | None
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """How often each requirement (by number) is served, and transitions that do it."""
+    """A count of servings by requirement (its number), and transitions that do them."""
 
     counts: tuple[tuple[int, int], ...]
     transitions: tuple[Transition, ...]
 
     @property
     def size(self) -> int:
-        """How many requirements are served."""
+        """The number of requirements that are served."""
         return sum(count for _, count in self.counts)
 
 
@@ -556,7 +556,7 @@ class DomainSupply(Supply):
 
 @dataclass(frozen=True, slots=True)
 class Costing:
-    """What a packing goal counts of a supply (see `dralloc.solve.optimum.classes.count_model`).
+    """The cost of a supply for a packing goal (see `dralloc.solve.optimum.classes.count_model`).
 
     Parameters
     ----------
@@ -603,7 +603,7 @@ class PatternSupply(Supply):
         self.variables: list[cp_model.IntVar] = []
 
     def costed(self, costing: Costing, bins: Sequence[Bin]) -> PatternSupply:
-        """Some of the bins, in this order, with what a goal counts of them."""
+        """Return some of the bins, in this order, with what a goal counts of them."""
         return PatternSupply(self.space, self.patterns, bins, costing)
 
     def build(self, cp: cp_model.CpModel) -> Mapping[int, list[Term]]:

@@ -163,7 +163,7 @@ class PlacementRound(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """What each bin serves; the bins are those of the bin types in a row.
+    """The content of bins, which are those of the bin types in a row.
 
     Parameters
     ----------
@@ -366,7 +366,7 @@ class _Construction:
 
 
 class Column(NamedTuple):
-    """How often a bin serves each assignment option, and a packing with the number of a bin in it that does."""
+    """The servings of a bin by assignment option, and a packing with the number of a bin in it that has them."""
 
     counts: tuple[int, ...]
     packing: Packing

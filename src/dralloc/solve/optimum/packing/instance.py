@@ -43,7 +43,7 @@ Prices = Mapping[tuple[int, int], float]
 
 
 class Item(NamedTuple):
-    """What one unit gives: the devices for these item groups (by place in the requirement).
+    """The devices that one unit gives for these item groups (by place in the requirement).
 
     ``type``: that of the one device; or beyond those, a *bundle* of devices that attribute rules bind together, or what
     the counters give that are charged by request, which is no device.

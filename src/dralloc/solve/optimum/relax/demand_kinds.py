@@ -211,7 +211,7 @@ class _DemandReader:
         self._domains: dict[int, int] = {}
 
     def shape(self, demand: Demand) -> int:
-        """What it asks for beside amounts. A claim that others list too may be granted with one of them."""
+        """Return what it asks for beside amounts. A claim that others list too may be granted with one of them."""
         claims = [
             claim
             for claim in demand.claims
@@ -335,7 +335,7 @@ _MOST_KINDS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """What nodes have beside devices.
+    """Amounts that nodes have beside devices.
 
     Parameters
     ----------
@@ -398,7 +398,7 @@ def amounts_of(
 def _least(
     problem: Problem, alternative: int, devices: Sequence[int]
 ) -> Mapping[str, int]:
-    """What the alternative takes of the devices that have an end of it, at least."""
+    """Return what the alternative takes of the devices that have an end of it, at least."""
     least: dict[str, int] = {}
     for device in devices:
         charge = problem.eligibility.charge(alternative, device)

@@ -73,14 +73,14 @@ class _Lot(NamedTuple):
 
 
 class KnownLimit(NamedTuple):
-    """So much is placed at most, where each demand counts by its kind."""
+    """A limit on what is placed, where each demand counts by its kind."""
 
     counts: Sequence[int]
     limit: int
 
 
 class ShadowPrices(NamedTuple):
-    """What one more would be worth: of each row of the market, and of each cap."""
+    """The worth of one more: of each row of the market, and of each cap."""
 
     rows: Floats
     caps: Floats
@@ -374,7 +374,7 @@ def _is_solved(
 
 
 def _picks(shape: Shape) -> list[dict[int, int]]:
-    """What is needed of which item, for each way to pick an option of every choice."""
+    """Return what is needed of which item, for each way to pick an option of every choice."""
     picks = islice(product(*shape), _MOST_PICKS)
     return [summed(chain.from_iterable(options)) for options in picks]
 
@@ -412,7 +412,7 @@ def _regions_of(market: Market, region_count: int) -> Integers:
 def _with_spread(
     traits: Floats, number: int, members: Integers
 ) -> tuple[float, int, Integers]:
-    """Some nodes with how much they differ, largest first in a heap; the number decides between equals."""
+    """Return some nodes with how much they differ, largest first in a heap; the number decides between equals."""
     spread = float(traits[members].var(axis=0).sum() * len(members))
     return -spread, number, members
 
@@ -447,7 +447,7 @@ _LARGEST: Final = 2**52
 
 
 class _Rung(NamedTuple):
-    """So many regions at most, and so many lots of demands of a kind."""
+    """A rung of the ladder: so many regions at most, and so many lots of demands of a kind."""
 
     regions: int
     lots: int
@@ -503,7 +503,7 @@ class _Proven(NamedTuple):
     bound: int
 
     def limit(self, before: Sequence[int]) -> int:
-        """What is placed of the level at most, with so much of those before it."""
+        """Return what is placed of the level at most, with so much of those before it."""
         used = sum(
             factor * units for factor, units in zip(self.factors, before, strict=False)
         )
@@ -512,7 +512,7 @@ class _Proven(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What any answer costs, by tier.
+    """A bound of what any answer costs, by tier.
 
     Parameters
     ----------
@@ -572,7 +572,7 @@ class _Ladder:
         return Bound(costs, why, self.levels, list(map(tuple, self.proven)))
 
     def climb(self, rung: _Rung) -> Iterator[Sequence[int]]:
-        """What is placed of each level at most, in units, level by level."""
+        """Yield what is placed of each level at most, in units, level by level."""
         guide = None
         if rung.regions:
             regions = _regions_of(self.market, rung.regions)
@@ -653,7 +653,7 @@ _SCALE: Final = 2.0**40
 
 @dataclass(frozen=True, slots=True)
 class RelaxedCover:
-    """What holds everything in fractions.
+    """Node types that hold everything in fractions.
 
     Parameters
     ----------

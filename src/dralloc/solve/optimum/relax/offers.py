@@ -64,7 +64,7 @@ class TypeSupply(NamedTuple):
 
     @property
     def number(self) -> int:
-        """How many there are to be had at most."""
+        """The number of devices to be had at most."""
         return sum(way.number for way in self.ways)
 
 
@@ -77,7 +77,7 @@ class Combination(NamedTuple):
 
 @dataclass(slots=True)
 class NodeOffers:
-    """What there is.
+    """The offers of all nodes.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def node_offers_of(
 
 
 class _Offered(NamedTuple):
-    """What devices with equal keys offer: types with charges."""
+    """The offer of devices with equal keys: types with charges."""
 
     number: int
     charges: Mapping[int, Charge]
@@ -183,7 +183,7 @@ class _OfferReader:
         }
 
     def offers(self) -> NodeOffers:
-        """Everything."""
+        """Return the offers of all nodes."""
         for node in self.stop.each(range(len(self.problem.nodes))):
             self._node(node)
         amounts = amounts_of(self.problem, self.demand_kinds, self.ledger, self.rows)
@@ -235,7 +235,7 @@ class _OfferReader:
         return list(classes.values())
 
     def _offers(self, device: int) -> _Offered:
-        """What a device offers to whom, and what that takes."""
+        """Return what a device offers to whom, and what that takes."""
         eligibility = self.problem.eligibility
         key = eligibility.device_key(device)
         if key not in self._offered:
@@ -331,7 +331,7 @@ class _OfferReader:
     def _way(
         self, node: int, type_: int, offer: _DeviceClass
     ) -> DeviceAssignment | None:
-        """What one of the devices takes for a type; None if it cannot be had."""
+        """Return what one of the devices takes for a type; None if it cannot be had."""
         charge = offer.offered.charges[type_]
         if not self.ledger.may_fit(offer.view, charge):
             return None
@@ -372,7 +372,7 @@ class _OfferReader:
         )
 
     def _device_row(self, node: int, offer: _DeviceClass) -> int:
-        """As many claims have such devices as there are."""
+        """Return the row of such devices: as many claims have them as there are."""
         view = offer.view
         consumed = tuple(
             [(self._role(counter), amount) for counter, amount in view.consumes]
@@ -410,5 +410,5 @@ class _OfferReader:
 
 
 def _numbers_of(classes: Sequence[_DeviceClass]) -> Hashable:
-    """What devices offer, and how many of them."""
+    """Return what devices offer, and how many of them."""
     return tuple([(devices.offered.number, devices.number) for devices in classes])

@@ -43,7 +43,7 @@ class LexicographicLevel(NamedTuple):
     total: int
 
     def of(self, weight: int) -> int:
-        """What a weight counts here, in units."""
+        """Return what a weight counts here, in units."""
         if self.lowest <= weight <= self.highest:
             return weight // self.unit
         return 0
@@ -85,7 +85,7 @@ def costs_of(
     levels: Sequence[LexicographicLevel],
     limits: Sequence[int],
 ) -> list[int]:
-    """What any answer costs in each tier, given what is placed at most of each level: 0 in tiers of something else."""
+    """Return what any answer costs in each tier, given what is placed at most of each level: 0 in other tiers."""
     return [
         _missed(problem, tier.weights, levels, limits) if tier.weights else 0
         for tier in tiers
@@ -390,7 +390,7 @@ class Market:
         return np.append(rounded, 0)
 
     def bound(self, prices: Integers, weights: Sequence[int]) -> int:
-        """What is placed is worth at most.
+        """Return the most that can be placed, in worth.
 
         Parameters
         ----------
@@ -524,7 +524,7 @@ def _worth(values: Sequence[int], quorum: int) -> int:
 
 
 def _unit(divisor: int, largest: int) -> int:
-    """What to divide amounts by, so that they become small enough."""
+    """Return what to divide amounts by, so that they become small enough."""
     if largest // max(1, divisor) >= _LARGEST:
         return max(1, divisor, largest // _LARGEST + 1)
     return max(1, divisor)
