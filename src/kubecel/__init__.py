@@ -19,7 +19,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from kubecel.cost import COST_LIMIT
-    from kubecel.device import CelDevice, Reads, convert_device, device_from_wire
+    from kubecel.device import (
+        CelDevice,
+        Reads,
+        convert_device,
+        device_from_wire,
+    )
     from kubecel.environment import ALL_GATES, FeatureGates
     from kubecel.errors import (
         CelCompileError,
@@ -114,13 +119,17 @@ _NAMES: Final = {
 }
 """The public names by module. A module is imported with the first of its names: amounts need no grammar of CEL."""
 
-_HOME: Final = {name: module for module, names in _NAMES.items() for name in names}
+_HOME: Final = {
+    name: module for module, names in _NAMES.items() for name in names
+}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"kubecel.{_HOME[name]}"), name)
+    value = globals()[name] = getattr(
+        import_module(f"kubecel.{_HOME[name]}"), name
+    )
     return value
 
 

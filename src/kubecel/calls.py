@@ -185,7 +185,9 @@ _CHEAP: Final = 20_000
 _Check: TypeAlias = Callable[[Sequence[Value]], None]
 """Refuses values that are not of the types of an overload's parameters."""
 
-_SCALARS: Final = frozenset({"bool", "int", "uint", "double", "string", "bytes"})
+_SCALARS: Final = frozenset(
+    {"bool", "int", "uint", "double", "string", "bytes"}
+)
 
 
 def call(
@@ -196,7 +198,9 @@ def call(
 ) -> Compiled:
     """A call of a function that the checker resolved to one or more overloads."""
     impl, rule, check = _implementation(name, overloads, types)
-    efforts = (overload.effort for overload in overloads if overload.effort is not None)
+    efforts = (
+        overload.effort for overload in overloads if overload.effort is not None
+    )
     effort = next(efforts, None)
     checked = impl if check is None else _checked(impl, check)
     cost = sum(arg.cost for arg in args)
@@ -568,5 +572,7 @@ _FOLDS: Final[dict[str, _Builder]] = {
         lambda result, _, value: result.append(value),
     ),
     "transform_map": _collecting(dict, lambda body: 3 + body.cost, _insert),
-    "transform_entry": _collecting(dict, lambda body: 2 + body.cost, _insert_all),
+    "transform_entry": _collecting(
+        dict, lambda body: 2 + body.cost, _insert_all
+    ),
 }

@@ -12,7 +12,13 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from kubecel import syntax
-from kubecel.environment import CONSTANTS, DEVICE, MESSAGES, TYPE_NAMES, Environment
+from kubecel.environment import (
+    CONSTANTS,
+    DEVICE,
+    MESSAGES,
+    TYPE_NAMES,
+    Environment,
+)
 from kubecel.overloads import Overload, check_pattern
 from kubecel.overloads.strings import CLAUSES, clauses
 from kubecel.syntax import (
@@ -43,7 +49,14 @@ from kubecel.types import (
 )
 from kubecel.values import EvalError, Uint, type_named
 
-__all__ = ["Checked", "assignable", "check", "more_general", "substitute", "validate"]
+__all__ = [
+    "Checked",
+    "assignable",
+    "check",
+    "more_general",
+    "substitute",
+    "validate",
+]
 
 # ----------------------------------------------------------------------------
 # Type parameters: what they stand for, and which overloads that leaves. The rules,
@@ -80,7 +93,9 @@ class Parameters:
         """Whether a type may stand where another is expected; if so, parameters stand for what that needs."""
         return self._accept_all((actual,), (expected,))
 
-    def _accept_all(self, actual: tuple[Type, ...], expected: tuple[Type, ...]) -> bool:
+    def _accept_all(
+        self, actual: tuple[Type, ...], expected: tuple[Type, ...]
+    ) -> bool:
         extended = assignable(self._bindings, actual, expected)
         if extended is None:
             return False
@@ -88,13 +103,19 @@ class Parameters:
         return True
 
     def resolve(
-        self, declared: Iterable[Overload], args: Sequence[Type], *, member: bool
+        self,
+        declared: Iterable[Overload],
+        args: Sequence[Type],
+        *,
+        member: bool,
     ) -> tuple[tuple[Overload, ...], Type | None]:
         """The overloads that a call may mean, and the type of its result: dyn if they differ in it."""
         result: Type | None = None
         matching = []
         for overload in declared:
-            if overload.member is not member or len(overload.params) != len(args):
+            if overload.member is not member or len(overload.params) != len(
+                args
+            ):
                 continue
             params, returned = self._instance(overload)
             # What an overload binds stays bound for those behind it, as upstream's does.
@@ -190,7 +211,11 @@ def _assignable(bindings: Bindings, actual: Type, expected: Type) -> bool:
             return valid
     if actual.is_param:
         return _substitutes(bindings, expected, actual)[0]
-    if actual.is_dyn or expected.is_dyn or "!error!" in {actual.name, expected.name}:
+    if (
+        actual.is_dyn
+        or expected.is_dyn
+        or "!error!" in {actual.name, expected.name}
+    ):
         return True
     if "null_type" in {actual.name, expected.name}:
         return _nullable(expected if actual.name == "null_type" else actual)
@@ -212,7 +237,9 @@ def _nullable(expected: Type) -> bool:
     }
 
 
-def _substitutes(bindings: Bindings, actual: Type, param: Type) -> tuple[bool, bool]:
+def _substitutes(
+    bindings: Bindings, actual: Type, param: Type
+) -> tuple[bool, bool]:
     """Whether `given` is valid for the parameter, and whether the parameter was bound before."""
     if actual == param:
         return True, True
@@ -283,12 +310,16 @@ class Checked:
     root: syntax.Expr
     types: dict[syntax.Expr, Type] = field(default_factory=dict)
     guessed: set[syntax.Expr] = field(default_factory=set)
-    overloads: dict[syntax.Expr, tuple[Overload, ...]] = field(default_factory=dict)
+    overloads: dict[syntax.Expr, tuple[Overload, ...]] = field(
+        default_factory=dict
+    )
     names: dict[syntax.Expr, str] = field(default_factory=dict)
     namespaced: set[syntax.Expr] = field(default_factory=set)
 
 
-def check(root: syntax.Expr, environment: Environment) -> tuple[Checked, list[Finding]]:
+def check(
+    root: syntax.Expr, environment: Environment
+) -> tuple[Checked, list[Finding]]:
     """Check an expression; without findings it is sound."""
     checker = _Checker(Checked(root), environment)
     checker.check(root)
@@ -312,7 +343,9 @@ class _Checker(syntax.Visitor[Type, Type]):
         """Find the type of a node and of all of its parts."""
         result = self.rules[type(node)](self, node)
         if result.params and result.is_too_large:
-            result = self._report(node, "the type of the expression is too large")
+            result = self._report(
+                node, "the type of the expression is too large"
+            )
         self.checked.types[node] = result
         return result
 
@@ -360,13 +393,17 @@ class _Checker(syntax.Visitor[Type, Type]):
             result = target.params[1]
         elif target == DEVICE:
             declared = self.environment.fields.get(node.field)
-            result = declared or self._report(node, f"undefined field '{node.field}'")
+            result = declared or self._report(
+                node, f"undefined field '{node.field}'"
+            )
         elif target.is_message:
             result = self._report(node, f"undefined field '{node.field}'")
         elif target.is_param:
             self.params.accept(DYN, target)
         elif not target.is_dyn and target != ERROR:
-            self._report(node, f"type '{target}' does not support field selection")
+            self._report(
+                node, f"type '{target}' does not support field selection"
+            )
         if optional or node.optional:
             return optional_of(result)
         return result
@@ -391,7 +428,12 @@ class _Checker(syntax.Visitor[Type, Type]):
         return self._resolve(node, node.function, args, member=True)
 
     def _resolve(
-        self, node: syntax.Expr, name: str, args: Sequence[Type], *, member: bool
+        self,
+        node: syntax.Expr,
+        name: str,
+        args: Sequence[Type],
+        *,
+        member: bool,
     ) -> Type:
         declared = self.environment.functions.get(name)
         if declared is None:
@@ -399,15 +441,21 @@ class _Checker(syntax.Visitor[Type, Type]):
             return self._report(node, message)
         matching, result = self.params.resolve(declared, args, member=member)
         if result is None:
-            return self._report(node, self._no_overload(name, args, member=member))
+            return self._report(
+                node, self._no_overload(name, args, member=member)
+            )
         self.checked.overloads[node] = matching
         # Where nothing is known of an argument, the result's type is a guess as well.
         args_open = any(arg.is_dyn or arg.has_params for arg in args)
-        if args_open and any(overload.result.has_params for overload in matching):
+        if args_open and any(
+            overload.result.has_params for overload in matching
+        ):
             self.checked.guessed.add(node)
         return result
 
-    def _no_overload(self, name: str, args: Sequence[Type], *, member: bool) -> str:
+    def _no_overload(
+        self, name: str, args: Sequence[Type], *, member: bool
+    ) -> str:
         shown = [str(self.params.final(arg)) for arg in args]
         text = f"({', '.join(shown)})"
         if member:
@@ -417,7 +465,9 @@ class _Checker(syntax.Visitor[Type, Type]):
     def _expect(self, node: syntax.Expr, actual: Type, expected: Type) -> None:
         if not self.params.accept(actual, expected):
             known = self.params.known(actual)
-            self._report(node, f"expected type '{expected}' but found '{known}'")
+            self._report(
+                node, f"expected type '{expected}' but found '{known}'"
+            )
 
     def _logic(self, node: syntax.Logic) -> Type:
         for term in node.terms:
@@ -439,7 +489,9 @@ class _Checker(syntax.Visitor[Type, Type]):
         if value.name == "optional_type":
             return value.params[0]
         if not value.is_dyn:
-            message = f"expected type 'optional_type({value})' but found '{value}'"
+            message = (
+                f"expected type 'optional_type({value})' but found '{value}'"
+            )
             self._report(entry.value, message)
         return value
 
@@ -464,7 +516,11 @@ class _Checker(syntax.Visitor[Type, Type]):
         if message is None:
             text = f"undeclared reference to '{node.name}' (in container '')"
             return self._report(node, text)
-        fields = self.environment.fields if message.result == DEVICE else message.fields
+        fields = (
+            self.environment.fields
+            if message.result == DEVICE
+            else message.fields
+        )
         for entry in node.fields:
             value = self._element(entry)
             declared = fields.get(str(entry.key))
@@ -472,7 +528,9 @@ class _Checker(syntax.Visitor[Type, Type]):
                 self._report(entry, f"undefined field '{entry.key}'")
             elif not self.params.accept(declared, value):
                 types = f"is '{declared}' but provided type is '{value}'"
-                self._report(entry, f"expected type of field '{entry.key}' {types}")
+                self._report(
+                    entry, f"expected type of field '{entry.key}' {types}"
+                )
         return message.result
 
     def _variables(self, node: syntax.Fold) -> dict[str, Type]:
@@ -489,9 +547,7 @@ class _Checker(syntax.Visitor[Type, Type]):
             self.params.accept(DYN, source)
             types = (DYN,) * len(node.names)
         else:
-            message = (
-                "cannot be range of a comprehension (must be list, map, or dynamic)"
-            )
+            message = "cannot be range of a comprehension (must be list, map, or dynamic)"
             self._report(node.range, f"expression of type '{source}' {message}")
             types = (ERROR,) * len(node.names)
         return dict(zip(node.names, types, strict=True))
@@ -531,7 +587,9 @@ class _Checker(syntax.Visitor[Type, Type]):
         target = self.check(node.target)
         value = self.params.new()
         if not self.params.accept(target, optional_of(value)):
-            self._report(node, self._no_overload("hasValue", (target,), member=True))
+            self._report(
+                node, self._no_overload("hasValue", (target,), member=True)
+            )
         with self.scoped({node.name: self.params.known(value)}):
             body = self.check(node.body)
         if not node.flat:
@@ -554,7 +612,9 @@ def validate(checked: Checked) -> list[Finding]:
     while stack:
         node, in_format = stack.pop()
         if isinstance(node, ListLiteral) and not in_format:
-            findings += _mixed(checked, [(item.value, item) for item in node.items])
+            findings += _mixed(
+                checked, [(item.value, item) for item in node.items]
+            )
         elif isinstance(node, MapLiteral) and not in_format:
             keys = [entry.key for entry in node.entries]
             key_parts = [(key, None) for key in keys if isinstance(key, Expr)]
@@ -633,7 +693,10 @@ def _clause(checked: Checked, letter: str, arg: Expr) -> Iterator[Finding]:
         part = parts.pop()
         part_type = checked.types[part]
         if not part_type.is_dyn and type_named(part_type.name) not in kinds:
-            yield part.pos, f"error during formatting: {message}, was given {part_type}"
+            yield (
+                part.pos,
+                f"error during formatting: {message}, was given {part_type}",
+            )
             return
         if letter == "s" and isinstance(part, ListLiteral | MapLiteral):
             parts += children(part)

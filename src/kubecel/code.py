@@ -124,7 +124,9 @@ def spend(frame: Frame, effort: int) -> None:
     """Take effort that is no cost off what the evaluation may still cost, and stop where nothing is left."""
     frame[LIMIT] -= effort
     if frame[COST] > frame[LIMIT]:
-        raise CelRuntimeError("operation cancelled: the evaluation takes too long")
+        raise CelRuntimeError(
+            "operation cancelled: the evaluation takes too long"
+        )
 
 
 def over_limit() -> CelRuntimeError:
@@ -231,7 +233,9 @@ def _native(value: Value) -> Value:
     if kind is DomainMap:
         return TextMap(value)
     if kind in _NOT_CONVERTED:
-        raise EvalError(f"unsupported conversion to ref.Val: ({go_name(value)})")
+        raise EvalError(
+            f"unsupported conversion to ref.Val: ({go_name(value)})"
+        )
     if isinstance(value, EvalError):
         raise value
     return value

@@ -111,7 +111,9 @@ def _traversal(value: Value) -> int:
     if isinstance(value, tuple):
         return sum(map(_traversal, value))
     if isinstance(value, dict):
-        return sum(_traversal(key) + _traversal(item) for key, item in map_items(value))
+        return sum(
+            _traversal(key) + _traversal(item) for key, item in map_items(value)
+        )
     return 1
 
 

@@ -27,7 +27,14 @@ from kubecel.syntax import (
     Select,
     children,
 )
-from kubecel.values import INT_MAX, INT_MIN, DomainMap, TextMap, Value, type_name
+from kubecel.values import (
+    INT_MAX,
+    INT_MIN,
+    DomainMap,
+    TextMap,
+    Value,
+    type_name,
+)
 
 __all__ = [
     "CelDevice",
@@ -73,7 +80,10 @@ def with_own_quantities(device: CelDevice) -> dict[str, Value]:
     capacities = DomainMap()
     for domain, quantities in device.variables["capacity"].items():
         capacities[domain] = TextMap(
-            (name, Quantity(shared.nanos, shared.format, shared.scale, own=True))
+            (
+                name,
+                Quantity(shared.nanos, shared.format, shared.scale, own=True),
+            )
             for name, shared in quantities.items()
         )
     return {**device.variables, "capacity": capacities}
@@ -160,7 +170,9 @@ def as_attribute(value: Value) -> AttributeValue:
             raise CelRuntimeError(
                 f"expected list element at index {index} to be {first_type}, got {type_name(item)}"
             )
-    items: tuple[Any, ...] = tuple(_scalar(item, "list element type") for item in value)
+    items: tuple[Any, ...] = tuple(
+        _scalar(item, "list element type") for item in value
+    )
     return items
 
 
@@ -249,7 +261,9 @@ def reads(root: Expr) -> Reads:
             stack += children(node)
             continue
         field, domain, name = [*(path or ()), None, None, None][:3]
-        if field is None or (field in {"attributes", "capacity"} and domain is None):
+        if field is None or (
+            field in {"attributes", "capacity"} and domain is None
+        ):
             return Reads(everything=True)
         names_read.setdefault(field, set()).add((domain or "", name or "*"))
         stack += computed

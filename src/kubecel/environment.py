@@ -57,7 +57,9 @@ __all__ = [
 
 DEVICE: Final = Type("kubernetes.DRADevice")
 
-CONSTANTS: Final[Mapping[str, Value]] = {"google.protobuf.NullValue.NULL_VALUE": 0}
+CONSTANTS: Final[Mapping[str, Value]] = {
+    "google.protobuf.NullValue.NULL_VALUE": 0
+}
 """Values of enumerations, which are ints."""
 
 _Fields: TypeAlias = Mapping[str, Value]
@@ -83,7 +85,9 @@ class Message:
             A field's value is not of its type.
         """
         for field, value in fields.items():
-            if field in self.fields and not runtime_test(self.fields[field])(value):
+            if field in self.fields and not runtime_test(self.fields[field])(
+                value
+            ):
                 kind = type_name(value)
                 raise EvalError(
                     f"field type conversion error for {name}.{field} value type: unsupported {kind}"
@@ -91,7 +95,9 @@ class Message:
         return self.build(fields)
 
 
-def _message(result: str, fields: str, build: Callable[[_Fields], Value]) -> Message:
+def _message(
+    result: str, fields: str, build: Callable[[_Fields], Value]
+) -> Message:
     """Declare a message with fields like ``seconds: int; nanos: int``."""
     pairs = (field.split(": ") for field in fields.split("; ") if field)
     types = {name: parse_type(type_text) for name, type_text in pairs}
@@ -99,7 +105,9 @@ def _message(result: str, fields: str, build: Callable[[_Fields], Value]) -> Mes
 
 
 def _wrapper(
-    kind: str, default: Value, convert: Callable[[Any], Value] = lambda value: value
+    kind: str,
+    default: Value,
+    convert: Callable[[Any], Value] = lambda value: value,
 ) -> Message:
     """A message that wraps a value of a standard type."""
 
@@ -130,7 +138,9 @@ def _float32(value: float) -> float:
 
 
 def _nanos(fields: _Fields) -> int:
-    return int(fields.get("seconds", 0)) * _SECOND + _int32(fields.get("nanos", 0))
+    return int(fields.get("seconds", 0)) * _SECOND + _int32(
+        fields.get("nanos", 0)
+    )
 
 
 def _json(value: Value) -> Value:
@@ -153,7 +163,9 @@ def _json(value: Value) -> Value:
         return timestamp_text(value)
     if kind is str or kind is bool or kind is float or value is None:
         return value
-    raise EvalError(f"field type conversion error: unsupported type {type_name(value)}")
+    raise EvalError(
+        f"field type conversion error: unsupported type {type_name(value)}"
+    )
 
 
 def _json_key(key: Value) -> str:
@@ -161,7 +173,9 @@ def _json_key(key: Value) -> str:
         return "true" if key else "false"
     if isinstance(key, str | int):
         return str(key)
-    raise EvalError(f"field type conversion error: unsupported key {type_name(key)}")
+    raise EvalError(
+        f"field type conversion error: unsupported key {type_name(key)}"
+    )
 
 
 def _json_value(fields: _Fields) -> Value:
@@ -196,9 +210,13 @@ MESSAGES: Final[Mapping[str, Message]] = {
         "seconds: int; nanos: int",
         lambda fields: Duration(max(INT_MIN, min(_nanos(fields), INT_MAX))),
     ),
-    "google.protobuf.Empty": _message("google.protobuf.Empty", "", lambda _: Empty()),
+    "google.protobuf.Empty": _message(
+        "google.protobuf.Empty", "", lambda _: Empty()
+    ),
     "google.protobuf.ListValue": _message(
-        "list(dyn)", "values: list(dyn)", lambda fields: _json(fields.get("values", ()))
+        "list(dyn)",
+        "values: list(dyn)",
+        lambda fields: _json(fields.get("values", ())),
     ),
     "google.protobuf.Struct": _message(
         "map(string, dyn)",
@@ -218,7 +236,9 @@ MESSAGES: Final[Mapping[str, Message]] = {
     "google.protobuf.Int32Value": _wrapper("int", 0, _int32),
     "google.protobuf.Int64Value": _wrapper("int", 0),
     "google.protobuf.StringValue": _wrapper("string", ""),
-    "google.protobuf.UInt32Value": _wrapper("uint", Uint(0), _within(0, 2**32 - 1)),
+    "google.protobuf.UInt32Value": _wrapper(
+        "uint", Uint(0), _within(0, 2**32 - 1)
+    ),
     "google.protobuf.UInt64Value": _wrapper("uint", Uint(0)),
 }
 """By name. The fields of a device are those of the environment; as upstream has it, none can be built."""
@@ -231,8 +251,20 @@ TYPE_NAMES: Final[Mapping[str, Type]] = {
     **{
         name: Type(name)
         for name in (
-            *("bool", "bytes", "double", "int", "null_type", "string", "type", "uint"),
-            *(f"google.protobuf.{name}" for name in ("Duration", "Empty", "Timestamp")),
+            *(
+                "bool",
+                "bytes",
+                "double",
+                "int",
+                "null_type",
+                "string",
+                "type",
+                "uint",
+            ),
+            *(
+                f"google.protobuf.{name}"
+                for name in ("Duration", "Empty", "Timestamp")
+            ),
             *("net.CIDR", "net.IP"),
         )
     },

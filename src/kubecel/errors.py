@@ -61,7 +61,9 @@ def compile_error(
     """One error that shows every finding under its line of the expression; lines and columns count from 1."""
     shown = [
         _shown(expression, *finding)
-        for finding in sorted(findings[:_MAX_SHOWN], key=lambda finding: finding[0])
+        for finding in sorted(
+            findings[:_MAX_SHOWN], key=lambda finding: finding[0]
+        )
     ]
     if len(findings) > _MAX_SHOWN:
         shown.append(f"{len(findings) - _MAX_SHOWN} more errors were truncated")
@@ -85,7 +87,9 @@ def _shown(expression: str, pos: int, message: str) -> str:
     if len(line.encode()) > _MAX_SNIPPET:
         return head
     # Wide characters get a fullwidth dot, so that the arrow stands below its column.
-    dots = "".join("." if char.isascii() else "\uff0e" for char in line[:column])
+    dots = "".join(
+        "." if char.isascii() else "\uff0e" for char in line[:column]
+    )
     arrow = "^" if line[column : column + 1].isascii() else "\uff3e"
     return f"{head}\n | {line}\n | {dots}{arrow}"
 

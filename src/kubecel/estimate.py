@@ -80,7 +80,8 @@ class Size:
     def times(self, other: Size) -> Size:
         """The size of so many of the other."""
         return Size(
-            min(self.low * other.low, _LIMIT), min(self.high * other.high, _LIMIT)
+            min(self.low * other.low, _LIMIT),
+            min(self.high * other.high, _LIMIT),
         )
 
     def or_(self, other: Size) -> Size:
@@ -181,7 +182,10 @@ def _estimate_call(
 
 def _is_concatenation(overload: Overload) -> bool:
     """Whether a call joins two texts or lists."""
-    return overload.name == "_+_" and overload.params[0].name in {*_TEXTS, "list"}
+    return overload.name == "_+_" and overload.params[0].name in {
+        *_TEXTS,
+        "list",
+    }
 
 
 def _scan(
@@ -279,7 +283,9 @@ def _join(_: Overload, args: Sequence[Operand]) -> Estimate:
         size = target.size.times(_items(target))
     if len(args) > 1:
         # One less than there are texts.
-        separators = Size(max(target.size.low - 1, 0), max(target.size.high - 1, 0))
+        separators = Size(
+            max(target.size.low - 1, 0), max(target.size.high - 1, 0)
+        )
         size = size.plus(args[1].size.times(separators))
     return size.cost(_TENTH), size
 
@@ -298,8 +304,12 @@ def _split(_: Overload, args: Sequence[Operand]) -> Estimate:
 def _replace(_: Overload, args: Sequence[Operand]) -> Estimate:
     """The result is longest if the shortest texts are replaced by the longest, and the other way round."""
     text, old, new = (arg.size for arg in args[:3])
-    high_count, high_rest = _replacements(text.high, old.low, grows=new.high > old.low)
-    low_count, low_rest = _replacements(text.low, old.high, grows=new.low < old.high)
+    high_count, high_rest = _replacements(
+        text.high, old.low, grows=new.high > old.low
+    )
+    low_count, low_rest = _replacements(
+        text.low, old.high, grows=new.low < old.high
+    )
     replaced = Size(low_count, high_count).times(new)
     size = replaced.plus(Size(low_rest, high_rest))
     return text.cost(_FIFTH), size
@@ -401,13 +411,19 @@ _RULES: Final[dict[str, _Rule]] = {
     # Upstream lets the size of the result overflow, and forgot the form of `matches` that is no method.
     "strings.quote": _scan(
         _TENTH,
-        lambda size: Size((size.low + 2) % _UINT64, (size.high * 2 + 2) % _UINT64),
+        lambda size: Size(
+            (size.low + 2) % _UINT64, (size.high * 2 + 2) % _UINT64
+        ),
     ),
     **dict.fromkeys(
-        ("startsWith", "endsWith"), lambda _, args: (args[1].size.cost(_TENTH), None)
+        ("startsWith", "endsWith"),
+        lambda _, args: (args[1].size.cost(_TENTH), None),
     ),
     "contains": _containment,
-    "matches": lambda overload, args: (_pattern(args) if overload.member else 1, None),
+    "matches": lambda overload, args: (
+        _pattern(args) if overload.member else 1,
+        None,
+    ),
     **dict.fromkeys(
         ("find", "findAll"),
         lambda _, args: (_pattern(args), Size(0, args[0].size.high)),
@@ -420,7 +436,9 @@ _RULES: Final[dict[str, _Rule]] = {
         _scan(_TENTH, lambda size: size),
     ),
     **dict.fromkeys(("format", "cidr", "isIP", "isCIDR"), _scan(_TENTH)),
-    **dict.fromkeys(("quantity", "isQuantity", "semver", "isSemver"), _scan(_TENTH)),
+    **dict.fromkeys(
+        ("quantity", "isQuantity", "semver", "isSemver"), _scan(_TENTH)
+    ),
     "replace": _replace,
     "split": _split,
     "join": _join,
@@ -548,7 +566,10 @@ class _Estimator(syntax.Visitor[int, _Local]):
         return left_elements.or_(right_elements)
 
     def _note(
-        self, node: syntax.Expr, size: Size | None, elements: _Elements | None = None
+        self,
+        node: syntax.Expr,
+        size: Size | None,
+        elements: _Elements | None = None,
     ) -> None:
         if size is not None:
             self.sizes[node] = size
@@ -598,7 +619,9 @@ class _Estimator(syntax.Visitor[int, _Local]):
     def _operand(self, node: syntax.Expr) -> Operand:
         literal = node.value if isinstance(node, syntax.Literal) else None
         path = self.paths.get(node, ())
-        return Operand(self.checked.types[node], self._size(node), path, literal)
+        return Operand(
+            self.checked.types[node], self._size(node), path, literal
+        )
 
     def _call(self, node: syntax.Call) -> int:
         if node.target is None and node.function.removeprefix(".") == "dyn":
@@ -662,7 +685,9 @@ class _Estimator(syntax.Visitor[int, _Local]):
     def _map_literal(self, node: syntax.MapLiteral) -> int:
         cost = MAP_COST + self._parts(node)
         keys = self._range(
-            entry.key for entry in node.entries if isinstance(entry.key, syntax.Expr)
+            entry.key
+            for entry in node.entries
+            if isinstance(entry.key, syntax.Expr)
         )
         values = self._range(entry.value for entry in node.entries)
         self.elements[node] = _Elements(False, keys, values)
@@ -718,7 +743,9 @@ class _Estimator(syntax.Visitor[int, _Local]):
         local = _Local(path, self._size(node.value), elements)
         with self.scoped({node.name: local}):
             body = self.cost(node.body)
-            self._note(node, self._size(node.body), self.elements.get(node.body))
+            self._note(
+                node, self._size(node.body), self.elements.get(node.body)
+            )
         return LIST_COST + value + body
 
     def _opt_map(self, node: syntax.OptMap) -> int:

@@ -115,7 +115,9 @@ _DECIMAL: Final = {
     "E": 18,
 }
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_DECIMAL_SUFFIX: Final = {
+    exponent: suffix for suffix, exponent in _DECIMAL.items()
+}
 _BINARY_SUFFIX: Final = ("", *_BINARY)
 _MOST_CHARACTERS: Final = 256
 _MOST_EXPONENT: Final = 4000
@@ -178,7 +180,11 @@ class Quantity:
     @property
     def is_int64(self) -> bool:
         """Whether Kubernetes holds it as a whole int64, which its ``AsInt64`` (CEL: ``isInteger``) reports."""
-        return self.scale is not None and self.scale >= 0 and _fits(self.nanos, NANOS)
+        return (
+            self.scale is not None
+            and self.scale >= 0
+            and _fits(self.nanos, NANOS)
+        )
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Quantity):
@@ -272,7 +278,9 @@ def parse_quantity(text: str) -> Quantity:
     QuantitySyntaxError
         The text does not follow the grammar of Kubernetes quantities.
     """
-    match = _SHAPE.fullmatch(text) if 0 < len(text) <= _MOST_CHARACTERS else None
+    match = (
+        _SHAPE.fullmatch(text) if 0 < len(text) <= _MOST_CHARACTERS else None
+    )
     if match is None:
         raise QuantitySyntaxError(
             f"{_shown(text)} is not a quantity: a number with an optional suffix like m, k, Mi or e3"
@@ -283,7 +291,9 @@ def parse_quantity(text: str) -> Quantity:
     if suffix in _BINARY:
         power = _BINARY[suffix]
         # A power of two takes three digits of ten bits off those that fit.
-        fast = scale == 0 and len(digits) + power * 3 // 10 < _FAST_BINARY_DIGITS
+        fast = (
+            scale == 0 and len(digits) + power * 3 // 10 < _FAST_BINARY_DIGITS
+        )
         value = int(digits or "0") << power
         return _amount(sign, value, scale, Format.BINARY, fast=fast)
     if suffix in _DECIMAL:
@@ -393,7 +403,9 @@ def _number(name: str, text: str) -> int:
             f"Invalid character(s) found in {name.lower()} number {text!r}"
         )
     if len(text) > 1 and text[0] == "0":
-        raise ValueError(f"{name} number must not contain leading zeroes {text!r}")
+        raise ValueError(
+            f"{name} number must not contain leading zeroes {text!r}"
+        )
     if (value := int(text)) >= _UINT64:
         raise ValueError(f"{name} number {text!r} is out of range")
     return value
@@ -422,10 +434,14 @@ def normalize(text: str) -> str:
     ValueError
         A short version carries a pre-release or build metadata.
     """
-    parts = [_strip_zeroes(part) for part in text.removeprefix("v").split(".", 2)]
+    parts = [
+        _strip_zeroes(part) for part in text.removeprefix("v").split(".", 2)
+    ]
     if len(parts) < 3:
         if any(mark in parts[-1] for mark in "+-"):
-            raise ValueError("short version cannot contain PreRelease/Build meta data")
+            raise ValueError(
+                "short version cannot contain PreRelease/Build meta data"
+            )
         parts += ["0"] * (3 - len(parts))
     return ".".join(parts)
 
@@ -478,7 +494,9 @@ class Cidr:
     def masked(self) -> Cidr:
         """The network itself: all bits behind the prefix are zero."""
         spare = self.address.max_prefixlen - self.bits
-        return Cidr(type(self.address)(int(self.address) >> spare << spare), self.bits)
+        return Cidr(
+            type(self.address)(int(self.address) >> spare << spare), self.bits
+        )
 
     def contains(self, address: IPv4Address | IPv6Address) -> bool:
         """Whether an address is in the network."""

@@ -52,7 +52,9 @@ Place: TypeAlias = re.Pattern[str]
 _SKIPPED: Final = re.compile(r"(?:[\t\n\f\r ]|//[^\n]*+)*+")
 _WORD_END: Final = "(?![_a-zA-Z0-9])"
 # A raw string ends at the first quote, whatever is before it.
-_RAW: Final = r"""[rR](?:"{3}[\s\S]*?"{3}|'{3}[\s\S]*?'{3}|"[^"\n\r]*"|'[^'\n\r]*')"""
+_RAW: Final = (
+    r"""[rR](?:"{3}[\s\S]*?"{3}|'{3}[\s\S]*?'{3}|"[^"\n\r]*"|'[^'\n\r]*')"""
+)
 _TEXT: Final = (
     r'"{3}(?:\\[\s\S]|[^\\])*?"{3}|"(?:\\.|[^\\"\n\r])*"|'
     + r"'{3}(?:\\[\s\S]|[^\\])*?'{3}|'(?:\\.|[^\\'\n\r])*'"
@@ -90,7 +92,9 @@ _OPERATOR: Final = re.compile(rf"{_ANY_OPERATOR}|\Z")
 _AFTER_NAME: Final = re.compile(rf"{_ANY_OPERATOR}|\(|\Z")
 """Behind the name of a variable, a field or a function."""
 
-_ANYWHERE: Final = re.compile(rf"{_ANY_LITERAL}|{_ANY_NAME}|{_ANY_OPERATOR}|[!(]")
+_ANYWHERE: Final = re.compile(
+    rf"{_ANY_LITERAL}|{_ANY_NAME}|{_ANY_OPERATOR}|[!(]"
+)
 
 
 def _read_token(expression: str, start: int, place: Place) -> Token:
@@ -113,7 +117,11 @@ def _unexpected(expression: str, pos: int) -> NoReturn:
         shown = "end of the expression"
     else:
         token = _ANYWHERE.match(expression, pos)
-        shown = f"input {expression[pos]!r}" if token is None else f"input '{token[0]}'"
+        shown = (
+            f"input {expression[pos]!r}"
+            if token is None
+            else f"input '{token[0]}'"
+        )
     raise SelectorError(pos, f"Syntax error: unexpected {shown}")
 
 
@@ -168,7 +176,9 @@ def _names(nodes: tuple[Expr, ...]) -> tuple[str, ...]:
                 node.pos, "iteration variable overwrites accumulator variable"
             )
     if len(set(names)) < len(names):
-        raise SelectorError(nodes[-1].pos, f"duplicate variable name: {names[-1]}")
+        raise SelectorError(
+            nodes[-1].pos, f"duplicate variable name: {names[-1]}"
+        )
     return names
 
 
@@ -192,14 +202,18 @@ def _filter(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr:
 def _bind(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr | None:
     if not isinstance(target, Ident) or target.name != "cel":
         return None
-    name = _name(args[0], "cel.bind() variable names must be simple identifiers")
+    name = _name(
+        args[0], "cel.bind() variable names must be simple identifiers"
+    )
     return Bind(pos, name, args[1], args[2])
 
 
 def _opt_map(flat: bool) -> _Macro:
     def macro(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr:
         function = "optFlatMap()" if flat else "optMap()"
-        name = _name(args[0], f"{function} variable name must be a simple identifier")
+        name = _name(
+            args[0], f"{function} variable name must be a simple identifier"
+        )
         return OptMap(pos, target, name, args[1], flat)
 
     return macro
@@ -212,7 +226,9 @@ def _sort_by(pos: int, target: Expr, args: tuple[Expr, ...]) -> Expr:
     # cel.bind(input, target, input.@sortByAssociatedKeys(input.map(name, key)))
     names = _names(args[:1])
     keys = Fold(pos, "map", Ident(pos, _SORT_INPUT), names, None, args[1])
-    sorted_input = Call(pos, "@sortByAssociatedKeys", Ident(pos, _SORT_INPUT), (keys,))
+    sorted_input = Call(
+        pos, "@sortByAssociatedKeys", Ident(pos, _SORT_INPUT), (keys,)
+    )
     return Bind(pos, _SORT_INPUT, target, sorted_input)
 
 
@@ -257,7 +273,9 @@ _LEVELS: Final = (
     ("*", "/", "%"),
 )
 _RANKS: Final = {
-    symbol: rank for rank, symbols in enumerate(_LEVELS, 1) for symbol in symbols
+    symbol: rank
+    for rank, symbols in enumerate(_LEVELS, 1)
+    for symbol in symbols
 }
 """How closely operators bind; all of them group from left to right."""
 
@@ -291,7 +309,9 @@ def parse(expression: str) -> Expr:
 
 
 def _too_deep(pos: int) -> SelectorError:
-    return SelectorError(pos, f"expression recursion limit exceeded: {MAX_DEPTH}")
+    return SelectorError(
+        pos, f"expression recursion limit exceeded: {MAX_DEPTH}"
+    )
 
 
 class _Parser:
@@ -347,7 +367,9 @@ class _Parser:
             rank = _RANKS.get(self.token[0], 0)
             while waiting and _RANKS[waiting[-1][0]] >= rank:
                 right_operand, left_operand = operands.pop(), operands.pop()
-                operation = _operation(waiting.pop(), left_operand, right_operand)
+                operation = _operation(
+                    waiting.pop(), left_operand, right_operand
+                )
                 operands.append(operation)
             if not rank:
                 break
@@ -418,7 +440,9 @@ class _Parser:
         try:
             value = _READERS[str(token.lastgroup)](text)
         except ValueError as error:
-            raise SelectorError(token.start(), f"Syntax error: {error}") from error
+            raise SelectorError(
+                token.start(), f"Syntax error: {error}"
+            ) from error
         return Literal((sign or token).start(), value)
 
     def _in_brackets(
@@ -429,7 +453,9 @@ class _Parser:
         if self.token[0] != closing and not (loose and self._skip(",")):
             while True:
                 yield
-                if not self._skip(",", place) or (loose and self.token[0] == closing):
+                if not self._skip(",", place) or (
+                    loose and self.token[0] == closing
+                ):
                     break
         self._expect(closing, _OPERATOR)
 
@@ -476,7 +502,8 @@ class _Parser:
 def _field(name: Token) -> str:
     if name[0] in _KEYWORDS:
         raise SelectorError(
-            name.start(), f"Syntax error: no viable alternative at input '{name[0]}'"
+            name.start(),
+            f"Syntax error: no viable alternative at input '{name[0]}'",
         )
     return name[0]
 

@@ -85,7 +85,9 @@ def _optional_list(runs: Sequence[Run], optional: Sequence[bool]) -> Run:
 
 
 def _new_map(
-    keys: Sequence[Compiled], values: Sequence[Compiled], optional: Sequence[bool]
+    keys: Sequence[Compiled],
+    values: Sequence[Compiled],
+    optional: Sequence[bool],
 ) -> Compiled:
     """``{a: b, ?c: d}``; a map of constants is one itself."""
     codes = (*keys, *values)
@@ -116,10 +118,14 @@ def _map(parts: tuple[tuple[Run, Run, bool], ...]) -> Run:
     return run
 
 
-def _new_message(name: str, fields: Sequence[tuple[str, Compiled, bool]]) -> Compiled:
+def _new_message(
+    name: str, fields: Sequence[tuple[str, Compiled, bool]]
+) -> Compiled:
     """``name{field: value, ?field: value}``."""
     message = MESSAGES[name]
-    parts = tuple((field, code.run, optional) for field, code, optional in fields)
+    parts = tuple(
+        (field, code.run, optional) for field, code, optional in fields
+    )
 
     def run(frame: Frame) -> Value:
         values: dict[str, Value] = {}
@@ -129,7 +135,9 @@ def _new_message(name: str, fields: Sequence[tuple[str, Compiled, bool]]) -> Com
             values.pop(field, None)
             values[field] = _unwrapped(value) if optional else value
         fields_set = {
-            field: value for field, value in values.items() if value is not MISSING
+            field: value
+            for field, value in values.items()
+            if value is not MISSING
         }
         return message.value(name, fields_set)
 
@@ -139,7 +147,9 @@ def _new_message(name: str, fields: Sequence[tuple[str, Compiled, bool]]) -> Com
 def _unwrapped(value: Value) -> Value:
     """The value of an optional entry, or `MISSING`."""
     if type(value) is not Optional:
-        raise EvalError("cannot initialize optional entry from non-optional value")
+        raise EvalError(
+            "cannot initialize optional entry from non-optional value"
+        )
     return value.held()
 
 
@@ -169,7 +179,9 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
         """Compile a node and all of its parts."""
         name = self.checked.names.get(node)
         if name is not None:
-            return constant(CONSTANTS[name] if name in CONSTANTS else TypeValue(name))
+            return constant(
+                CONSTANTS[name] if name in CONSTANTS else TypeValue(name)
+            )
         return self.rules[type(node)](self, node)
 
     def _slot(self) -> int:
@@ -190,7 +202,9 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
         """Refuse a variable that holds a type: upstream looks for a type with the variable's name."""
         if static.name == "type":
             message = f"reference to undefined type: {name}"
-            raise SelectorError(node.pos, f"program instantiation failed: {message}")
+            raise SelectorError(
+                node.pos, f"program instantiation failed: {message}"
+            )
 
     def _ident(self, node: syntax.Ident) -> Compiled:
         variable = self._variable(node)
@@ -210,7 +224,9 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
 
     _index = _select
 
-    def _attribute(self, node: syntax.Expr, steps: tuple[AccessStep, ...]) -> Compiled:
+    def _attribute(
+        self, node: syntax.Expr, steps: tuple[AccessStep, ...]
+    ) -> Compiled:
         """A chain of steps from a node; behind a conditional, each of the branches takes them."""
         while (
             isinstance(node, syntax.Select | syntax.Index)
@@ -220,7 +236,9 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
                 # A test gives a bool, from which a new chain begins.
                 if node.test and steps:
                     break
-                step = AccessStep(constant(node.field), node.optional, test=node.test)
+                step = AccessStep(
+                    constant(node.field), node.optional, test=node.test
+                )
             else:
                 key = self._key(node.key)
                 tested = isinstance(node.key, syntax.Select) and node.key.test
@@ -229,7 +247,10 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
                 step = AccessStep(key, node.optional, step_cost)
             steps = (step, *steps)
             node = node.operand
-        if isinstance(node, syntax.Call) and node.function == syntax.CONDITIONAL:
+        if (
+            isinstance(node, syntax.Call)
+            and node.function == syntax.CONDITIONAL
+        ):
             condition, yes, no = node.args
             return conditional(
                 self.plan(condition),
@@ -242,7 +263,9 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
             base = self._variable(node)
         else:
             base = self.plan(node)
-        of_device = isinstance(node, syntax.Ident) and node.name not in self.scope
+        of_device = (
+            isinstance(node, syntax.Ident) and node.name not in self.scope
+        )
         optional = self._may_be_optional(node) and not of_device
         return chain(base, steps, of_device=of_device, may_be_optional=optional)
 
@@ -271,7 +294,9 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
         if node.function in {"_==_", "_!=_"}:
             left_node, right_node = node.args
             negated = node.function == "_!=_"
-            return equals(self.plan(left_node), self.plan(right_node), negated=negated)
+            return equals(
+                self.plan(left_node), self.plan(right_node), negated=negated
+            )
         parts: tuple[syntax.Expr, ...] = node.args
         if node.target is not None and node not in self.checked.namespaced:
             parts = (node.target, *node.args)
@@ -282,13 +307,18 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
         return self._function(node, parts, args)
 
     def _function(
-        self, node: syntax.Call, parts: Sequence[syntax.Expr], args: Sequence[Compiled]
+        self,
+        node: syntax.Call,
+        parts: Sequence[syntax.Expr],
+        args: Sequence[Compiled],
     ) -> Compiled:
         overloads = self.checked.overloads[node]
         name = overloads[0].name
         if name in {"or", "orValue"}:
             return or_else(args[0], args[1], unwrap=name == "orValue")
-        pattern = args[1].value if name in REGEX_NAMES and args[1].literal else None
+        pattern = (
+            args[1].value if name in REGEX_NAMES and args[1].literal else None
+        )
         if isinstance(pattern, str) and (problem := check_pattern(pattern)):
             message = f"program instantiation failed: {problem}"
             raise SelectorError(parts[1].pos, message)
@@ -342,7 +372,9 @@ class _Planner(syntax.Visitor[Compiled, Compiled]):
             assert not isinstance(entry.key, str)
             keys.append(self.plan(entry.key))
             values.append(self.plan(entry.value))
-        return _new_map(keys, values, [entry.optional for entry in node.entries])
+        return _new_map(
+            keys, values, [entry.optional for entry in node.entries]
+        )
 
     def _struct(self, node: syntax.Struct) -> Compiled:
         fields = [

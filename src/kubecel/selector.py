@@ -13,7 +13,13 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from kubecel.check import Checked, check, validate
 from kubecel.code import FIRST_LOCAL, over_limit
 from kubecel.cost import COST_LIMIT
-from kubecel.device import CelDevice, Reads, as_attribute, reads, with_own_quantities
+from kubecel.device import (
+    CelDevice,
+    Reads,
+    as_attribute,
+    reads,
+    with_own_quantities,
+)
 from kubecel.environment import ALL_GATES, FeatureGates, environment_for
 from kubecel.errors import (
     CelCompileError,
@@ -141,7 +147,9 @@ class CelDerivation(_CelExpression):
     accepted_types = "a string, int, bool, semver, or a list of one of them"
     gives = re.compile(r"(list\()?(bool|dyn|int|kubernetes\.Semver|string)\)?")
 
-    def value(self, device: CelDevice, cost_limit: int = COST_LIMIT) -> AttributeValue:
+    def value(
+        self, device: CelDevice, cost_limit: int = COST_LIMIT
+    ) -> AttributeValue:
         """The attribute of a device; a version is without build metadata, which no comparison looks at.
 
         Parameters
@@ -172,7 +180,9 @@ class CheckedExpression(NamedTuple):
     cost: int
 
 
-def compile_selector(expression: str, gates: FeatureGates = ALL_GATES) -> CelSelector:
+def compile_selector(
+    expression: str, gates: FeatureGates = ALL_GATES
+) -> CelSelector:
     """Compile a selector; the last ones compiled are remembered.
 
     Parameters
@@ -246,7 +256,9 @@ def check_expression(
     """
     with _not_too_deep(expression):
         checked = _checked(expression, gates)
-        return CheckedExpression(str(checked.types[checked.root]), estimate(checked))
+        return CheckedExpression(
+            str(checked.types[checked.root]), estimate(checked)
+        )
 
 
 def estimated_cost(expression: str, gates: FeatureGates = ALL_GATES) -> int:
@@ -284,7 +296,9 @@ def _not_too_deep(expression: str) -> Iterator[None]:
         raise compile_error(expression, [(0, message)]) from None
 
 
-def _remembered(form: type[_Form], expression: str, gates: FeatureGates) -> _Form:
+def _remembered(
+    form: type[_Form], expression: str, gates: FeatureGates
+) -> _Form:
     with _not_too_deep(expression):
         compiled: _Form | str = _compiled(form, expression, gates)
     if isinstance(compiled, str):
@@ -293,7 +307,9 @@ def _remembered(form: type[_Form], expression: str, gates: FeatureGates) -> _For
 
 
 @lru_cache(maxsize=8192)
-def _compiled(form: type[_Form], expression: str, gates: FeatureGates) -> _Form | str:
+def _compiled(
+    form: type[_Form], expression: str, gates: FeatureGates
+) -> _Form | str:
     """The compiled expression, or the error's message: both are remembered."""
     try:
         checked = _checked(expression, gates)

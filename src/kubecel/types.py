@@ -236,7 +236,9 @@ def _declared(  # noqa: PLR0913 - a row of a table
     checks: bool = False,
 ) -> Overload:
     params, result = parse_signature(signature)
-    return Overload(name, member, params, result, impl, cost, by_name, checks, effort)
+    return Overload(
+        name, member, params, result, impl, cost, by_name, checks, effort
+    )
 
 
 function = partial(_declared, False)
@@ -253,7 +255,9 @@ def runtime_test(expected: Type) -> Test:
         return lambda _: True
     if expected.name == "list":
         element = runtime_test(expected.params[0])
-        return lambda value: type(value) is tuple and (not value or element(value[0]))
+        return lambda value: (
+            type(value) is tuple and (not value or element(value[0]))
+        )
     if expected.name == "map":
         return lambda value: type(value) in MAPS
     kind = type_named(expected.name)

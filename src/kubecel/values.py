@@ -85,7 +85,9 @@ class EvalError(CelRuntimeError):
 
 def no_overload(name: str = "") -> EvalError:
     """The error of a call with values that no overload takes."""
-    return EvalError(f"no such overload: {name}" if name else "no such overload")
+    return EvalError(
+        f"no such overload: {name}" if name else "no such overload"
+    )
 
 
 class Uint(int):
@@ -214,7 +216,9 @@ _NAMES: Final[dict[type, tuple[str, str]]] = {
 }
 
 
-EXTENSION_TYPES: Final = frozenset({Quantity, Semver, Ip, Cidr, Url, NamedFormat})
+EXTENSION_TYPES: Final = frozenset(
+    {Quantity, Semver, Ip, Cidr, Url, NamedFormat}
+)
 """Kubernetes' own types."""
 
 _KINDS: Final = {name: kind for kind, (name, _) in _NAMES.items()}
@@ -413,7 +417,8 @@ def _list(left: Value, right: Value) -> bool:
     # None, "cannot be compared", is no difference: upstream looks only for False here.
     pairs = zip(left, right, strict=True)
     return all(
-        equal(left_item, right_item) is not False for left_item, right_item in pairs
+        equal(left_item, right_item) is not False
+        for left_item, right_item in pairs
     )
 
 
@@ -422,7 +427,10 @@ def _map(left: Value, right: Value) -> bool:
         return False
     for key in map_keys(left):
         right_value = find(right, key)
-        if right_value is MISSING or equal(find(left, key), right_value) is False:
+        if (
+            right_value is MISSING
+            or equal(find(left, key), right_value) is False
+        ):
             return False
     return True
 

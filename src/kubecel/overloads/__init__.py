@@ -7,14 +7,24 @@ from itertools import chain, groupby
 from operator import attrgetter
 from typing import Final
 
-from kubecel.overloads.conversions import CONVERSION_NAMES, CONVERSIONS, TEMPORAL
+from kubecel.overloads.conversions import (
+    CONVERSION_NAMES,
+    CONVERSIONS,
+    TEMPORAL,
+)
 from kubecel.overloads.extensions import EXTENSIONS, FORMATS
 from kubecel.overloads.operators import INCLUDES, LISTS, OPERATORS, OPTIONALS
 from kubecel.overloads.strings import REGEX, REGEX_NAMES, STRINGS, check_pattern
 from kubecel.types import Overload, function, method
 from kubecel.values import Value
 
-__all__ = ["CONVERSION_NAMES", "FUNCTIONS", "REGEX_NAMES", "Overload", "check_pattern"]
+__all__ = [
+    "CONVERSION_NAMES",
+    "FUNCTIONS",
+    "REGEX_NAMES",
+    "Overload",
+    "check_pattern",
+]
 
 
 def _unused(*_: Value) -> Value:

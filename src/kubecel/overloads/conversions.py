@@ -161,7 +161,9 @@ def parse_timestamp(text: str) -> TimestampValue:
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise ValueError(f"invalid timestamp {text!r}")
-    year, month, day, hour, minute, second = (int(match[i]) for i in range(1, 7))
+    year, month, day, hour, minute, second = (
+        int(match[i]) for i in range(1, 7)
+    )
     zone_hours, zone_minutes = int(match[9] or 0), int(match[10] or 0)
     if year == 0 or zone_hours > 23 or zone_minutes > 59:
         raise ValueError(f"invalid timestamp {text!r}")
@@ -173,7 +175,9 @@ def parse_timestamp(text: str) -> TimestampValue:
     # Digits behind the ninth are cut off.
     fraction = int(((match[7] or "") + "0" * 9)[:9])
     try:
-        return _checked_timestamp((seconds - offset) * _SECOND + fraction, offset)
+        return _checked_timestamp(
+            (seconds - offset) * _SECOND + fraction, offset
+        )
     except EvalError as error:
         raise ValueError(str(error)) from error
 
@@ -272,7 +276,8 @@ def _accessors() -> tuple[Overload, ...]:
         for name, impl in impls.items()
     )
     spans = (
-        method(name, "duration -> int", _span(unit)) for name, unit in _SPANS.items()
+        method(name, "duration -> int", _span(unit))
+        for name, unit in _SPANS.items()
     )
     return (*plain, *zoned, *spans)
 
@@ -289,13 +294,17 @@ _UINT: Final = re.compile(r"[0-9]+", re.ASCII)
 _DOUBLE: Final = re.compile(
     r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII
 )
-_NOT_FINITE: Final = re.compile(r"[+-]?(?:inf(?:inity)?)|nan", re.ASCII | re.IGNORECASE)
+_NOT_FINITE: Final = re.compile(
+    r"[+-]?(?:inf(?:inity)?)|nan", re.ASCII | re.IGNORECASE
+)
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
 def _refused(value: Value, result: str) -> EvalError:
-    return EvalError(f"type conversion error from '{type_name(value)}' to '{result}'")
+    return EvalError(
+        f"type conversion error from '{type_name(value)}' to '{result}'"
+    )
 
 
 def _decimal(sign: str, digits: str) -> int:
@@ -323,7 +332,11 @@ def _to_int(value: Value) -> int:
     else:
         raise _refused(value, "int")
     if not -INT_MAX - 1 <= number <= INT_MAX:
-        raise _refused(value, "int") if kind is str else EvalError("integer overflow")
+        raise (
+            _refused(value, "int")
+            if kind is str
+            else EvalError("integer overflow")
+        )
     return number
 
 
@@ -375,7 +388,9 @@ def _decoded(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError as error:
-        raise EvalError("invalid UTF-8 in bytes, cannot convert to string") from error
+        raise EvalError(
+            "invalid UTF-8 in bytes, cannot convert to string"
+        ) from error
 
 
 TEXTS: Final[dict[type, Callable[[Any], str]]] = {
@@ -451,7 +466,10 @@ _SOURCES: Final[dict[str, tuple[str, Impl, str]]] = {
 _QUICK: Final = frozenset(
     {("string", "string"), ("bytes", "string"), ("bool", "string")}
 )
-_RULES: Final = {("bytes", "string"): cost.scanned, ("string", "bytes"): cost.scanned}
+_RULES: Final = {
+    ("bytes", "string"): cost.scanned,
+    ("string", "bytes"): cost.scanned,
+}
 
 
 def _conversions() -> tuple[Overload, ...]:
@@ -463,7 +481,9 @@ def _conversions() -> tuple[Overload, ...]:
             if "string" in {source, name} and (name, source) not in _QUICK:
                 work = effort.slow
             signature = f"{source} -> {result}"
-            overload = function(name, signature, impl, rule, work, by_name=False)
+            overload = function(
+                name, signature, impl, rule, work, by_name=False
+            )
             table.append(overload)
     return (*table, function("dyn", "A -> dyn", lambda value: value))
 

@@ -55,9 +55,7 @@ _LABEL_1035: Final = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character,"
     " and end with an alphanumeric character"
 )
-_NAME: Final = (
-    f"name part must consist of alphanumeric characters, '-', '_' or '.', {_BOUNDS}"
-)
+_NAME: Final = f"name part must consist of alphanumeric characters, '-', '_' or '.', {_BOUNDS}"
 _VALUE: Final = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.',"
     " and must start and end with an alphanumeric character"
@@ -75,7 +73,9 @@ _BASE64: Final = re.compile(
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
-def _pattern(pattern: str, limit: int, message: str, *, empty: bool = False) -> _Check:
+def _pattern(
+    pattern: str, limit: int, message: str, *, empty: bool = False
+) -> _Check:
     compiled = re.compile(pattern, re.ASCII)
 
     def check(text: str) -> tuple[str, ...]:
@@ -113,7 +113,9 @@ def _qualified_name(text: str) -> tuple[str, ...]:
         )
     problems = []
     if prefixes:
-        of_prefix = _subdomain(prefixes[0]) if prefixes[0] else ("must be non-empty",)
+        of_prefix = (
+            _subdomain(prefixes[0]) if prefixes[0] else ("must be non-empty",)
+        )
         problems += [f"prefix part {problem}" for problem in of_prefix]
     if not name:
         problems.append("name part must be non-empty")
@@ -173,7 +175,9 @@ def _named(name: str) -> Optional:
 
 FORMATS: Final = (
     *(
-        function(f"format.{name}", "-> format", partial(_NAMED.__getitem__, name))
+        function(
+            f"format.{name}", "-> format", partial(_NAMED.__getitem__, name)
+        )
         for name in _NAMED
     ),
     function("format.named", "string -> optional(format)", _named),
@@ -210,7 +214,9 @@ def _new_quantity(text: str) -> Quantity:
     return Quantity(amount.nanos, amount.format, amount.scale)
 
 
-def _comparisons(kind: str, order: Callable[[Any, Any], int]) -> tuple[Overload, ...]:
+def _comparisons(
+    kind: str, order: Callable[[Any, Any], int]
+) -> tuple[Overload, ...]:
     return (
         method(
             "isGreaterThan",
@@ -288,27 +294,47 @@ def _is_local_multicast(address: Ip) -> bool:
 
 _ip, _cidr = _parser(parse_ip), _parser(parse_cidr)
 _QUANTITY: Final = (
-    function("quantity", "string -> quantity", _parser(_new_quantity), cost.scanned),
-    function("isQuantity", "string -> bool", accepts(parse_quantity), cost.scanned),
+    function(
+        "quantity", "string -> quantity", _parser(_new_quantity), cost.scanned
+    ),
+    function(
+        "isQuantity", "string -> bool", accepts(parse_quantity), cost.scanned
+    ),
     function("sign", "quantity -> int", lambda value: order(value.nanos, 0)),
     *_comparisons("quantity", _order_amounts),
     method("isInteger", "quantity -> bool", lambda value: value.is_int64),
     method("asInteger", "quantity -> int", _as_integer),
     method("asApproximateFloat", "quantity -> double", float),
-    method("add", "quantity, quantity -> quantity", lambda left, right: left + right),
     method(
-        "add", "quantity, int -> quantity", lambda left, right: left + _whole(right)
+        "add",
+        "quantity, quantity -> quantity",
+        lambda left, right: left + right,
     ),
-    method("sub", "quantity, quantity -> quantity", lambda left, right: left - right),
     method(
-        "sub", "quantity, int -> quantity", lambda left, right: left - _whole(right)
+        "add",
+        "quantity, int -> quantity",
+        lambda left, right: left + _whole(right),
+    ),
+    method(
+        "sub",
+        "quantity, quantity -> quantity",
+        lambda left, right: left - right,
+    ),
+    method(
+        "sub",
+        "quantity, int -> quantity",
+        lambda left, right: left - _whole(right),
     ),
 )
 _SEMVER: Final = (
     function("semver", "string -> semver", _parser(_version), cost.scanned),
-    function("semver", "string, bool -> semver", _parser(_version), cost.scanned),
+    function(
+        "semver", "string, bool -> semver", _parser(_version), cost.scanned
+    ),
     function("isSemver", "string -> bool", accepts(_version), cost.scanned),
-    function("isSemver", "string, bool -> bool", accepts(_version), cost.scanned),
+    function(
+        "isSemver", "string, bool -> bool", accepts(_version), cost.scanned
+    ),
     *_comparisons("semver", order),
     method("major", "semver -> int", lambda value: _number(value.major)),
     method("minor", "semver -> int", lambda value: _number(value.minor)),
@@ -316,7 +342,9 @@ _SEMVER: Final = (
 )
 _ADDRESS: Final = (
     function("ip", "string -> ip", _ip, cost.scanned, effort.slow),
-    function("isIP", "string -> bool", accepts(parse_ip), cost.scanned, effort.slow),
+    function(
+        "isIP", "string -> bool", accepts(parse_ip), cost.scanned, effort.slow
+    ),
     function(
         "ip.isCanonical",
         "string -> bool",
@@ -325,16 +353,26 @@ _ADDRESS: Final = (
         effort.slow,
     ),
     method("family", "ip -> int", lambda value: value.address.version),
-    method("isUnspecified", "ip -> bool", lambda value: value.address.is_unspecified),
+    method(
+        "isUnspecified",
+        "ip -> bool",
+        lambda value: value.address.is_unspecified,
+    ),
     method("isLoopback", "ip -> bool", lambda value: value.address.is_loopback),
     method("isLinkLocalMulticast", "ip -> bool", _is_local_multicast),
     method(
-        "isLinkLocalUnicast", "ip -> bool", lambda value: value.address.is_link_local
+        "isLinkLocalUnicast",
+        "ip -> bool",
+        lambda value: value.address.is_link_local,
     ),
     method("isGlobalUnicast", "ip -> bool", _is_global),
     function("cidr", "string -> cidr", _cidr, cost.scanned, effort.slow),
     function(
-        "isCIDR", "string -> bool", accepts(parse_cidr), cost.scanned, effort.slow
+        "isCIDR",
+        "string -> bool",
+        accepts(parse_cidr),
+        cost.scanned,
+        effort.slow,
     ),
     method("containsIP", "cidr, ip -> bool", _contains_ip, cost.contains_ip),
     method(
@@ -343,7 +381,9 @@ _ADDRESS: Final = (
         lambda network, text: _contains_ip(network, _ip(text)),
         cost.parsing(cost.contains_ip),
     ),
-    method("containsCIDR", "cidr, cidr -> bool", _contains_cidr, cost.contains_cidr),
+    method(
+        "containsCIDR", "cidr, cidr -> bool", _contains_cidr, cost.contains_cidr
+    ),
     method(
         "containsCIDR",
         "cidr, string -> bool",
@@ -355,7 +395,9 @@ _ADDRESS: Final = (
     method("masked", "cidr -> cidr", Cidr.masked),
 )
 _URL: Final = (
-    function("url", "string -> url", _parser(parse_url), cost.scanned, effort.slow),
+    function(
+        "url", "string -> url", _parser(parse_url), cost.scanned, effort.slow
+    ),
     function("isURL", "string -> bool", is_url, effort=effort.slow),
     method("getScheme", "url -> string", lambda value: value.scheme),
     method("getHost", "url -> string", lambda value: value.host),
@@ -366,7 +408,10 @@ _URL: Final = (
         effort=effort.parts_of_url,
     ),
     method(
-        "getPort", "url -> string", lambda value: value.port, effort=effort.parts_of_url
+        "getPort",
+        "url -> string",
+        lambda value: value.port,
+        effort=effort.parts_of_url,
     ),
     method(
         "getEscapedPath",

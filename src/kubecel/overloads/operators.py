@@ -10,7 +10,11 @@ from typing import Any, Final
 
 from kubecel import cost, effort
 from kubecel.effort import joining
-from kubecel.overloads.conversions import add_times, checked_duration, subtract_times
+from kubecel.overloads.conversions import (
+    add_times,
+    checked_duration,
+    subtract_times,
+)
 from kubecel.types import Impl, Overload, function, method
 from kubecel.values import (
     INT_MAX,
@@ -60,7 +64,11 @@ _NUMBER: Final[dict[type, Callable[[Any], Value]]] = {
 }
 """Checks of results, by the type of both operands."""
 
-_LONGEST: Final[dict[type, int]] = {str: MAX_TEXT, bytes: MAX_TEXT, tuple: MAX_LIST}
+_LONGEST: Final[dict[type, int]] = {
+    str: MAX_TEXT,
+    bytes: MAX_TEXT,
+    tuple: MAX_LIST,
+}
 
 
 def _refuse(_: Value, __: Value) -> Value:
@@ -202,7 +210,9 @@ def _operator(name: str, impl: Impl, *signatures: str) -> tuple[Overload, ...]:
 
 
 def _binary(name: str, impl: Impl, *types: str) -> tuple[Overload, ...]:
-    return _operator(name, impl, *(f"{kind}, {kind} -> {kind}" for kind in types))
+    return _operator(
+        name, impl, *(f"{kind}, {kind} -> {kind}" for kind in types)
+    )
 
 
 def _order_overloads(
@@ -224,7 +234,12 @@ _SIZED: Final = ("bytes", "list(A)", "map(A, B)", "string")
 
 OPERATORS: Final = (
     function(
-        "_+_", "bytes, bytes -> bytes", add, cost.addition, by_name=False, checks=True
+        "_+_",
+        "bytes, bytes -> bytes",
+        add,
+        cost.addition,
+        by_name=False,
+        checks=True,
     ),
     *_binary("_+_", add, "double", "duration"),
     *_operator(
@@ -235,7 +250,11 @@ OPERATORS: Final = (
     ),
     *_binary("_+_", add, "int"),
     function(
-        "_+_", "list(A), list(A) -> list(A)", add, effort=effort.copying, checks=True
+        "_+_",
+        "list(A), list(A) -> list(A)",
+        add,
+        effort=effort.copying,
+        checks=True,
     ),
     function(
         "_+_",
@@ -297,7 +316,9 @@ def _slice(values: Sequence[Value], start: int, end: int) -> Sequence[Value]:
     if start < 0 or end < 0:
         raise EvalError(f"{call}, negative indexes not supported")
     if start > end:
-        raise EvalError(f"{call}, start index must be less than or equal to end index")
+        raise EvalError(
+            f"{call}, start index must be less than or equal to end index"
+        )
     if end > len(values):
         raise EvalError(f"{call}, list is length {len(values)}")
     return values[start:end]
@@ -483,13 +504,19 @@ def _of_each(
 ) -> tuple[Overload, ...]:
     """An overload for the lists of each type that can be ordered."""
     return tuple(
-        method(name, signature.format(kind), *rules, **options) for kind in _COMPARABLE
+        method(name, signature.format(kind), *rules, **options)
+        for kind in _COMPARABLE
     )
 
 
 _SORT_COST: Final = cost.self_comparison(0)
 _SORT_BY_COST: Final = cost.self_comparison(1)
-_ZEROES: Final = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration(0)}
+_ZEROES: Final = {
+    "int": 0,
+    "uint": Uint(0),
+    "double": 0.0,
+    "duration": Duration(0),
+}
 
 LISTS: Final = (
     method("slice", "list(T), int, int -> list(T)", _slice, cost.slicing),
@@ -502,9 +529,14 @@ LISTS: Final = (
             effort.traversal,
             checks=True,
         )
-        for signature in ("list(list(T)) -> list(T)", "list(dyn), int -> list(dyn)")
+        for signature in (
+            "list(list(T)) -> list(T)",
+            "list(dyn), int -> list(dyn)",
+        )
     ),
-    *_of_each("sort", "list({0}) -> list({0})", _sort, _SORT_COST, by_name=False),
+    *_of_each(
+        "sort", "list({0}) -> list({0})", _sort, _SORT_COST, by_name=False
+    ),
     *_of_each(
         "@sortByAssociatedKeys",
         "list(T), list({0}) -> list(T)",
@@ -513,10 +545,21 @@ LISTS: Final = (
         by_name=False,
     ),
     function("lists.range", "int -> list(int)", _range, cost.counting),
-    method("reverse", "list(T) -> list(T)", lambda values: values[::-1], cost.reversal),
-    method("distinct", "list(T) -> list(T)", _distinct, _SORT_COST, effort.pairs),
+    method(
+        "reverse",
+        "list(T) -> list(T)",
+        lambda values: values[::-1],
+        cost.reversal,
+    ),
+    method(
+        "distinct", "list(T) -> list(T)", _distinct, _SORT_COST, effort.pairs
+    ),
     *_of_each(
-        "isSorted", "list({0}) -> bool", _is_sorted, cost.traversal, effort.traversal
+        "isSorted",
+        "list({0}) -> bool",
+        _is_sorted,
+        cost.traversal,
+        effort.traversal,
     ),
     *(
         method(
@@ -529,12 +572,26 @@ LISTS: Final = (
         for kind, zero in _ZEROES.items()
     ),
     *_of_each(
-        "min", "list({0}) -> {0}", _extreme("min", -1), cost.traversal, effort.traversal
+        "min",
+        "list({0}) -> {0}",
+        _extreme("min", -1),
+        cost.traversal,
+        effort.traversal,
     ),
     *_of_each(
-        "max", "list({0}) -> {0}", _extreme("max", 1), cost.traversal, effort.traversal
+        "max",
+        "list({0}) -> {0}",
+        _extreme("max", 1),
+        cost.traversal,
+        effort.traversal,
     ),
-    method("indexOf", "list(A), A -> int", _index_of, cost.traversal, effort.traversal),
+    method(
+        "indexOf",
+        "list(A), A -> int",
+        _index_of,
+        cost.traversal,
+        effort.traversal,
+    ),
     method(
         "lastIndexOf",
         "list(A), A -> int",
@@ -586,7 +643,10 @@ def _value(optional: Optional) -> Value:
 def _of_non_zero(value: Value) -> Optional:
     if value is None or type(value) is Empty:
         return NONE
-    if isinstance(value, bool | int | float | str | bytes | tuple | dict) and not value:
+    if (
+        isinstance(value, bool | int | float | str | bytes | tuple | dict)
+        and not value
+    ):
         return NONE
     if isinstance(value, Duration) and not value.nanos:
         return NONE
@@ -616,9 +676,14 @@ OPTIONALS: Final = (
     function("optional.ofNonZeroValue", "V -> optional(V)", _of_non_zero),
     function("optional.none", "-> optional(V)", lambda: NONE),
     function(
-        "optional.unwrap", "list(optional(V)) -> list(V)", _unwrap, effort=joining
+        "optional.unwrap",
+        "list(optional(V)) -> list(V)",
+        _unwrap,
+        effort=joining,
     ),
-    method("unwrapOpt", "list(optional(V)) -> list(V)", _unwrap, effort=joining),
+    method(
+        "unwrapOpt", "list(optional(V)) -> list(V)", _unwrap, effort=joining
+    ),
     method(
         "hasValue",
         "optional(V) -> bool",

@@ -35,7 +35,14 @@ from kubecel.values import (
     type_name,
 )
 
-__all__ = ["CLAUSES", "REGEX", "REGEX_NAMES", "STRINGS", "check_pattern", "clauses"]
+__all__ = [
+    "CLAUSES",
+    "REGEX",
+    "REGEX_NAMES",
+    "STRINGS",
+    "check_pattern",
+    "clauses",
+]
 
 # ----------------------------------------------------------------------------
 # Formats: the clauses of ``string.format``, and how values look in them.
@@ -43,7 +50,11 @@ __all__ = ["CLAUSES", "REGEX", "REGEX_NAMES", "STRINGS", "check_pattern", "claus
 _CLAUSE: Final = re.compile(r"%(?:(%)|(?:\.([0-9]+))?([sdfebxXo]))")
 _MAX_PRECISION: Final = 1000
 _SUPERSCRIPT: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-_NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_NOT_FINITE: Final = {
+    "NaN": math.nan,
+    "Infinity": math.inf,
+    "-Infinity": -math.inf,
+}
 
 
 class FormatClause(NamedTuple):
@@ -141,7 +152,9 @@ def _quoted(text: str) -> str:
         elif code < 0x80:
             parts.append(f"\\x{code:02x}")
         else:
-            parts.append(f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
+            parts.append(
+                f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+            )
     return f'"{"".join(parts)}"'
 
 
@@ -196,7 +209,9 @@ def _scientific(value: Value, precision: int) -> str:
     if not math.isfinite(number):
         return _not_finite(number)
     mantissa, _, exponent = f"{number:.{precision}e}".partition("e")
-    power = f"{int(exponent):03}" if int(exponent) < 0 else f"{int(exponent):02}"
+    power = (
+        f"{int(exponent):03}" if int(exponent) < 0 else f"{int(exponent):02}"
+    )
     # As people write powers of ten, with narrow spaces that do not break.
     return f"{mantissa}\u202f\u00d7\u202f10{power.translate(_SUPERSCRIPT)}"
 
@@ -229,7 +244,10 @@ CLAUSES: Final[Mapping[str, tuple[str, Set[type]]]] = {
     "d": ("decimal clause can only be used on integers", {int, Uint}),
     "f": ("fixed-point clause can only be used on doubles", {float, str}),
     "e": ("scientific clause can only be used on doubles", {float, str}),
-    "b": ("only integers and bools can be formatted as binary", {int, Uint, bool}),
+    "b": (
+        "only integers and bools can be formatted as binary",
+        {int, Uint, bool},
+    ),
     **dict.fromkeys(
         "xX",
         (
@@ -327,7 +345,9 @@ def _searching_all(args: Sequence[Value]) -> int:
 
 REGEX: Final = (
     function("matches", "string, string -> bool", _matches, effort=_searching),
-    method("matches", "string, string -> bool", _matches, cost.regex, _searching),
+    method(
+        "matches", "string, string -> bool", _matches, cost.regex, _searching
+    ),
     method("find", "string, string -> string", _find, cost.regex, _searching),
     method(
         "findAll",
@@ -353,8 +373,9 @@ REGEX_NAMES: Final = frozenset({"matches", "find", "findAll"})
 # String functions: the standard ones, and version 2 of the extension library.
 
 # What Go's ``unicode.IsSpace`` takes for space, which is not all that Python strips.
-_SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
-    map(chr, range(0x2000, 0x200B))
+_SPACE: Final = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000"
+    + "".join(map(chr, range(0x2000, 0x200B)))
 )
 _QUOTED: Final = str.maketrans(ESCAPED)
 _SHORT: Final = 50
@@ -448,13 +469,22 @@ STRINGS: Final = (
         lambda text, part: part in text,
         cost.containment,
     ),
-    method("startsWith", "string, string -> bool", str.startswith, cost.scanned),
+    method(
+        "startsWith", "string, string -> bool", str.startswith, cost.scanned
+    ),
     method("endsWith", "string, string -> bool", str.endswith, cost.scanned),
     method("charAt", "string, int -> string", _char_at),
     method("indexOf", "string, string -> int", _index_of, cost.traversal),
     method("indexOf", "string, string, int -> int", _index_of, cost.traversal),
-    method("lastIndexOf", "string, string -> int", _last_index_of, cost.traversal),
-    method("lastIndexOf", "string, string, int -> int", _last_index_of, cost.traversal),
+    method(
+        "lastIndexOf", "string, string -> int", _last_index_of, cost.traversal
+    ),
+    method(
+        "lastIndexOf",
+        "string, string, int -> int",
+        _last_index_of,
+        cost.traversal,
+    ),
     method(
         "lowerAscii",
         "string -> string",
@@ -481,13 +511,31 @@ STRINGS: Final = (
         cost.twice_scanned,
         effort.replacing,
     ),
-    method("split", "string, string -> list(string)", _split, cost.twice_scanned),
-    method("split", "string, string, int -> list(string)", _split, cost.twice_scanned),
+    method(
+        "split", "string, string -> list(string)", _split, cost.twice_scanned
+    ),
+    method(
+        "split",
+        "string, string, int -> list(string)",
+        _split,
+        cost.twice_scanned,
+    ),
     method("substring", "string, int -> string", _substring, cost.scanned),
     method("substring", "string, int, int -> string", _substring, cost.scanned),
-    method("trim", "string -> string", lambda text: text.strip(_SPACE), cost.scanned),
+    method(
+        "trim",
+        "string -> string",
+        lambda text: text.strip(_SPACE),
+        cost.scanned,
+    ),
     method("join", "list(string) -> string", _join, cost.join, effort.joining),
-    method("join", "list(string), string -> string", _join, cost.join, effort.joining),
+    method(
+        "join",
+        "list(string), string -> string",
+        _join,
+        cost.join,
+        effort.joining,
+    ),
     method(
         "format",
         "string, list(dyn) -> string",
