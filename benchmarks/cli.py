@@ -64,7 +64,9 @@ def run_command(  # noqa: PLR0913 - one parameter per option
     ] = None,
     seed: Annotated[
         int,
-        typer.Option(help="Seed of the generator, and of the search for the optimum."),
+        typer.Option(
+            help="Seed of the generator, and of the search for the optimum."
+        ),
     ] = 0,
     repeat: Annotated[
         int, typer.Option(min=1, help="How many runs to take the median of.")
@@ -76,20 +78,27 @@ def run_command(  # noqa: PLR0913 - one parameter per option
         int, typer.Option(min=1, help="Threads of the search for the optimum.")
     ] = 1,
     jobs: Annotated[
-        int, typer.Option(min=1, help="Processes, or threads on one large component.")
+        int,
+        typer.Option(
+            min=1, help="Processes, or threads on one large component."
+        ),
     ] = 1,
     backend: Annotated[
         Backend, typer.Option(help="Where other processes are.")
     ] = Backend.LOKY,
     optimal: Annotated[
         bool,
-        typer.Option("--optimal/--no-optimal", help="Whether to look for the optimum."),
+        typer.Option(
+            "--optimal/--no-optimal", help="Whether to look for the optimum."
+        ),
     ] = True,
     without: Without = None,
     directory: Annotated[
         Path | None,
         typer.Option(
-            "--export", metavar="DIR", help="Write the generated objects here, as JSON."
+            "--export",
+            metavar="DIR",
+            help="Write the generated objects here, as JSON.",
         ),
     ] = None,
     as_json: Annotated[
@@ -99,9 +108,16 @@ def run_command(  # noqa: PLR0913 - one parameter per option
     """Generate a workload, place it in both modes, and report seconds by phase."""
     workload = _workload(name, without)
     made = Choices(
-        time_limit=time_limit, seed=seed, workers=workers, jobs=jobs, backend=backend
+        time_limit=time_limit,
+        seed=seed,
+        workers=workers,
+        jobs=jobs,
+        backend=backend,
     )
-    count, choices = workload.size if size is None else size, made if optimal else None
+    count, choices = (
+        workload.size if size is None else size,
+        made if optimal else None,
+    )
     found = middle(
         measure(workload, count, seed, directory=directory, choices=choices)
         for _ in range(repeat)
@@ -115,7 +131,9 @@ def run_command(  # noqa: PLR0913 - one parameter per option
 @app.command("export")
 def export_command(
     name: Annotated[str, typer.Argument(help="A workload, see list.")],
-    directory: Annotated[Path, typer.Argument(help="Where to write the objects.")],
+    directory: Annotated[
+        Path, typer.Argument(help="Where to write the objects.")
+    ],
     size: Annotated[
         int | None,
         typer.Option(
@@ -128,7 +146,8 @@ def export_command(
     """Only write the generated objects."""
     workload = _workload(name, without)
     count = export(
-        workload.objects(workload.size if size is None else size, seed), directory
+        workload.objects(workload.size if size is None else size, seed),
+        directory,
     )
     typer.echo(", ".join(f"{number} {kind}" for kind, number in count.items()))
 
@@ -174,19 +193,24 @@ def headroom_command(
         return
     title = Line(f"headroom, size {found.size}, seed {found.seed}", "bold")
     memory = Line(f"\npeak memory {found.peak_rss_mib:,.0f} MiB", "dim")
-    Session(quiet=True).show([title, _seconds(found.phases), *found.parts(), memory])
+    Session(quiet=True).show(
+        [title, _seconds(found.phases), *found.parts(), memory]
+    )
 
 
 @app.command("limits")
 def limits_command(  # noqa: PLR0913 - one parameter per option
     name: Annotated[
         list[str] | None,
-        typer.Argument(help="Workloads, see list; by default one of each kind."),
+        typer.Argument(
+            help="Workloads, see list; by default one of each kind."
+        ),
     ] = None,
     size: Annotated[
         list[int] | None,
         typer.Option(
-            min=1, help="Nodes, of which a rack has 18; by default about 500 and 5,000."
+            min=1,
+            help="Nodes, of which a rack has 18; by default about 500 and 5,000.",
         ),
     ] = None,
     limit: Annotated[
@@ -197,7 +221,9 @@ def limits_command(  # noqa: PLR0913 - one parameter per option
     ] = None,
     seed: Annotated[
         int,
-        typer.Option(help="Seed of the generator, and of the search for the optimum."),
+        typer.Option(
+            help="Seed of the generator, and of the search for the optimum."
+        ),
     ] = 0,
     without: Without = None,
     as_json: Annotated[
@@ -208,7 +234,9 @@ def limits_command(  # noqa: PLR0913 - one parameter per option
     found: list[Limited] = []
     for workload in [_workload(each, without) for each in name or LIMITED]:
         for count in sizes(workload, size or ()):
-            for row in measure_limits(workload, count, limit or (1, 5, 20), seed):
+            for row in measure_limits(
+                workload, count, limit or (1, 5, 20), seed
+            ):
                 found.append(row)
                 if as_json:
                     typer.echo(json.dumps(row.to_dict()))
@@ -221,9 +249,13 @@ def reading_command(
     name: Annotated[
         str, typer.Argument(help="A workload, see list.")
     ] = "cluster-mig-mixed",
-    size: Annotated[int, typer.Option(min=1, help="Nodes, or what else counts.")] = 500,
+    size: Annotated[
+        int, typer.Option(min=1, help="Nodes, or what else counts.")
+    ] = 500,
     seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 0,
-    format: Annotated[Format, typer.Option(help="Format of the file.")] = Format.JSON,
+    format: Annotated[
+        Format, typer.Option(help="Format of the file.")
+    ] = Format.JSON,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object.")
     ] = False,
@@ -250,20 +282,28 @@ def reading_command(
     ]
     columns = ("phase", ">s", *(f">times {parser}" for parser in found.parsing))
     memory = Line(f"\npeak memory {found.peak_rss_mib:,.0f} MiB", "dim")
-    Session(quiet=True).show([title, Table("Processor seconds", columns, rows), memory])
+    Session(quiet=True).show(
+        [title, Table("Processor seconds", columns, rows), memory]
+    )
 
 
 @app.command("scheduler")
 def scheduler_command(  # noqa: PLR0913 - one parameter per option
-    name: Annotated[str, typer.Argument(help="A workload, see list.")] = "fill-8",
-    size: Annotated[int, typer.Option(min=1, help="Nodes, or what else counts.")] = 500,
+    name: Annotated[
+        str, typer.Argument(help="A workload, see list.")
+    ] = "fill-8",
+    size: Annotated[
+        int, typer.Option(min=1, help="Nodes, or what else counts.")
+    ] = 500,
     seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 0,
     repeat: Annotated[
         int, typer.Option(min=1, help="How many runs to take the median of.")
     ] = 1,
     limits: Annotated[
         bool,
-        typer.Option("--limits/--no-limits", help="Whether nodes say what they have."),
+        typer.Option(
+            "--limits/--no-limits", help="Whether nodes say what they have."
+        ),
     ] = True,
     without: Without = None,
     as_json: Annotated[
@@ -277,7 +317,9 @@ def scheduler_command(  # noqa: PLR0913 - one parameter per option
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
     else:
-        placed = f"mode scheduler places {found.placed:,} of {found.pods:,} pods"
+        placed = (
+            f"mode scheduler places {found.placed:,} of {found.pods:,} pods"
+        )
         typer.echo(
             f"{name}, size {size}: {placed} in {found.seconds:.2f} s, {found.per_second:,.0f} per second"
         )
@@ -334,7 +376,10 @@ def _limited(found: Sequence[Limited]) -> Table:
 
 def _explained(found: Explained) -> list[Part]:
     return [
-        Line(f"explain, size {found.size}, seed {found.seed}, {found.mode}", "bold"),
+        Line(
+            f"explain, size {found.size}, seed {found.seed}, {found.mode}",
+            "bold",
+        ),
         _seconds(found.phases),
         Line(
             f"\n{found.reasons} reasons, {found.conflict} rules in conflict, {found.suggestions} suggestions"

@@ -117,18 +117,25 @@ class Hardware:
         ]
 
 
-def in_use(size: int, share: float, random: Random, gpus: int = GPUS) -> Iterator[Json]:
+def in_use(
+    size: int, share: float, random: Random, gpus: int = GPUS
+) -> Iterator[Json]:
     """Allocated claims that hold a share of all GPUs as a whole."""
     every = [(number, gpu) for number in range(size) for gpu in range(gpus)]
     for index, (number, gpu) in enumerate(
         sorted(random.sample(every, int(share * len(every))))
     ):
         yield allocated_claim(
-            f"holder-{index:06d}", GPU_CLASS, f"node-{number:05d}", [f"gpu-{gpu}"]
+            f"holder-{index:06d}",
+            GPU_CLASS,
+            f"node-{number:05d}",
+            [f"gpu-{gpu}"],
         )
 
 
-def pods(number: int, templates: Sequence[str], random: Random) -> Iterator[Json]:
+def pods(
+    number: int, templates: Sequence[str], random: Random
+) -> Iterator[Json]:
     """Pods with one of the templates each, all equally often."""
     for index in range(number):
         yield pod(f"pod-{index:06d}", templates=[random.choice(templates)])
@@ -153,7 +160,10 @@ def partitions(mix: Mapping[str, int]) -> Hardware:
 
 def shares(sizes: Iterable[int]) -> Hardware:
     """GPUs that are shared by memory; the ones in use are not shared any more."""
-    asked = {f"memory-{size}": {"requests": {"memory": f"{size}Gi"}} for size in sizes}
+    asked = {
+        f"memory-{size}": {"requests": {"memory": f"{size}Gi"}}
+        for size in sizes
+    }
     claims = {
         name: claim_spec(exactly("gpu", GPU_CLASS, capacity=capacity))
         for name, capacity in asked.items()

@@ -37,7 +37,9 @@ class Explained:
         return asdict(self)
 
 
-def measure_explain(size: int, seed: int, mode: Mode = Mode.FIRST_FIT) -> Explained:
+def measure_explain(
+    size: int, seed: int, mode: Mode = Mode.FIRST_FIT
+) -> Explained:
     """Generate the workload, load it, and explain its pod."""
     phases: dict[str, float] = {}
     with TemporaryDirectory() as room:

@@ -33,7 +33,9 @@ def export(objects: Iterable[Json], directory: Path) -> Counter[str]:
                     (directory / f"{kind.lower()}.json").open("wb")
                 )
                 files[kind].write(_HEAD)
-            files[kind].write((b",\n" if count[kind] else b"\n") + orjson.dumps(one))
+            files[kind].write(
+                (b",\n" if count[kind] else b"\n") + orjson.dumps(one)
+            )
             count[kind] += 1
         for file in files.values():
             file.write(b"\n]}\n")

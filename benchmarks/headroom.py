@@ -46,5 +46,9 @@ def measure_headroom(size: int, seed: int, profiles: Sequence[str]) -> Room:
         export(WORKLOADS["headroom"].objects(size, seed), Path(room))
         with phase(phases, "load"):
             cluster = load(Path(room))
-    answer = headroom(cluster, *(template_name(profile) for profile in profiles))
-    return Room(size, seed, {**phases, **answer.timings}, peak_rss_mib(), answer)
+    answer = headroom(
+        cluster, *(template_name(profile) for profile in profiles)
+    )
+    return Room(
+        size, seed, {**phases, **answer.timings}, peak_rss_mib(), answer
+    )

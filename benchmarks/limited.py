@@ -23,7 +23,9 @@ SHAPES: Final = (("2", "16Gi"), ("4", "64Gi"), ("8", "32Gi"), ("16", "128Gi"))
 """CPU and memory of a pod; for some the one is short first, for some the other."""
 
 
-def limited(generate: Callable[..., Iterator[Json]]) -> Callable[..., Iterator[Json]]:
+def limited(
+    generate: Callable[..., Iterator[Json]],
+) -> Callable[..., Iterator[Json]]:
     """A generator of the same objects with limits on every node and requests of every pod."""
 
     @wraps(generate)
@@ -36,7 +38,9 @@ def limited(generate: Callable[..., Iterator[Json]]) -> Callable[..., Iterator[J
                 one["spec"]["containers"] = [
                     {
                         "name": "main",
-                        "resources": {"requests": {"cpu": cpu, "memory": memory}},
+                        "resources": {
+                            "requests": {"cpu": cpu, "memory": memory}
+                        },
                     }
                 ]
             yield one

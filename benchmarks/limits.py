@@ -148,7 +148,9 @@ def _solved(problem: Problem, choices: Choices, hint: Solution) -> Solution:
     return solve(replace(problem), choices, hint)
 
 
-def _plain(problem: Problem, choices: Choices, hint: Solution) -> Solution | None:
+def _plain(
+    problem: Problem, choices: Choices, hint: Solution
+) -> Solution | None:
     """The answer under the same limit to the question without goal and fairness; None if it has neither."""
     caps = tuple(
         replace(budget, fair=False)
@@ -158,7 +160,9 @@ def _plain(problem: Problem, choices: Choices, hint: Solution) -> Solution | Non
     if choices.goal is Goal.NONE and caps == problem.budgets:
         return None
     return _solved(
-        replace(problem, budgets=caps), replace(choices, goal=Goal.NONE, fair=""), hint
+        replace(problem, budgets=caps),
+        replace(choices, goal=Goal.NONE, fair=""),
+        hint,
     )
 
 
@@ -166,21 +170,27 @@ def _keeps(found: Solution, plain: Solution | None) -> bool:
     """Whether the tiers that both answers begin with are worth as much as in the plain one."""
     tiers = plain.tiers if plain else ()
     both = takewhile(
-        lambda pair: pair[0].name == pair[1].name, zip(found.tiers, tiers, strict=False)
+        lambda pair: pair[0].name == pair[1].name,
+        zip(found.tiers, tiers, strict=False),
     )
     pairs = [
-        (mine.sense * mine.value, theirs.sense * theirs.value) for mine, theirs in both
+        (mine.sense * mine.value, theirs.sense * theirs.value)
+        for mine, theirs in both
     ]
     return [mine for mine, _ in pairs] >= [theirs for _, theirs in pairs]
 
 
 def _weight(problem: Problem, solution: Solution) -> int:
     return sum(
-        problem.demands[placement.demand].weight for placement in solution.placements
+        problem.demands[placement.demand].weight
+        for placement in solution.placements
     )
 
 
 def _status(solution: Solution) -> str:
     return ": ".join(
-        [solution.status.value, *(tier.why for tier in solution.tiers if tier.why)][:2]
+        [
+            solution.status.value,
+            *(tier.why for tier in solution.tiers if tier.why),
+        ][:2]
     )

@@ -105,7 +105,9 @@ class _Run:
         started = process_time()
         with phase(self.timings, name):
             yield
-        self.processor[name] = self.processor.get(name, 0.0) + process_time() - started
+        self.processor[name] = (
+            self.processor.get(name, 0.0) + process_time() - started
+        )
 
     def compile(self, directory: Path, choices: Choices) -> CompiledCluster:
         with self.phase("load"):
@@ -125,7 +127,9 @@ class _Run:
             check(replace(problem, budgets=()), solution)
         return solution
 
-    def optimal(self, problem: Problem, hint: Solution, options: Choices) -> Solution:
+    def optimal(
+        self, problem: Problem, hint: Solution, options: Choices
+    ) -> Solution:
         with self.phase("optimal"):
             allowed = replace(
                 hint, placements=tuple(within_caps(problem, hint.placements))
@@ -143,7 +147,10 @@ class _Run:
     ) -> None:
         with self.phase("write"):
             save(
-                (to_wire(claim) for claim in allocated_claims(compiled, solution)),
+                (
+                    to_wire(claim)
+                    for claim in allocated_claims(compiled, solution)
+                ),
                 directory / "answer.json",
             )
 
@@ -152,7 +159,8 @@ def match(problem: Problem) -> None:
     """Ask for every kind of alternative and every device key whether they go together."""
     eligibility = problem.eligibility
     devices = {
-        eligibility.device_key(device): device for device in range(len(problem.devices))
+        eligibility.device_key(device): device
+        for device in range(len(problem.devices))
     }
     kinds = {
         eligibility.request_key(alternative.index): alternative.index
@@ -163,9 +171,9 @@ def match(problem: Problem) -> None:
     }
     for alternative in kinds.values():
         for device in devices.values():
-            if eligibility.selects(alternative, device) is True and eligibility.admits(
+            if eligibility.selects(
                 alternative, device
-            ):
+            ) is True and eligibility.admits(alternative, device):
                 eligibility.charge(alternative, device)
 
 
@@ -194,7 +202,11 @@ def measure(
         made = Choices.of(choices, workload.words(size))
         compiled = run.compile(objects, made)
         first = run.first_fit(compiled.whole)
-        best = None if choices is None else run.optimal(compiled.whole, first, made)
+        best = (
+            None
+            if choices is None
+            else run.optimal(compiled.whole, first, made)
+        )
         run.write(compiled, compiled.of_devices(best or first), Path(room))
     return Measurement(
         workload=workload.name,
@@ -203,8 +215,12 @@ def measure(
         phases=run.timings,
         processor=run.processor,
         peak_rss_mib=peak_rss_mib(),
-        first_fit=describe_first_fit(compiled.problem, first, run.timings["first fit"]),
-        optimal=None if best is None else describe_optimal(compiled.problem, best),
+        first_fit=describe_first_fit(
+            compiled.problem, first, run.timings["first fit"]
+        ),
+        optimal=None
+        if best is None
+        else describe_optimal(compiled.problem, best),
     )
 
 
@@ -230,7 +246,8 @@ def describe_optimal(problem: Problem, solution: Solution) -> Optimal:
         bound=solution.tiers[0].bound if solution.tiers else None,
         gap=max((tier.gap for tier in solution.tiers), default=None),
         tiers=tuple(
-            TierFigures(tier.name, tier.value, tier.bound) for tier in solution.tiers
+            TierFigures(tier.name, tier.value, tier.bound)
+            for tier in solution.tiers
         ),
     )
 
@@ -250,7 +267,9 @@ def middle(runs: Iterable[Measurement]) -> Measurement:
         _medians([run.processor for run in every]),
     )
     first, seconds = last.first_fit, phases["first fit"]
-    fit = FirstFit(first.placed, first.total, first.total / seconds if seconds else 0.0)
+    fit = FirstFit(
+        first.placed, first.total, first.total / seconds if seconds else 0.0
+    )
     return replace(last, phases=phases, processor=processor, first_fit=fit)
 
 

@@ -67,7 +67,11 @@ _DEVICES_PER_SLICE: Final = 52
 
 def classes() -> Iterator[Json]:
     """The classes of all these devices."""
-    for name, kind in ((GPU_CLASS, "gpu"), (MIG_CLASS, "mig"), (NIC_CLASS, "nic")):
+    for name, kind in (
+        (GPU_CLASS, "gpu"),
+        (MIG_CLASS, "mig"),
+        (NIC_CLASS, "nic"),
+    ):
         yield device_class(
             name,
             f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == '{kind}'",
@@ -86,7 +90,12 @@ def gpu_node(
     devices = [
         device(
             f"gpu-{index}",
-            {"type": "gpu", "model": model, "index": index, "uuid": _uuid(random)},
+            {
+                "type": "gpu",
+                "model": model,
+                "index": index,
+                "uuid": _uuid(random),
+            },
             **capacity,
         )
         for index in range(gpus)
@@ -150,14 +159,17 @@ def mig_node(name: str, gpus: int, random: Random) -> Iterator[Json]:
         for first in range(0, len(devices), _DEVICES_PER_SLICE)
     ]
     sets = [
-        {"name": f"gpu-{gpu}", "counters": _counters(_WHOLE, 0)} for gpu in range(gpus)
+        {"name": f"gpu-{gpu}", "counters": _counters(_WHOLE, 0)}
+        for gpu in range(gpus)
     ]
     yield node(name)
     yield resource_slice(
         f"{name}-counters", name, slices=1 + len(chunks), sharedCounters=sets
     )
     for number, chunk in enumerate(chunks):
-        yield resource_slice(f"{name}-{number}", name, chunk, slices=1 + len(chunks))
+        yield resource_slice(
+            f"{name}-{number}", name, chunk, slices=1 + len(chunks)
+        )
 
 
 def mig_device(gpu: int, profile: Profile, start: int) -> str:
@@ -177,12 +189,19 @@ def _part(gpu: int, profile: Profile, start: int, attributes: Json) -> Json:
 
 
 def _counters(profile: Profile, start: int) -> Json:
-    engines: Sequence[str] = ("copy_engines", "decoders", "jpeg_engines", "ofa_engines")
+    engines: Sequence[str] = (
+        "copy_engines",
+        "decoders",
+        "jpeg_engines",
+        "ofa_engines",
+    )
     taken = {
-        name: str(number) for name, number in zip(engines, profile.engines, strict=True)
+        name: str(number)
+        for name, number in zip(engines, profile.engines, strict=True)
     }
     slices = {
-        f"memory_slice_{index}": "1" for index in range(start, start + profile.slices)
+        f"memory_slice_{index}": "1"
+        for index in range(start, start + profile.slices)
     }
     return amounts(
         memory=profile.memory,

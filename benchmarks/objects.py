@@ -48,13 +48,18 @@ def node(name: str) -> Json:
 
 def device(name: str, attributes: Mapping[str, Any], **fields: Any) -> Json:
     """A device; attributes by value, the other fields in wire form."""
-    wire = {key: {_KINDS[type(value)]: value} for key, value in attributes.items()}
+    wire = {
+        key: {_KINDS[type(value)]: value} for key, value in attributes.items()
+    }
     return {"name": name, "attributes": wire, **fields}
 
 
 def amounts(**values: str) -> Json:
     """Quantities as capacities or counters have them; underscores in names stand for dashes."""
-    return {name.replace("_", "-"): {"value": value} for name, value in values.items()}
+    return {
+        name.replace("_", "-"): {"value": value}
+        for name, value in values.items()
+    }
 
 
 def consumes(counter_set: str, counters: Json) -> list[Json]:
@@ -108,12 +113,16 @@ def device_class(name: str, *expressions: str) -> Json:
     }
 
 
-def exactly(name: str, class_name: str, *expressions: str, **fields: Any) -> Json:
+def exactly(
+    name: str, class_name: str, *expressions: str, **fields: Any
+) -> Json:
     """A request; also an entry of a prioritized list, which has the fields at its top."""
     return {"name": name, "exactly": _details(class_name, expressions, fields)}
 
 
-def first_available(name: str, *entries: tuple[str, str, Sequence[str], Json]) -> Json:
+def first_available(
+    name: str, *entries: tuple[str, str, Sequence[str], Json]
+) -> Json:
     """A prioritized list of (name, class, selectors, other fields)."""
     subs = [
         {"name": sub, **_details(class_name, exprs, fields)}
@@ -159,11 +168,20 @@ def claim(name: str, spec: Json) -> Json:
 
 
 def allocated_claim(
-    name: str, class_name: str, node_name: str, devices: Iterable[str], pool: str = ""
+    name: str,
+    class_name: str,
+    node_name: str,
+    devices: Iterable[str],
+    pool: str = "",
 ) -> Json:
     """A claim that holds devices of a node."""
     results = [
-        {"request": "gpu", "driver": DRIVER, "pool": pool or node_name, "device": one}
+        {
+            "request": "gpu",
+            "driver": DRIVER,
+            "pool": pool or node_name,
+            "device": one,
+        }
         for one in devices
     ]
     return held_claim(
@@ -174,12 +192,17 @@ def allocated_claim(
     )
 
 
-def held_claim(name: str, spec: Json, node_name: str, results: Sequence[Json]) -> Json:
+def held_claim(
+    name: str, spec: Json, node_name: str, results: Sequence[Json]
+) -> Json:
     """A claim that is allocated to a node, with these results."""
     fields = [{"key": "metadata.name", "operator": "In", "values": [node_name]}]
     selector = {"nodeSelectorTerms": [{"matchFields": fields}]}
     status = {
-        "allocation": {"devices": {"results": list(results)}, "nodeSelector": selector}
+        "allocation": {
+            "devices": {"results": list(results)},
+            "nodeSelector": selector,
+        }
     }
     return {**claim(name, spec), "status": status}
 

@@ -80,19 +80,29 @@ def measure_reading(
 ) -> ReadingFigures:
     """Write a workload to one file, read it, and parse the same objects in JSON."""
     with TemporaryDirectory() as room:
-        path, plain = Path(room) / f"objects.{format}", Path(room) / "plain.json"
+        path, plain = (
+            Path(room) / f"objects.{format}",
+            Path(room) / "plain.json",
+        )
         for each in (path, plain):
             save(workload.objects(size, seed), each)
         seconds = {}
         cluster, seconds["load"] = timed(lambda: load(path))
         _, seconds["compile"] = timed(
-            lambda: match(compile_cluster(cluster, **workload.words(size)).whole)
+            lambda: match(
+                compile_cluster(cluster, **workload.words(size)).whole
+            )
         )
         peak, text = peak_rss_mib(), plain.read_bytes()
     _, seconds["items"] = timed(lambda: parse_items(text))
     _, seconds["whole"] = timed(lambda: orjson.loads(text))
     return ReadingFigures(
-        workload.name, size, format, len(text) / 2**20, peak_rss_mib=peak, **seconds
+        workload.name,
+        size,
+        format,
+        len(text) / 2**20,
+        peak_rss_mib=peak,
+        **seconds,
     )
 
 

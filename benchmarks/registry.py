@@ -51,7 +51,8 @@ class Workload:
         """The same with some of its ingredients left out; what stays is equal, as far as that makes sense."""
         return (
             replace(
-                self, generate=partial(self.generate, without=frozenset(ingredients))
+                self,
+                generate=partial(self.generate, without=frozenset(ingredients)),
             )
             if ingredients
             else self

@@ -28,15 +28,17 @@ Uses = Mapping[tuple[str, str], int]
 
 def rooms() -> tuple[list[str], Uses]:
     """The rooms as the first contract has them, users first; how many modules of one import something of another."""
-    contracts = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))[
-        "tool"
-    ]["importlinter"]["contracts"]
+    contracts = tomllib.loads(
+        Path("pyproject.toml").read_text(encoding="utf-8")
+    )["tool"]["importlinter"]["contracts"]
     layers = next(
         contract["layers"]
         for contract in contracts
         if contract.get("containers") == ["dralloc"]
     )
-    order = [f"dralloc.{room}" for layer in layers for room in layer.split(" | ")]
+    order = [
+        f"dralloc.{room}" for layer in layers for room in layer.split(" | ")
+    ]
     graph = grimp.build_graph("dralloc", cache_dir=None)
     importing = {
         (module, room)
@@ -66,14 +68,14 @@ def matrix(order: Sequence[str], uses: Uses) -> str:
     )
     picture.set("font-family", "sans-serif")
     upward = sum(order.index(user) > order.index(used) for user, used in uses)
-    says = (
-        f"{len(order)} rooms, {len(uses)} pairs with imports, {upward} of them upwards"
-    )
+    says = f"{len(order)} rooms, {len(uses)} pairs with imports, {upward} of them upwards"
     ET.SubElement(picture, "title").text = says
     _text(picture, _WIDTH, side + 20, says, **{"font-size": "11"})
     for row, user in enumerate(order):
         y = row * _CELL
-        _text(picture, _WIDTH - 6, y + 11, user.removeprefix("dralloc."), **_NAME)
+        _text(
+            picture, _WIDTH - 6, y + 11, user.removeprefix("dralloc."), **_NAME
+        )
         _square(picture, _WIDTH + y, y, "#8888", "")
         for column, used in enumerate(order):
             if count := uses.get((user, used), 0):
@@ -89,7 +91,9 @@ def matrix(order: Sequence[str], uses: Uses) -> str:
     return ET.tostring(picture, encoding="unicode")
 
 
-def _square(picture: ET.Element, x: float, y: float, fill: str, title: str) -> None:
+def _square(
+    picture: ET.Element, x: float, y: float, fill: str, title: str
+) -> None:
     size = str(_CELL - 1)
     square = ET.SubElement(
         picture, "rect", x=str(x), y=str(y), width=size, height=size, fill=fill
@@ -98,7 +102,9 @@ def _square(picture: ET.Element, x: float, y: float, fill: str, title: str) -> N
         ET.SubElement(square, "title").text = title
 
 
-def _text(picture: ET.Element, x: float, y: float, text: str, **style: str) -> None:
+def _text(
+    picture: ET.Element, x: float, y: float, text: str, **style: str
+) -> None:
     ET.SubElement(
         picture, "text", {"x": str(x), "y": str(y), "fill": "#888", **style}
     ).text = text

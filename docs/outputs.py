@@ -62,7 +62,9 @@ def _with_output(shown: re.Match[str]) -> str:
     if not shown["output"] or "..." in shown["output"]:
         return shown[0]
     lines = answered(shown["command"])[1].splitlines()
-    return f"$ {shown['command']}\n" + "".join(f"{line.rstrip()}\n" for line in lines)
+    return f"$ {shown['command']}\n" + "".join(
+        f"{line.rstrip()}\n" for line in lines
+    )
 
 
 def _changed() -> Iterator[Path]:

@@ -64,7 +64,9 @@ def take(comparison: dralloc.Comparison, directory: Path) -> list[Path]:
         picture = directory / f"h100-mig-report-{scheme}.png"
         with TemporaryDirectory() as place:
             page, shot = Path(place) / "page.html", Path(place) / "page.png"
-            page.write_text(render(comparison, Circumstances(MODEL, timed=False)))
+            page.write_text(
+                render(comparison, Circumstances(MODEL, timed=False))
+            )
             colours = f"--blink-settings=preferredColorScheme={number}"
             where = (
                 f"--user-data-dir={place}/profile",

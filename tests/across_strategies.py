@@ -47,7 +47,9 @@ VALUES: Sequence[frozenset[Scalar] | None] = (
 
 
 @st.composite
-def bound_claims(draw: st.DrawFn, max_pods: int = 3, *, groups: bool = True) -> Problem:
+def bound_claims(
+    draw: st.DrawFn, max_pods: int = 3, *, groups: bool = True
+) -> Problem:
     """Draw up to three nodes with a few devices each, and pods whose claims are under common constraints.
 
     ``groups``: whether pods share claims, and constraints.
@@ -59,9 +61,13 @@ def bound_claims(draw: st.DrawFn, max_pods: int = 3, *, groups: bool = True) -> 
     ]
     numbers = count()
     shared = (
-        draw(_claims("shared", numbers)) if groups and draw(st.booleans()) else None
+        draw(_claims("shared", numbers))
+        if groups and draw(st.booleans())
+        else None
     )
-    group = draw(_constraints("team" if groups and draw(st.integers(0, 2)) else ""))
+    group = draw(
+        _constraints("team" if groups and draw(st.integers(0, 2)) else "")
+    )
     return Problem(
         demands=tuple(
             draw(_demands(number, numbers, shared, group))
@@ -80,7 +86,9 @@ def bound_claims(draw: st.DrawFn, max_pods: int = 3, *, groups: bool = True) -> 
             )
             for node in range(homes[-1] + 1)
         ),
-        devices=tuple(draw(_devices(slot, node)) for slot, node in enumerate(homes)),
+        devices=tuple(
+            draw(_devices(slot, node)) for slot, node in enumerate(homes)
+        ),
         counters=(),
         usage=Usage(frozenset(), {}, {}),
         eligibility=TableEligibility(),
@@ -141,7 +149,11 @@ def _claims(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Claim:
 
 @st.composite
 def _constraints(draw: st.DrawFn, group: str) -> Constraint:
-    held = draw(st.sampled_from((X, Y, X | Y, frozenset()))) if draw(rarely()) else None
+    held = (
+        draw(st.sampled_from((X, Y, X | Y, frozenset())))
+        if draw(rarely())
+        else None
+    )
     return Constraint(
         kind=draw(st.sampled_from(ConstraintKind)),
         attribute=draw(st.sampled_from(("root", "rail"))),
@@ -163,7 +175,8 @@ def _demands(
     group: Constraint,
 ) -> Demand:
     names = [
-        f"claim-{number}{letter}" for letter in "ab"[: draw(st.sampled_from((1, 1, 2)))]
+        f"claim-{number}{letter}"
+        for letter in "ab"[: draw(st.sampled_from((1, 1, 2)))]
     ]
     claims = [draw(_claims(name, numbers)) for name in names]
     claims += [shared] if shared and draw(st.booleans()) else []
@@ -174,7 +187,9 @@ def _demands(
         own.append(group)
     return Demand(
         key=ClaimKey("default", f"pod-{number}"),
-        claims=tuple(replace(claim, constraints=tuple(own)) for claim in claims),
+        claims=tuple(
+            replace(claim, constraints=tuple(own)) for claim in claims
+        ),
         weight=draw(st.integers(0, 3)),
         gang=draw(st.sampled_from(("", "", "gang"))),
         quorum=2,

@@ -26,7 +26,9 @@ KINDS: Final = {
 }
 """The kinds whose fields are listed, by the package that has them."""
 
-_TYPE: Final = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.DOTALL | re.MULTILINE)
+_TYPE: Final = re.compile(
+    r"^type (\w+) struct \{\n(.*?)^\}", re.DOTALL | re.MULTILINE
+)
 _FIELD: Final = re.compile(
     r"^\t(?:\w+\s+)?(?P<type>[\w.\[\]*]+)\s+`.*?json:\"(?P<name>\w*)[^\"]*\"",
     re.MULTILINE,
@@ -54,7 +56,8 @@ def types_of(*directories: Path) -> Types:
     structures = [found for text in texts for found in _TYPE.finditer(text)]
     return {
         found[1]: [
-            (one["name"], _plain(one["type"])) for one in _FIELD.finditer(found[2])
+            (one["name"], _plain(one["type"]))
+            for one in _FIELD.finditer(found[2])
         ]
         for found in structures
     }
@@ -64,7 +67,9 @@ def _plain(name: str) -> str:
     return re.sub(r"^.*[\]*.]", "", name)
 
 
-def paths(types: Types, name: str, above: tuple[str, ...] = ()) -> Iterator[str]:
+def paths(
+    types: Types, name: str, above: tuple[str, ...] = ()
+) -> Iterator[str]:
     for field, kind in types[name]:
         if kind in ("TypeMeta", *above):
             continue

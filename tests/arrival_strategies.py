@@ -42,7 +42,9 @@ def _crowds() -> st.SearchStrategy[Cluster]:
 
 
 @st.composite
-def scenes(draw: st.DrawFn, *, grouped: bool = True, crowds: bool = True) -> Scene:
+def scenes(
+    draw: st.DrawFn, *, grouped: bool = True, crowds: bool = True
+) -> Scene:
     """Draw a small cluster and up to a dozen arrivals, many of them at one time or of one sort."""
     families = [
         clusters().map(wire.cluster),
@@ -61,6 +63,10 @@ def scenes(draw: st.DrawFn, *, grouped: bool = True, crowds: bool = True) -> Sce
         duration=st.none() | st.sampled_from([0, 1000, 1000, 2000, 3000]),
         priority=st.sampled_from([None, None, 0, 7]),
         namespace=st.just(""),
-        group=st.sampled_from(["", "", "", "g", "h"]) if grouped else st.just(""),
+        group=st.sampled_from(["", "", "", "g", "h"])
+        if grouped
+        else st.just(""),
     )
-    return Scene(cluster, tuple(draw(st.lists(arrival, min_size=1, max_size=12))))
+    return Scene(
+        cluster, tuple(draw(st.lists(arrival, min_size=1, max_size=12)))
+    )

@@ -22,7 +22,14 @@ from typing import NamedTuple
 
 from wire import Json
 
-__all__ = ["ACROSS", "DRIVER", "Answer", "Grant", "SmallCluster", "of_containers"]
+__all__ = [
+    "ACROSS",
+    "DRIVER",
+    "Answer",
+    "Grant",
+    "SmallCluster",
+    "of_containers",
+]
 
 ACROSS = "dralloc.dev/across"
 DRIVER = "gpu.example.com"
@@ -79,7 +86,9 @@ class SmallCluster:
             if "nodeName" in pod["spec"]
         }
         self.asking = [name for name in self.pods if self._is_asking(name)]
-        results = (result for claim in self.claims for result in self._results(claim))
+        results = (
+            result for claim in self.claims for result in self._results(claim)
+        )
         self.held = {
             (result["pool"], result["device"])
             for result in results
@@ -136,7 +145,9 @@ class SmallCluster:
 
     def worth(self, answer: Answer) -> tuple[int, ...]:
         """How many pods of each priority are placed, the highest first; then the ranks of what they got, below zero."""
-        priorities = sorted({self.priority(name) for name in self.asking}, reverse=True)
+        priorities = sorted(
+            {self.priority(name) for name in self.asking}, reverse=True
+        )
         placed = Counter(self.priority(name) for name in answer.homes)
         return (
             *(placed[priority] for priority in priorities),
@@ -206,13 +217,15 @@ class SmallCluster:
             for claim in self.claims_of(pod)
             for result in self._results(claim)
         ]
-        return all(labels.get(key) == value for key, value in wanted.items()) and set(
-            homes
-        ) <= {node}
+        return all(
+            labels.get(key) == value for key, value in wanted.items()
+        ) and set(homes) <= {node}
 
     # Devices.
 
-    def _handed_out(self, homes: Mapping[str, str]) -> Iterator[dict[str, Grant]]:
+    def _handed_out(
+        self, homes: Mapping[str, str]
+    ) -> Iterator[dict[str, Grant]]:
         """What the claims of placed pods can get: a device that several pods use is on the node of them all."""
         nodes: dict[str, set[str]] = {}
         for pod, node in homes.items():
@@ -235,7 +248,9 @@ class SmallCluster:
     def _alternatives(self, claim: str) -> list[Json]:
         [request] = self.claims[claim]["spec"]["devices"]["requests"]
         return (
-            [request["exactly"]] if "exactly" in request else request["firstAvailable"]
+            [request["exactly"]]
+            if "exactly" in request
+            else request["firstAvailable"]
         )
 
     def _is_admin(self, claim: str) -> bool:
@@ -245,18 +260,27 @@ class SmallCluster:
         for choice, alternative in enumerate(self._alternatives(claim)):
             for (home, name), device in self.devices.items():
                 kind = device["attributes"]["kind"]["string"]
-                if home == node and alternative["deviceClassName"] in ("any", kind):
+                if home == node and alternative["deviceClassName"] in (
+                    "any",
+                    kind,
+                ):
                     yield Grant(choice, home, name)
 
-    def _is_free(self, before: Mapping[str, Grant], claim: str, grant: Grant) -> bool:
+    def _is_free(
+        self, before: Mapping[str, Grant], claim: str, grant: Grant
+    ) -> bool:
         if self._is_admin(claim):
             return True
         others = {
-            other[1:] for name, other in before.items() if not self._is_admin(name)
+            other[1:]
+            for name, other in before.items()
+            if not self._is_admin(name)
         }
         return grant[1:] not in others | self.held
 
-    def _agree(self, homes: Mapping[str, str], grants: Mapping[str, Grant]) -> bool:
+    def _agree(
+        self, homes: Mapping[str, str], grants: Mapping[str, Grant]
+    ) -> bool:
         """Whether the devices of each pod, and those of each group's pods, agree as their annotations say."""
         of_pods = [(self.pods[pod], [pod]) for pod in homes]
         of_groups = [
@@ -271,7 +295,8 @@ class SmallCluster:
             for name, group in self.groups.items()
         ]
         return all(
-            self._agrees(about, pods, grants) for about, pods in (*of_pods, *of_groups)
+            self._agrees(about, pods, grants)
+            for about, pods in (*of_pods, *of_groups)
         )
 
     def _agrees(
@@ -317,7 +342,9 @@ class SmallCluster:
             for name, node in self.nodes.items()
         }
         placed_on = {
-            node for pod, node in answer.homes.items() if self._asks_cpu(pod, answer)
+            node
+            for pod, node in answer.homes.items()
+            if self._asks_cpu(pod, answer)
         }
         return all(
             taken[node] <= _cpu(limits[node].get("cpu", "0"))
@@ -339,19 +366,26 @@ class SmallCluster:
             if pod in answer.homes and claim in answer.grants
         ]
         return sum(
-            (self._of_device(pod, claim, answer.grants[claim]) for claim in granted),
+            (
+                self._of_device(pod, claim, answer.grants[claim])
+                for claim in granted
+            ),
             Fraction(),
         )
 
     def _of_whole_pod(self, pod: str) -> Fraction | None:
-        requests = self.pods[pod]["spec"].get("resources", {}).get("requests", {})
+        requests = (
+            self.pods[pod]["spec"].get("resources", {}).get("requests", {})
+        )
         return _cpu(requests["cpu"]) if "cpu" in requests else None
 
     def _of_device(self, pod: str, claim: str, grant: Grant) -> Fraction:
         """What a device takes of its node's CPU for a pod (KEP-5517)."""
         spec = self.pods[pod]["spec"]
         takes = (
-            self.devices[grant[1:]].get("nodeAllocatableResources", {}).get("cpu", {})
+            self.devices[grant[1:]]
+            .get("nodeAllocatableResources", {})
+            .get("cpu", {})
         )
         entries = {
             entry["name"]
@@ -376,12 +410,16 @@ class SmallCluster:
 
     def groups_hold(self, homes: Mapping[str, str]) -> bool:
         """Whether pods may be placed like that as far as their groups are concerned."""
-        return all(self._group_holds(self.group_of(pod), homes) for pod in homes)
+        return all(
+            self._group_holds(self.group_of(pod), homes) for pod in homes
+        )
 
     def group_of(self, pod: str) -> str:
         """The name of a pod's PodGroup; empty if it has none."""
         name: str = (
-            self.pods[pod]["spec"].get("schedulingGroup", {}).get("podGroupName", "")
+            self.pods[pod]["spec"]
+            .get("schedulingGroup", {})
+            .get("podGroupName", "")
         )
         return name
 
@@ -397,9 +435,13 @@ class SmallCluster:
             above is not None
             and self._is_admitted(group, homes)
             and all(self._is_composite_admitted(name, homes) for name in above)
-            and self._in_one_domain(self.groups[group], self.members(group), homes)
+            and self._in_one_domain(
+                self.groups[group], self.members(group), homes
+            )
             and all(
-                self._in_one_domain(self.composites[name], self.below(name), homes)
+                self._in_one_domain(
+                    self.composites[name], self.below(name), homes
+                )
                 for name in above
             )
         )
@@ -418,7 +460,9 @@ class SmallCluster:
     def below(self, composite: str) -> list[str]:
         """The pods below a CompositePodGroup."""
         groups = [
-            name for name in self.groups if composite in (self.ancestors(name) or ())
+            name
+            for name in self.groups
+            if composite in (self.ancestors(name) or ())
         ]
         return [pod for name in groups for pod in self.members(name)]
 
@@ -426,7 +470,9 @@ class SmallCluster:
         """Whether enough pods of a PodGroup are placed, run, or need no device that they do not have."""
         needed = _least(self.groups[group], "minCount")
         ready = [
-            pod for pod in self.members(group) if pod in homes or self._is_served(pod)
+            pod
+            for pod in self.members(group)
+            if pod in homes or self._is_served(pod)
         ]
         return len(ready) >= needed
 
@@ -435,26 +481,38 @@ class SmallCluster:
         pending = any(map(self._is_pending, self.claims_of(pod)))
         return pod in self.running or not (gated or pending)
 
-    def _is_composite_admitted(self, name: str, homes: Mapping[str, str]) -> bool:
-        groups = [child for child in self.groups if _parent(self.groups[child]) == name]
+    def _is_composite_admitted(
+        self, name: str, homes: Mapping[str, str]
+    ) -> bool:
+        groups = [
+            child
+            for child in self.groups
+            if _parent(self.groups[child]) == name
+        ]
         lower = [
             child
             for child in self.composites
             if _parent(self.composites[child]) == name
         ]
         admitted = sum(self._is_admitted(child, homes) for child in groups)
-        admitted += sum(self._is_composite_admitted(child, homes) for child in lower)
+        admitted += sum(
+            self._is_composite_admitted(child, homes) for child in lower
+        )
         return admitted >= _least(self.composites[name], "minGroupCount")
 
     def _in_one_domain(
         self, group: Json, pods: Sequence[str], homes: Mapping[str, str]
     ) -> bool:
-        constraints = group["spec"].get("schedulingConstraints", {}).get("topology", [])
+        constraints = (
+            group["spec"].get("schedulingConstraints", {}).get("topology", [])
+        )
         if not constraints:
             return True
         there = {**self.running, **homes}
         labels = [
-            self.nodes[there[pod]]["metadata"]["labels"] for pod in pods if pod in there
+            self.nodes[there[pod]]["metadata"]["labels"]
+            for pod in pods
+            if pod in there
         ]
         domains = {known.get(constraints[0]["key"]) for known in labels}
         return len(domains) <= 1 and None not in domains
@@ -478,10 +536,14 @@ def of_containers(spec: Json) -> Fraction:
 
 
 def _requested(container: Json) -> Fraction:
-    return _cpu(container.get("resources", {}).get("requests", {}).get("cpu", "0"))
+    return _cpu(
+        container.get("resources", {}).get("requests", {}).get("cpu", "0")
+    )
 
 
 def _cpu(quantity: str) -> Fraction:
     return (
-        Fraction(quantity[:-1]) / 1000 if quantity.endswith("m") else Fraction(quantity)
+        Fraction(quantity[:-1]) / 1000
+        if quantity.endswith("m")
+        else Fraction(quantity)
     )

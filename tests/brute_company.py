@@ -40,7 +40,9 @@ class Company:
         say so.
     """
 
-    def __init__(self, objects: Iterable[Json], *, as_upstream: bool = False) -> None:
+    def __init__(
+        self, objects: Iterable[Json], *, as_upstream: bool = False
+    ) -> None:
         by_kind: dict[str, list[Json]] = {}
         for one in objects:
             by_kind.setdefault(one["kind"], []).append(one)
@@ -55,10 +57,16 @@ class Company:
             if "nodeName" in pod["spec"]
         ]
         self.waiting = [
-            key for key, pod in self.pods.items() if "nodeName" not in pod["spec"]
+            key
+            for key, pod in self.pods.items()
+            if "nodeName" not in pod["spec"]
         ]
-        self.claims = {_key(claim): claim for claim in by_kind.get("ResourceClaim", ())}
-        self.groups = {_key(group): group for group in by_kind.get("PodGroup", ())}
+        self.claims = {
+            _key(claim): claim for claim in by_kind.get("ResourceClaim", ())
+        }
+        self.groups = {
+            _key(group): group for group in by_kind.get("PodGroup", ())
+        }
         self.spaces = {
             one["metadata"]["name"]: one["metadata"]["labels"]
             for one in by_kind.get("Namespace", ())
@@ -97,7 +105,9 @@ class Company:
 
     @cached_property
     def _priorities(self) -> list[int]:
-        return sorted({_priority(self.pods[key]) for key in self.waiting}, reverse=True)
+        return sorted(
+            {_priority(self.pods[key]) for key in self.waiting}, reverse=True
+        )
 
     def _are_gangs_whole(self, state: Answer) -> bool:
         """Whether of every gang enough pods are there, or none has come."""
@@ -116,9 +126,14 @@ class Company:
         return f"{_space(pod)}/{name}"
 
     def _after(self, state: Answer) -> Iterator[Answer]:
-        there = [*self.running, *((self.pods[key], node) for key, node in state)]
+        there = [
+            *self.running,
+            *((self.pods[key], node) for key, node in state),
+        ]
         held = {
-            key: home for key, claim in self.claims.items() for home in _homes(claim)
+            key: home
+            for key, claim in self.claims.items()
+            for home in _homes(claim)
         }
         given = {
             claim: node
@@ -160,7 +175,9 @@ class Company:
         ]
         return named + own
 
-    def _lets(self, pod: Json, node: str, there: Sequence[tuple[Json, str]]) -> bool:
+    def _lets(
+        self, pod: Json, node: str, there: Sequence[tuple[Json, str]]
+    ) -> bool:
         """Whether every filter lets a pod have a node, with these pods on nodes."""
         return (
             _wants(pod, self.nodes[node])
@@ -170,10 +187,14 @@ class Company:
             and self._is_even(pod, node, there)
         )
 
-    def _is_near(self, pod: Json, node: str, there: Sequence[tuple[Json, str]]) -> bool:
+    def _is_near(
+        self, pod: Json, node: str, there: Sequence[tuple[Json, str]]
+    ) -> bool:
         terms = _terms(pod, "podAffinity")
         meant = [
-            home for other, home in there if terms and self._all_mean(terms, pod, other)
+            home
+            for other, home in there
+            if terms and self._all_mean(terms, pod, other)
         ]
         pairs = {
             (key, self._label(home, key))
@@ -186,8 +207,12 @@ class Company:
             return False
         return here <= pairs or (not pairs and self._all_mean(terms, pod, pod))
 
-    def _all_mean(self, terms: Sequence[Json], owner: Json, other: Json) -> bool:
-        return all(self._means(term, owner, other, comes=True) for term in terms)
+    def _all_mean(
+        self, terms: Sequence[Json], owner: Json, other: Json
+    ) -> bool:
+        return all(
+            self._means(term, owner, other, comes=True) for term in terms
+        )
 
     def _is_apart(
         self, pod: Json, node: str, there: Sequence[tuple[Json, str]]
@@ -207,16 +232,22 @@ class Company:
 
     def _are_together(self, term: Json, node: str, home: str) -> bool:
         value = self._label(node, term["topologyKey"])
-        return value is not None and value == self._label(home, term["topologyKey"])
+        return value is not None and value == self._label(
+            home, term["topologyKey"]
+        )
 
-    def _means(self, term: Json, owner: Json, other: Json, *, comes: bool) -> bool:
+    def _means(
+        self, term: Json, owner: Json, other: Json, *, comes: bool
+    ) -> bool:
         """Whether a term of a pod means another; ``comes``: whether its owner is the one that comes."""
         space, selector = _space(other), term.get("namespaceSelector")
         if not term.get("namespaces") and selector is None:
             selected = space == _space(owner)
         else:
             labels = {NAME_LABEL: space, **self.spaces.get(space, {})}
-            selected = space in term.get("namespaces", ()) or _selects(selector, labels)
+            selected = space in term.get("namespaces", ()) or _selects(
+                selector, labels
+            )
             selected = selected or (
                 self.as_upstream and comes and _selects(selector, {})
             )
@@ -238,7 +269,9 @@ class Company:
             and _selects(term.get("labelSelector"), _labels(other))
         )
 
-    def _is_even(self, pod: Json, node: str, there: Sequence[tuple[Json, str]]) -> bool:
+    def _is_even(
+        self, pod: Json, node: str, there: Sequence[tuple[Json, str]]
+    ) -> bool:
         spread = pod["spec"].get("topologySpreadConstraints", ())
         constraints = [
             one for one in spread if one["whenUnsatisfiable"] == "DoNotSchedule"
@@ -252,7 +285,8 @@ class Company:
         if any(self._label(node, key) is None for key in keys):
             return False
         return all(
-            self._keeps_skew(one, pod, node, labelled, there) for one in constraints
+            self._keeps_skew(one, pod, node, labelled, there)
+            for one in constraints
         )
 
     def _keeps_skew(
@@ -265,7 +299,9 @@ class Company:
     ) -> bool:
         key = constraint["topologyKey"]
         eligible = [
-            name for name in labelled if self._is_eligible(constraint, pod, name)
+            name
+            for name in labelled
+            if self._is_eligible(constraint, pod, name)
         ]
         counts: Counter[str | None] = Counter(
             {self._label(name, key): 0 for name in eligible}
@@ -285,13 +321,13 @@ class Company:
         return counts[self._label(node, key)] + itself - fewest <= most
 
     def _is_eligible(self, constraint: Json, pod: Json, node: str) -> bool:
-        if constraint.get("nodeAffinityPolicy", "Honor") == "Honor" and not _wants(
-            pod, self.nodes[node]
-        ):
+        if constraint.get(
+            "nodeAffinityPolicy", "Honor"
+        ) == "Honor" and not _wants(pod, self.nodes[node]):
             return False
-        return constraint.get("nodeTaintsPolicy", "Ignore") == "Ignore" or _tolerates(
-            pod, self.nodes[node]
-        )
+        return constraint.get(
+            "nodeTaintsPolicy", "Ignore"
+        ) == "Ignore" or _tolerates(pod, self.nodes[node])
 
     def _label(self, node: str, key: str) -> str | None:
         found: str | None = self.nodes[node]["metadata"]["labels"].get(key)
@@ -311,7 +347,8 @@ def _homes(claim: Json) -> list[str]:
     """The node of each device that a claim holds."""
     allocation = claim.get("status", {}).get("allocation", {})
     return [
-        result["pool"] for result in allocation.get("devices", {}).get("results", ())
+        result["pool"]
+        for result in allocation.get("devices", {}).get("results", ())
     ]
 
 
@@ -331,7 +368,9 @@ def _topology(rule: Json) -> str:
 
 
 def _terms(pod: Json, sort: str) -> list[Json]:
-    terms: list[Json] = pod["spec"].get("affinity", {}).get(sort, {}).get(REQUIRED, [])
+    terms: list[Json] = (
+        pod["spec"].get("affinity", {}).get(sort, {}).get(REQUIRED, [])
+    )
     return terms
 
 
@@ -356,8 +395,14 @@ def _tolerates(pod: Json, node: Json) -> bool:
 def _counts(constraint: Json, pod: Json, other: Json) -> bool:
     """Whether a constraint of a pod counts another; with nothing to select by it counts nobody."""
     selector = constraint.get("labelSelector")
-    keys = [key for key in constraint.get("matchLabelKeys", ()) if key in _labels(pod)]
-    return (bool(selector) or bool(keys)) and _selects_of_spread(constraint, pod, other)
+    keys = [
+        key
+        for key in constraint.get("matchLabelKeys", ())
+        if key in _labels(pod)
+    ]
+    return (bool(selector) or bool(keys)) and _selects_of_spread(
+        constraint, pod, other
+    )
 
 
 def _selects_of_spread(constraint: Json, pod: Json, other: Json) -> bool:
@@ -379,7 +424,9 @@ def _selects(selector: Json | None, labels: Labels) -> bool:
         for key, value in selector.get("matchLabels", {}).items()
     ):
         return False
-    return all(_holds(one, labels) for one in selector.get("matchExpressions", ()))
+    return all(
+        _holds(one, labels) for one in selector.get("matchExpressions", ())
+    )
 
 
 def _holds(expression: Json, labels: Labels) -> bool:

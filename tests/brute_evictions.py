@@ -34,7 +34,9 @@ def cheapest_eviction(house: House, cost: str) -> tuple[int, ...] | None:
         combinations(units, size) for size in range(len(units) + 1)
     )
     helping = (
-        _cost(victims, units, cost) for victims in every if _is_admitted(house, victims)
+        _cost(victims, units, cost)
+        for victims in every
+        if _is_admitted(house, victims)
     )
     return min(helping, default=None)
 
@@ -51,7 +53,9 @@ def _units(house: House) -> Iterator[Evicted]:
         if members:
             yield Evicted(
                 members,
-                max(guest.priority for guest in members) if own is None else own,
+                max(guest.priority for guest in members)
+                if own is None
+                else own,
             )
 
 
@@ -97,11 +101,15 @@ def _coming_together(house: House) -> list[Guest]:
     own = _with_asked(house)
     if team is None or not own or (not team.tree and _has_enough(house, team)):
         return [asked]
-    return [guest for guest in house.guests if not guest.home and guest.team in own]
+    return [
+        guest for guest in house.guests if not guest.home and guest.team in own
+    ]
 
 
 def _has_enough(house: House, team: Team) -> bool:
-    inside = sum(bool(guest.home) for guest in house.guests if guest.team == team.name)
+    inside = sum(
+        bool(guest.home) for guest in house.guests if guest.team == team.name
+    )
     return inside >= (team.needed or 1)
 
 
@@ -125,13 +133,19 @@ def _cost(
         return tuple(ranks)
     if cost == "pods":
         return (size, *ranks)
-    return (sum(guest.cost for unit in victims for guest in unit.guests), size, *ranks)
+    return (
+        sum(guest.cost for unit in victims for guest in unit.guests),
+        size,
+        *ranks,
+    )
 
 
 def _is_admitted(house: House, victims: Sequence[Evicted]) -> bool:
     """Whether the one who is asked for can come once these are gone, with as many others as that needs."""
     gone = {guest.name for unit in victims for guest in unit.guests}
-    staying = [guest for guest in house.guests if guest.home and guest.name not in gone]
+    staying = [
+        guest for guest in house.guests if guest.home and guest.name not in gone
+    ]
     asked, *others = sorted(
         _coming_together(house), key=lambda guest: guest.name != house.asked
     )
@@ -139,7 +153,8 @@ def _is_admitted(house: House, victims: Sequence[Evicted]) -> bool:
         for company in combinations(others, size):
             coming = [asked, *company]
             if _is_complete(house, coming) and any(
-                _fits(house, staying, coming, homes) for homes in _homes(house, coming)
+                _fits(house, staying, coming, homes)
+                for homes in _homes(house, coming)
             ):
                 return True
     return False
@@ -147,12 +162,17 @@ def _is_admitted(house: House, victims: Sequence[Evicted]) -> bool:
 
 def _homes(house: House, coming: Sequence[Guest]) -> Iterator[Homes]:
     for hosts in product(house.hosts, repeat=len(coming)):
-        yield {guest.name: host.name for guest, host in zip(coming, hosts, strict=True)}
+        yield {
+            guest.name: host.name
+            for guest, host in zip(coming, hosts, strict=True)
+        }
 
 
 def _is_complete(house: House, coming: Sequence[Guest]) -> bool:
     """Whether every team of those who come has as many as it needs, those who are in included, and every tree."""
-    teams = {guest.team: team for guest in coming if (team := _team(house, guest))}
+    teams = {
+        guest.team: team for guest in coming if (team := _team(house, guest))
+    }
     come = Counter(guest.team for guest in coming)
     inside = Counter(guest.team for guest in house.guests if guest.home)
     for name, team in teams.items():
@@ -175,7 +195,10 @@ def _is_complete(house: House, coming: Sequence[Guest]) -> bool:
 
 
 def _fits(
-    house: House, staying: Sequence[Guest], coming: Sequence[Guest], homes: Homes
+    house: House,
+    staying: Sequence[Guest],
+    coming: Sequence[Guest],
+    homes: Homes,
 ) -> bool:
     return (
         all(
@@ -220,8 +243,12 @@ def _can_serve(guests: Sequence[Guest], free: Sequence[int]) -> bool:
         return True
     first, *others = guests
     for count, least in first.asks:
-        for taken in combinations([place for place in free if place >= least], count):
-            if _can_serve(others, [place for place in free if place not in taken]):
+        for taken in combinations(
+            [place for place in free if place >= least], count
+        ):
+            if _can_serve(
+                others, [place for place in free if place not in taken]
+            ):
                 return True
     return False
 
@@ -230,7 +257,9 @@ def _are_teams_in_one_domain(
     house: House, coming: Sequence[Guest], homes: Homes
 ) -> bool:
     for team in house.teams.values():
-        members = [homes[guest.name] for guest in coming if guest.team == team.name]
+        members = [
+            homes[guest.name] for guest in coming if guest.team == team.name
+        ]
         if team.topology and members:
             there = [
                 guest.home
@@ -254,7 +283,10 @@ class _There(NamedTuple):
 
 
 def _placed(
-    house: House, staying: Iterable[Guest], coming: Iterable[Guest], homes: Homes
+    house: House,
+    staying: Iterable[Guest],
+    coming: Iterable[Guest],
+    homes: Homes,
 ) -> list[_There]:
     before = [_There(guest, house.host(guest.home)) for guest in staying]
     return [
@@ -264,7 +296,10 @@ def _placed(
 
 
 def _keep_apart(
-    house: House, staying: Sequence[Guest], coming: Sequence[Guest], homes: Homes
+    house: House,
+    staying: Sequence[Guest],
+    coming: Sequence[Guest],
+    homes: Homes,
 ) -> bool:
     """Whether no term of anti-affinity of anybody means one beside it, but for two who were there."""
     everybody = _placed(house, staying, coming, homes)
@@ -283,7 +318,10 @@ def _keep_apart(
 
 
 def _have_company(
-    house: House, staying: Sequence[Guest], coming: Sequence[Guest], homes: Homes
+    house: House,
+    staying: Sequence[Guest],
+    coming: Sequence[Guest],
+    homes: Homes,
 ) -> bool:
     """Whether those who come can do so in some order, each to somebody whom all of its terms mean."""
     for order in permutations(coming):
@@ -302,21 +340,31 @@ def _has_company(new: _There, there: Sequence[_There]) -> bool:
     if any(key not in new.host.labels for _, key in terms):
         return False
     meant = [
-        other for other in there if all(other.guest.app == app for app, _ in terms)
+        other
+        for other in there
+        if all(other.guest.app == app for app, _ in terms)
     ]
     seen = [
-        other for other in meant if any(key in other.host.labels for _, key in terms)
+        other
+        for other in meant
+        if any(key in other.host.labels for _, key in terms)
     ]
     if not seen and all(new.guest.app == app for app, _ in terms):
         return True
     return all(
-        any(other.host.labels.get(key) == new.host.labels[key] for other in meant)
+        any(
+            other.host.labels.get(key) == new.host.labels[key]
+            for other in meant
+        )
         for _, key in terms
     )
 
 
 def _are_spread(
-    house: House, staying: Sequence[Guest], coming: Sequence[Guest], homes: Homes
+    house: House,
+    staying: Sequence[Guest],
+    coming: Sequence[Guest],
+    homes: Homes,
 ) -> bool:
     return all(
         _is_spread(house, rule, staying, coming, homes)

@@ -72,7 +72,10 @@ class Answer(NamedTuple):
             self.grants + other.grants,
         )
         return Answer(
-            self.weight + other.weight, self.rank + other.rank, placements, grants
+            self.weight + other.weight,
+            self.rank + other.rank,
+            placements,
+            grants,
         )
 
     @property
@@ -120,7 +123,8 @@ def every_solution(problem: Problem) -> Iterator[Solution]:
         partial = [
             (load, answer.plus(way[1]) if way else answer)
             for (before, answer), way in product(partial, each)
-            if (load := joined(problem, before, way[0]) if way else before) is not None
+            if (load := joined(problem, before, way[0]) if way else before)
+            is not None
         ]
     for load, answer in partial:
         if in_the_end(problem, load) and _have_quorums(
@@ -135,7 +139,9 @@ def feasible(problem: Problem, solution: Solution) -> bool:
     for placement in solution.placements:
         own = _load(problem, placement)
         load = (
-            joined(problem, load, own) if load is not None and own is not None else None
+            joined(problem, load, own)
+            if load is not None and own is not None
+            else None
         )
     demands = [placement.demand for placement in solution.placements]
     whole = _have_quorums(problem, demands)
@@ -178,7 +184,9 @@ def _load(problem: Problem, placement: Placement) -> Load | None:
         }
         own = known.get(tuple(sorted(grants)))
         load = (
-            joined(problem, load, own) if load is not None and own is not None else None
+            joined(problem, load, own)
+            if load is not None and own is not None
+            else None
         )
     return None if load is None else placed(load)
 
@@ -186,7 +194,9 @@ def _load(problem: Problem, placement: Placement) -> Load | None:
 def _best(problem: Problem) -> Answer:
     answers = START
     gangs = [gang for gang in _gangs(problem) if gang]
-    to_come = sum(max(answer.weight for answer in gang.values()) for gang in gangs)
+    to_come = sum(
+        max(answer.weight for answer in gang.values()) for gang in gangs
+    )
     for gang in gangs:
         to_come -= max(answer.weight for answer in gang.values())
         answers = _better(
@@ -201,10 +211,16 @@ def _best(problem: Problem) -> Answer:
             - to_come
         )
         answers = {
-            load: answer for load, answer in answers.items() if answer.weight >= least
+            load: answer
+            for load, answer in answers.items()
+            if answer.weight >= least
         }
     return max(
-        (answer for load, answer in answers.items() if in_the_end(problem, load)),
+        (
+            answer
+            for load, answer in answers.items()
+            if in_the_end(problem, load)
+        ),
         key=lambda answer: answer.worth,
     )
 
@@ -287,7 +303,9 @@ def _grants(
         served = list(_served(problem, index, request, node))
         partial = [
             (grants + more, rank + extra, load)
-            for (grants, rank, before), (more, extra, own) in product(partial, served)
+            for (grants, rank, before), (more, extra, own) in product(
+                partial, served
+            )
             if (load := joined(problem, before, own)) is not None
             and _keeps_rules(problem, claim, grants + more)
         ]
@@ -297,7 +315,9 @@ def _grants(
             for grants, rank, load in partial
         )
         partial = [
-            (grants, rank, load) for grants, rank, load in own if load is not None
+            (grants, rank, load)
+            for grants, rank, load in own
+            if load is not None
         ]
     if not claim.requests or not _is_shared(problem, claim.key):
         yield from partial
@@ -305,7 +325,9 @@ def _grants(
     yield (), 0, visiting(claim.key, node)
     for grants, rank, load in partial:
         home = joined(
-            problem, load, granted(claim.key, node, (grant.device for grant in grants))
+            problem,
+            load,
+            granted(claim.key, node, (grant.device for grant in grants)),
         )
         assert home is not None
         yield grants, rank, home
@@ -319,7 +341,9 @@ def _is_bound(problem: Problem, key: ClaimKey) -> bool:
         for claim in demand.claims
         if claim.key == key
     )
-    return any(constraint.scope for claim in every for constraint in claim.constraints)
+    return any(
+        constraint.scope for claim in every for constraint in claim.constraints
+    )
 
 
 def _got(claim: Claim, grants: Grants) -> Load:
@@ -329,20 +353,29 @@ def _got(claim: Claim, grants: Grants) -> Load:
     )
     return got(
         claim.key,
-        ((name, grant.device) for name, grant in zip(names, grants, strict=True)),
+        (
+            (name, grant.device)
+            for name, grant in zip(names, grants, strict=True)
+        ),
     )
 
 
 def _has_defect(claim: Claim) -> bool:
     """Whether the claim is invalid as a whole: an alternative that is not picked spoils it, too."""
     return bool(claim.defect) or any(
-        each.defect for request in claim.requests for each in request.alternatives
+        each.defect
+        for request in claim.requests
+        for each in request.alternatives
     )
 
 
 def _is_shared(problem: Problem, key: ClaimKey) -> bool:
     return (
-        sum(claim.key == key for demand in problem.demands for claim in demand.claims)
+        sum(
+            claim.key == key
+            for demand in problem.demands
+            for claim in demand.claims
+        )
         > 1
     )
 
@@ -360,7 +393,9 @@ def _served(
                 load = (
                     load
                     if load is None
-                    else joined(problem, load, taken(problem, alternative, device))
+                    else joined(
+                        problem, load, taken(problem, alternative, device)
+                    )
                 )
             if load is not None:
                 yield (
@@ -381,7 +416,9 @@ def _choices(
         and problem.eligibility.selects(alternative.index, device) is True
         and problem.eligibility.charge(alternative.index, device) is not None
     ]
-    usable = [device for device in matching if _usable(problem, alternative, device)]
+    usable = [
+        device for device in matching if _usable(problem, alternative, device)
+    ]
     if alternative.count is not None:
         yield from (
             (devices, ()) for devices in combinations(usable, alternative.count)
@@ -389,7 +426,9 @@ def _choices(
     elif all(pool.state is PoolState.USABLE for pool in node.pools):
         for number in range(1, len(usable) + 1):
             for devices in combinations(usable, number):
-                missing = tuple(device for device in matching if device not in devices)
+                missing = tuple(
+                    device for device in matching if device not in devices
+                )
                 if all(problem.devices[device].shareable for device in missing):
                     yield devices, missing
 
@@ -413,7 +452,8 @@ def _keeps_rules(problem: Problem, claim: Claim, grants: Grants) -> bool:
     if len(grants) > MAX_RESULTS or len(dedicated) != len(set(dedicated)):
         return False
     return all(
-        _agrees(problem, claim, constraint, grants) for constraint in claim.constraints
+        _agrees(problem, claim, constraint, grants)
+        for constraint in claim.constraints
     )
 
 
@@ -423,7 +463,9 @@ def _agrees(
     covered = [
         problem.devices[grant.device].attributes.get(
             constraint.compared(
-                claim.requests[grant.request].alternatives[grant.alternative].name
+                claim.requests[grant.request]
+                .alternatives[grant.alternative]
+                .name
             )
         )
         for grant in grants

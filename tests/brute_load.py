@@ -78,7 +78,10 @@ NOTHING = Load()
 
 def taken(problem: Problem, alternative: Alternative, device: int) -> Load:
     """What one grant takes."""
-    known, charge = problem.devices[device], _charge(problem, alternative, device)
+    known, charge = (
+        problem.devices[device],
+        _charge(problem, alternative, device),
+    )
     amounts: Counter[Drawn | int] = Counter()
     for name, amount in charge.capacity:
         amounts[known.slot, name, known.capacity[name].total] += amount
@@ -115,7 +118,9 @@ def left_out(
                     (known.slot, name),
                     known.capacity[name].total - used.get(name, 0) - amount,
                 )
-                for name, amount in _charge(problem, alternative, device).capacity
+                for name, amount in _charge(
+                    problem, alternative, device
+                ).capacity
             )
         )
     return Load(full=frozenset(full))
@@ -140,7 +145,11 @@ def bound(demand: Demand) -> Load:
     """The constraints over several claims of a demand that is placed."""
     return Load(
         bound=frozenset(
-            (f"{scope.group or demand.key} {scope.number}", claim.key, constraint)
+            (
+                f"{scope.group or demand.key} {scope.number}",
+                claim.key,
+                constraint,
+            )
             for claim in demand.claims
             for constraint in claim.constraints
             if (scope := constraint.scope)
@@ -152,9 +161,12 @@ def placed(load: Load) -> Load:
     """The load of a complete demand: what admin access takes is forgotten, and ``All`` minds what others take."""
     own = _of_all_versions(load.amounts)
     full = frozenset(
-        frozenset((key, limit + own[key]) for key, limit in each) for each in load.full
+        frozenset((key, limit + own[key]) for key, limit in each)
+        for each in load.full
     )
-    return load._replace(admin=frozenset(), admin_amounts=frozenset(), full=full)
+    return load._replace(
+        admin=frozenset(), admin_amounts=frozenset(), full=full
+    )
 
 
 def joined(problem: Problem, first: Load, second: Load) -> Load | None:
@@ -194,7 +206,9 @@ def in_the_end(problem: Problem, load: Load) -> bool:
     if not _counters_fit(problem, load, final=True):
         return False
     amounts = _of_all_versions(load.amounts)
-    full = all(any(amounts[key] > limit for key, limit in each) for each in load.full)
+    full = all(
+        any(amounts[key] > limit for key, limit in each) for each in load.full
+    )
     return full and {claim for claim, _ in load.visits} <= {
         claim for claim, *_ in load.homes
     }
@@ -230,7 +244,9 @@ def _capacities_fit(problem: Problem, load: Load) -> bool:
     return all(_holds(problem, device, together) for device in with_admin)
 
 
-def _holds(problem: Problem, device: int, amounts: dict[Drawn | int, int]) -> bool:
+def _holds(
+    problem: Problem, device: int, amounts: dict[Drawn | int, int]
+) -> bool:
     """Whether the grants on this version, and on those with no more than its total, stay within that."""
     known = problem.devices[device]
     used = problem.usage.consumed.get(known.slot, {})
@@ -269,7 +285,9 @@ def _counters_fit(problem: Problem, load: Load, *, final: bool = False) -> bool:
         {key: amount for key, amount in load.amounts if isinstance(key, int)}
     )
     minded = list(_minded(problem, load, final=final))
-    overdrawn = {counter.group for counter in problem.counters if counter.free < 0}
+    overdrawn = {
+        counter.group for counter in problem.counters if counter.free < 0
+    }
     if any(
         problem.devices[version].consumes
         and problem.devices[version].group in overdrawn
@@ -284,7 +302,8 @@ def _counters_fit(problem: Problem, load: Load, *, final: bool = False) -> bool:
             if version in minded or beside:
                 counters[counter] += amount
     fits = all(
-        amount <= problem.counters[counter].free for counter, amount in counters.items()
+        amount <= problem.counters[counter].free
+        for counter, amount in counters.items()
     )
     return fits and _compatible(problem, minded)
 
@@ -298,7 +317,9 @@ def _minded(problem: Problem, load: Load, *, final: bool) -> Iterator[int]:
     for device in load.owned | load.opened:
         view = problem.devices[device]
         known = load.opened if final else problem.versions[view.slot]
-        opening = (other for other in known if problem.devices[other].slot == view.slot)
+        opening = (
+            other for other in known if problem.devices[other].slot == view.slot
+        )
         free = device in load.opened and any(
             _has_no_counters(problem.devices[other]) for other in opening
         )
@@ -323,7 +344,9 @@ def _compatible(problem: Problem, versions: Iterable[int]) -> bool:
         for number, groups in device.compatibility:
             common[number] = common.get(number, groups) & groups
     return all(
-        common[number] for device in opened for number, _ in device.compatibility
+        common[number]
+        for device in opened
+        for number, _ in device.compatibility
     )
 
 
@@ -341,13 +364,16 @@ def _reach(problem: Problem, load: Load) -> bool:
 def _agree(problem: Problem, load: Load) -> bool:
     """Whether constraints over several claims hold for what these have so far: taking more never mends them."""
     return all(
-        _holds_over(problem, load, name) for name in {name for name, *_ in load.bound}
+        _holds_over(problem, load, name)
+        for name in {name for name, *_ in load.bound}
     )
 
 
 def _holds_over(problem: Problem, load: Load, name: str) -> bool:
     forms = {
-        claim: constraint for over, claim, constraint in load.bound if over == name
+        claim: constraint
+        for over, claim, constraint in load.bound
+        if over == name
     }
     any_form = next(iter(forms.values()))
     assert any_form.scope is not None

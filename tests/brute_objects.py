@@ -50,27 +50,39 @@ class Referee:
 
     def accepts(self, arrivals: Sequence[Arrival]) -> bool:
         coming = [
-            (self.pods[arrival.pod], self.nodes[arrival.node]) for arrival in arrivals
+            (self.pods[arrival.pod], self.nodes[arrival.node])
+            for arrival in arrivals
         ]
         if len({arrival.pod for arrival in arrivals}) < len(arrivals):
             return False
         if any(
-            name_of(pod) in self.homes and self.homes[name_of(pod)] != name_of(node)[1]
+            name_of(pod) in self.homes
+            and self.homes[name_of(pod)] != name_of(node)[1]
             for pod, node in coming
         ):
             return False
-        new = [(pod, node) for pod, node in coming if name_of(pod) not in self.homes]
+        new = [
+            (pod, node)
+            for pod, node in coming
+            if name_of(pod) not in self.homes
+        ]
         if any(pod["spec"].get("schedulingGates") for pod, _ in new):
             return False
         return self._keep_filters(new) and self._keep_groups(new)
 
     @property
     def pods(self) -> Mapping[tuple[str, str], Json]:
-        return {name_of(one): one for one in self.objects if one["kind"] == "Pod"}
+        return {
+            name_of(one): one for one in self.objects if one["kind"] == "Pod"
+        }
 
     @property
     def nodes(self) -> Mapping[str, Json]:
-        return {name_of(one)[1]: one for one in self.objects if one["kind"] == "Node"}
+        return {
+            name_of(one)[1]: one
+            for one in self.objects
+            if one["kind"] == "Node"
+        }
 
     @property
     def homes(self) -> Mapping[tuple[str, str], str]:
@@ -84,7 +96,8 @@ class Referee:
     @property
     def _running(self) -> list[tuple[Json, Json]]:
         return [
-            (self.pods[name], self.nodes[node]) for name, node in self.homes.items()
+            (self.pods[name], self.nodes[node])
+            for name, node in self.homes.items()
         ]
 
     def _keep_filters(self, new: There) -> bool:
@@ -97,7 +110,8 @@ class Referee:
         ]
         if self.in_order:
             return all(
-                self._passes(rule, new) for rule in (*rules, self._is_even_at_all)
+                self._passes(rule, new)
+                for rule in (*rules, self._is_even_at_all)
             )
         constraints = {
             repr(one): one for pod, _ in new for one in self._constraints(pod)
@@ -160,9 +174,15 @@ class Referee:
             ("matchLabelKeys", "In"),
             ("mismatchLabelKeys", "NotIn"),
         ):
-            keys = [key for key in term.get(field, []) if key in labels_of(owner)]
+            keys = [
+                key for key in term.get(field, []) if key in labels_of(owner)
+            ]
             more += (
-                {"key": key, "operator": operator, "values": [labels_of(owner)[key]]}
+                {
+                    "key": key,
+                    "operator": operator,
+                    "values": [labels_of(owner)[key]],
+                }
                 for key in keys
             )
         selector: Json = term["labelSelector"]
@@ -180,12 +200,15 @@ class Referee:
         places = set()
         for other, home in there:
             if all(self._means(term, pod, other, own=True) for term in terms):
-                keys = {term["topologyKey"] for term in terms} & labels_of(home).keys()
+                keys = {term["topologyKey"] for term in terms} & labels_of(
+                    home
+                ).keys()
                 places |= {(key, labels_of(home)[key]) for key in keys}
         if not places:
             return all(self._means(term, pod, pod, own=True) for term in terms)
         return all(
-            (term["topologyKey"], labels_of(node)[term["topologyKey"]]) in places
+            (term["topologyKey"], labels_of(node)[term["topologyKey"]])
+            in places
             for term in terms
         )
 
@@ -216,9 +239,12 @@ class Referee:
             eligible = [
                 name
                 for name, node in self.nodes.items()
-                if all(other["topologyKey"] in labels_of(node) for other in every)
+                if all(
+                    other["topologyKey"] in labels_of(node) for other in every
+                )
                 and (
-                    one.get("nodeAffinityPolicy") == "Ignore" or is_selected(pod, node)
+                    one.get("nodeAffinityPolicy") == "Ignore"
+                    or is_selected(pod, node)
                 )
                 and (
                     one.get("nodeTaintsPolicy") != "Honor"
@@ -240,23 +266,30 @@ class Referee:
 
     def _only(self, constraint: Json) -> Passes:
         def passes(pod: Json, node: Json, there: There) -> bool:
-            return constraint not in list(self._constraints(pod)) or self._is_even(
-                constraint, pod, node, there
-            )
+            return constraint not in list(
+                self._constraints(pod)
+            ) or self._is_even(constraint, pod, node, there)
 
         return passes
 
     def _is_even_at_all(self, pod: Json, node: Json, there: There) -> bool:
         return all(
-            self._is_even(one, pod, node, there) for one in self._constraints(pod)
+            self._is_even(one, pod, node, there)
+            for one in self._constraints(pod)
         )
 
-    def _is_even(self, constraint: Json, pod: Json, node: Json, there: There) -> bool:
+    def _is_even(
+        self, constraint: Json, pod: Json, node: Json, there: There
+    ) -> bool:
         key, skew, domains = constraint["limits"]
         if key not in labels_of(node):
             return False
         counts = dict.fromkeys(
-            [labels_of(self.nodes[name])[key] for name in constraint["eligible"]], 0
+            [
+                labels_of(self.nodes[name])[key]
+                for name in constraint["eligible"]
+            ],
+            0,
         )
         selector = constraint["selector"]
         is_real = selector is not None and any(selector.values())
@@ -268,21 +301,30 @@ class Referee:
             )
             if is_counted and name_of(home)[1] in constraint["eligible"]:
                 counts[labels_of(home)[key]] += 1
-        fewest = min(counts.values(), default=0) if len(counts) >= domains else 0
+        fewest = (
+            min(counts.values(), default=0) if len(counts) >= domains else 0
+        )
         itself = selector is not None and selects(selector, labels_of(pod))
-        return bool(counts.get(labels_of(node)[key], 0) + itself - fewest <= skew)
+        return bool(
+            counts.get(labels_of(node)[key], 0) + itself - fewest <= skew
+        )
 
     # Groups.
 
     def _keep_groups(self, new: There) -> bool:
-        homes = {**self.homes, **{name_of(pod): name_of(node)[1] for pod, node in new}}
+        homes = {
+            **self.homes,
+            **{name_of(pod): name_of(node)[1] for pod, node in new},
+        }
         coming = {name_of(pod) for pod, _ in new}
         for kind in ("PodGroup", "CompositePodGroup"):
             for group in self.objects:
-                if group["kind"] == kind and not coming.isdisjoint(self._below(group)):
-                    if not self._is_admitted(group, homes) or not self._is_in_order(
-                        group
-                    ):
+                if group["kind"] == kind and not coming.isdisjoint(
+                    self._below(group)
+                ):
+                    if not self._is_admitted(
+                        group, homes
+                    ) or not self._is_in_order(group):
                         return False
                     if not self._is_in_one_domain(group, homes):
                         return False
@@ -303,8 +345,14 @@ class Referee:
             None,
         )
 
-    def _group_name(self, pod: tuple[str, str]) -> tuple[str, tuple[str, str]] | None:
-        name = self.pods[pod]["spec"].get("schedulingGroup", {}).get("podGroupName")
+    def _group_name(
+        self, pod: tuple[str, str]
+    ) -> tuple[str, tuple[str, str]] | None:
+        name = (
+            self.pods[pod]["spec"]
+            .get("schedulingGroup", {})
+            .get("podGroupName")
+        )
         return ("PodGroup", (pod[0], name)) if name else None
 
     def _children(self, group: Json) -> list[Json]:
@@ -321,7 +369,9 @@ class Referee:
         """The pods of a group, or of those below it."""
         if group["kind"] == "CompositePodGroup":
             return {
-                pod for child in self._children(group) for pod in self._below(child)
+                pod
+                for child in self._children(group)
+                for pod in self._below(child)
             }
         return {
             pod
@@ -333,14 +383,18 @@ class Referee:
         parent = group["spec"].get("parentCompositePodGroupName")
         return (
             parent is None
-            or self._group("CompositePodGroup", (name_of(group)[0], parent)) is not None
+            or self._group("CompositePodGroup", (name_of(group)[0], parent))
+            is not None
         )
 
-    def _is_admitted(self, group: Json, homes: Mapping[tuple[str, str], str]) -> bool:
+    def _is_admitted(
+        self, group: Json, homes: Mapping[tuple[str, str], str]
+    ) -> bool:
         gang = group["spec"].get("schedulingPolicy", {}).get("gang", {})
         if group["kind"] == "CompositePodGroup":
             admitted = sum(
-                self._is_admitted(child, homes) for child in self._children(group)
+                self._is_admitted(child, homes)
+                for child in self._children(group)
             )
             return bool(admitted >= gang.get("minGroupCount", 1))
         there = sum(
@@ -352,16 +406,24 @@ class Referee:
     def _is_left_to_others(self, pod: Json) -> bool:
         spec = pod["spec"]
         return not (
-            self.in_order or spec.get("resourceClaims") or spec.get("schedulingGates")
+            self.in_order
+            or spec.get("resourceClaims")
+            or spec.get("schedulingGates")
         )
 
     def _is_in_one_domain(
         self, group: Json, homes: Mapping[tuple[str, str], str]
     ) -> bool:
-        constraints = group["spec"].get("schedulingConstraints", {}).get("topology", [])
-        if not constraints or (self.in_order and group["kind"] == "CompositePodGroup"):
+        constraints = (
+            group["spec"].get("schedulingConstraints", {}).get("topology", [])
+        )
+        if not constraints or (
+            self.in_order and group["kind"] == "CompositePodGroup"
+        ):
             return True
-        nodes = [self.nodes[homes[pod]] for pod in self._below(group) if pod in homes]
+        nodes = [
+            self.nodes[homes[pod]] for pod in self._below(group) if pod in homes
+        ]
         domains = {labels_of(node).get(constraints[0]["key"]) for node in nodes}
         return len(domains) == 1 and None not in domains
 
@@ -382,7 +444,9 @@ def taints_of(node: Json) -> list[Json]:
 
 
 def in_one_domain(key: str, node: Json, other: Json) -> bool:
-    return key in labels_of(node) and labels_of(node)[key] == labels_of(other).get(key)
+    return key in labels_of(node) and labels_of(node)[key] == labels_of(
+        other
+    ).get(key)
 
 
 def terms_of(pod: Json, way: str) -> list[Json]:
@@ -399,7 +463,9 @@ def selects(selector: Json, labels: Mapping[str, str]) -> bool:
         for key, value in selector.get("matchLabels", {}).items()
     ):
         return False
-    return all(holds(one, labels) for one in selector.get("matchExpressions", []))
+    return all(
+        holds(one, labels) for one in selector.get("matchExpressions", [])
+    )
 
 
 def holds(requirement: Json, labels: Mapping[str, str]) -> bool:
@@ -435,7 +501,10 @@ def is_selected(pod: Json, node: Json) -> bool:
     if affinity is None:
         return True
     for term in affinity["nodeSelectorTerms"]:
-        conditions = term.get("matchExpressions", []), term.get("matchFields", [])
+        conditions = (
+            term.get("matchExpressions", []),
+            term.get("matchFields", []),
+        )
         name = {"metadata.name": name_of(node)[1]}
         by_labels = all(holds(one, labels_of(node)) for one in conditions[0])
         if (
@@ -473,7 +542,9 @@ def is_allowed(pod: Json, node: Json, _: There) -> bool:
         if node.get("spec", {}).get("unschedulable")
         else []
     )
-    return is_selected(pod, node) and is_tolerated(pod, [*taints_of(node), *cordoned])
+    return is_selected(pod, node) and is_tolerated(
+        pod, [*taints_of(node), *cordoned]
+    )
 
 
 def has_room(pod: Json, node: Json, there: There) -> bool:
@@ -486,7 +557,8 @@ def has_room(pod: Json, node: Json, there: There) -> bool:
         if name_of(home) == name_of(node):
             taken.update(requests(other))
     return all(
-        amount <= 0 or taken[name] + amount <= number(allocatable.get(name, "0"))
+        amount <= 0
+        or taken[name] + amount <= number(allocatable.get(name, "0"))
         for name, amount in requests(pod).items()
     )
 
@@ -511,7 +583,8 @@ def requests(pod: Json) -> dict[str, Fraction]:
     }
     found |= asked(spec)
     overhead = {
-        name: number(amount) for name, amount in spec.get("overhead", {}).items()
+        name: number(amount)
+        for name, amount in spec.get("overhead", {}).items()
     }
     total = {
         name: Fraction(found.get(name, 0) + overhead.get(name, 0))
@@ -545,7 +618,8 @@ def has_ports(pod: Json, node: Json, there: There) -> bool:
         for port in ports(other)
     ]
     return not any(
-        one[1:] == other[1:] and (one[0] == other[0] or "0.0.0.0" in (one[0], other[0]))
+        one[1:] == other[1:]
+        and (one[0] == other[0] or "0.0.0.0" in (one[0], other[0]))
         for one in ports(pod)
         for other in taken
     )
@@ -553,7 +627,11 @@ def has_ports(pod: Json, node: Json, there: There) -> bool:
 
 def ports(pod: Json) -> list[tuple[str, str, int]]:
     return [
-        (port.get("hostIP", "0.0.0.0"), port.get("protocol", "TCP"), port["hostPort"])
+        (
+            port.get("hostIP", "0.0.0.0"),
+            port.get("protocol", "TCP"),
+            port["hostPort"],
+        )
         for container in pod["spec"].get("containers", [])
         for port in container.get("ports", [])
     ]

@@ -78,9 +78,15 @@ def _has_room(pods: BoundPods, placements: Iterable[Placement]) -> bool:
             }
         )
         of_devices = _of_devices(pods, placement)
-        caps = pods.uses[placement.demand].caps if placement.demand in pods.uses else {}
+        caps = (
+            pods.uses[placement.demand].caps
+            if placement.demand in pods.uses
+            else {}
+        )
         if of_devices is None or any(
-            of_devices[name] > cap for name, cap in caps.items() if name in _taken(pods)
+            of_devices[name] > cap
+            for name, cap in caps.items()
+            if name in _taken(pods)
         ):
             return False
         taken.update(
@@ -92,13 +98,16 @@ def _has_room(pods: BoundPods, placements: Iterable[Placement]) -> bool:
         )
     return all(
         pods.stocks[node].total[name]
-        >= amount + sum(each.get(name, 0) for each in pods.stocks[node].used.values())
+        >= amount
+        + sum(each.get(name, 0) for each in pods.stocks[node].used.values())
         for (node, name), amount in taken.items()
         if amount and name in pods.stocks[node].total
     )
 
 
-def _are_groups_complete(pods: BoundPods, placements: Iterable[Placement]) -> bool:
+def _are_groups_complete(
+    pods: BoundPods, placements: Iterable[Placement]
+) -> bool:
     """Whether every group of groups below which somebody is placed has enough children with somebody."""
     placed = [pods.devices.demands[one.demand] for one in placements]
     groups = {
@@ -117,7 +126,9 @@ def _are_groups_complete(pods: BoundPods, placements: Iterable[Placement]) -> bo
 def _taken(pods: BoundPods) -> set[str]:
     """The resources that any device takes something of."""
     return {
-        part.resource for device in pods.devices.devices for part in device.footprint
+        part.resource
+        for device in pods.devices.devices
+        for part in device.footprint
     }
 
 
@@ -141,7 +152,9 @@ def _of_devices(pods: BoundPods, placement: Placement) -> Counter[str] | None:
                 if part.capacity and not device.shareable:
                     return None
                 factor = (
-                    Fraction(consumed[part.capacity], NANOS) if part.capacity else 1
+                    Fraction(consumed[part.capacity], NANOS)
+                    if part.capacity
+                    else 1
                 )
                 containers = pods.uses[placement.demand].containers[claim.key]
                 found[part.resource] += (
@@ -153,7 +166,9 @@ def _of_devices(pods: BoundPods, placement: Placement) -> Counter[str] | None:
 
 
 def _coming(pods: BoundPods, placements: Iterable[Placement]) -> list[Coming]:
-    return [(one.demand, pods.devices.nodes[one.node].name) for one in placements]
+    return [
+        (one.demand, pods.devices.nodes[one.node].name) for one in placements
+    ]
 
 
 def _may_come(pods: BoundPods, order: Sequence[Coming]) -> bool:
@@ -169,7 +184,9 @@ def _pass(pods: BoundPods, order: Sequence[Coming]) -> bool:
     there: list[Coming] = []
     for demand, node in order:
         for role in pods.devices.demands[demand].roles:
-            if not role.runs and not _FILTERS[type(role.rule)](pods, role, node, there):
+            if not role.runs and not _FILTERS[type(role.rule)](
+                pods, role, node, there
+            ):
                 return False
         there.append((demand, node))
     return True
@@ -190,7 +207,9 @@ def _nodes_of(
     ]
 
 
-def _apart(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> bool:
+def _apart(
+    pods: BoundPods, role: Role, node: str, there: Sequence[Coming]
+) -> bool:
     rule = role.rule
     assert isinstance(rule, AntiAffinity)
     domain = rule.domains.get(node)
@@ -209,7 +228,9 @@ def _apart(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> b
     )
 
 
-def _near(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> bool:
+def _near(
+    pods: BoundPods, role: Role, node: str, there: Sequence[Coming]
+) -> bool:
     rule = role.rule
     assert isinstance(rule, Affinity)
     if not role.carries:
@@ -229,7 +250,9 @@ def _near(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> bo
     )
 
 
-def _even(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> bool:
+def _even(
+    pods: BoundPods, role: Role, node: str, there: Sequence[Coming]
+) -> bool:
     rule = role.rule
     assert isinstance(rule, Spread)
     if not role.carries:
@@ -248,7 +271,9 @@ def _even(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> bo
     return counts[rule.domains[node]] + role.counts - least <= rule.max_skew
 
 
-def _same(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> bool:
+def _same(
+    pods: BoundPods, role: Role, node: str, there: Sequence[Coming]
+) -> bool:
     rule = role.rule
     assert isinstance(rule, OneDomain)
     others = _nodes_of(pods, there, rule, lambda other: other.carries)
@@ -258,4 +283,9 @@ def _same(pods: BoundPods, role: Role, node: str, there: Sequence[Coming]) -> bo
     )
 
 
-_FILTERS = {AntiAffinity: _apart, Affinity: _near, Spread: _even, OneDomain: _same}
+_FILTERS = {
+    AntiAffinity: _apart,
+    Affinity: _near,
+    Spread: _even,
+    OneDomain: _same,
+}

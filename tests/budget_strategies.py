@@ -19,9 +19,12 @@ NAMESPACES = ("blue", "green", "red")
 def budgeted(draw: st.DrawFn, problem: Problem) -> Problem:
     """The problem with its demands in several namespaces with caps, with something to share, or both."""
     demands = tuple(
-        renamed(demand, draw(st.sampled_from(NAMESPACES))) for demand in problem.demands
+        renamed(demand, draw(st.sampled_from(NAMESPACES)))
+        for demand in problem.demands
     )
-    fair, capped = draw(st.sampled_from([(True, False), (False, True), (True, True)]))
+    fair, capped = draw(
+        st.sampled_from([(True, False), (False, True), (True, True)])
+    )
     resource = draw(st.sampled_from(["memory", "counter-0", "counter-1"]))
     budgets = tuple(
         Budget(
@@ -30,7 +33,8 @@ def budgeted(draw: st.DrawFn, problem: Problem) -> Problem:
             used=draw(st.integers(0, 2)),
             total=12,
             most=draw(st.integers(0, 5)) if capped else None,
-            fair=fair and any(demand.key.namespace == namespace for demand in demands),
+            fair=fair
+            and any(demand.key.namespace == namespace for demand in demands),
         )
         for namespace in NAMESPACES
     )
@@ -47,7 +51,9 @@ def renamed(demand: Demand, namespace: str) -> Demand:
         )
         for claim in demand.claims
     )
-    return replace(demand, key=ClaimKey(namespace, demand.key.name), claims=claims)
+    return replace(
+        demand, key=ClaimKey(namespace, demand.key.name), claims=claims
+    )
 
 
 def sound(claim: Claim) -> tuple[Request, ...]:

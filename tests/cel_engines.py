@@ -41,7 +41,12 @@ def our_answer(expression: str) -> object:
         code, size = plan(checked)
     except SelectorError:
         return REFUSED
-    frame = [code.cost, COST_LIMIT, GPU.variables, *([None] * (size - FIRST_LOCAL))]
+    frame = [
+        code.cost,
+        COST_LIMIT,
+        GPU.variables,
+        *([None] * (size - FIRST_LOCAL)),
+    ]
     try:
         return _ours(code.run(frame))
     except CelRuntimeError:
@@ -61,7 +66,9 @@ def _ours(value: Any) -> object:
                 (repr(_ours(key)), _ours(item)) for key, item in value.items()
             )
         case Duration() | TimestampValue():
-            return type(value).__name__.lower().removesuffix("value"), value.nanos
+            return type(value).__name__.lower().removesuffix(
+                "value"
+            ), value.nanos
     raise AssertionError(value)
 
 
@@ -101,7 +108,8 @@ def _theirs(value: Any) -> object:
             return "list", [_theirs(item) for item in value]
         case dict():
             return "map", sorted(
-                (repr(_theirs(key)), _theirs(item)) for key, item in value.items()
+                (repr(_theirs(key)), _theirs(item))
+                for key, item in value.items()
             )
         case timedelta():
             return "duration", _nanos(value)
@@ -123,7 +131,10 @@ def _cel_value(value: Any) -> Any:
             return celtypes.ListType([_cel_value(item) for item in value])
         case dict():
             return celtypes.MapType(
-                {_cel_value(key): _cel_value(item) for key, item in value.items()}
+                {
+                    _cel_value(key): _cel_value(item)
+                    for key, item in value.items()
+                }
             )
     raise AssertionError(value)
 

@@ -102,7 +102,11 @@ _ATOMS = st.sampled_from(
             "int",
             "type",
         ),
-        *(f"{ATTRIBUTES}.{name}" for name in WIRE["attributes"] if "/" not in name),
+        *(
+            f"{ATTRIBUTES}.{name}"
+            for name in WIRE["attributes"]
+            if "/" not in name
+        ),
         *(
             f"{ATTRIBUTES}.nosuch",
             f"{ATTRIBUTES}.?model",
@@ -128,7 +132,22 @@ _ATOMS = st.sampled_from(
     ]
 )
 _BINARY = st.sampled_from(
-    ["+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "in", "&&", "||"]
+    [
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+        "==",
+        "!=",
+        "<",
+        "<=",
+        ">",
+        ">=",
+        "in",
+        "&&",
+        "||",
+    ]
 )
 _UNARY_CALLS = st.sampled_from(
     [
@@ -253,10 +272,26 @@ _METHODS_OF_ONE = st.sampled_from(
     ]
 )
 _FOLDS = st.sampled_from(
-    ["all", "exists", "exists_one", "map", "filter", "sortBy", "optMap", "optFlatMap"]
+    [
+        "all",
+        "exists",
+        "exists_one",
+        "map",
+        "filter",
+        "sortBy",
+        "optMap",
+        "optFlatMap",
+    ]
 )
 _PAIR_FOLDS = st.sampled_from(
-    ["all", "exists", "existsOne", "transformList", "transformMap", "transformMapEntry"]
+    [
+        "all",
+        "exists",
+        "existsOne",
+        "transformList",
+        "transformMap",
+        "transformMapEntry",
+    ]
 )
 
 
@@ -320,14 +355,17 @@ def lines(text: str) -> list[str]:
 def table(text: str) -> list[tuple[str, str]]:
     """One ``expression -> text`` per line."""
     rows = (line.partition("->") for line in lines(text))
-    return [(expression.strip(), result.strip()) for expression, _, result in rows]
+    return [
+        (expression.strip(), result.strip()) for expression, _, result in rows
+    ]
 
 
 def answers(text: str) -> list[tuple[str, bool | str]]:
     """One ``expression -> answer`` per line; an answer is true, false, or the kind of error."""
     known: dict[str, bool | str] = {"true": True, "false": False}
     return [
-        (expression, known.get(result, result)) for expression, result in table(text)
+        (expression, known.get(result, result))
+        for expression, result in table(text)
     ]
 
 

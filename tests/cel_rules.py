@@ -21,7 +21,9 @@ def _text(version: int, value: int) -> str:
     """An address as it is written; of IPv6 all eight groups, so that nothing has to be known about short forms."""
     if version == 4:
         return ".".join(str(value >> shift & 255) for shift in (24, 16, 8, 0))
-    return ":".join(f"{value >> shift & 0xFFFF:x}" for shift in range(112, -16, -16))
+    return ":".join(
+        f"{value >> shift & 0xFFFF:x}" for shift in range(112, -16, -16)
+    )
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,9 @@ def _network(random: Random, near: _Network | None = None) -> _Network:
     value = random.getrandbits(width) | (1 << (width - 1))
     if near is not None and random.random() < 0.8:
         version, width = near.version, near.width
-        value = near.value ^ (random.getrandbits(width) >> random.randint(0, width))
+        value = near.value ^ (
+            random.getrandbits(width) >> random.randint(0, width)
+        )
         value |= 1 << (width - 1)
     return _Network(version, value, random.randint(0, width))
 
@@ -64,7 +68,9 @@ def addresses(random: Random) -> tuple[str, Answer]:
     network = _network(random)
     other = _network(random, network)
     address = _text(other.version, other.value)
-    contains = network.bits <= other.bits and network.covers(other.version, other.value)
+    contains = network.bits <= other.bits and network.covers(
+        other.version, other.value
+    )
     covers = network.covers(other.version, other.value)
     base = f'cidr("{network}")'
     masked = (
@@ -172,7 +178,9 @@ def _optional(random: Random, depth: int) -> tuple[str, Any]:
         )
         return f"dyn({text}.optMap(x, {_literal(scalar)}))", mapped
     other, right = _optional(random, random.randrange(depth))
-    opened = left.value if isinstance(left, _Some) and kind == "orValue" else left
+    opened = (
+        left.value if isinstance(left, _Some) and kind == "orValue" else left
+    )
     return f"dyn({text}.{kind}({other}))", right if left is _NONE else opened
 
 
@@ -216,7 +224,9 @@ def _tree(random: Random, depth: int) -> Any:
     )
     if kind == "map":
         return {
-            name: _tree(random, depth - 1) for name in _NAMES if random.random() < 0.7
+            name: _tree(random, depth - 1)
+            for name in _NAMES
+            if random.random() < 0.7
         }
     if kind == "list":
         return [_tree(random, depth - 1) for _ in range(random.randint(0, 2))]
@@ -280,14 +290,24 @@ def _logical(random: Random, depth: int) -> tuple[str, Answer]:
         ("&&", "||", "?", "!", "==", "all", "exists", "exists_one", "filter")
     )
     parts = [
-        _logical(random, random.randrange(depth)) for _ in range(random.randint(2, 3))
+        _logical(random, random.randrange(depth))
+        for _ in range(random.randint(2, 3))
     ]
-    texts, answers = [text for text, _ in parts], [answer for _, answer in parts]
+    texts, answers = (
+        [text for text, _ in parts],
+        [answer for _, answer in parts],
+    )
     if kind in {"&&", "||"}:
-        return f"({f' {kind} '.join(texts)})", _absorbed(answers, decisive=kind == "||")
+        return f"({f' {kind} '.join(texts)})", _absorbed(
+            answers, decisive=kind == "||"
+        )
     if kind == "?":
         chosen = (
-            FAILS if answers[0] == FAILS else answers[1] if answers[0] else answers[-1]
+            FAILS
+            if answers[0] == FAILS
+            else answers[1]
+            if answers[0]
+            else answers[-1]
         )
         return f"({texts[0]} ? {texts[1]} : {texts[-1]})", chosen
     if kind == "!":
@@ -304,9 +324,10 @@ def _logical(random: Random, depth: int) -> tuple[str, Answer]:
         return loop, _absorbed(answers, decisive=kind == "exists")
     if FAILS in answers:
         return loop if kind == "exists_one" else f"({loop}.size() == 1)", FAILS
-    return loop if kind == "exists_one" else f"({loop}.size() == 1)", answers.count(
-        True
-    ) == 1
+    return (
+        loop if kind == "exists_one" else f"({loop}.size() == 1)",
+        answers.count(True) == 1,
+    )
 
 
 _LEAVES: Final[tuple[tuple[str, Answer], ...]] = (
@@ -415,7 +436,10 @@ def objects(random: Random) -> tuple[str, Answer]:
     (``evalEq``, ``evalNe`` in ``interpreter/interpretable.go``, ``Contains`` in ``common/types/list.go``).
     """
     everything = (*_LENIENT, *_LENIENT, *_STRICT, *_BROKEN)
-    (left, one), (right, other) = random.choice(everything), random.choice(everything)
+    (left, one), (right, other) = (
+        random.choice(everything),
+        random.choice(everything),
+    )
     if random.random() < 0.3:
         right, other = random.choice(
             [(text, value) for text, value in everything if value == one]
@@ -427,7 +451,10 @@ def objects(random: Random) -> tuple[str, Answer]:
         (f"dyn({left}) == dyn({right})", same),
         (f"dyn({left}) == {right}", same),
         (f"dyn({left}) != dyn({right})", differs),
-        (f"dyn({left}) in [dyn({right})].map(x, x)", FAILS if broken else not differs),
+        (
+            f"dyn({left}) in [dyn({right})].map(x, x)",
+            FAILS if broken else not differs,
+        ),
         (f"false && dyn({left}) == dyn({right})", False),
         (f"dyn({left}) == dyn({right}) || true", True),
     ]
@@ -441,5 +468,6 @@ def objects(random: Random) -> tuple[str, Answer]:
 
 
 CLASSES: Final[dict[str, Rule]] = {
-    rule.__name__: rule for rule in (addresses, optionals, tests, logic, objects)
+    rule.__name__: rule
+    for rule in (addresses, optionals, tests, logic, objects)
 }

@@ -309,7 +309,8 @@ _VARIABLES: Final = {"x": "int", "s": "string", "l": "ints"}
 def _templates(kind: str) -> tuple[list[str], list[str]]:
     """Of a type: what stands alone, and what has parts."""
     rules = [
-        line.strip() for line in _RULES[kind].replace("$A", _A).strip().splitlines()
+        line.strip()
+        for line in _RULES[kind].replace("$A", _A).strip().splitlines()
     ]
     return [rule for rule in rules if not _HOLE.search(rule)], [
         rule for rule in rules if _HOLE.search(rule)
@@ -327,7 +328,9 @@ def _expression(
     names = [name for name in sorted(scope) if _VARIABLES[name] == kind]
     template = draw(
         st.sampled_from(
-            [*atoms, *names] if depth == 0 or not others else [*atoms, *names, *others]
+            [*atoms, *names]
+            if depth == 0 or not others
+            else [*atoms, *names, *others]
         )
     )
     parts: list[str] = []

@@ -14,16 +14,26 @@ from dralloc.objects.api.selecting import CORDON_TAINT
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
 
-__all__ = ["homes_of", "of_equal_rank", "only", "pending_again", "pinned", "settled_on"]
+__all__ = [
+    "homes_of",
+    "of_equal_rank",
+    "only",
+    "pending_again",
+    "pinned",
+    "settled_on",
+]
 
 
 def pending_again(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
     """The cluster in which some pods, and the claims that they use, are as before they were scheduled."""
-    claims = {key for pod in pods for key in whole.pod_claims(whole.pods_by_key[pod])}
+    claims = {
+        key for pod in pods for key in whole.pod_claims(whole.pods_by_key[pod])
+    }
     return replace(
         whole,
         claims=tuple(
-            one.unallocated() if one.key in claims else one for one in whole.claims
+            one.unallocated() if one.key in claims else one
+            for one in whole.claims
         ),
         pods=tuple(
             on_node(one, None) if one.key in pods else one for one in whole.pods
@@ -37,7 +47,9 @@ def on_node(pod: Pod, name: str | None) -> Pod:
 
 def only(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
     """The cluster in which nobody is pending but these pods."""
-    waiting = {pod.key for pod in whole.pods if not pod.spec.node_name} - set(pods)
+    waiting = {pod.key for pod in whole.pods if not pod.spec.node_name} - set(
+        pods
+    )
     claims = {key for pod in waiting for key in whole.claims_of_pods[pod]}
     return replace(
         whole,
@@ -58,7 +70,8 @@ def settled_on(whole: Cluster, homes: dict[ClaimKey, str]) -> Cluster | None:
             state,
             claims=tuple(written.get(one.key, one) for one in state.claims),
             pods=tuple(
-                on_node(one, home) if one.key == key else one for one in state.pods
+                on_node(one, home) if one.key == key else one
+                for one in state.pods
             ),
         )
     return state
@@ -84,7 +97,8 @@ def of_equal_rank(whole: Cluster) -> Cluster:
     return replace(
         whole,
         pods=tuple(
-            changed(pod, spec=changed(pod.spec, priority=0)) for pod in whole.pods
+            changed(pod, spec=changed(pod.spec, priority=0))
+            for pod in whole.pods
         ),
     )
 
@@ -97,10 +111,14 @@ def pinned(whole: Cluster, homes: Mapping[ClaimKey, str]) -> Cluster:
 
     def guarded(node: Node) -> Node:
         taint = Taint(key=f"example.com/{node.name}", effect="NoSchedule")
-        return changed(node, spec=changed(node.spec, taints=(*node.spec.taints, taint)))
+        return changed(
+            node, spec=changed(node.spec, taints=(*node.spec.taints, taint))
+        )
 
     def tied(pod: Pod) -> Pod:
-        home = Toleration(key=f"example.com/{homes[pod.key]}", operator="Exists")
+        home = Toleration(
+            key=f"example.com/{homes[pod.key]}", operator="Exists"
+        )
         if any(not one.key for one in pod.spec.tolerations):
             known = tuple(
                 Toleration(key=key, operator="Exists")
@@ -113,5 +131,7 @@ def pinned(whole: Cluster, homes: Mapping[ClaimKey, str]) -> Cluster:
     return replace(
         whole,
         nodes=tuple(map(guarded, whole.nodes)),
-        pods=tuple(tied(one) if one.key in homes else one for one in whole.pods),
+        pods=tuple(
+            tied(one) if one.key in homes else one for one in whole.pods
+        ),
     )

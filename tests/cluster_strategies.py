@@ -83,10 +83,15 @@ def _devices(draw: st.DrawFn, index: int, kind: str) -> Json:
         amount = str(draw(st.integers(1, 8)))
         policy = draw(st.sampled_from(_POLICIES)) if fields else {}
         fields["capacity"] = {
-            "memory": {"value": max(amount, "6") if policy else amount, **policy}
+            "memory": {
+                "value": max(amount, "6") if policy else amount,
+                **policy,
+            }
         }
     if kind == "part":
-        fields["consumesCounters"] = consumes("set", slots=str(draw(st.integers(1, 3))))
+        fields["consumesCounters"] = consumes(
+            "set", slots=str(draw(st.integers(1, 3)))
+        )
     if kind == "vf":
         drawn = {"slots": {"value": "1"}} if draw(st.booleans()) else {}
         by_request = {"speed": {"valueFrom": {"capacityKey": "speed"}}}
@@ -111,7 +116,9 @@ def pools(
 ) -> list[Json]:
     """A pool, as one slice or as one with counters and one with devices."""
     kind = draw(st.sampled_from(["plain", "shared", "part", "part", "vf"]))
-    devices = [draw(_devices(index, kind)) for index in range(draw(st.integers(1, 4)))]
+    devices = [
+        draw(_devices(index, kind)) for index in range(draw(st.integers(1, 4)))
+    ]
     split = kind in ("part", "vf")
     title = f"{driver}-{name}-{generation}"
     common: Json = {
@@ -127,7 +134,9 @@ def pools(
         sets = counters("set", slots=str(draw(st.integers(1, 5))))
         sets["counters"]["speed"] = {"value": "8", **policy}
         slices.append(
-            resource_slice(name=f"{title}-counters", sharedCounters=[sets], **common)
+            resource_slice(
+                name=f"{title}-counters", sharedCounters=[sets], **common
+            )
         )
     return slices
 
@@ -135,17 +144,23 @@ def pools(
 @st.composite
 def _details(draw: st.DrawFn, exact: bool) -> Json:
     fields: Json = {
-        "device_class": draw(st.sampled_from(["any", "any", "gpu", "nic", "even"]))
+        "device_class": draw(
+            st.sampled_from(["any", "any", "gpu", "nic", "even"])
+        )
     }
     count = draw(st.sampled_from([1, 1, 1, 2, 3, None]))
     fields |= {"allocationMode": "All"} if count is None else {"count": count}
     asked = draw(
-        st.sampled_from([{}, {}, {"memory": "1"}, {"memory": "3"}, {"speed": "2"}])
+        st.sampled_from(
+            [{}, {}, {"memory": "1"}, {"memory": "3"}, {"speed": "2"}]
+        )
     )
     if asked:
         fields["capacity"] = {"requests": asked}
     if draw(rarely()):
-        fields["tolerations"] = [{"key": "example.com/hot", "operator": "Exists"}]
+        fields["tolerations"] = [
+            {"key": "example.com/hot", "operator": "Exists"}
+        ]
     if exact and draw(rarely()):
         fields["adminAccess"] = True
     return fields
@@ -158,17 +173,26 @@ def _claims(draw: st.DrawFn, name: str) -> Json:
         if draw(st.booleans()):
             requests.append(request(f"r{index}", **draw(_details(exact=True))))
         else:
-            entries = [sub(letter, **draw(_details(exact=False))) for letter in "ab"]
+            entries = [
+                sub(letter, **draw(_details(exact=False))) for letter in "ab"
+            ]
             requests.append(first_available(f"r{index}", *entries))
     constraints: list[Json] = []
     if draw(rarely()):
         kind = draw(st.sampled_from(["matchAttribute", "distinctAttribute"]))
-        attribute = draw(st.sampled_from(["example.com/numa", "example.com/roots"]))
+        attribute = draw(
+            st.sampled_from(["example.com/numa", "example.com/roots"])
+        )
         constraints.append({kind: attribute})
         if draw(st.booleans()):
-            deriving = requests[0].get("exactly") or requests[0]["firstAvailable"][0]
+            deriving = (
+                requests[0].get("exactly") or requests[0]["firstAvailable"][0]
+            )
             deriving["derivedAttributes"] = [
-                {"name": attribute, "expression": draw(st.sampled_from(_DERIVED))}
+                {
+                    "name": attribute,
+                    "expression": draw(st.sampled_from(_DERIVED)),
+                }
             ]
     return claim(name, *requests, constraints=constraints)
 
@@ -187,7 +211,9 @@ def pods(draw: st.DrawFn, name: str, shared: Sequence[str] = ()) -> list[Json]:
         spec["containers"] = [
             {
                 "name": "c",
-                "resources": {"limits": {EXTENDED: str(draw(st.integers(1, 2)))}},
+                "resources": {
+                    "limits": {EXTENDED: str(draw(st.integers(1, 2)))}
+                },
             }
         ]
     one = pod(name, *names, **spec)
@@ -226,6 +252,8 @@ def clusters(draw: st.DrawFn) -> list[Json]:
         objects.append(draw(taint_rules("device-0")))
     for index in range(draw(st.integers(1, 4))):
         objects += draw(
-            pods(f"pod-{index}", [f"pod-{earlier}-0" for earlier in range(index)])
+            pods(
+                f"pod-{index}", [f"pod-{earlier}-0" for earlier in range(index)]
+            )
         )
     return objects

@@ -71,7 +71,10 @@ def _themes(draw: st.DrawFn) -> _Theme:
         )
     )
     return _Theme(
-        most={sort: draw(st.integers(1, 2)) if sort in sorts else 0 for sort in SORTS},
+        most={
+            sort: draw(st.integers(1, 2)) if sort in sorts else 0
+            for sort in SORTS
+        },
         keys=draw(st.sampled_from(KEYS)),
         labelled=draw(st.sampled_from((2, 4))),
         is_wide=draw(st.booleans()),
@@ -93,7 +96,10 @@ def companies(draw: st.DrawFn, max_waiting: int = 4) -> list[Json]:
 def neighbours(draw: st.DrawFn) -> list[Json]:
     """Draw pods some of which are alone on their node among those whom they mean, and more pods that run."""
     theme = _Theme(
-        most={**dict.fromkeys(SORTS, 0), "podAntiAffinity": draw(st.integers(1, 2))},
+        most={
+            **dict.fromkeys(SORTS, 0),
+            "podAntiAffinity": draw(st.integers(1, 2)),
+        },
         keys=(HOST,),
         labelled=4,
         is_wide=draw(rarely()),
@@ -108,7 +114,9 @@ def neighbours(draw: st.DrawFn) -> list[Json]:
 def _objects(
     draw: st.DrawFn, theme: _Theme, number_running: int, number_waiting: int
 ) -> list[Json]:
-    names = [f"n{number}" for number in range(draw(st.sampled_from((2, 2, 3, 3, 4))))]
+    names = [
+        f"n{number}" for number in range(draw(st.sampled_from((2, 2, 3, 3, 4))))
+    ]
     objects: list[Json] = [
         wire.device_class(),
         *(draw(_nodes(name, theme)) for name in names),
@@ -142,18 +150,26 @@ def _objects(
         for entry in one["spec"].get("resourceClaims", ())
     }
     # What nobody uses would be placed by itself.
-    return [*objects, *(claim for claim in shared if claim["metadata"]["name"] in used)]
+    return [
+        *objects,
+        *(claim for claim in shared if claim["metadata"]["name"] in used),
+    ]
 
 
 @st.composite
 def _nodes(draw: st.DrawFn, name: str, theme: _Theme) -> Json:
-    labels = {"zone": draw(st.sampled_from("ab")), "rack": draw(st.sampled_from("uv"))}
+    labels = {
+        "zone": draw(st.sampled_from("ab")),
+        "rack": draw(st.sampled_from("uv")),
+    }
     labels = {
         key: value
         for key, value in labels.items()
         if draw(st.integers(1, theme.labelled)) > 1
     }
-    found = node(name, {}, labels=labels, taints=TAINTED if draw(rarely()) else [])
+    found = node(
+        name, {}, labels=labels, taints=TAINTED if draw(rarely()) else []
+    )
     match draw(st.integers(0, 15)):
         case 14:
             del found["metadata"]["labels"][HOST]
@@ -230,7 +246,9 @@ def _kinds(draw: st.DrawFn, theme: _Theme, turn: int) -> Json:
         if (
             terms := [
                 draw(_terms(theme, turn if place == 0 else None))
-                for place in range(draw(st.integers(min(1, most[sort]), most[sort])))
+                for place in range(
+                    draw(st.integers(min(1, most[sort]), most[sort]))
+                )
             ]
         )
     }
@@ -242,7 +260,10 @@ def _kinds(draw: st.DrawFn, theme: _Theme, turn: int) -> Json:
         max_size=most["spread"],
         unique_by=lambda one: one["topologyKey"],
     )
-    spec: Json = {"affinity": affinity, "topologySpreadConstraints": draw(constraints)}
+    spec: Json = {
+        "affinity": affinity,
+        "topologySpreadConstraints": draw(constraints),
+    }
     if draw(rarely()):
         spec["nodeSelector"] = {"zone": draw(st.sampled_from("ab"))}
     if draw(rarely()):
@@ -293,7 +314,11 @@ def _space_selectors() -> st.SearchStrategy[Json]:
     expressions = [
         {"key": "team", "operator": "NotIn", "values": ["b"]},
         {"key": "team", "operator": "Exists"},
-        {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["other"]},
+        {
+            "key": "kubernetes.io/metadata.name",
+            "operator": "In",
+            "values": ["other"],
+        },
     ]
     by_expression = ({"matchExpressions": [one]} for one in expressions)
     return st.sampled_from([{}, {"matchLabels": {"team": "b"}}, *by_expression])
@@ -304,7 +329,9 @@ def _constraints(draw: st.DrawFn, theme: _Theme) -> Json:
     constraint: Json = {
         "maxSkew": draw(st.sampled_from((1, 1, 1, 2))),
         "topologyKey": draw(st.sampled_from(theme.keys)),
-        "whenUnsatisfiable": "ScheduleAnyway" if draw(rarely()) else "DoNotSchedule",
+        "whenUnsatisfiable": "ScheduleAnyway"
+        if draw(rarely())
+        else "DoNotSchedule",
         "labelSelector": draw(_selectors(theme)),
     }
     if draw(rarely()):
@@ -357,7 +384,10 @@ def _waiting(
             if with_others["resourceClaimName"] == HELD or draw(rarely())
             else [with_others]
         )
-    spec: Json = {"resourceClaims": claims, "priority": 7 if draw(rarely()) else 0}
+    spec: Json = {
+        "resourceClaims": claims,
+        "priority": 7 if draw(rarely()) else 0,
+    }
     if theme.has_gangs and draw(st.booleans()):
         spec["schedulingGroup"] = {"podGroupName": GROUP}
     return _pod(name, kind, **spec)

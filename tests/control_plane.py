@@ -68,7 +68,9 @@ class ControlPlane:
         # Its certificate is made at its start, by itself.
         self._trust = ssl._create_unverified_context()
 
-    def request(self, method: str, path: str, body: Json | None = None) -> Answer:
+    def request(
+        self, method: str, path: str, body: Json | None = None
+    ) -> Answer:
         """Ask for something."""
         headers = {
             "Authorization": f"Bearer {TOKEN}",
@@ -105,7 +107,9 @@ class ControlPlane:
         if not (created.accepted and "status" in one):
             return created
         return self.request(
-            "PUT", f"{path_of(one)}/status", {**created.body, "status": one["status"]}
+            "PUT",
+            f"{path_of(one)}/status",
+            {**created.body, "status": one["status"]},
         )
 
     def delete(self, one: Json) -> Answer:
@@ -118,9 +122,13 @@ def path_of(one: Json, *, named: bool = True) -> str:
     version, kind, meta = one["apiVersion"], one["kind"], one["metadata"]
     group = f"/apis/{version}" if "/" in version else f"/api/{version}"
     scope = (
-        "" if kind in _OF_CLUSTER else f"/namespaces/{meta.get('namespace', 'default')}"
+        ""
+        if kind in _OF_CLUSTER
+        else f"/namespaces/{meta.get('namespace', 'default')}"
     )
-    return f"{group}{scope}/{_PATHS[kind]}" + (f"/{meta['name']}" if named else "")
+    return f"{group}{scope}/{_PATHS[kind]}" + (
+        f"/{meta['name']}" if named else ""
+    )
 
 
 def assets() -> Path:
@@ -133,7 +141,9 @@ def assets() -> Path:
 
 @contextmanager
 def running(
-    folder: Path, gates: Mapping[str, bool] | None = None, without: Collection[str] = ()
+    folder: Path,
+    gates: Mapping[str, bool] | None = None,
+    without: Collection[str] = (),
 ) -> Iterator[ControlPlane]:
     """A control plane that keeps what it writes in the folder.
 
@@ -152,9 +162,13 @@ def running(
         check=True,
         capture_output=True,
     )
-    (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
+    (folder / "tokens.csv").write_text(
+        f'{TOKEN},admin,admin,"system:masters"\n'
+    )
     etcd = f"http://127.0.0.1:{clients}"
-    flags = ",".join(f"{name}={str(on).lower()}" for name, on in (gates or {}).items())
+    flags = ",".join(
+        f"{name}={str(on).lower()}" for name, on in (gates or {}).items()
+    )
     with ExitStack() as stack:
         data = [
             "--data-dir=etcd",

@@ -8,7 +8,13 @@ from itertools import count
 
 from hypothesis import strategies as st
 
-from dralloc.objects.names import ClaimKey, CounterID, DeviceID, PoolID, RequestName
+from dralloc.objects.names import (
+    ClaimKey,
+    CounterID,
+    DeviceID,
+    PoolID,
+    RequestName,
+)
 from dralloc.objects.user_rules import Budget
 from dralloc.problem import (
     Alternative,
@@ -29,7 +35,11 @@ from dralloc.problem import (
     Usage,
 )
 from dralloc.problem.inter_pod import Domains, OneDomain, Role
-from dralloc.problem.node_claims import NodeStock, node_resource, with_node_claims
+from dralloc.problem.node_claims import (
+    NodeStock,
+    node_resource,
+    with_node_claims,
+)
 from inventory_strategies import rarely
 
 __all__ = [
@@ -99,11 +109,15 @@ class Builder:
         memory: int | None = None,
     ) -> int:
         index = len(self.devices)
-        capacity = {} if memory is None else {"memory": Capacity("memory", memory)}
+        capacity = (
+            {} if memory is None else {"memory": Capacity("memory", memory)}
+        )
         shareable = memory is not None
         name = DeviceID("driver", pool, f"device-{index}")
         self.devices.append(
-            Device(name, index, 0, shareable, capacity, consumes, attributes, None)
+            Device(
+                name, index, 0, shareable, capacity, consumes, attributes, None
+            )
         )
         self.keys.append(key)
         return index
@@ -181,7 +195,9 @@ def _requests(
     entry = st.tuples(kinds, st.sampled_from(numbers))
     most = draw(st.sampled_from([1, 2, 3]))
     return draw(
-        st.lists(entry, min_size=1, max_size=most, unique_by=lambda each: each[0])
+        st.lists(
+            entry, min_size=1, max_size=most, unique_by=lambda each: each[0]
+        )
     )
 
 
@@ -207,10 +223,13 @@ def _pods(
 ) -> list[Demand]:
     """Equal pods."""
     requests = [
-        draw(_requests(numbers)) for _ in range(draw(st.sampled_from([1, 1, 1, 2])))
+        draw(_requests(numbers))
+        for _ in range(draw(st.sampled_from([1, 1, 1, 2])))
     ]
     attribute = st.sampled_from(["root", "numa"])
-    derived = st.just(()) | attribute.map(lambda name: ((RequestName("r0"), name),))
+    derived = st.just(()) | attribute.map(
+        lambda name: ((RequestName("r0"), name),)
+    )
     rule = st.builds(
         Constraint,
         st.sampled_from(ConstraintKind),
@@ -218,15 +237,22 @@ def _pods(
         st.just(frozenset()),
         derived,
     )
-    constraints = tuple(draw(st.lists(rule, max_size=draw(st.sampled_from([0, 0, 1])))))
+    constraints = tuple(
+        draw(st.lists(rule, max_size=draw(st.sampled_from([0, 0, 1]))))
+    )
     weight = draw(st.integers(0, 3))
     bound = (
-        tuple(draw(st.permutations(range(nodes)))[: draw(st.integers(1, nodes))])
+        tuple(
+            draw(st.permutations(range(nodes)))[: draw(st.integers(1, nodes))]
+        )
         if draw(rarely())
         else None
     )
     number = draw(st.integers(1, 4))
-    return [pod_of(requests, constraints, weight, bound, kinds) for _ in range(number)]
+    return [
+        pod_of(requests, constraints, weight, bound, kinds)
+        for _ in range(number)
+    ]
 
 
 def pod_of(
@@ -240,13 +266,19 @@ def pod_of(
     for number, entries in enumerate(requests):
         alternatives = []
         for rank, (kind, devices) in enumerate(entries):
-            name = RequestName(f"r{number}", "abc"[rank] if len(entries) > 1 else "")
+            name = RequestName(
+                f"r{number}", "abc"[rank] if len(entries) > 1 else ""
+            )
             alternatives.append(Alternative(len(kinds), name, rank, devices))
             kinds.append(kind)
         built.append(Request(f"r{number}", tuple(alternatives)))
     key = ClaimKey("default", f"pod-{len(kinds)}")
     return Demand(
-        key, (Claim(key, str(key), tuple(built), constraints),), weight, weight, nodes
+        key,
+        (Claim(key, str(key), tuple(built), constraints),),
+        weight,
+        weight,
+        nodes,
     )
 
 
@@ -295,7 +327,11 @@ def _daemons(
             )
             claims = (watching,) if only else (*claims, watching)
         found.append(
-            replace(pod, claims=claims, nodes=(place % nodes,) if bound else pod.nodes)
+            replace(
+                pod,
+                claims=claims,
+                nodes=(place % nodes,) if bound else pod.nodes,
+            )
         )
     return found
 
@@ -304,21 +340,31 @@ def _daemons(
 def _with_limits(draw: st.DrawFn, problem: Problem) -> Problem:
     """The problem in which most pods take one or two places on their node, of which there are few."""
     name = node_resource("pods")
-    stocks = [NodeStock({name: draw(st.integers(0, 4))}, {}) for _ in problem.nodes]
-    asking = [number for number in range(len(problem.demands)) if not draw(rarely())]
+    stocks = [
+        NodeStock({name: draw(st.integers(0, 4))}, {}) for _ in problem.nodes
+    ]
+    asking = [
+        number for number in range(len(problem.demands)) if not draw(rarely())
+    ]
     return with_node_claims(
-        problem, stocks, {number: {name: draw(st.integers(1, 2))} for number in asking}
+        problem,
+        stocks,
+        {number: {name: draw(st.integers(1, 2))} for number in asking},
     )
 
 
 @st.composite
-def _in_gangs(draw: st.DrawFn, groups: list[list[Demand]]) -> list[list[Demand]]:
+def _in_gangs(
+    draw: st.DrawFn, groups: list[list[Demand]]
+) -> list[list[Demand]]:
     """Of each group of equal pods, so many for each gang as long as there are any; the rest stays alone."""
     shares = [draw(st.integers(0, 2)) for _ in groups]
     quorum = draw(st.sampled_from((None, None, 1, 2, 3)))
     return [
         [
-            replace(pod, gang=f"gang-{place // share}", quorum=quorum) if share else pod
+            replace(pod, gang=f"gang-{place // share}", quorum=quorum)
+            if share
+            else pod
             for place, pod in enumerate(group)
         ]
         for group, share in zip(groups, shares, strict=True)
@@ -326,7 +372,9 @@ def _in_gangs(draw: st.DrawFn, groups: list[list[Demand]]) -> list[list[Demand]]
 
 
 @st.composite
-def _in_namespaces(draw: st.DrawFn, groups: list[list[Demand]]) -> list[list[Demand]]:
+def _in_namespaces(
+    draw: st.DrawFn, groups: list[list[Demand]]
+) -> list[list[Demand]]:
     """The pods in turn in one of two namespaces, but for groups that are in one."""
     stays = [draw(st.booleans()) for _ in groups]
     return [
@@ -343,7 +391,9 @@ def _moved(pod: Demand, namespace: str) -> Demand:
         replace(claim, key=claim.key._replace(namespace=namespace))
         for claim in pod.claims
     )
-    return replace(pod, key=pod.key._replace(namespace=namespace), claims=claims)
+    return replace(
+        pod, key=pod.key._replace(namespace=namespace), claims=claims
+    )
 
 
 @st.composite
@@ -413,7 +463,8 @@ def crowds(
     kinds: list[str] = []
     numbers = (1, 1, 2, None) if every else NUMBERS
     groups = [
-        draw(_pods(len(pools), kinds, numbers)) for _ in range(draw(st.integers(1, 3)))
+        draw(_pods(len(pools), kinds, numbers))
+        for _ in range(draw(st.integers(1, 3)))
     ]
     groups = draw(_sharing(groups, kinds)) if sharing else groups
     groups = (
@@ -464,7 +515,9 @@ def as_problem(
 
 
 @st.composite
-def in_domains(draw: st.DrawFn, demands: Sequence[Demand], nodes: int) -> list[Demand]:
+def in_domains(
+    draw: st.DrawFn, demands: Sequence[Demand], nodes: int
+) -> list[Demand]:
     """Each gang in one domain of a topology, or anywhere; now and then one demand differs."""
     topologies: list[Domains] = [
         {

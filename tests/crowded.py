@@ -57,7 +57,9 @@ class Crowd:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.random = Random(seed)
-        self.nodes = [f"node-{number}" for number in range(self.random.randint(1, 3))]
+        self.nodes = [
+            f"node-{number}" for number in range(self.random.randint(1, 3))
+        ]
 
     def rarely(self, times: int = 6) -> bool:
         """True once in so many times."""
@@ -72,13 +74,18 @@ class Crowd:
             *self.rules(),
         ]
         older = [
-            self.claim(f"old-{number}") for number in range(self.random.randint(0, 3))
+            self.claim(f"old-{number}")
+            for number in range(self.random.randint(0, 3))
         ]
         before = allocate(cluster(base, older), "first-fit")
         held = [to_wire(one) for one in before.claims]
         self.shrink(base)
         names = [f"new-{number}" for number in range(self.random.randint(1, 3))]
-        pods = [self.pod(name, names) for name in names if self.random.random() < 0.6]
+        pods = [
+            self.pod(name, names)
+            for name in names
+            if self.random.random() < 0.6
+        ]
         return cluster(base, held, [self.claim(name) for name in names], pods)
 
     def caps(self) -> list[str]:
@@ -97,7 +104,9 @@ class Crowd:
     def shrink(self, objects: list[Json]) -> None:
         """Now and then the drivers publish less of some counters than allocated claims hold; drawn apart, too."""
         random = Random(f"shrink {self.seed}")
-        specs = (one["spec"] for one in objects if one["kind"] == "ResourceSlice")
+        specs = (
+            one["spec"] for one in objects if one["kind"] == "ResourceSlice"
+        )
         sets = (
             one
             for spec in specs
@@ -110,13 +119,24 @@ class Crowd:
     def features(self) -> Features:
         """Mostly all of them, now and then all but one."""
         gate = self.random.choice(Features.names())
-        return replace(ALL_FEATURES, **{gate: False}) if self.rarely() else ALL_FEATURES
+        return (
+            replace(ALL_FEATURES, **{gate: False})
+            if self.rarely()
+            else ALL_FEATURES
+        )
 
     def node(self, name: str) -> Json:
-        labels = {"zone": self.random.choice("xy"), "kubernetes.io/hostname": name}
+        labels = {
+            "zone": self.random.choice("xy"),
+            "kubernetes.io/hostname": name,
+        }
         wire = node(name)
         wire["metadata"]["labels"] = labels
-        return {**wire, "spec": {"unschedulable": True}} if self.rarely(8) else wire
+        return (
+            {**wire, "spec": {"unschedulable": True}}
+            if self.rarely(8)
+            else wire
+        )
 
     def classes(self) -> list[Json]:
         return [
@@ -166,7 +186,9 @@ class Crowd:
             if self.rarely(4)
             else {name: None}
         )
-        one = pod(f"pod-{name}", *used, priority=self.random.randint(0, 2), **spec)
+        one = pod(
+            f"pod-{name}", *used, priority=self.random.randint(0, 2), **spec
+        )
         if self.rarely(3):
             one["metadata"]["labels"] = {GANG: "g"}
         return one
@@ -177,13 +199,23 @@ class Crowd:
         found = []
         for name in self.nodes:
             kind = self.random.choice(
-                ["plain", "plain", "partitions", "grouped", "shares", "functions"]
+                [
+                    "plain",
+                    "plain",
+                    "partitions",
+                    "grouped",
+                    "shares",
+                    "functions",
+                ]
             )
             found += getattr(self, kind)(name)
         if self.rarely(3):
             found.append(
                 resource_slice(
-                    [self.device("net-0")], name="net", pool="net", allNodes=True
+                    [self.device("net-0")],
+                    name="net",
+                    pool="net",
+                    allNodes=True,
                 )
             )
         if self.rarely(6):
@@ -199,7 +231,9 @@ class Crowd:
         if self.rarely(12):
             found.append(
                 resource_slice(
-                    [self.device("twin"), self.device("twin")], name="bad", pool="bad"
+                    [self.device("twin"), self.device("twin")],
+                    name="bad",
+                    pool="bad",
                 )
             )
         if self.rarely(8):
@@ -215,13 +249,21 @@ class Crowd:
         return found
 
     def device(self, name: str, index: int = 0, **fields: Any) -> Json:
-        attributes: dict[str, Any] = {"model": self.random.choice("ab"), "index": index}
+        attributes: dict[str, Any] = {
+            "model": self.random.choice("ab"),
+            "index": index,
+        }
         if not self.rarely(8):
             attributes["numa"] = self.random.randint(0, 1)
-        attributes["roots"] = self.random.sample("ab", self.random.randint(1, 2))
+        attributes["roots"] = self.random.sample(
+            "ab", self.random.randint(1, 2)
+        )
         taints = {"taints": [TAINT]} if self.rarely() else {}
         conditions = (
-            {"bindingConditions": ["ready"], "bindingFailureConditions": ["failed"]}
+            {
+                "bindingConditions": ["ready"],
+                "bindingFailureConditions": ["failed"],
+            }
             if self.rarely(9)
             else {}
         )
@@ -246,7 +288,9 @@ class Crowd:
                 consumesCounters=[{"counterSet": "card", "counters": amounts}],
             )
 
-        total = counters("card", memory=f"{self.random.randint(3, 5)}Gi", engines="2")
+        total = counters(
+            "card", memory=f"{self.random.randint(3, 5)}Gi", engines="2"
+        )
         return self.drawing(
             name,
             total,
@@ -257,8 +301,13 @@ class Crowd:
         """Partitions that may not all be in use together (KEP-5963)."""
 
         def consuming(index: int) -> Json:
-            use = {"counterSet": "card", "counters": {"memory": {"value": "1Gi"}}}
-            groups = self.random.choice([[], ["mig"], ["vgpu"], ["mig", "vgpu"]])
+            use = {
+                "counterSet": "card",
+                "counters": {"memory": {"value": "1Gi"}},
+            }
+            groups = self.random.choice(
+                [[], ["mig"], ["vgpu"], ["mig", "vgpu"]]
+            )
             return self.device(
                 f"mode-{index}",
                 index,
@@ -289,7 +338,9 @@ class Crowd:
         ]
         return self.drawing(name, total, devices)
 
-    def drawing(self, name: str, total: Json, devices: list[Json]) -> list[Json]:
+    def drawing(
+        self, name: str, total: Json, devices: list[Json]
+    ) -> list[Json]:
         """A pool of devices that draw on one counter set."""
         return [
             resource_slice(
@@ -299,7 +350,9 @@ class Crowd:
                 count=2,
                 sharedCounters=[total],
             ),
-            resource_slice(devices, name=name, pool=name, nodeName=name, count=2),
+            resource_slice(
+                devices, name=name, pool=name, nodeName=name, count=2
+            ),
         ]
 
     def shares(self, name: str) -> list[Json]:
@@ -334,13 +387,18 @@ class Crowd:
         kind = self.random.choice(
             ["matchAttribute", "matchAttribute", "distinctAttribute"]
         )
-        return {kind: f"{DRIVER}/{self.random.choice(['numa', 'model', 'roots'])}"}
+        return {
+            kind: f"{DRIVER}/{self.random.choice(['numa', 'model', 'roots'])}"
+        }
 
     def request(self, name: str) -> Json:
         if self.rarely(5):
             return first_available(
                 name,
-                *(sub(letter, *self.selectors(), **self.details()) for letter in "ab"),
+                *(
+                    sub(letter, *self.selectors(), **self.details())
+                    for letter in "ab"
+                ),
             )
         admin: dict[str, Any] = {"adminAccess": True} if self.rarely(12) else {}
         return request(name, *self.selectors(), **self.details(), **admin)
@@ -352,7 +410,9 @@ class Crowd:
         )
 
     def details(self) -> Json:
-        found: Json = {"device_class": self.random.choice(["gpu", "gpu", "fine"])}
+        found: Json = {
+            "device_class": self.random.choice(["gpu", "gpu", "fine"])
+        }
         if self.rarely():
             found["allocationMode"] = "All"
         else:
@@ -362,7 +422,9 @@ class Crowd:
         if self.rarely(4):
             found["capacity"] = {
                 "requests": {
-                    "memory": self.random.choice(["1Gi", "1500Mi", "2Gi", "3Gi", "5Gi"])
+                    "memory": self.random.choice(
+                        ["1Gi", "1500Mi", "2Gi", "3Gi", "5Gi"]
+                    )
                 }
             }
         return found

@@ -29,7 +29,16 @@ from wire import (
     sub,
 )
 
-__all__ = ["ANNOTATION", "Ask", "Guest", "Host", "House", "Team", "Term", "houses"]
+__all__ = [
+    "ANNOTATION",
+    "Ask",
+    "Guest",
+    "Host",
+    "House",
+    "Team",
+    "Term",
+    "houses",
+]
 
 
 ANNOTATION = "example.com/cost"
@@ -103,7 +112,10 @@ class House:
     def cluster(self) -> Cluster:
         slices = [
             resource_slice(
-                gpus(host.devices), name=host.name, pool=host.name, nodeName=host.name
+                gpus(host.devices),
+                name=host.name,
+                pool=host.name,
+                nodeName=host.name,
             )
             for host in self.hosts
             if host.devices
@@ -165,7 +177,11 @@ def _pods(guest: Guest) -> Iterator[Json]:
     yield plain
     if needs_claim:
         yield (
-            held(guest.name, guest.home, *(f"gpu-{place}" for place in guest.holds))
+            held(
+                guest.name,
+                guest.home,
+                *(f"gpu-{place}" for place in guest.holds),
+            )
             if guest.home
             else _claim(guest)
         )
@@ -192,7 +208,9 @@ def _claim(guest: Guest) -> Json:
 
 def _pod_group(team: Team) -> Json:
     policy: Json = (
-        {"basic": {}} if team.needed is None else {"gang": {"minCount": team.needed}}
+        {"basic": {}}
+        if team.needed is None
+        else {"gang": {"minCount": team.needed}}
     )
     spec: Json = {"schedulingPolicy": policy, "priority": team.priority}
     if team.goes_as_whole:
@@ -269,9 +287,13 @@ def houses(draw: st.DrawFn, *, peace: bool = True) -> House:
     """
     features = draw(_features())
     hosts = tuple(
-        draw(_hosts(number, features)) for number in range(draw(st.integers(1, 3)))
+        draw(_hosts(number, features))
+        for number in range(draw(st.integers(1, 3)))
     )
-    teams = {name: draw(_teams(name, list(features.trees))) for name in features.teams}
+    teams = {
+        name: draw(_teams(name, list(features.trees)))
+        for name in features.teams
+    }
     residents: list[Guest] = []
     for number in range(draw(st.integers(0, 4))):
         guest = draw(_guests(f"in-{number}", features, st.integers(0, 3)))
@@ -279,10 +301,12 @@ def houses(draw: st.DrawFn, *, peace: bool = True) -> House:
     # Most often who waits is important.
     names = [f"new-{number}" for number in range(draw(st.integers(1, 3)))]
     waiting = [
-        draw(_guests(name, features, st.sampled_from([2, 5, 5, 5]))) for name in names
+        draw(_guests(name, features, st.sampled_from([2, 5, 5, 5])))
+        for name in names
     ]
     waiting = [
-        guest if guest.asks else replace(guest, asks=((1, 0),)) for guest in waiting
+        guest if guest.asks else replace(guest, asks=((1, 0),))
+        for guest in waiting
     ]
     if peace:
         residents = list(_at_peace(residents, hosts))
@@ -323,9 +347,14 @@ def _teams(draw: st.DrawFn, name: str, trees: Sequence[str]) -> Team:
 
 @st.composite
 def _guests(
-    draw: st.DrawFn, name: str, features: _Features, priorities: st.SearchStrategy[int]
+    draw: st.DrawFn,
+    name: str,
+    features: _Features,
+    priorities: st.SearchStrategy[int],
 ) -> Guest:
-    asks = st.tuples(st.sampled_from([1, 1, 1, 2]), st.sampled_from([0, 0, 0, 1, 3]))
+    asks = st.tuples(
+        st.sampled_from([1, 1, 1, 2]), st.sampled_from([0, 0, 0, 1, 3])
+    )
     terms = st.tuples(st.sampled_from(APPS), st.sampled_from((HOST, ZONE)))
     rule = draw(st.sampled_from(["", *features.rules]))
     some = (
@@ -338,14 +367,20 @@ def _guests(
         app=draw(st.sampled_from(APPS)),
         priority=draw(priorities),
         cpu=draw(st.integers(0, 2)) if features.has_cpu else 0,
-        asks=tuple(draw(st.lists(asks, min_size=draw(st.integers(0, 2)), max_size=2))),
+        asks=tuple(
+            draw(st.lists(asks, min_size=draw(st.integers(0, 2)), max_size=2))
+        ),
         tolerates=draw(st.booleans()),
         takes_port=features.has_ports and draw(st.booleans()),
         near=some if rule == "near" else (),
         apart=some if rule == "apart" else (),
-        spread=(*draw(terms), draw(st.integers(1, 2))) if rule == "spread" else None,
+        spread=(*draw(terms), draw(st.integers(1, 2)))
+        if rule == "spread"
+        else None,
         team=draw(
-            st.sampled_from(["", *features.teams, *features.teams, *features.teams])
+            st.sampled_from(
+                ["", *features.teams, *features.teams, *features.teams]
+            )
         ),
         cost=draw(st.integers(0, 3)),
     )
@@ -353,24 +388,33 @@ def _guests(
 
 @st.composite
 def _settled(
-    draw: st.DrawFn, guest: Guest, others: Sequence[Guest], hosts: Sequence[Host]
+    draw: st.DrawFn,
+    guest: Guest,
+    others: Sequence[Guest],
+    hosts: Sequence[Host],
 ) -> Guest:
     """The guest on some host, with devices, CPU and port as far as they are free there."""
     host = draw(st.sampled_from(hosts))
     there = [other for other in others if other.home == host.name]
     used = {place for other in there for place in other.holds}
     free = [place for place in range(host.devices) if place not in used]
-    cpu = host.cpu is None or sum(other.cpu for other in there) + guest.cpu <= host.cpu
+    cpu = (
+        host.cpu is None
+        or sum(other.cpu for other in there) + guest.cpu <= host.cpu
+    )
     return replace(
         guest,
         home=host.name,
         holds=tuple(free[: draw(st.integers(0, 2))]),
         cpu=guest.cpu if cpu else 0,
-        takes_port=guest.takes_port and not any(other.takes_port for other in there),
+        takes_port=guest.takes_port
+        and not any(other.takes_port for other in there),
     )
 
 
-def _at_peace(residents: Sequence[Guest], hosts: Sequence[Host]) -> Iterator[Guest]:
+def _at_peace(
+    residents: Sequence[Guest], hosts: Sequence[Host]
+) -> Iterator[Guest]:
     """The residents, without terms of anti-affinity that do not hold among them."""
     labels = {host.name: host.labels for host in hosts}
     for guest in residents:
@@ -388,4 +432,6 @@ def _at_peace(residents: Sequence[Guest], hosts: Sequence[Host]) -> Iterator[Gue
             )
             return domain is None or not any(met)
 
-        yield replace(guest, apart=tuple(term for term in guest.apart if holds(term)))
+        yield replace(
+            guest, apart=tuple(term for term in guest.apart if holds(term))
+        )

@@ -94,11 +94,16 @@ def _devices(
     ``counters`` are those it may consume, ``nodes`` is how many there are if the device names its own.
     """
     name, slot, group = place
-    names = draw(st.sampled_from([CAPACITIES[:1], CAPACITIES[:1], CAPACITIES, ()]))
+    names = draw(
+        st.sampled_from([CAPACITIES[:1], CAPACITIES[:1], CAPACITIES, ()])
+    )
     totals = [
-        Capacity(name, draw(st.integers(1, 4)), not draw(rarely())) for name in names
+        Capacity(name, draw(st.integers(1, 4)), not draw(rarely()))
+        for name in names
     ]
-    values = {attribute: draw(st.sampled_from(VALUES)) for attribute in ATTRIBUTES}
+    values = {
+        attribute: draw(st.sampled_from(VALUES)) for attribute in ATTRIBUTES
+    }
     return Device(
         id=name,
         slot=slot,
@@ -111,16 +116,24 @@ def _devices(
             if draw(st.booleans())
         ),
         attributes={
-            attribute: known for attribute, known in values.items() if known is not None
+            attribute: known
+            for attribute, known in values.items()
+            if known is not None
         },
-        nodes=None if nodes is None else draw(st.frozensets(st.integers(0, nodes - 1))),
+        nodes=None
+        if nodes is None
+        else draw(st.frozensets(st.integers(0, nodes - 1))),
         binds_to_node=draw(rarely()),
     )
 
 
 @st.composite
 def _editions(
-    draw: st.DrawFn, pool: PoolID, slots: range, nodes: int, first: tuple[int, int]
+    draw: st.DrawFn,
+    pool: PoolID,
+    slots: range,
+    nodes: int,
+    first: tuple[int, int],
 ) -> list[Edition]:
     """A pool, rarely in two generations; ``first`` are the next free indices of groups and counters."""
     group, offset = first
@@ -135,19 +148,29 @@ def _editions(
     )
     own_nodes = nodes if draw(rarely()) else None
     counters = tuple(
-        Counter(CounterID(*pool, "set", f"counter-{index}"), total, total, group)
-        for index, total in enumerate(draw(st.lists(st.integers(1, 4), max_size=2)))
+        Counter(
+            CounterID(*pool, "set", f"counter-{index}"), total, total, group
+        )
+        for index, total in enumerate(
+            draw(st.lists(st.integers(1, 4), max_size=2))
+        )
     )
     span = range(offset, offset + len(counters))
     devices = tuple(
         draw(
-            _devices((DeviceID(*pool, f"device-{index}"), slot, group), span, own_nodes)
+            _devices(
+                (DeviceID(*pool, f"device-{index}"), slot, group),
+                span,
+                own_nodes,
+            )
         )
         for index, slot in enumerate(slots)
     )
     if draw(rarely()) and counters:
         devices = tuple(
-            replace(device, compatibility=((group, draw(st.sampled_from(GROUPS))),))
+            replace(
+                device, compatibility=((group, draw(st.sampled_from(GROUPS))),)
+            )
             for device in devices
         )
     old = Edition(pool, reach, devices, counters)
@@ -191,7 +214,8 @@ def _access(draw: st.DrawFn, editions: Sequence[Edition], node: int) -> Node:
             continue
         state = draw(
             st.sampled_from(
-                [PoolState.USABLE] * 10 + [PoolState.INCOMPLETE, PoolState.INVALID]
+                [PoolState.USABLE] * 10
+                + [PoolState.INCOMPLETE, PoolState.INVALID]
             )
         )
         usable = state is PoolState.USABLE
@@ -247,13 +271,20 @@ def inventories(draw: st.DrawFn, max_devices: int = 6) -> Inventory:
         if room == 0:
             break
         size = draw(st.integers(1, min(room, 3)))
-        slots = len({device.slot for edition in editions for device in edition.devices})
-        first = len(editions), sum(len(edition.counters) for edition in editions)
+        slots = len(
+            {device.slot for edition in editions for device in edition.devices}
+        )
+        first = (
+            len(editions),
+            sum(len(edition.counters) for edition in editions),
+        )
         drawn: list[Edition] = draw(
             _editions(pool, range(slots, slots + size), nodes, first)
         )
         editions += drawn if len(drawn) * size <= room else drawn[:1]
-    devices = tuple(device for edition in editions for device in edition.devices)
+    devices = tuple(
+        device for edition in editions for device in edition.devices
+    )
     counters = [counter for edition in editions for counter in edition.counters]
     usage = draw(_usages(devices))
     driven = draw(_driven(devices, counters))

@@ -80,7 +80,9 @@ class LivePlane:
         with connect(self.kubeconfig, limits=ReadLimits(seconds=600)) as server:
             yield (
                 server,
-                LiveObjects(server.wire, served(server, (*LISTED_KINDS, *MORE))),
+                LiveObjects(
+                    server.wire, served(server, (*LISTED_KINDS, *MORE))
+                ),
             )
 
     @contextmanager
@@ -117,7 +119,9 @@ class LivePlane:
 
     def wipe(self, kinds: Iterable[str] = ()) -> None:
         """Delete what tests made, of some kinds or all."""
-        wanted = [KINDS[kind] for kind in kinds or reversed(KINDS) if kind not in KEPT]
+        wanted = [
+            KINDS[kind] for kind in kinds or reversed(KINDS) if kind not in KEPT
+        ]
         with self.objects() as (_, objects):
             for kind in wanted:
                 while kind in objects.versions and (
@@ -162,7 +166,12 @@ def _fit(one: Json) -> Json:
         }
         status["capacity"] = status["allocatable"]
         now = "2026-01-01T00:00:00Z"
-        ready = {"type": "Ready", "status": "True", "reason": "x", "message": "x"}
+        ready = {
+            "type": "Ready",
+            "status": "True",
+            "reason": "x",
+            "message": "x",
+        }
         status["conditions"] = [
             {**ready, "lastHeartbeatTime": now, "lastTransitionTime": now}
         ]
@@ -210,7 +219,9 @@ def _made(objects: LiveObjects, one: Json) -> None:
         objects.patch(kind, key_of(made), {"status": status}, "status")
     if kind.kind == "Node":
         objects.patch(
-            kind, key_of(made), {"spec": {"taints": one.get("spec", {}).get("taints")}}
+            kind,
+            key_of(made),
+            {"spec": {"taints": one.get("spec", {}).get("taints")}},
         )
 
 

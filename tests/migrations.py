@@ -26,7 +26,9 @@ def migrations(draw: st.DrawFn, *, admin: bool = False) -> Migration:
     """A small problem, some of whose demands have been placed anyhow; ``admin``: perhaps with admin access."""
     problem = draw(strategies.problems(max_demands=4, max_devices=5))
     if not admin:
-        problem = replace(problem, demands=tuple(map(_without_admin, problem.demands)))
+        problem = replace(
+            problem, demands=tuple(map(_without_admin, problem.demands))
+        )
     demands = tuple(replace(demand, gang="") for demand in problem.demands)
     early = draw(st.sets(st.sampled_from(range(len(demands))), min_size=1))
     before = replace(
@@ -58,19 +60,25 @@ def _without_admin(demand: Demand) -> Demand:
 def _plain(request: Request) -> Request:
     return replace(
         request,
-        alternatives=tuple(replace(each, admin=False) for each in request.alternatives),
+        alternatives=tuple(
+            replace(each, admin=False) for each in request.alternatives
+        ),
     )
 
 
 def settled(
-    before: Problem, placements: Sequence[Placement], pending: tuple[Demand, ...]
+    before: Problem,
+    placements: Sequence[Placement],
+    pending: tuple[Demand, ...],
 ) -> Migration:
     """The placements as claims that are allocated."""
     movers: list[MovableClaim] = []
     for placement in placements:
         holdings = list(holdings_of(before, placement))
         for claim, grants in zip(
-            before.demands[placement.demand].claims, placement.grants, strict=True
+            before.demands[placement.demand].claims,
+            placement.grants,
+            strict=True,
         ):
             own = tuple(one for one in holdings if one.claim == claim.key)
             greedy = tuple(
@@ -81,7 +89,9 @@ def settled(
                 .admin
             )
             if own:
-                movers.append(MovableClaim(claim.key, placement.node, own, greedy))
+                movers.append(
+                    MovableClaim(claim.key, placement.node, own, greedy)
+                )
     base = replace(before, demands=pending)
     return Migration(
         base, tuple(movers), tuple(_move_options(before, placements, movers))
@@ -89,22 +99,32 @@ def settled(
 
 
 def _move_options(
-    before: Problem, placements: Sequence[Placement], movers: Sequence[MovableClaim]
+    before: Problem,
+    placements: Sequence[Placement],
+    movers: Sequence[MovableClaim],
 ) -> Iterator[MoveOption]:
     numbers = {mover.key: number for number, mover in enumerate(movers)}
     users = [before.demands[placement.demand] for placement in placements]
     for number, group in enumerate(_units(users, numbers)):
         for chosen in _subsets(group):
-            demands = [_moving(before, user, chosen, movers, numbers) for user in users]
+            demands = [
+                _moving(before, user, chosen, movers, numbers) for user in users
+            ]
             yield MoveOption(
-                chosen, tuple(demand for demand in demands if demand.claims), number
+                chosen,
+                tuple(demand for demand in demands if demand.claims),
+                number,
             )
 
 
-def _units(users: Sequence[Demand], numbers: dict[ClaimKey, int]) -> list[list[int]]:
+def _units(
+    users: Sequence[Demand], numbers: dict[ClaimKey, int]
+) -> list[list[int]]:
     groups: list[set[int]] = []
     for user in users:
-        mine = {numbers[claim.key] for claim in user.claims if claim.key in numbers}
+        mine = {
+            numbers[claim.key] for claim in user.claims if claim.key in numbers
+        }
         touching = [group for group in groups if group & mine]
         groups = [group for group in groups if not group & mine] + (
             [mine.union(*touching)] if mine else []
@@ -126,7 +146,9 @@ def _moving(
     numbers: dict[ClaimKey, int],
 ) -> Demand:
     """What a user asks for whose chosen claims move, on the nodes from which it can use those that stay."""
-    moving = tuple(claim for claim in user.claims if numbers.get(claim.key) in chosen)
+    moving = tuple(
+        claim for claim in user.claims if numbers.get(claim.key) in chosen
+    )
     staying = [
         movers[numbers[claim.key]]
         for claim in user.claims
@@ -185,10 +207,14 @@ def _option(
         option for option in migration.move_options if option.group == group
     ]
     mine = sorted(
-        {number for option in move_options for number in option.movers} & set(chosen)
+        {number for option in move_options for number in option.movers}
+        & set(chosen)
     )
     return (
-        next((option for option in move_options if list(option.movers) == mine), None)
+        next(
+            (option for option in move_options if list(option.movers) == mine),
+            None,
+        )
         if mine
         else ()
     )

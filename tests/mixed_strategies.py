@@ -12,7 +12,13 @@ from benchmarks.mixture.recipe import HARDWARE, INGREDIENTS
 from benchmarks.objects import Json
 from benchmarks.registry import WORKLOADS
 from benchmarks.workloads.mixed import mixed
-from dralloc.objects.choices import Choices, Goal, Keep, ObjectiveWord, Priorities
+from dralloc.objects.choices import (
+    Choices,
+    Goal,
+    Keep,
+    ObjectiveWord,
+    Priorities,
+)
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.load import load_documents
 
@@ -41,7 +47,9 @@ def mixed_teams(draw: st.DrawFn, most_nodes: int = 5) -> Cluster:
     """Draw the same, with pods that wait in several namespaces."""
     workload = WORKLOADS["mixed"].without(draw(_WITHOUT))
     return load_documents(
-        _in_teams(workload.objects(draw(st.integers(2, most_nodes)), draw(_SEEDS)))
+        _in_teams(
+            workload.objects(draw(st.integers(2, most_nodes)), draw(_SEEDS))
+        )
     )
 
 
@@ -107,7 +115,9 @@ def mixed_choices(cluster: Cluster) -> SearchStrategy[Choices]:
         Choices,
         goal=st.sampled_from(Goal),
         caps=st.lists(
-            st.sampled_from(caps), max_size=2, unique_by=lambda cap: cap.split(":")[0]
+            st.sampled_from(caps),
+            max_size=2,
+            unique_by=lambda cap: cap.split(":")[0],
         )
         if caps
         else st.just([]),

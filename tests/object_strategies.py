@@ -22,9 +22,14 @@ _HARD = "requiredDuringSchedulingIgnoredDuringExecution"
 @st.composite
 def ruled_clusters(draw: st.DrawFn, most_pods: int = 4) -> list[Json]:
     """Draw two to four nodes with a few devices, pods that ask for one, and others that run or ask for none."""
-    names = [f"n{number}" for number in range(draw(st.sampled_from([2, 3, 3, 4])))]
+    names = [
+        f"n{number}" for number in range(draw(st.sampled_from([2, 3, 3, 4])))
+    ]
     kinds = draw(st.lists(_kinds(), min_size=1, max_size=3))
-    objects: list[Json] = [device_class(), *(draw(_nodes(name)) for name in names)]
+    objects: list[Json] = [
+        device_class(),
+        *(draw(_nodes(name)) for name in names),
+    ]
     numbers = [draw(st.sampled_from([1, 1, 2, 4])) for _ in names]
     slices = (gpus(number) for number in numbers)
     objects += (
@@ -46,7 +51,9 @@ def ruled_clusters(draw: st.DrawFn, most_pods: int = 4) -> list[Json]:
     groups = draw(_groups()) if draw(st.booleans()) else []
     objects += groups
     leaves = [
-        group["metadata"]["name"] for group in groups if group["kind"] == "PodGroup"
+        group["metadata"]["name"]
+        for group in groups
+        if group["kind"] == "PodGroup"
     ]
     for number in range(draw(st.integers(2, most_pods))):
         objects += draw(_pods(f"p{number}", kinds, leaves, has_claim=True))
@@ -54,7 +61,9 @@ def ruled_clusters(draw: st.DrawFn, most_pods: int = 4) -> list[Json]:
         runs = draw(st.booleans())
         # A pod may run before its claim is allocated.
         one, *claims = draw(
-            _pods(f"r{number}", kinds, leaves, has_claim=runs and draw(rarely()))
+            _pods(
+                f"r{number}", kinds, leaves, has_claim=runs and draw(rarely())
+            )
         )
         if runs:
             one["spec"]["nodeName"] = draw(st.sampled_from(names))
@@ -77,8 +86,12 @@ def _nodes(draw: st.DrawFn, name: str) -> Json:
     }
     one["spec"] = {}
     if draw(rarely()):
-        effect = draw(st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule"]))
-        one["spec"]["taints"] = [{"key": "dedicated", "value": "x", "effect": effect}]
+        effect = draw(
+            st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule"])
+        )
+        one["spec"]["taints"] = [
+            {"key": "dedicated", "value": "x", "effect": effect}
+        ]
     if draw(rarely()):
         one["spec"]["unschedulable"] = True
     if draw(rarely()):
@@ -101,7 +114,9 @@ def _kinds(draw: st.DrawFn) -> Json:
     spec: Json = {"containers": [container]}
     affinity: Json = {}
     for way in ("podAffinity", "podAntiAffinity"):
-        terms = draw(st.lists(_terms(), max_size=draw(st.sampled_from([0, 0, 1, 2]))))
+        terms = draw(
+            st.lists(_terms(), max_size=draw(st.sampled_from([0, 0, 1, 2])))
+        )
         if terms:
             affinity[way] = {_HARD: terms}
     if draw(rarely()):
@@ -232,7 +247,9 @@ def _constraints(draw: st.DrawFn) -> Json:
     constraint: Json = {
         "maxSkew": draw(st.sampled_from([1, 1, 2])),
         "topologyKey": draw(st.sampled_from([ZONE, HOST, RACK])),
-        "whenUnsatisfiable": "ScheduleAnyway" if draw(rarely()) else "DoNotSchedule",
+        "whenUnsatisfiable": "ScheduleAnyway"
+        if draw(rarely())
+        else "DoNotSchedule",
     }
     if not draw(rarely()):
         constraint["labelSelector"] = draw(_selectors())
@@ -256,7 +273,9 @@ def _groups(draw: st.DrawFn) -> list[Json]:
     above = draw(st.sampled_from([[], [], ["root"], ["root", "lower"]]))
     for number in range(draw(st.integers(1, 2))):
         policy = (
-            {} if draw(rarely()) else {"gang": {"minCount": draw(st.integers(1, 3))}}
+            {}
+            if draw(rarely())
+            else {"gang": {"minCount": draw(st.integers(1, 3))}}
         )
         found.append(
             _group(
@@ -289,7 +308,9 @@ def _near() -> st.SearchStrategy[str]:
     return st.sampled_from(["", "", ZONE, RACK])
 
 
-def _group(kind: str, name: str, policy: Json, key: str, parent: str | None) -> Json:
+def _group(
+    kind: str, name: str, policy: Json, key: str, parent: str | None
+) -> Json:
     spec: Json = {"schedulingPolicy": policy or {"basic": {}}}
     if key:
         spec["schedulingConstraints"] = {"topology": [{"key": key}]}
@@ -315,16 +336,27 @@ def _pods(
     kind = draw(st.sampled_from(kinds))
     group = draw(st.sampled_from([None, *groups, *groups]))
     space = SPACES[1] if group is None and draw(rarely()) else SPACES[0]
-    metadata = {"name": name, "namespace": space, "labels": dict(kind["labels"])}
+    metadata = {
+        "name": name,
+        "namespace": space,
+        "labels": dict(kind["labels"]),
+    }
     spec: dict[str, Any] = dict(kind["spec"])
     if group:
         spec["schedulingGroup"] = {"podGroupName": group}
-    one: Json = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    one: Json = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": spec,
+    }
     if not has_claim:
         return [one]
     wanted = claim(f"{name}-gpu", request())
     wanted["metadata"]["namespace"] = space
-    spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": f"{name}-gpu"}]
+    spec["resourceClaims"] = [
+        {"name": "gpu", "resourceClaimName": f"{name}-gpu"}
+    ]
     if draw(rarely()):
         spec["priority"] = 1
     return [one, wanted]

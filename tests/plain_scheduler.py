@@ -72,7 +72,9 @@ class PlainScheduler:
         for pod, node in self._bound:
             scheduler.bind(pod, scheduler.snapshot.by_name[node])
         found = _attempt(scheduler._cycle(key), self._start)
-        self._start = (self._start + found.evaluated) % len(scheduler.snapshot.nodes)
+        self._start = (self._start + found.evaluated) % len(
+            scheduler.snapshot.nodes
+        )
         return found
 
 
@@ -83,7 +85,9 @@ def _attempt(cycle: Cycle, start: int) -> Attempt:
         if isinstance(check, Rejection):
             return Attempt(
                 key,
-                message=refused(len(nodes), check, after_filters(cycle, Rejected())),
+                message=refused(
+                    len(nodes), check, after_filters(cycle, Rejected())
+                ),
             )
         checks.append(check)
     feasible: list[NodeInfo] = []
@@ -127,11 +131,16 @@ def _attempt(cycle: Cycle, start: int) -> Attempt:
     )
 
 
-def _scores(cycle: Cycle, feasible: Sequence[NodeInfo]) -> dict[str, NDArray[np.int64]]:
+def _scores(
+    cycle: Cycle, feasible: Sequence[NodeInfo]
+) -> dict[str, NDArray[np.int64]]:
     found = {}
     cycle = cycle._replace(feasible=feasible)
     for plugin in PLUGINS:
-        scores = plugin.score is not None and plugin.name not in cycle.profile.no_scores
+        scores = (
+            plugin.score is not None
+            and plugin.name not in cycle.profile.no_scores
+        )
         scoring = plugin.score(cycle) if scores and plugin.score else None
         if scoring is not None:
             raw = np.array([scoring.score(node) for node in feasible], np.int64)

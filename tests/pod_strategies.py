@@ -103,7 +103,10 @@ def bound_pods(
     ]
     demands = [
         replace(
-            one, roles=tuple(role for role in one.roles if role.carries or role.counts)
+            one,
+            roles=tuple(
+                role for role in one.roles if role.carries or role.counts
+            ),
         )
         for one in demands
     ]
@@ -120,7 +123,9 @@ def bound_pods(
         devices=draw(_taking(devices)) if draw(footprints) else devices,
         stocks=[draw(_stocks()) for _ in nodes],
         asked={
-            number: draw(_amounts(3)) for number in range(size) if not draw(rarely())
+            number: draw(_amounts(3))
+            for number in range(size)
+            if not draw(rarely())
         },
         uses={
             number: draw(_uses(demand))
@@ -145,7 +150,9 @@ def _uses(demand: Demand) -> st.SearchStrategy[PodUse]:
     return st.builds(
         PodUse,
         containers,
-        caps.map(lambda each: {resource_of(name): cap for name, cap in each.items()}),
+        caps.map(
+            lambda each: {resource_of(name): cap for name, cap in each.items()}
+        ),
     )
 
 
@@ -158,12 +165,20 @@ def _taking(draw: st.DrawFn, problem: Problem) -> Problem:
         st.sampled_from(["", "", "", "cores"]),
         *[st.sampled_from([0, 0, 1, 2]).map(NANOS.__mul__)] * 3,
     )
-    parts = st.lists(part, max_size=2, unique_by=lambda one: one.resource).map(tuple)
-    devices = [replace(device, footprint=draw(parts)) for device in problem.devices]
-    shared = {number for number in range(len(devices)) if draw(st.integers(0, 2)) == 0}
+    parts = st.lists(part, max_size=2, unique_by=lambda one: one.resource).map(
+        tuple
+    )
+    devices = [
+        replace(device, footprint=draw(parts)) for device in problem.devices
+    ]
+    shared = {
+        number for number in range(len(devices)) if draw(st.integers(0, 2)) == 0
+    }
     cores = {"cores": Capacity("cores", 3 * NANOS)}
     devices = [
-        replace(device, shareable=True, capacity=cores) if number in shared else device
+        replace(device, shareable=True, capacity=cores)
+        if number in shared
+        else device
         for number, device in enumerate(devices)
     ]
     amounts = {
@@ -179,7 +194,9 @@ def _taking(draw: st.DrawFn, problem: Problem) -> Problem:
         for number in shared
     }
     return replace(
-        problem, devices=tuple(devices), eligibility=TableEligibility(charges=charges)
+        problem,
+        devices=tuple(devices),
+        eligibility=TableEligibility(charges=charges),
     )
 
 
@@ -191,7 +208,9 @@ def _with_parents(
 
     def rule() -> OneDomain | None:
         return (
-            OneDomain({node: draw(st.sampled_from(DOMAINS[:2])) for node in nodes})
+            OneDomain(
+                {node: draw(st.sampled_from(DOMAINS[:2])) for node in nodes}
+            )
             if draw(rarely())
             else None
         )
@@ -204,7 +223,9 @@ def _with_parents(
         None,
         rule(),
     )
-    lower = ParentGroup("lower", draw(st.integers(0, 2)), frozenset(), root, rule())
+    lower = ParentGroup(
+        "lower", draw(st.integers(0, 2)), frozenset(), root, rule()
+    )
     parents = [draw(st.sampled_from((root, root, lower))) for _ in range(3)]
     quorums = [draw(st.sampled_from((None, 1, 2))) for _ in parents]
     found = []
@@ -217,7 +238,11 @@ def _with_parents(
             if one.rule
         )
         roles = (
-            *(role for role in demand.roles if not isinstance(role.rule, OneDomain)),
+            *(
+                role
+                for role in demand.roles
+                if not isinstance(role.rule, OneDomain)
+            ),
             *above,
         )
         found.append(
@@ -232,8 +257,12 @@ def _with_parents(
     return found
 
 
-def _role(draw: st.DrawFn, rule: InterPodRule, near: InterPodRule | None) -> Role:
-    carries = draw(st.booleans()) and (not isinstance(rule, Affinity) or rule is near)
+def _role(
+    draw: st.DrawFn, rule: InterPodRule, near: InterPodRule | None
+) -> Role:
+    carries = draw(st.booleans()) and (
+        not isinstance(rule, Affinity) or rule is near
+    )
     return Role(rule, carries, draw(st.booleans()))
 
 
@@ -241,7 +270,9 @@ def _role(draw: st.DrawFn, rule: InterPodRule, near: InterPodRule | None) -> Rol
 def _rules(draw: st.DrawFn, nodes: Sequence[str]) -> InterPodRule:
     def domains() -> dict[str, str]:
         return {
-            node: draw(st.sampled_from(DOMAINS)) for node in nodes if not draw(rarely())
+            node: draw(st.sampled_from(DOMAINS))
+            for node in nodes
+            if not draw(rarely())
         }
 
     def some() -> frozenset[str]:
@@ -294,13 +325,19 @@ def _one(name: ClaimKey, number: int, _: ConstraintKind) -> Claim:
     return Claim(
         name,
         "",
-        (Request("gpu", (Alternative(10 * number, RequestName("gpu"), 0, 1),)),),
+        (
+            Request(
+                "gpu", (Alternative(10 * number, RequestName("gpu"), 0, 1),)
+            ),
+        ),
     )
 
 
 def _list(name: ClaimKey, number: int, _: ConstraintKind) -> Claim:
     entries = (
-        Alternative(10 * number + rank, RequestName("gpu", "ab"[rank]), rank, 1 + rank)
+        Alternative(
+            10 * number + rank, RequestName("gpu", "ab"[rank]), rank, 1 + rank
+        )
         for rank in range(2)
     )
     return Claim(name, "", (Request("gpu", tuple(entries)),))
@@ -314,23 +351,31 @@ def _bound_pair(name: ClaimKey, number: int, kind: ConstraintKind) -> Claim:
 def _derived_pair(name: ClaimKey, number: int, kind: ConstraintKind) -> Claim:
     """The same, where one of them derives the attribute (KEP-6080)."""
     return _pair(
-        name, number, Constraint(kind, "root", derived=((RequestName("b"), "leaf"),))
+        name,
+        number,
+        Constraint(kind, "root", derived=((RequestName("b"), "leaf"),)),
     )
 
 
 def _pair(name: ClaimKey, number: int, constraint: Constraint) -> Claim:
     requests = (
-        Request(one, (Alternative(10 * number + place, RequestName(one), 0, 1),))
+        Request(
+            one, (Alternative(10 * number + place, RequestName(one), 0, 1),)
+        )
         for place, one in enumerate("ab")
     )
     return Claim(name, "", tuple(requests), (constraint,))
 
 
 def _problem(
-    nodes: Sequence[str], roots: Sequence[Sequence[str]], demands: Sequence[Demand]
+    nodes: Sequence[str],
+    roots: Sequence[Sequence[str]],
+    demands: Sequence[Demand],
 ) -> Problem:
     homes = [
-        (node, place) for node, each in enumerate(roots) for place in range(len(each))
+        (node, place)
+        for node, each in enumerate(roots)
+        for place in range(len(each))
     ]
     return Problem(
         demands=tuple(demands),
@@ -339,7 +384,9 @@ def _problem(
                 name,
                 (
                     PoolAccess(
-                        PoolID("gpu", name), PoolState.USABLE, _of(homes, number)
+                        PoolID("gpu", name),
+                        PoolState.USABLE,
+                        _of(homes, number),
                     ),
                 ),
             )
@@ -371,11 +418,15 @@ def _problem(
 
 def _roots() -> st.SearchStrategy[list[str]]:
     """The devices of a node, by the values of their two attributes."""
-    return st.lists(st.sampled_from(("xx", "xy", "yx", "yy")), min_size=1, max_size=3)
+    return st.lists(
+        st.sampled_from(("xx", "xy", "yx", "yy")), min_size=1, max_size=3
+    )
 
 
 def _of(homes: Sequence[tuple[int, int]], node: int) -> tuple[int, ...]:
-    return tuple(number for number, (home, _) in enumerate(homes) if home == node)
+    return tuple(
+        number for number, (home, _) in enumerate(homes) if home == node
+    )
 
 
 @st.composite

@@ -43,7 +43,9 @@ def crowds(draw: st.DrawFn) -> Crowd:
     newcomer, *others = draw(st.permutations(found.pods))
     assume(started(found, replace(found, pods=(newcomer,))).pods != found.pods)
     running = started(found, replace(found, pods=tuple(others)))
-    whole = replace(running, pods=tuple(draw(_ranked(pod)) for pod in running.pods))
+    whole = replace(
+        running, pods=tuple(draw(_ranked(pod)) for pod in running.pods)
+    )
     group = {
         "apiVersion": PodGroup.api_version,
         "kind": "PodGroup",
@@ -58,7 +60,10 @@ def crowds(draw: st.DrawFn) -> Crowd:
     }
     return Crowd(
         replace(
-            whole, pod_groups={GROUP: PodGroup.model_validate({**group, "spec": spec})}
+            whole,
+            pod_groups={
+                GROUP: PodGroup.model_validate({**group, "spec": spec})
+            },
         ),
         newcomer.key,
     )
@@ -71,7 +76,10 @@ def _limited(draw: st.DrawFn, one: Json) -> Json:
         return {
             **one,
             "status": {
-                "allocatable": {"cpu": str(draw(st.integers(1, 4))), "pods": "10"}
+                "allocatable": {
+                    "cpu": str(draw(st.integers(1, 4))),
+                    "pods": "10",
+                }
             },
         }
     if one["kind"] == "Pod":
@@ -103,7 +111,10 @@ def _ranked(draw: st.DrawFn, pod: Pod) -> Pod:
     annotations = {ANNOTATION: str(draw(st.integers(0, 3)))}
     metadata = pod.metadata.model_copy(update={"annotations": annotations})
     return pod.model_copy(
-        update={"metadata": metadata, "spec": pod.spec.model_copy(update=update)}
+        update={
+            "metadata": metadata,
+            "spec": pod.spec.model_copy(update=update),
+        }
     )
 
 
@@ -142,11 +153,18 @@ def _units(whole: Cluster) -> list[_Unit]:
         if pod.pod_group and spec.disruption_mode not in (None, "Pod")
     )
     alone = [
-        _Unit((pod,), pod.spec.priority or 0) for pod in running if pod not in together
+        _Unit((pod,), pod.spec.priority or 0)
+        for pod in running
+        if pod not in together
     ]
     highest = max((pod.spec.priority or 0 for pod in together), default=0)
     return (
-        [*alone, _Unit(together, highest if spec.priority is None else spec.priority)]
+        [
+            *alone,
+            _Unit(
+                together, highest if spec.priority is None else spec.priority
+            ),
+        ]
         if together
         else alone
     )
@@ -155,7 +173,9 @@ def _units(whole: Cluster) -> list[_Unit]:
 def _companions(crowd: Crowd, gang: str) -> set[ClaimKey]:
     """The pods of the newcomer's gang, which nobody evicts for it."""
     pods = crowd.cluster.pods
-    own = next(pod.metadata.labels.get(gang) for pod in pods if pod.key == crowd.pod)
+    own = next(
+        pod.metadata.labels.get(gang) for pod in pods if pod.key == crowd.pod
+    )
     return {
         pod.key
         for pod in pods
@@ -163,17 +183,25 @@ def _companions(crowd: Crowd, gang: str) -> set[ClaimKey]:
     }
 
 
-def _asked(whole: Cluster, pod: ClaimKey, gang: str) -> tuple[set[ClaimKey], int]:
+def _asked(
+    whole: Cluster, pod: ClaimKey, gang: str
+) -> tuple[set[ClaimKey], int]:
     """Who is to be admitted, and the lowest priority of them."""
     demands = compile_cluster(whole, gang=gang).problem.demands
     named = next(one.gang for one in demands if one.key == pod)
-    wanted = [one for one in demands if one.key == pod or (named and one.gang == named)]
+    wanted = [
+        one
+        for one in demands
+        if one.key == pod or (named and one.gang == named)
+    ]
     return {one.key for one in wanted}, min(one.priority for one in wanted)
 
 
 def _is_admitted(crowd: Crowd, evicted: Sequence[_Unit], gang: str) -> bool:
     keys, _ = _asked(crowd.cluster, crowd.pod, gang)
-    left = without(crowd.cluster, {pod.key for unit in evicted for pod in unit.pods})
+    left = without(
+        crowd.cluster, {pod.key for unit in evicted for pod in unit.pods}
+    )
     problem = without_partial_defects(compile_cluster(left, gang=gang).whole)
     demands = tuple(
         replace(one, weight=1) for one in problem.demands if one.key in keys

@@ -14,7 +14,9 @@ __all__ = ["racks"]
 
 
 @st.composite
-def racks(draw: st.DrawFn, *, most_nodes: int = 6, most_groups: int = 4) -> Problem:
+def racks(
+    draw: st.DrawFn, *, most_nodes: int = 6, most_groups: int = 4
+) -> Problem:
     """Draw nodes with up to four devices, gangs of up to three pods with 1, 2 or 4 of them each, and single pods."""
     builder, kinds = Builder(), list[str]()
     pools = []
@@ -39,13 +41,21 @@ def racks(draw: st.DrawFn, *, most_nodes: int = 6, most_groups: int = 4) -> Prob
 def _pods(draw: st.DrawFn, nodes: int, kinds: list[str]) -> Demand:
     wanted = "any" if draw(rarely()) else "plain"
     # Pods whose group runs already may only go to some nodes.
-    bound = tuple(range(draw(st.integers(1, nodes)))) if draw(rarely()) else None
-    count = draw(st.sampled_from([1, 1, 2, 4, 3] if draw(rarely()) else [1, 1, 2, 4]))
-    return pod_of([[(wanted, count)]], (), draw(st.integers(0, 3)), bound, kinds)
+    bound = (
+        tuple(range(draw(st.integers(1, nodes)))) if draw(rarely()) else None
+    )
+    count = draw(
+        st.sampled_from([1, 1, 2, 4, 3] if draw(rarely()) else [1, 1, 2, 4])
+    )
+    return pod_of(
+        [[(wanted, count)]], (), draw(st.integers(0, 3)), bound, kinds
+    )
 
 
 @st.composite
-def _gangs(draw: st.DrawFn, name: str, nodes: int, kinds: list[str]) -> list[Demand]:
+def _gangs(
+    draw: st.DrawFn, name: str, nodes: int, kinds: list[str]
+) -> list[Demand]:
     """One or two equal gangs; now and then the last member differs from the others."""
     first = draw(_pods(nodes, kinds))
     last = draw(_pods(nodes, kinds)) if draw(rarely()) else first

@@ -25,7 +25,11 @@ from wire import (
 
 __all__ = ["TAINT", "bound_pod", "crowded_clusters", "tainted_node"]
 
-TAINT: Json = {"key": "example.com/gpu", "value": "present", "effect": "NoSchedule"}
+TAINT: Json = {
+    "key": "example.com/gpu",
+    "value": "present",
+    "effect": "NoSchedule",
+}
 """Of nodes with devices, as clusters usually have it."""
 
 TOLERATION: Json = {
@@ -38,13 +42,19 @@ APPS = ("a", "b")
 
 
 def tainted_node(
-    name: str, cpu: str = "8", *, taints: tuple[Json, ...] = (TAINT,), **labels: str
+    name: str,
+    cpu: str = "8",
+    *,
+    taints: tuple[Json, ...] = (TAINT,),
+    **labels: str,
 ) -> Json:
     """A node with resources; with the usual taint."""
     one = node(name, **labels)
     one["metadata"]["labels"]["kubernetes.io/hostname"] = name
     one["spec"] = {"taints": list(taints)}
-    one["status"] = {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}}
+    one["status"] = {
+        "allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}
+    }
     return one
 
 
@@ -52,7 +62,10 @@ def bound_pod(name: str, *claims: str, cpu: str = "1", **spec: Any) -> Json:
     """A pod that tolerates the usual taint and takes CPU."""
     containers = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
     return pod(
-        name, *claims, containers=containers, **{"tolerations": [TOLERATION], **spec}
+        name,
+        *claims,
+        containers=containers,
+        **{"tolerations": [TOLERATION], **spec},
     )
 
 
@@ -71,7 +84,9 @@ def _nodes(draw: st.DrawFn, name: str) -> Json:
             "memory": draw(st.integers(1, 4)),
             "pods": draw(st.integers(1, 4)),
         }
-        one["status"]["allocatable"] = {key: str(size) for key, size in sizes.items()}
+        one["status"]["allocatable"] = {
+            key: str(size) for key, size in sizes.items()
+        }
     return one
 
 
@@ -85,7 +100,10 @@ def _spec(draw: st.DrawFn) -> Json:
     container: Json = {"name": "main", "resources": {"requests": amounts}}
     if draw(rarely()):
         container["ports"] = [{"containerPort": 80, "hostPort": 80}]
-    spec: Json = {"containers": [container], "priority": draw(st.integers(0, 1))}
+    spec: Json = {
+        "containers": [container],
+        "priority": draw(st.integers(0, 1)),
+    }
     if draw(st.booleans()):
         spec["tolerations"] = [TOLERATION]
     elif draw(rarely()):
@@ -117,11 +135,17 @@ def _spec(draw: st.DrawFn) -> Json:
 @st.composite
 def _company(draw: st.DrawFn) -> Json:
     """What a pod says about other pods: something, or nothing."""
-    meant = {"labelSelector": {"matchLabels": {"app": draw(st.sampled_from(APPS))}}}
-    where = {
-        "topologyKey": draw(st.sampled_from(("zone", "zone", "kubernetes.io/hostname")))
+    meant = {
+        "labelSelector": {"matchLabels": {"app": draw(st.sampled_from(APPS))}}
     }
-    match draw(st.sampled_from(("", "", "podAffinity", "podAntiAffinity", "spread"))):
+    where = {
+        "topologyKey": draw(
+            st.sampled_from(("zone", "zone", "kubernetes.io/hostname"))
+        )
+    }
+    match draw(
+        st.sampled_from(("", "", "podAffinity", "podAntiAffinity", "spread"))
+    ):
         case "":
             return {}
         case "spread":
@@ -166,7 +190,8 @@ def crowded_clusters(
     pods = [f"pod-{number}" for number in range(draw(st.integers(1, 5)))]
     for name in pods:
         claims = [
-            f"{name}-{number}" for number in range(draw(st.integers(1, most_claims)))
+            f"{name}-{number}"
+            for number in range(draw(st.integers(1, most_claims)))
         ]
         objects += [
             claim(one, request(count=draw(st.sampled_from((1, 1, 2)))))
@@ -181,14 +206,17 @@ def crowded_clusters(
     waiting = draw(st.sets(st.sampled_from(pods), max_size=2))
     early = replace(
         whole,
-        pods=tuple(reversed([one for one in whole.pods if one.name not in waiting])),
+        pods=tuple(
+            reversed([one for one in whole.pods if one.name not in waiting])
+        ),
     )
     running = started(whole, early)
     late = draw(st.sampled_from([None, None, *names]))
     return replace(
         running,
         nodes=tuple(
-            _later(one, draw) if one.name == late else one for one in running.nodes
+            _later(one, draw) if one.name == late else one
+            for one in running.nodes
         ),
     )
 

@@ -16,7 +16,11 @@ from wire import Json
 
 __all__ = ["CrowdedCluster", "crowded_clusters"]
 
-ZONE, HOST, RACK = "topology.kubernetes.io/zone", "kubernetes.io/hostname", "rack"
+ZONE, HOST, RACK = (
+    "topology.kubernetes.io/zone",
+    "kubernetes.io/hostname",
+    "rack",
+)
 PLUGIN = "x.com/fpga"
 APPS = ("web", "db")
 SPACES = ("default", "other")
@@ -44,16 +48,23 @@ def crowded_clusters(draw: st.DrawFn) -> CrowdedCluster:
     """Draw some nodes, seldom so many that not all are looked at, and a dozen pods of few kinds, some of them bound."""
     size = draw(st.sampled_from([2, 3, 4, 5, 6, 6, 7, 8, 8, 104]))
     looks = draw(st.lists(_nodes(), min_size=1, max_size=6))
-    nodes = [node(f"n{number}", **looks[number % len(looks)]) for number in range(size)]
+    nodes = [
+        node(f"n{number}", **looks[number % len(looks)])
+        for number in range(size)
+    ]
     objects: list[Json] = [*CLASSES, *nodes]
     for number in range(min(size, 6)):
         for driver in DRIVERS[: draw(st.integers(0, 2))]:
-            objects += draw(pools(driver, f"n{number}", {"nodeName": f"n{number}"}))
+            objects += draw(
+                pools(driver, f"n{number}", {"nodeName": f"n{number}"})
+            )
     if draw(st.booleans()):
         objects += draw(pools(DRIVERS[1], "network", {"allNodes": True}))
     kinds = draw(st.lists(_kinds(), min_size=1, max_size=4))
     for number in range(draw(st.integers(3, 12))):
-        objects += draw(_pods(f"p{number:02}", draw(st.sampled_from(kinds)), size))
+        objects += draw(
+            _pods(f"p{number:02}", draw(st.sampled_from(kinds)), size)
+        )
     return CrowdedCluster(
         objects, draw(_configurations()), draw(st.permutations(range(size)))
     )
@@ -62,8 +73,13 @@ def crowded_clusters(draw: st.DrawFn) -> CrowdedCluster:
 @st.composite
 def _nodes(draw: st.DrawFn) -> Json:
     """What a node looks like."""
-    labels = {ZONE: draw(st.sampled_from("ab")), RACK: draw(st.sampled_from("xyz"))}
-    effects = st.sampled_from(["NoSchedule", "PreferNoSchedule", "PreferNoSchedule"])
+    labels = {
+        ZONE: draw(st.sampled_from("ab")),
+        RACK: draw(st.sampled_from("xyz")),
+    }
+    effects = st.sampled_from(
+        ["NoSchedule", "PreferNoSchedule", "PreferNoSchedule"]
+    )
     allocatable = {
         "cpu": draw(st.sampled_from(["2", "4"])),
         "memory": "4Gi",
@@ -74,10 +90,15 @@ def _nodes(draw: st.DrawFn) -> Json:
     if draw(rarely()):
         allocatable[EXTENDED] = "1"
     images = [
-        {"names": ["main:1"], "sizeBytes": draw(st.sampled_from([10**7, 5 * 10**8]))}
+        {
+            "names": ["main:1"],
+            "sizeBytes": draw(st.sampled_from([10**7, 5 * 10**8])),
+        }
     ]
     return {
-        "labels": {key: value for key, value in labels.items() if not draw(rarely())},
+        "labels": {
+            key: value for key, value in labels.items() if not draw(rarely())
+        },
         "taints": [{"key": "soft", "effect": draw(effects)}]
         if draw(rarely()) or draw(rarely())
         else [],
@@ -107,12 +128,18 @@ def _kinds(draw: st.DrawFn) -> dict[str, Any]:
         if draw(rarely())
         else [],
         "container": {
-            "ports": [{"hostPort": 80, "containerPort": 80}] if draw(rarely()) else []
+            "ports": [{"hostPort": 80, "containerPort": 80}]
+            if draw(rarely())
+            else []
         },
     }
     if draw(rarely()):
         kind["initContainers"] = [
-            {"name": "init", "image": "init:1", "resources": {"requests": {"cpu": "3"}}}
+            {
+                "name": "init",
+                "image": "init:1",
+                "resources": {"requests": {"cpu": "3"}},
+            }
         ]
     if draw(rarely()):
         kind["overhead"] = {"cpu": "100m"}
@@ -125,7 +152,9 @@ def _affinities(draw: st.DrawFn) -> Json:
     for way in ("podAffinity", "podAntiAffinity"):
         if draw(rarely()) or draw(rarely()):
             found[way] = {
-                "requiredDuringSchedulingIgnoredDuringExecution": [draw(_terms())]
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    draw(_terms())
+                ]
             }
         elif draw(rarely()) or draw(rarely()):
             preferred = {
@@ -136,7 +165,9 @@ def _affinities(draw: st.DrawFn) -> Json:
                 "preferredDuringSchedulingIgnoredDuringExecution": [preferred]
             }
     if draw(rarely()):
-        terms = {"nodeSelectorTerms": [{"matchExpressions": [draw(_expressions())]}]}
+        terms = {
+            "nodeSelectorTerms": [{"matchExpressions": [draw(_expressions())]}]
+        }
         found["nodeAffinity"] = {
             "requiredDuringSchedulingIgnoredDuringExecution": terms
         }
@@ -195,7 +226,9 @@ def _constraints(draw: st.DrawFn) -> Json:
 
 
 @st.composite
-def _pods(draw: st.DrawFn, name: str, kind: dict[str, Any], nodes: int) -> list[Json]:
+def _pods(
+    draw: st.DrawFn, name: str, kind: dict[str, Any], nodes: int
+) -> list[Json]:
     """A pod of a kind: without claims, with some of its own, or on a node already."""
     if draw(rarely()):
         return [pod(name, on=f"n{draw(st.integers(0, nodes - 1))}", **kind)]
@@ -205,16 +238,23 @@ def _pods(draw: st.DrawFn, name: str, kind: dict[str, Any], nodes: int) -> list[
         return [one]
     if draw(rarely()):
         one["metadata"]["ownerReferences"] = [
-            {"kind": "ReplicaSet", "name": "set", "controller": True, "uid": "u"}
+            {
+                "kind": "ReplicaSet",
+                "name": "set",
+                "controller": True,
+                "uid": "u",
+            }
         ]
     if draw(st.booleans()):
         return [one]
-    asking, *claims = draw(device_pods(name, ["p00-0"] if name != "p00" else []))
+    asking, *claims = draw(
+        device_pods(name, ["p00-0"] if name != "p00" else [])
+    )
     one["spec"]["resourceClaims"] = asking["spec"]["resourceClaims"]
     if "containers" in asking["spec"]:
-        one["spec"]["containers"][0]["resources"] |= asking["spec"]["containers"][0][
-            "resources"
-        ]
+        one["spec"]["containers"][0]["resources"] |= asking["spec"][
+            "containers"
+        ][0]["resources"]
     return [one, *claims]
 
 
@@ -224,7 +264,10 @@ def _configurations(draw: st.DrawFn) -> Json:
     if draw(st.booleans()):
         return configured()
     ratio = {
-        "shape": [{"utilization": 0, "score": 2}, {"utilization": 60, "score": 10}]
+        "shape": [
+            {"utilization": 0, "score": 2},
+            {"utilization": 60, "score": 10},
+        ]
     }
     strategy = draw(
         st.sampled_from(
@@ -237,7 +280,10 @@ def _configurations(draw: st.DrawFn) -> Json:
                         {"name": PLUGIN, "weight": 2},
                     ],
                 },
-                {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": ratio},
+                {
+                    "type": "RequestedToCapacityRatio",
+                    "requestedToCapacityRatio": ratio,
+                },
             ]
         )
     )
@@ -265,7 +311,8 @@ def _configurations(draw: st.DrawFn) -> Json:
             "multiPoint": {"disabled": [{"name": off}]},
             "score": {
                 "enabled": [
-                    {"name": name, "weight": weight} for name, weight in weights.items()
+                    {"name": name, "weight": weight}
+                    for name, weight in weights.items()
                 ]
             },
         },
@@ -280,11 +327,17 @@ def _configurations(draw: st.DrawFn) -> Json:
             },
             {
                 "name": "InterPodAffinity",
-                "args": {"hardPodAffinityWeight": draw(st.sampled_from([0, 1, 40]))},
+                "args": {
+                    "hardPodAffinityWeight": draw(st.sampled_from([0, 1, 40]))
+                },
             },
         ],
         percentageOfNodesToScore=draw(st.sampled_from([0, 70, 100])),
     )
 
 
-_BY_RACK = {"maxSkew": 1, "topologyKey": RACK, "whenUnsatisfiable": "ScheduleAnyway"}
+_BY_RACK = {
+    "maxSkew": 1,
+    "topologyKey": RACK,
+    "whenUnsatisfiable": "ScheduleAnyway",
+}

@@ -18,7 +18,9 @@ def node(name: str, allocatable: Json | None = None, **fields: Any) -> Json:
     """A node with labels, taints, images and whether it is unschedulable; underscores in names of labels are dashes."""
     labels = {"kubernetes.io/hostname": name, **fields.pop("labels", {})}
     spec = {
-        key: fields.pop(key) for key in ("taints", "unschedulable") if key in fields
+        key: fields.pop(key)
+        for key in ("taints", "unschedulable")
+        if key in fields
     }
     return {
         "apiVersion": "v1",
@@ -50,8 +52,16 @@ def pod(
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "labels": labels or {}},
-        "spec": {"containers": [container], **({"nodeName": on} if on else {}), **spec},
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "labels": labels or {},
+        },
+        "spec": {
+            "containers": [container],
+            **({"nodeName": on} if on else {}),
+            **spec,
+        },
     }
 
 
@@ -68,14 +78,20 @@ def scheduler(
     *objects: Json | Sequence[Json], profile: Profile | None = None
 ) -> Scheduler:
     """A scheduler of a cluster."""
-    return Scheduler(compile_cluster(wire.cluster(*objects)), [profile or Profile()])
+    return Scheduler(
+        compile_cluster(wire.cluster(*objects)), [profile or Profile()]
+    )
 
 
 def attempt(
-    *objects: Json | Sequence[Json], profile: Profile | None = None, name: str = "pod"
+    *objects: Json | Sequence[Json],
+    profile: Profile | None = None,
+    name: str = "pod",
 ) -> Attempt:
     """The first attempt for a pod."""
-    return scheduler(*objects, profile=profile).attempt(ClaimKey("default", name))
+    return scheduler(*objects, profile=profile).attempt(
+        ClaimKey("default", name)
+    )
 
 
 def feasible(found: Attempt) -> list[str]:

@@ -23,13 +23,19 @@ def running_clusters(draw: st.DrawFn) -> Cluster:
     """A cluster in which first fit has placed some pods, the later ones perhaps first; some of these have ended."""
     found = cluster(draw(clusters()))
     names = [pod.key for pod in found.pods]
-    waiting = draw(st.sets(st.sampled_from(names), max_size=1)) if names else set()
+    waiting = (
+        draw(st.sets(st.sampled_from(names), max_size=1)) if names else set()
+    )
     gone = (
-        draw(st.sets(st.sampled_from(names), max_size=1)) - waiting if names else set()
+        draw(st.sets(st.sampled_from(names), max_size=1)) - waiting
+        if names
+        else set()
     )
     late = replace(
         found,
-        pods=tuple(reversed([pod for pod in found.pods if pod.key not in waiting])),
+        pods=tuple(
+            reversed([pod for pod in found.pods if pod.key not in waiting])
+        ),
     )
     return without(started(found, late), gone)
 
@@ -46,7 +52,10 @@ def started(whole: Cluster, part: Cluster) -> Cluster:
     made = tuple(claim for key, claim in written.items() if key not in given)
     return replace(
         whole,
-        claims=(*(written.get(claim.key, claim) for claim in whole.claims), *made),
+        claims=(
+            *(written.get(claim.key, claim) for claim in whole.claims),
+            *made,
+        ),
         pods=tuple(bound(pod, nodes.get(pod.key)) for pod in whole.pods),
     )
 
@@ -54,7 +63,9 @@ def started(whole: Cluster, part: Cluster) -> Cluster:
 def bound(pod: Pod, node: str | None) -> Pod:
     """The pod on its node."""
     return (
-        pod.model_copy(update={"spec": pod.spec.model_copy(update={"node_name": node})})
+        pod.model_copy(
+            update={"spec": pod.spec.model_copy(update={"node_name": node})}
+        )
         if node
         else pod
     )
@@ -66,7 +77,9 @@ def without(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
     used = {key for pod in kept for key in whole.claims_of_pods[pod.key]}
     freed = {key for pod in pods for key in whole.claims_of_pods[pod]} - used
     freed |= {
-        claim.key for owner, claim in extended_claims(whole.claims) if owner in pods
+        claim.key
+        for owner, claim in extended_claims(whole.claims)
+        if owner in pods
     }
     return replace(
         whole,
@@ -79,7 +92,9 @@ def without(whole: Cluster, pods: Collection[ClaimKey]) -> Cluster:
 def held(name: str, home: str | None, *devices: str) -> Json:
     """A claim that holds devices of the node's pool, or with None of the pool that all nodes reach."""
     pool = home or "network"
-    found = allocated(name, *({"device": device, "pool": pool} for device in devices))
+    found = allocated(
+        name, *({"device": device, "pool": pool} for device in devices)
+    )
     found["spec"] = claim(name, request(count=len(devices)))["spec"]
     if home:
         field = {"key": "metadata.name", "operator": "In", "values": [home]}

@@ -38,7 +38,9 @@ def merged(old: Json, change: Json) -> Json:
         if value is None:
             new.pop(key, None)
         elif isinstance(value, dict):
-            new[key] = merged(old[key] if isinstance(old.get(key), dict) else {}, value)
+            new[key] = merged(
+                old[key] if isinstance(old.get(key), dict) else {}, value
+            )
         else:
             new[key] = value
     return new
@@ -60,7 +62,9 @@ def taken_apart(path: str) -> tuple[str, str, str, str]:
 def discovered(path: str, without: frozenset[str]) -> Json:
     """What a server says that it serves."""
     served = [
-        kind for kind in KINDS.values() if kind.group and kind.plural not in without
+        kind
+        for kind in KINDS.values()
+        if kind.group and kind.plural not in without
     ]
     parts = path.strip("/").split("/")
     if len(parts) == 3:
@@ -77,7 +81,10 @@ def discovered(path: str, without: frozenset[str]) -> Json:
     }
     return {
         "groups": [
-            {"name": name, "versions": [{"version": one} for one in sorted(versions)]}
+            {
+                "name": name,
+                "versions": [{"version": one} for one in sorted(versions)],
+            }
             for name, versions in groups.items()
         ]
     }
@@ -159,7 +166,10 @@ class Simulated:
         for revision, kind, one in news:
             if revision > start and self._kind_of(one) == request.kind.kind:
                 yield {"type": kind, "object": sent(one)}
-        yield {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": now}}}
+        yield {
+            "type": "BOOKMARK",
+            "object": {"metadata": {"resourceVersion": now}},
+        }
 
     def renew(self) -> None:
         """Nothing is limited."""
@@ -169,21 +179,30 @@ class Simulated:
     def add(self, *objects: Json) -> None:
         """Put objects there as they are, with their status."""
         for one in objects:
-            kind = next(kind for kind in KINDS.values() if kind.kind == one["kind"])
+            kind = next(
+                kind for kind in KINDS.values() if kind.kind == one["kind"]
+            )
             namespace = (
-                one["metadata"].get("namespace", "default") if kind.namespaced else ""
+                one["metadata"].get("namespace", "default")
+                if kind.namespaced
+                else ""
             )
             place = kind.plural, namespace, one["metadata"]["name"]
             self._store(
                 place,
-                {**sent(one), "metadata": self._born(one["metadata"], namespace)},
+                {
+                    **sent(one),
+                    "metadata": self._born(one["metadata"], namespace),
+                },
                 "ADDED",
             )
 
     def of(self, plural: str) -> list[Json]:
         """The objects of a kind, by name."""
         return [
-            one for place, one in sorted(self.objects.items()) if place[0] == plural
+            one
+            for place, one in sorted(self.objects.items())
+            if place[0] == plural
         ]
 
     def one(self, plural: str, name: str, namespace: str = "default") -> Json:
@@ -212,7 +231,9 @@ class Simulated:
         plural, namespace, name, sub = taken_apart(path)
         kind = KINDS.get(plural)
         if kind is None or kind.plural in self.without:
-            raise Refused(404, "the server could not find the requested resource")
+            raise Refused(
+                404, "the server could not find the requested resource"
+            )
         return Request(method, kind, namespace, name, sub, query, body)
 
     def _served(self, request: Request) -> Json:
@@ -222,7 +243,9 @@ class Simulated:
             return self._list(request)
         old = self.objects.get(request.place)
         if old is None:
-            raise Refused(404, f'{request.kind.plural} "{request.name}" not found')
+            raise Refused(
+                404, f'{request.kind.plural} "{request.name}" not found'
+            )
         if request.method == "GET":
             return old
         if request.method == "DELETE":
@@ -231,20 +254,30 @@ class Simulated:
             return self._keep(
                 request,
                 old,
-                merged(old, {"spec": {"nodeName": request.body["target"]["name"]}}),
+                merged(
+                    old, {"spec": {"nodeName": request.body["target"]["name"]}}
+                ),
             )
-        new = merged(old, request.body) if request.method == "PATCH" else request.body
+        new = (
+            merged(old, request.body)
+            if request.method == "PATCH"
+            else request.body
+        )
         return self._update(request, old, new)
 
     def _list(self, request: Request) -> Json:
         self.lists.append(request.kind.plural)
-        label, equals, value = request.query.get("labelSelector", "").partition("=")
+        label, equals, value = request.query.get("labelSelector", "").partition(
+            "="
+        )
         items = [
             one
             for place, one in sorted(self.objects.items())
             if place[0] == request.kind.plural
             and request.namespace in ("", place[1])
-            and (not label or _is_labelled(one, label, value if equals else None))
+            and (
+                not label or _is_labelled(one, label, value if equals else None)
+            )
         ]
         bare = [
             {
@@ -273,13 +306,18 @@ class Simulated:
         place = request.kind.plural, request.namespace, metadata["name"]
         if place in self.objects:
             raise Refused(
-                409, f'{request.kind.plural} "{metadata["name"]}" already exists'
+                409,
+                f'{request.kind.plural} "{metadata["name"]}" already exists',
             )
         new = {**new, "metadata": self._born(metadata, request.namespace)}
         if request.kind.status:
             new.pop("status", None)
         check_object(new)
-        return new if request.query.get("dryRun") else self._store(place, new, "ADDED")
+        return (
+            new
+            if request.query.get("dryRun")
+            else self._store(place, new, "ADDED")
+        )
 
     def _update(self, request: Request, old: Json, new: Json) -> Json:
         given, known = new.get("metadata", {}), old["metadata"]
@@ -315,7 +353,9 @@ class Simulated:
                     409,
                     f'{request.kind.plural} "{request.name}": the {key} does not match',
                 )
-        gone = merged(old, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
+        gone = merged(
+            old, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+        )
         return self._keep(request, old, gone)
 
     def _keep(self, request: Request, old: Json, new: Json) -> Json:
@@ -332,7 +372,10 @@ class Simulated:
         self.revision += 1
         stored = {
             **one,
-            "metadata": {**one["metadata"], "resourceVersion": str(self.revision)},
+            "metadata": {
+                **one["metadata"],
+                "resourceVersion": str(self.revision),
+            },
         }
         self.objects[place] = stored
         self.events.append((self.revision, event, stored))
@@ -343,7 +386,10 @@ class Simulated:
         one = self.objects.pop(place)
         last = {
             **one,
-            "metadata": {**one["metadata"], "resourceVersion": str(self.revision)},
+            "metadata": {
+                **one["metadata"],
+                "resourceVersion": str(self.revision),
+            },
         }
         self.events.append((self.revision, "DELETED", last))
         if place[0] == "pods":
@@ -368,7 +414,11 @@ class Simulated:
         }
         return {
             **born,
-            **{key: one for key, one in metadata.items() if key != "resourceVersion"},
+            **{
+                key: one
+                for key, one in metadata.items()
+                if key != "resourceVersion"
+            },
             **inside,
         }
 

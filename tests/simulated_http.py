@@ -53,7 +53,8 @@ def serving(wire: Wire, folder: Path, port: int = 0) -> Iterator[Path]:
 
         def _stream(self, path: str, query: dict[str, str]) -> None:
             events = b"".join(
-                json.dumps(event).encode() + b"\n" for event in wire.stream(path, query)
+                json.dumps(event).encode() + b"\n"
+                for event in wire.stream(path, query)
             )
             self._write(200, events)
 
@@ -71,10 +72,14 @@ def serving(wire: Wire, folder: Path, port: int = 0) -> Iterator[Path]:
             """Nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread = Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.01}
+        )
         thread.start()
         try:
-            yield write_kubeconfig(folder, f"http://127.0.0.1:{server.server_port}")
+            yield write_kubeconfig(
+                folder, f"http://127.0.0.1:{server.server_port}"
+            )
         finally:
             server.shutdown()
             thread.join()

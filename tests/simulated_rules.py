@@ -49,7 +49,11 @@ KINDS = {
         Kind("deviceclasses", "DeviceClass", _RESOURCE),
         Kind("resourceslices", "ResourceSlice", _RESOURCE),
         Kind(
-            "resourceclaims", "ResourceClaim", _RESOURCE, namespaced=True, status=True
+            "resourceclaims",
+            "ResourceClaim",
+            _RESOURCE,
+            namespaced=True,
+            status=True,
         ),
         Kind(
             "resourceclaimtemplates",
@@ -57,14 +61,22 @@ KINDS = {
             _RESOURCE,
             namespaced=True,
         ),
-        Kind("devicetaintrules", "DeviceTaintRule", _RESOURCE, "v1beta2", status=True),
+        Kind(
+            "devicetaintrules",
+            "DeviceTaintRule",
+            _RESOURCE,
+            "v1beta2",
+            status=True,
+        ),
     )
 }
 
 
 def invalid(one: Json, why: str) -> Refused:
     """What an API server answers to an object that breaks a rule."""
-    return Refused(422, f'{one["kind"]} "{one["metadata"]["name"]}" is invalid: {why}')
+    return Refused(
+        422, f'{one["kind"]} "{one["metadata"]["name"]}" is invalid: {why}'
+    )
 
 
 def check_object(one: Json) -> None:
@@ -75,7 +87,9 @@ def check_object(one: Json) -> None:
             for key in ("name", "namespace")
             if key in one["metadata"]
         }
-        errors = _errors(_TIME.sub(_SOME_TIME, json.dumps({**one, "metadata": named})))
+        errors = _errors(
+            _TIME.sub(_SOME_TIME, json.dumps({**one, "metadata": named}))
+        )
         if errors:
             raise invalid(one, errors)
 
@@ -100,7 +114,9 @@ def _errors(text: str) -> str:
 
 def check_change(old: Json, new: Json) -> None:
     """Refuse a change that breaks a rule."""
-    before, after = (set(one["metadata"].get("finalizers", ())) for one in (old, new))
+    before, after = (
+        set(one["metadata"].get("finalizers", ())) for one in (old, new)
+    )
     if old["metadata"].get("deletionTimestamp") and after - before:
         raise invalid(
             new,
@@ -124,13 +140,16 @@ def _claim(old: Json, new: Json) -> None:
     reserved = after.get("reservedFor", ())
     if reserved and not after.get("allocation"):
         raise invalid(
-            new, "status.reservedFor: may not be specified when `allocated` is not set"
+            new,
+            "status.reservedFor: may not be specified when `allocated` is not set",
         )
     if len(reserved) > MAX_CONSUMERS:
         raise invalid(
             new, f"status.reservedFor: must have at most {MAX_CONSUMERS} items"
         )
-    added = [one for one in reserved if one not in before.get("reservedFor", ())]
+    added = [
+        one for one in reserved if one not in before.get("reservedFor", ())
+    ]
     if added and old["metadata"].get("deletionTimestamp"):
         raise invalid(
             new,
@@ -142,7 +161,10 @@ def _claim(old: Json, new: Json) -> None:
 
 def _pod(old: Json, new: Json) -> None:
     gates = [one["name"] for one in old["spec"].get("schedulingGates", ())]
-    if any(one["name"] not in gates for one in new["spec"].get("schedulingGates", ())):
+    if any(
+        one["name"] not in gates
+        for one in new["spec"].get("schedulingGates", ())
+    ):
         raise invalid(new, "spec.schedulingGates: only deletion is allowed")
     free = {"schedulingGates", "tolerations", *(["affinity"] if gates else [])}
     fixed = [
@@ -150,7 +172,9 @@ def _pod(old: Json, new: Json) -> None:
         for one in (old, new)
     ]
     if fixed[0] != fixed[1]:
-        raise invalid(new, "spec: pod updates may not change fields other than those")
+        raise invalid(
+            new, "spec: pod updates may not change fields other than those"
+        )
     before, after = (one["spec"].get("tolerations") or [] for one in (old, new))
     if any(one not in after for one in before):
         raise invalid(
@@ -158,7 +182,9 @@ def _pod(old: Json, new: Json) -> None:
             "spec.tolerations: existing toleration can not be modified except its tolerationSeconds",
         )
     if gates and not _tighter(_terms(old), _terms(new)):
-        raise invalid(new, "spec.affinity.nodeAffinity: only additions are allowed")
+        raise invalid(
+            new, "spec.affinity.nodeAffinity: only additions are allowed"
+        )
 
 
 def _terms(pod: Json) -> list[Json]:

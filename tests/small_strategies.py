@@ -31,13 +31,22 @@ CLASSES = [
         for kind in KINDS
     ),
 ]
-CHOICES = (("any",), ("any",), ("big",), ("small",), ("big", "any"), ("small", "big"))
+CHOICES = (
+    ("any",),
+    ("any",),
+    ("big",),
+    ("small",),
+    ("big", "any"),
+    ("small", "big"),
+)
 
 
 def _kinds_of_devices() -> st.SearchStrategy[list[str]]:
     sizes = st.sampled_from((0, 1, 1, 2, 3))
     return sizes.flatmap(
-        lambda size: st.lists(st.sampled_from(KINDS), min_size=size, max_size=size)
+        lambda size: st.lists(
+            st.sampled_from(KINDS), min_size=size, max_size=size
+        )
     )
 
 
@@ -54,7 +63,9 @@ def _nodes(draw: st.DrawFn, most: int = 3) -> list[Json]:
             "rack": draw(st.sampled_from("ab")),
             "block": draw(st.sampled_from("xy")),
         }
-        kept = {key: value for key, value in labels.items() if not draw(rarely())}
+        kept = {
+            key: value for key, value in labels.items() if not draw(rarely())
+        }
         devices = [
             device(f"d{place}", {"kind": kind})
             for place, kind in enumerate(draw(_kinds_of_devices()))
@@ -65,7 +76,9 @@ def _nodes(draw: st.DrawFn, most: int = 3) -> list[Json]:
     return objects
 
 
-def _pod(name: str, *claims: str, annotations: Json | None = None, **spec: Any) -> Json:
+def _pod(
+    name: str, *claims: str, annotations: Json | None = None, **spec: Any
+) -> Json:
     entries = [
         {"name": f"c{number}", "resourceClaimName": name}
         for number, name in enumerate(claims)
@@ -80,7 +93,12 @@ def _pod(name: str, *claims: str, annotations: Json | None = None, **spec: Any) 
         **({"resourceClaims": entries} if entries else {}),
         **spec,
     }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": content}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": content,
+    }
 
 
 def _claim(name: str, classes: Sequence[str], **fields: Any) -> Json:
@@ -109,7 +127,11 @@ def grouped_pods(draw: st.DrawFn, *, most_pods: int = 5) -> list[Json]:
     parents = ["", *(composite["metadata"]["name"] for composite in composites)]
     for name in groups:
         objects.append(
-            draw(_groups("PodGroup", name, draw(st.sampled_from(parents)), "minCount"))
+            draw(
+                _groups(
+                    "PodGroup", name, draw(st.sampled_from(parents)), "minCount"
+                )
+            )
         )
     objects += composites
     for number in range(
@@ -132,16 +154,24 @@ def _composites(draw: st.DrawFn) -> list[Json]:
             else draw(st.sampled_from(parents))
         )
         composites.append(
-            draw(_groups("CompositePodGroup", f"t{place}", parent, "minGroupCount"))
+            draw(
+                _groups(
+                    "CompositePodGroup", f"t{place}", parent, "minGroupCount"
+                )
+            )
         )
     return composites
 
 
 @st.composite
-def _groups(draw: st.DrawFn, kind: str, name: str, parent: str, least: str) -> Json:
+def _groups(
+    draw: st.DrawFn, kind: str, name: str, parent: str, least: str
+) -> Json:
     gang = draw(st.sampled_from((None, 1, 1, 1, 2, 2, 3)))
     spec: Json = {
-        "schedulingPolicy": {"basic": {}} if gang is None else {"gang": {least: gang}}
+        "schedulingPolicy": {"basic": {}}
+        if gang is None
+        else {"gang": {least: gang}}
     }
     key = draw(st.sampled_from(("", "rack", "rack", "block")))
     if key:
@@ -169,7 +199,17 @@ def _members(
     spec["priority"] = draw(st.sampled_from((0, 0, 0, 5)))
     how = draw(
         st.sampled_from(
-            ("asks", "asks", "asks", "asks", "idle", "idle", "idle", "runs", "gated")
+            (
+                "asks",
+                "asks",
+                "asks",
+                "asks",
+                "idle",
+                "idle",
+                "idle",
+                "runs",
+                "gated",
+            )
         )
     )
     if how == "runs":
@@ -199,10 +239,14 @@ def limited_pods(draw: st.DrawFn) -> list[Json]:
         }
         says = draw(st.booleans())
         objects.append(
-            {**node(name), **({"status": {"allocatable": listed}} if says else {})}
+            {
+                **node(name),
+                **({"status": {"allocatable": listed}} if says else {}),
+            }
         )
         devices = [
-            draw(_taking_devices(place)) for place in range(draw(st.integers(1, 3)))
+            draw(_taking_devices(place))
+            for place in range(draw(st.integers(1, 3)))
         ]
         objects.append(_slice(name, devices))
     for number in range(draw(st.integers(1, 4))):
@@ -231,13 +275,17 @@ def _limited(draw: st.DrawFn, number: int, nodes: Sequence[str]) -> list[Json]:
     amounts = st.sampled_from(("500m", "1", "2"))
 
     def container(place: str) -> Json:
-        asks = {"requests": {"cpu": draw(amounts)}} if draw(st.booleans()) else {}
+        asks = (
+            {"requests": {"cpu": draw(amounts)}} if draw(st.booleans()) else {}
+        )
         refers = {"claims": [{"name": "c0"}]} if draw(st.booleans()) else {}
         return {"name": place, "resources": {**asks, **refers}}
 
     name, spec = f"p{number}", dict[str, Any]()
     runs = draw(rarely())
-    containers = [container(f"m{place}") for place in range(draw(st.integers(1, 2)))]
+    containers = [
+        container(f"m{place}") for place in range(draw(st.integers(1, 2)))
+    ]
     if draw(rarely()):
         spec["initContainers"] = [container("init")]
     if runs:
@@ -255,7 +303,14 @@ def _limited(draw: st.DrawFn, number: int, nodes: Sequence[str]) -> list[Json]:
     least = of_containers(spec)
     whole = draw(
         st.sampled_from(
-            (None, *(amount for amount in ("1", "2", "3", "4") if int(amount) >= least))
+            (
+                None,
+                *(
+                    amount
+                    for amount in ("1", "2", "3", "4")
+                    if int(amount) >= least
+                ),
+            )
         )
     )
     if whole:
@@ -275,7 +330,11 @@ def across_claims(draw: st.DrawFn) -> list[Json]:
         objects += [
             node(name),
             _slice(
-                name, [draw(_railed(place)) for place in range(draw(st.integers(1, 3)))]
+                name,
+                [
+                    draw(_railed(place))
+                    for place in range(draw(st.integers(1, 3)))
+                ],
             ),
         ]
     shared = [f"s{number}" for number in range(draw(st.integers(1, 2)))]
@@ -287,7 +346,9 @@ def across_claims(draw: st.DrawFn) -> list[Json]:
         shared.append("held")
     used: set[str] = set()
     for number in range(draw(st.integers(1, 4))):
-        claims = draw(st.lists(st.sampled_from(shared), unique=True, max_size=2))
+        claims = draw(
+            st.lists(st.sampled_from(shared), unique=True, max_size=2)
+        )
         used.update(claims)
         if not claims or draw(st.booleans()):
             claims.append(f"c{number}")
@@ -303,11 +364,15 @@ def across_claims(draw: st.DrawFn) -> list[Json]:
         if draw(rarely()):
             spec["schedulingGroup"] = {"podGroupName": "g0"}
         objects.append(
-            _pod(f"p{number}", *claims, annotations=draw(_constraints()), **spec)
+            _pod(
+                f"p{number}", *claims, annotations=draw(_constraints()), **spec
+            )
         )
     for name in sorted(used - {"held"}):
         admin = {"adminAccess": True} if draw(st.integers(0, 3)) else {}
-        objects.append(_claim(name, draw(st.sampled_from(CHOICES[:4])), **admin))
+        objects.append(
+            _claim(name, draw(st.sampled_from(CHOICES[:4])), **admin)
+        )
     return objects
 
 
@@ -324,7 +389,9 @@ def _holder(draw: st.DrawFn, objects: Sequence[Json]) -> list[Json]:
         )
     )
     name = draw(st.sampled_from([held["name"] for held in home["devices"]]))
-    spec: Json = {} if draw(rarely()) else {"schedulingGroup": {"podGroupName": "g0"}}
+    spec: Json = (
+        {} if draw(rarely()) else {"schedulingGroup": {"podGroupName": "g0"}}
+    )
     return [
         _held("held", "old", home["nodeName"], name),
         _pod("old", "held", nodeName=home["nodeName"], **spec),
@@ -351,7 +418,9 @@ def _only(home: str) -> Json:
 def _constraints() -> st.SearchStrategy[Json | None]:
     """An annotation over several claims, or none."""
     kinds = st.sampled_from((None, "matchAttribute", "distinctAttribute"))
-    return kinds.map(lambda kind: {ACROSS: f"{kind}={DRIVER}/rail"} if kind else None)
+    return kinds.map(
+        lambda kind: {ACROSS: f"{kind}={DRIVER}/rail"} if kind else None
+    )
 
 
 @st.composite
@@ -379,10 +448,14 @@ def gangs_over_others(draw: st.DrawFn) -> list[Json]:
         if document["kind"] == "Pod":
             document["spec"]["priority"] = 9
     slices = [
-        document["spec"] for document in objects if document["kind"] == "ResourceSlice"
+        document["spec"]
+        for document in objects
+        if document["kind"] == "ResourceSlice"
     ]
     devices = [
-        (part["nodeName"], held["name"]) for part in slices for held in part["devices"]
+        (part["nodeName"], held["name"])
+        for part in slices
+        for held in part["devices"]
     ]
     for number, (home, name) in enumerate(devices):
         if draw(st.booleans()):
@@ -390,7 +463,10 @@ def gangs_over_others(draw: st.DrawFn) -> list[Json]:
             objects.append(_held(old, old, home, name))
             objects.append(
                 _pod(
-                    old, old, nodeName=home, priority=draw(st.sampled_from((0, 1, 20)))
+                    old,
+                    old,
+                    nodeName=home,
+                    priority=draw(st.sampled_from((0, 1, 20))),
                 )
             )
     return objects

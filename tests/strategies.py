@@ -52,7 +52,9 @@ class TableEligibility:
         default_factory=dict
     )
     refused: frozenset[tuple[int, int]] = frozenset()
-    charges: Mapping[tuple[int, int], Charge | None] = field(default_factory=dict)
+    charges: Mapping[tuple[int, int], Charge | None] = field(
+        default_factory=dict
+    )
 
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
         return self.selected.get((alternative, device), True)
@@ -72,7 +74,10 @@ class TableEligibility:
     @cached_property
     def _lines(self) -> tuple[Mapping[int, Hashable], Mapping[int, Hashable]]:
         """What is listed for each alternative, and for each device; an error is only equal to itself."""
-        lines: tuple[dict[int, set[Hashable]], dict[int, set[Hashable]]] = {}, {}
+        lines: tuple[dict[int, set[Hashable]], dict[int, set[Hashable]]] = (
+            {},
+            {},
+        )
         refused = dict.fromkeys(self.refused, "refused")
         for name, table in (
             ("selected", self.selected),
@@ -80,10 +85,15 @@ class TableEligibility:
             ("charge", self.charges),
         ):
             for (alternative, device), answer in table.items():
-                lines[0].setdefault(alternative, set()).add((name, device, answer))
-                lines[1].setdefault(device, set()).add((name, alternative, answer))
+                lines[0].setdefault(alternative, set()).add(
+                    (name, device, answer)
+                )
+                lines[1].setdefault(device, set()).add(
+                    (name, alternative, answer)
+                )
         frozen = tuple(
-            {key: frozenset(line) for key, line in side.items()} for side in lines
+            {key: frozenset(line) for key, line in side.items()}
+            for side in lines
         )
         return frozen[0], frozen[1]
 
@@ -93,7 +103,8 @@ def _requests(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Request:
     """``exactly``, or ``firstAvailable`` with up to three entries."""
     entries = draw(st.sampled_from([1, 1, 2, 3]))
     counts = [
-        draw(st.sampled_from([1, 1, 1, 2, 2, 2, 3, None])) for _ in range(entries)
+        draw(st.sampled_from([1, 1, 1, 2, 2, 2, 3, None]))
+        for _ in range(entries)
     ]
     return Request(
         name,
@@ -129,7 +140,9 @@ def _claims(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Claim:
         draw(_requests(f"r{index}", numbers))
         for index in range(draw(st.integers(1, 2)))
     )
-    names = [entry.name for request in requests for entry in request.alternatives]
+    names = [
+        entry.name for request in requests for entry in request.alternatives
+    ]
     covers = st.sampled_from(
         sorted({*map(str, names), *(request.name for request in requests)})
     )
@@ -145,7 +158,11 @@ def _claims(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Claim:
     constraints = draw(st.lists(constraint, max_size=2))
     defect = "drawn so" if draw(rarely()) and draw(rarely()) else ""
     return Claim(
-        ClaimKey("default", name), f"uid-{name}", requests, tuple(constraints), defect
+        ClaimKey("default", name),
+        f"uid-{name}",
+        requests,
+        tuple(constraints),
+        defect,
     )
 
 
@@ -159,7 +176,9 @@ def _modest_claims(draw: st.DrawFn, name: str, numbers: Iterator[int]) -> Claim:
         draw(st.sampled_from([1, 1, 1, 2, None])),
         draw(rarely()),
     )
-    return Claim(ClaimKey("default", name), f"uid-{name}", (Request("r0", (only,)),))
+    return Claim(
+        ClaimKey("default", name), f"uid-{name}", (Request("r0", (only,)),)
+    )
 
 
 @st.composite
@@ -183,11 +202,14 @@ def demand_lists(
         claims = draw(
             _with_shared(
                 own,
-                [common] * 4 + [claim for demand in demands for claim in demand.claims],
+                [common] * 4
+                + [claim for demand in demands for claim in demand.claims],
             )
         )
         weight = draw(st.integers(0, 3))
-        bound = draw(st.booleans()) if set(claims) != set(own) else draw(rarely())
+        bound = (
+            draw(st.booleans()) if set(claims) != set(own) else draw(rarely())
+        )
         demands.append(
             Demand(
                 key=ClaimKey("default", f"pod-{index}"),
@@ -208,7 +230,9 @@ def _with_shared(
 ) -> tuple[Claim, ...]:
     """The pod's own claims; now and then with another pod's claim before them, behind them, or in their place."""
     place = draw(
-        st.sampled_from(["no", "no", "no", "before", "behind", "alone", "alone"])
+        st.sampled_from(
+            ["no", "no", "no", "before", "behind", "alone", "alone"]
+        )
     )
     if place == "no":
         return tuple(own)
@@ -221,7 +245,9 @@ def _with_shared(
 def _some_nodes(nodes: int) -> st.SearchStrategy[tuple[int, ...]]:
     """At least one of so many nodes, in any order."""
     return st.permutations(range(nodes)).flatmap(
-        lambda order: st.integers(1, nodes).map(lambda number: tuple(order[:number]))
+        lambda order: st.integers(1, nodes).map(
+            lambda number: tuple(order[:number])
+        )
     )
 
 
@@ -238,7 +264,8 @@ def eligibilities(
         selected |= {(alternative, device): False for device in draw(some)}
         if draw(rarely()):
             selected |= {
-                (alternative, device): FatalError("drawn so") for device in draw(some)
+                (alternative, device): FatalError("drawn so")
+                for device in draw(some)
             }
             refused |= {(alternative, device) for device in draw(some)}
         asked = draw(
@@ -268,7 +295,9 @@ def _alternatives(demands: Sequence[Demand]) -> Iterator[int]:
         claim.key: claim for demand in demands for claim in demand.claims
     }.values():
         for request in claim.requests:
-            yield from (alternative.index for alternative in request.alternatives)
+            yield from (
+                alternative.index for alternative in request.alternatives
+            )
 
 
 def _charge(
@@ -277,7 +306,9 @@ def _charge(
     """What a request for those amounts takes (KEP-5075): by default everything, never more than there is."""
     if any(
         name != DRIVEN
-        and (name not in device.capacity or amount > device.capacity[name].total)
+        and (
+            name not in device.capacity or amount > device.capacity[name].total
+        )
         for name, amount in asked.items()
     ):
         return None
@@ -291,12 +322,16 @@ def _charge(
     return Charge(
         capacity=tuple(taken.items()),
         counters=tuple(counters.items()),
-        recorded=tuple((name, Quantity(amount)) for name, amount in recorded.items()),
+        recorded=tuple(
+            (name, Quantity(amount)) for name, amount in recorded.items()
+        ),
     )
 
 
 @st.composite
-def problems(draw: st.DrawFn, max_demands: int = 4, max_devices: int = 6) -> Problem:
+def problems(
+    draw: st.DrawFn, max_demands: int = 4, max_devices: int = 6
+) -> Problem:
     """Draw a small problem with all features in the mix."""
     inventory = draw(inventories(max_devices))
     demands = draw(demand_lists(len(inventory.nodes), max_demands))
@@ -318,7 +353,8 @@ def repeated(draw: st.DrawFn, problem: Problem) -> Problem:
         st.lists(st.sampled_from(numbers), min_size=1, max_size=12, unique=True)
     )
     return replace(
-        problem, demands=tuple(_again(problem.demands, number) for number in order)
+        problem,
+        demands=tuple(_again(problem.demands, number) for number in order),
     )
 
 
@@ -331,7 +367,8 @@ def _again(demands: Sequence[Demand], number: int) -> Demand:
         demand,
         key=_renamed(demand.key, turn),
         claims=tuple(
-            replace(claim, key=_renamed(claim.key, turn)) for claim in demand.claims
+            replace(claim, key=_renamed(claim.key, turn))
+            for claim in demand.claims
         ),
         gang=demand.gang and f"{demand.gang}-{turn}",
     )

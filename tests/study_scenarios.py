@@ -5,7 +5,15 @@ from __future__ import annotations
 from random import Random
 
 from dralloc.objects.cluster import Cluster
-from wire import claim, cluster, device_class, gpus, node, request, resource_slice
+from wire import (
+    claim,
+    cluster,
+    device_class,
+    gpus,
+    node,
+    request,
+    resource_slice,
+)
 
 __all__ = ["gpu_cluster", "random_cluster"]
 
@@ -13,7 +21,8 @@ __all__ = ["gpu_cluster", "random_cluster"]
 def gpu_cluster(sizes: tuple[int, ...] = (1, 2, 1, 2)) -> Cluster:
     """Four GPUs on one node, and claims for so many each."""
     claims = [
-        claim(f"c{number}", request(count=size)) for number, size in enumerate(sizes)
+        claim(f"c{number}", request(count=size))
+        for number, size in enumerate(sizes)
     ]
     return cluster(device_class(), node(), resource_slice(gpus(4)), claims)
 

@@ -37,7 +37,9 @@ POOL = PoolID("example.com", "pool")
 
 def memory(nanos: int, alternative: int) -> dict[tuple[int, int], Charge]:
     """Let an alternative take so much of either of two devices."""
-    return {(alternative, device): Charge((("memory", nanos),)) for device in (0, 1)}
+    return {
+        (alternative, device): Charge((("memory", nanos),)) for device in (0, 1)
+    }
 
 
 def gpus(
@@ -62,7 +64,11 @@ def pod(
     """A pod with one request: ``firstAvailable`` of so many devices, or so many."""
     entries = tuple(
         Alternative(
-            10 * index + rank, RequestName("gpu", "abc"[rank]), rank, count, admin
+            10 * index + rank,
+            RequestName("gpu", "abc"[rank]),
+            rank,
+            count,
+            admin,
         )
         for rank, count in enumerate(counts)
     )
@@ -89,7 +95,9 @@ def problem(
         demands=demands,
         nodes=tuple(Node(f"node-{index}", (pool,)) for index in range(nodes)),
         devices=tuple(devices),
-        counters=(Counter(CounterID(*POOL, "shared", "slices"), slices, slices, 0),)
+        counters=(
+            Counter(CounterID(*POOL, "shared", "slices"), slices, slices, 0),
+        )
         if slices
         else (),
         usage=usage or Usage(frozenset(), {}, {}),
@@ -104,9 +112,16 @@ def test_weight_comes_before_rank() -> None:
 
 
 def test_the_heavier_demand_wins() -> None:
-    assert best(problem(gpus(2), pod(0, 2, weight=3), pod(1, 1), pod(2, 1))) == (3, 0)
     assert best(
-        problem(gpus(2), pod(0, 2, weight=3), pod(1, 1, weight=2), pod(2, 1, weight=2))
+        problem(gpus(2), pod(0, 2, weight=3), pod(1, 1), pod(2, 1))
+    ) == (3, 0)
+    assert best(
+        problem(
+            gpus(2),
+            pod(0, 2, weight=3),
+            pod(1, 1, weight=2),
+            pod(2, 1, weight=2),
+        )
     ) == (4, 0)
 
 
@@ -119,7 +134,9 @@ def test_a_gang_has_its_quorum_or_nothing() -> None:
 
 def test_a_gang_is_placed_all_or_none() -> None:
     alone = pod(2, 1, weight=2)
-    assert best(problem(gpus(3), pod(0, 2, gang="g"), pod(1, 2, gang="g"), alone)) == (
+    assert best(
+        problem(gpus(3), pod(0, 2, gang="g"), pod(1, 2, gang="g"), alone)
+    ) == (
         2,
         0,
     )
@@ -139,30 +156,49 @@ def test_shares_fill_a_capacity_exactly() -> None:
     table = TableEligibility(charges=half)
     assert best(
         problem(
-            gpus(1, shareable=True), pod(0, 1), pod(1, 1), pod(2, 1), eligibility=table
+            gpus(1, shareable=True),
+            pod(0, 1),
+            pod(1, 1),
+            pod(2, 1),
+            eligibility=table,
         )
     ) == (2, 0)
 
 
 def test_all_leaves_out_only_what_is_full_in_the_end() -> None:
     both = gpus(2, shareable=True)
-    only_0 = TableEligibility({(10, 1): False}, charges=memory(2, 0) | memory(3, 10))
-    found = best_solution(problem(both, pod(0, None), pod(1, 1), eligibility=only_0))
+    only_0 = TableEligibility(
+        {(10, 1): False}, charges=memory(2, 0) | memory(3, 10)
+    )
+    found = best_solution(
+        problem(both, pod(0, None), pod(1, 1), eligibility=only_0)
+    )
     assert found.placements == (
         Placement(0, 0, ((Grant(0, 0, 1),),)),
         Placement(1, 0, ((Grant(0, 0, 0),),)),
     )
     room = replace(only_0, charges=memory(2, 0) | memory(2, 10))
-    found = best_solution(problem(both, pod(0, None), pod(1, 1), eligibility=room))
-    assert [len(placement.grants[0]) for placement in found.placements] == [2, 1]
-    everything = replace(only_0, charges=memory(2, 0) | memory(3, 10), selected={})
-    assert best(problem(both, pod(0, None), pod(1, 2), eligibility=everything)) == (
+    found = best_solution(
+        problem(both, pod(0, None), pod(1, 1), eligibility=room)
+    )
+    assert [len(placement.grants[0]) for placement in found.placements] == [
+        2,
+        1,
+    ]
+    everything = replace(
+        only_0, charges=memory(2, 0) | memory(3, 10), selected={}
+    )
+    assert best(
+        problem(both, pod(0, None), pod(1, 2), eligibility=everything)
+    ) == (
         1,
         0,
     )
     full = Usage(frozenset(), {1: 1}, {1: {"memory": 3}})
     only = problem(both, pod(0, None), eligibility=everything, usage=full)
-    assert best_solution(only).placements == (Placement(0, 0, ((Grant(0, 0, 0),),)),)
+    assert best_solution(only).placements == (
+        Placement(0, 0, ((Grant(0, 0, 0),),)),
+    )
 
 
 def test_admin_access_takes_capacity_from_its_own_demand_only() -> None:
@@ -172,23 +208,35 @@ def test_admin_access_takes_capacity_from_its_own_demand_only() -> None:
     assert best(problem(one, admin, plain, eligibility=table)) == (2, 0)
     assert best(
         problem(
-            one, replace(admin, claims=admin.claims + plain.claims), eligibility=table
+            one,
+            replace(admin, claims=admin.claims + plain.claims),
+            eligibility=table,
         )
     ) == (0, 0)
 
 
 def test_all_minds_no_admin_access() -> None:
-    table = TableEligibility({(0, 1): False}, charges=memory(2, 0) | memory(3, 10))
+    table = TableEligibility(
+        {(0, 1): False}, charges=memory(2, 0) | memory(3, 10)
+    )
     admin, everything = pod(0, 1, admin=True), pod(1, None)
     both = gpus(2, shareable=True)
     apart = best_solution(problem(both, admin, everything, eligibility=table))
-    assert [len(placement.grants[0]) for placement in apart.placements] == [1, 2]
+    assert [len(placement.grants[0]) for placement in apart.placements] == [
+        1,
+        2,
+    ]
     together = replace(admin, claims=admin.claims + everything.claims)
-    assert best_solution(problem(both, together, eligibility=table)).placements == ()
+    assert (
+        best_solution(problem(both, together, eligibility=table)).placements
+        == ()
+    )
 
 
 def test_all_does_not_leave_out_what_its_own_demand_fills() -> None:
-    table = TableEligibility({(0, 1): False}, charges=memory(2, 0) | memory(3, 10))
+    table = TableEligibility(
+        {(0, 1): False}, charges=memory(2, 0) | memory(3, 10)
+    )
     plain, everything = pod(0, 1), pod(1, None)
     both = gpus(2, shareable=True)
     assert best(problem(both, plain, everything, eligibility=table)) == (2, 0)
@@ -209,8 +257,12 @@ def test_a_shared_claim_is_allocated_once_wherever_all_can_use_it() -> None:
     apart = replace(first, nodes=(0,)), replace(first, nodes=(1,))
     (net,) = gpus(1)
     assert best(problem((net,), *apart, nodes=2)) == (2, 0)
-    assert best(problem((replace(net, binds_to_node=True),), *apart, nodes=2)) == (1, 0)
-    assert best(problem((replace(net, nodes=frozenset({0})),), *apart, nodes=2)) == (
+    assert best(
+        problem((replace(net, binds_to_node=True),), *apart, nodes=2)
+    ) == (1, 0)
+    assert best(
+        problem((replace(net, nodes=frozenset({0})),), *apart, nodes=2)
+    ) == (
         1,
         0,
     )
@@ -221,7 +273,9 @@ def test_a_shared_claim_can_be_granted_with_the_later_demand() -> None:
     drawn = problem(
         gpus(1), replace(first, nodes=(0,)), replace(first, nodes=(1,)), nodes=2
     )
-    broken = PoolAccess(PoolID("example.com", "broken"), PoolState.INCOMPLETE, ())
+    broken = PoolAccess(
+        PoolID("example.com", "broken"), PoolState.INCOMPLETE, ()
+    )
     partial = replace(drawn.nodes[0], pools=(*drawn.nodes[0].pools, broken))
     found = best_solution(replace(drawn, nodes=(partial, drawn.nodes[1])))
     assert found.placements == (
@@ -241,7 +295,9 @@ def test_every_solution_passes_the_checker(drawn: Problem) -> None:
 @quickly
 @given(problems())
 def test_the_best_is_the_best_of_all(drawn: Problem) -> None:
-    found = [worth(drawn, solution) for solution in islice(solutions(drawn), 3000)]
+    found = [
+        worth(drawn, solution) for solution in islice(solutions(drawn), 3000)
+    ]
     assume(len(found) < 3000)
     weight, rank = best(drawn)
     assert (weight, -rank) == max(found) == worth(drawn, best_solution(drawn))
@@ -254,7 +310,9 @@ def test_nothing_that_the_checker_accepts_is_better(drawn: Problem) -> None:
     assume(len(every) < 2000)
     weight, rank = best(drawn)
     assert (weight, -rank) == max(
-        worth(drawn, solution) for solution in every if not violations(drawn, solution)
+        worth(drawn, solution)
+        for solution in every
+        if not violations(drawn, solution)
     )
 
 
@@ -264,7 +322,9 @@ def test_checker_and_brute_force_agree_about_changed_solutions(
     drawn: Problem, data: st.DataObject
 ) -> None:
     whole = [
-        solution for solution in islice(solutions(drawn), 20) if solution.placements
+        solution
+        for solution in islice(solutions(drawn), 20)
+        if solution.placements
     ]
     assume(whole)
     solution = changed(drawn, data.draw(st.sampled_from(whole)), data)
@@ -337,7 +397,10 @@ def handed_out(
         claims.append(
             [
                 *shared,
-                *(tuple(chain.from_iterable(grants)) for grants in product(*served)),
+                *(
+                    tuple(chain.from_iterable(grants))
+                    for grants in product(*served)
+                ),
             ]
         )
     yield from product(*claims)
@@ -347,7 +410,9 @@ def is_shared(drawn: Problem, claim: Claim) -> bool:
     return sum(claim in demand.claims for demand in drawn.demands) > 1
 
 
-def changed(drawn: Problem, solution: Solution, data: st.DataObject) -> Solution:
+def changed(
+    drawn: Problem, solution: Solution, data: st.DataObject
+) -> Solution:
     """The solution with one thing changed: a placement, its node, or what a claim got with it."""
     placements = list(solution.placements)
     position = data.draw(st.integers(0, len(placements) - 1))
@@ -381,14 +446,22 @@ def changed(drawn: Problem, solution: Solution, data: st.DataObject) -> Solution
             for index, other in enumerate(placements)
             if claim in drawn.demands[other.demand].claims
         ]
-        return moved(drawn, solution, claim, data.draw(st.sampled_from(listing)))
+        return moved(
+            drawn, solution, claim, data.draw(st.sampled_from(listing))
+        )
     grants = changed_grants(drawn, claim, placement.grants[number], kind, data)
-    claims = (*placement.grants[:number], grants, *placement.grants[number + 1 :])
+    claims = (
+        *placement.grants[:number],
+        grants,
+        *placement.grants[number + 1 :],
+    )
     placements[position] = replace(placement, grants=claims)
     return Solution(tuple(placements))
 
 
-def moved(drawn: Problem, solution: Solution, claim: Claim, home: int) -> Solution:
+def moved(
+    drawn: Problem, solution: Solution, claim: Claim, home: int
+) -> Solution:
     """The solution with all that a claim got granted with the placement at that position."""
     placements, got = (
         [],
@@ -400,22 +473,29 @@ def moved(drawn: Problem, solution: Solution, claim: Claim, home: int) -> Soluti
     )
     for position, placement in enumerate(solution.placements):
         claims = zip(
-            drawn.demands[placement.demand].claims, placement.grants, strict=True
+            drawn.demands[placement.demand].claims,
+            placement.grants,
+            strict=True,
         )
         moved_to = got if position == home else ()
         placements.append(
             replace(
                 placement,
                 grants=tuple(
-                    moved_to if known == claim else grants for known, grants in claims
+                    moved_to if known == claim else grants
+                    for known, grants in claims
                 ),
             )
         )
     return Solution(tuple(placements))
 
 
-def listed(drawn: Problem, placement: Placement, claim: Claim) -> tuple[Grant, ...]:
-    claims = zip(drawn.demands[placement.demand].claims, placement.grants, strict=True)
+def listed(
+    drawn: Problem, placement: Placement, claim: Claim
+) -> tuple[Grant, ...]:
+    claims = zip(
+        drawn.demands[placement.demand].claims, placement.grants, strict=True
+    )
     return tuple(
         grant for known, grants in claims if known == claim for grant in grants
     )
@@ -442,9 +522,13 @@ def changed_grants(
     elif kind == "device":
         grants[which] = grants[which]._replace(device=device)
     else:
-        other = data.draw(st.integers(0, len(claim.requests[request].alternatives) - 1))
+        other = data.draw(
+            st.integers(0, len(claim.requests[request].alternatives) - 1)
+        )
         grants = [
-            grant._replace(alternative=other) if grant.request == request else grant
+            grant._replace(alternative=other)
+            if grant.request == request
+            else grant
             for grant in grants
         ]
     return tuple(grants)

@@ -59,8 +59,12 @@ def test_fair_shares(model: dralloc.Cluster) -> None:
     ]
 
 
-def test_an_alternative_is_charged_at_what_it_uses(model: dralloc.Cluster) -> None:
-    found = dralloc.compare(model, caps=["blue=memory:40Gi", "green=memory:80Gi"])
+def test_an_alternative_is_charged_at_what_it_uses(
+    model: dralloc.Cluster,
+) -> None:
+    found = dralloc.compare(
+        model, caps=["blue=memory:40Gi", "green=memory:80Gi"]
+    )
     assert uses(found.first_fit) == {"blue": "160Gi", "green": "0Gi"}
     assert uses(found.optimal) == {"blue": "40Gi", "green": "80Gi"}
     assert found.optimal.metrics.placed == 3
@@ -68,7 +72,9 @@ def test_an_alternative_is_charged_at_what_it_uses(model: dralloc.Cluster) -> No
         "first fit exceeds a cap: blue uses 160Gi of memory, allowed are 40Gi"
         in str(found)
     )
-    assert "cap blue=memory:40Gi is exceeded: 160Gi in use" in str(found.first_fit)
+    assert "cap blue=memory:40Gi is exceeded: 160Gi in use" in str(
+        found.first_fit
+    )
     assert "is exceeded" not in str(found.optimal)
 
 
@@ -113,15 +119,26 @@ def test_what_is_capped_may_have_run_out() -> None:
 
 
 def test_what_is_allocated_counts() -> None:
-    whole = two_cards(claim("a", request()), claim("b", request()), memory="1Gi")
+    whole = two_cards(
+        claim("a", request()), claim("b", request()), memory="1Gi"
+    )
     plan = dralloc.allocate(whole)
     held = next(one for one in plan.claims if one.name == "a")
     later = two_cards(
-        json.loads(json.dumps(dralloc_wire(held))), claim("b", request()), memory="1Gi"
+        json.loads(json.dumps(dralloc_wire(held))),
+        claim("b", request()),
+        memory="1Gi",
     )
-    assert dralloc.allocate(later, caps=["default=memory:1Gi"]).metrics.placed == 0
-    assert dralloc.allocate(later, caps=["default=memory:2Gi"]).metrics.placed == 1
-    assert dralloc.allocate(later, caps=["default=memory:512Mi"]).metrics.placed == 0
+    assert (
+        dralloc.allocate(later, caps=["default=memory:1Gi"]).metrics.placed == 0
+    )
+    assert (
+        dralloc.allocate(later, caps=["default=memory:2Gi"]).metrics.placed == 1
+    )
+    assert (
+        dralloc.allocate(later, caps=["default=memory:512Mi"]).metrics.placed
+        == 0
+    )
 
 
 def dralloc_wire(one: object) -> Json:
@@ -144,12 +161,16 @@ def test_what_is_used_on_other_nodes_counts(drawing: bool) -> None:
         common: Json = {"pool": name, "nodeName": name, "count": 1 + drawing}
         objects += [
             node(name),
-            resource_slice([device("card", **fields)], name=f"{name}-cards", **common),
+            resource_slice(
+                [device("card", **fields)], name=f"{name}-cards", **common
+            ),
         ]
         if drawing:
             sets = [counters("set", memory="1Gi")]
             objects.append(
-                resource_slice(name=f"{name}-sets", sharedCounters=sets, **common)
+                resource_slice(
+                    name=f"{name}-sets", sharedCounters=sets, **common
+                )
             )
     objects.append(allocated("held", {"pool": "there", "device": "card"}))
     whole = cluster(*objects)
@@ -190,7 +211,9 @@ def test_a_device_without_counters_uses_its_capacity() -> None:
         claim("a", request()),
         claim("b", request()),
     )
-    assert dralloc.allocate(whole, caps=["default=memory:7Gi"]).metrics.placed == 1
+    assert (
+        dralloc.allocate(whole, caps=["default=memory:7Gi"]).metrics.placed == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -201,7 +224,10 @@ def test_a_device_without_counters_uses_its_capacity() -> None:
         ("=memory:4", "expected NAMESPACE=COUNTER:AMOUNT"),
         ("blue=memory:many", "--cap blue=memory:many"),
         ("blue=memory:-1", "the amount is negative"),
-        ("blue=memry:1", 'no counter and no capacity of a device is named "memry"'),
+        (
+            "blue=memry:1",
+            'no counter and no capacity of a device is named "memry"',
+        ),
     ],
 )
 def test_what_is_no_cap(model: dralloc.Cluster, text: str, rule: str) -> None:
@@ -217,7 +243,15 @@ def test_a_cap_is_given_once(model: dralloc.Cluster) -> None:
 def test_on_the_command_line(tmp_path: Path) -> None:
     run = CliRunner()
     shown = run.invoke(
-        app, ["compare", str(MODEL), "--fair", "memory", "--cap", "blue=memory:40Gi"]
+        app,
+        [
+            "compare",
+            str(MODEL),
+            "--fair",
+            "memory",
+            "--cap",
+            "blue=memory:40Gi",
+        ],
     )
     assert shown.exit_code == 0, shown.output
     found = json.loads(
@@ -225,9 +259,14 @@ def test_on_the_command_line(tmp_path: Path) -> None:
             app, ["allocate", str(MODEL), "--fair", "memory", "-o", "json"]
         ).stdout
     )
-    used = [parse_quantity(row["used"]) for row in found["metrics"]["namespaces"]]
+    used = [
+        parse_quantity(row["used"]) for row in found["metrics"]["namespaces"]
+    ]
     assert used == [parse_quantity("80Gi")] * 2
-    assert run.invoke(app, ["allocate", str(tmp_path), "--cap", "x"]).exit_code == 2
+    assert (
+        run.invoke(app, ["allocate", str(tmp_path), "--cap", "x"]).exit_code
+        == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -241,7 +280,9 @@ def test_what_is_preferred_costs_no_fairness(
     """The shares stay while alternatives are looked at, whether much is left that nobody gets, or nothing."""
     cards = [
         device(
-            f"card-{size.lower()}", {"size": size}, capacity={"memory": {"value": size}}
+            f"card-{size.lower()}",
+            {"size": size},
+            capacity={"memory": {"value": size}},
         )
         for size in ("1Gi", "3Gi", *others)
     ]
@@ -257,7 +298,8 @@ def test_what_is_preferred_costs_no_fairness(
     if not others:
         claims.append(claim("b", request("gpu", of_size("3Gi"))))
     found = dralloc.allocate(
-        cluster(node(), device_class(), resource_slice(cards), *claims), fair="memory"
+        cluster(node(), device_class(), resource_slice(cards), *claims),
+        fair="memory",
     )
     assert found.status == "OPTIMAL"
     assert uses(found) == {"default": used}

@@ -14,7 +14,8 @@ def test_objects_are_kept_with_their_status_and_deleted(tmp_path: Path) -> None:
         assert server.create(one).accepted
         kept = server.request("GET", path_of(one)).body
         assert (
-            kept["status"]["allocation"]["devices"]["results"][0]["device"] == "gpu-0"
+            kept["status"]["allocation"]["devices"]["results"][0]["device"]
+            == "gpu-0"
         )
         assert server.create(claim("not a name")).status == 422
         server.delete(one)

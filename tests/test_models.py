@@ -19,7 +19,9 @@ from dralloc.objects.names import ClaimKey
 from dralloc.objects.quantity import parse_quantity
 from dralloc.problem import Problem
 
-MODELS = sorted(path.parent for path in (ROOT / "models").rglob("expected.yaml"))
+MODELS = sorted(
+    path.parent for path in (ROOT / "models").rglob("expected.yaml")
+)
 Json = dict[str, Any]
 
 
@@ -46,7 +48,9 @@ def claim_key(cluster: Cluster, name: str) -> ClaimKey:
     pod, _, entry = rest.partition(":")
     if not entry:
         return ClaimKey(namespace, rest)
-    found = next(one for one in cluster.pods if one.key == ClaimKey(namespace, pod))
+    found = next(
+        one for one in cluster.pods if one.key == ClaimKey(namespace, pod)
+    )
     entries = [one.name for one in found.spec.resource_claims]
     return cluster.pod_claims(found)[entries.index(entry)]
 
@@ -66,7 +70,10 @@ def outcome(plan: dralloc.Plan, key: ClaimKey) -> Json:
     )
     devices: list[Json] = []
     for result in allocation.devices.results:
-        entry: Json = {"request": result.request, "device": str(result.device_id)}
+        entry: Json = {
+            "request": result.request,
+            "device": str(result.device_id),
+        }
         if result.consumed_capacity:
             entry["consumedCapacity"] = dict(result.consumed_capacity)
         devices.append(entry)
@@ -117,7 +124,9 @@ def test_optimum(model: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "model", [one for one in MODELS if expected(one).get("remaining")], ids=name_of
+    "model",
+    [one for one in MODELS if expected(one).get("remaining")],
+    ids=name_of,
 )
 def test_what_remains(model: Path) -> None:
     """Counters and capacities after the answer, read back from the written claims."""

@@ -29,7 +29,12 @@ NOT_A_WORD: Final = frozenset(
 )
 """What no identifier of dralloc has as one of its words: each of them has a standard term (see the glossary)."""
 
-_EXPLAINING: Final = ("ask/explain", "ask/context", "ask/stranded", "ask/whatif")
+_EXPLAINING: Final = (
+    "ask/explain",
+    "ask/context",
+    "ask/stranded",
+    "ask/whatif",
+)
 _SOLVING: Final = (
     "problem",
     "compile/match",
@@ -50,11 +55,17 @@ NOT_A_NAME: Final = {
         _SOLVING,
     ),
     **dict.fromkeys(
-        _words("agreement draws leaving_out quotas slot slots straight walks wants"),
+        _words(
+            "agreement draws leaving_out quotas slot slots straight walks wants"
+        ),
         _SOLVING,
     ),
-    **dict.fromkeys(_words("others raised rooms stage stays turn"), _EXPLAINING),
-    **dict.fromkeys(_words("wish wishes"), (*_EXPLAINING, "cli", "lint/validate")),
+    **dict.fromkeys(
+        _words("others raised rooms stage stays turn"), _EXPLAINING
+    ),
+    **dict.fromkeys(
+        _words("wish wishes"), (*_EXPLAINING, "cli", "lint/validate")
+    ),
 }
 """What no module, class and function of a module is called in which rooms: words with an ordinary meaning elsewhere."""
 
@@ -73,7 +84,9 @@ class Name:
     @property
     def words(self) -> set[str]:
         """Its words, as ``funnel`` of ``FunnelStep`` and ``funnel_step``."""
-        return set(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", self.text).lower().split("_"))
+        return set(
+            re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", self.text).lower().split("_")
+        )
 
     def is_in(self, *rooms: str) -> bool:
         """Whether it is named in one of these packages of dralloc."""
@@ -82,7 +95,9 @@ class Name:
 
 @cache
 def names() -> tuple[Name, ...]:
-    return tuple(name for path in sorted(SRC.rglob("*.py")) for name in names_in(path))
+    return tuple(
+        name for path in sorted(SRC.rglob("*.py")) for name in names_in(path)
+    )
 
 
 def names_in(path: Path) -> Iterator[Name]:
@@ -114,7 +129,9 @@ def clashes() -> Iterator[str]:
     for name in names():
         if name.sort == "class" and not name.is_in("objects/api"):
             files[name.text].append(name.file)
-    yield from (f"class:{text}" for text, places in files.items() if len(places) > 1)
+    yield from (
+        f"class:{text}" for text, places in files.items() if len(places) > 1
+    )
 
 
 def private_words() -> Iterator[str]:
@@ -128,7 +145,9 @@ def private_words() -> Iterator[str]:
                 yield f"{name.sort}:{own}"
 
 
-def test_every_class_has_a_name_of_its_own_and_no_private_word_is_used() -> None:
+def test_every_class_has_a_name_of_its_own_and_no_private_word_is_used() -> (
+    None
+):
     assert {*clashes(), *private_words()} - REMAINING == set()
 
 

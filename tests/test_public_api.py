@@ -23,7 +23,9 @@ MODULES = [
         package.__name__,
         *(
             info.name
-            for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+            for info in pkgutil.walk_packages(
+                package.__path__, f"{package.__name__}."
+            )
         ),
     )
     if not name.endswith("__main__")
@@ -103,7 +105,9 @@ def test_parameters_are_described_and_not_echoed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", dralloc.__all__)
-def test_what_everybody_uses_is_offered_by_its_module_and_described(name: str) -> None:
+def test_what_everybody_uses_is_offered_by_its_module_and_described(
+    name: str,
+) -> None:
     found = getattr(dralloc, name)
     assert name in importlib.import_module(found.__module__).__all__
     assert name in dir(dralloc)
@@ -112,7 +116,11 @@ def test_what_everybody_uses_is_offered_by_its_module_and_described(name: str) -
 
 @pytest.mark.parametrize(
     "name",
-    [name for name in dralloc.__all__ if inspect.isfunction(getattr(dralloc, name))],
+    [
+        name
+        for name in dralloc.__all__
+        if inspect.isfunction(getattr(dralloc, name))
+    ],
 )
 def test_every_function_takes_choices_and_says_what_it_does_with_them(
     name: str,
@@ -149,9 +157,13 @@ QUESTIONS: dict[str, Callable[[Any], object]] = {
 
 def test_every_question_about_a_cluster_is_among_those_tried() -> None:
     functions = {
-        name for name in dralloc.__all__ if inspect.isfunction(getattr(dralloc, name))
+        name
+        for name in dralloc.__all__
+        if inspect.isfunction(getattr(dralloc, name))
     }
-    assert functions - {"example", "load", "report", "study"} == QUESTIONS.keys()
+    assert (
+        functions - {"example", "load", "report", "study"} == QUESTIONS.keys()
+    )
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

@@ -52,21 +52,27 @@ class Books:
                     for key, nanos in all_.items()
                 }
             ),
-            free=Counter({counter.id: counter.free for counter in problem.counters}),
+            free=Counter(
+                {counter.id: counter.free for counter in problem.counters}
+            ),
         )
 
     def enter(self, problem: Problem, solution: Solution) -> Books:
         """Take what the solution grants. Admin access takes nothing for good."""
         for placement in solution.placements:
             for claim, grants in zip(
-                problem.demands[placement.demand].claims, placement.grants, strict=True
+                problem.demands[placement.demand].claims,
+                placement.grants,
+                strict=True,
             ):
                 for request, choice, index in grants:
                     alternative, device = (
                         claim.requests[request].alternatives[choice],
                         problem.devices[index],
                     )
-                    charge = problem.eligibility.charge(alternative.index, index)
+                    charge = problem.eligibility.charge(
+                        alternative.index, index
+                    )
                     if charge is None or alternative.admin:
                         continue
                     if device.id not in self.shares:
@@ -94,7 +100,9 @@ def answer(compiled: CompiledCluster, mode: Mode) -> Solution:
     return solution
 
 
-def loaded_again(documents: list[Json], claims: list[ResourceClaim]) -> CompiledCluster:
+def loaded_again(
+    documents: list[Json], claims: list[ResourceClaim]
+) -> CompiledCluster:
     """The cluster with the written claims in the place of those that were pending, through YAML."""
     written = {("ResourceClaim", one.name): to_wire(one) for one in claims}
     kept = [
@@ -120,7 +128,9 @@ def over_committed(problem: Problem) -> Iterator[str]:
 
 @pytest.mark.parametrize("mode", Mode)
 @given(clusters())
-@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow]
+)
 def test_usage_is_what_was_answered(mode: Mode, documents: list[Json]) -> None:
     compiled = compile_cluster(load_documents(documents), gang="gang")
     solution = answer(compiled, mode)
@@ -138,6 +148,8 @@ def test_usage_is_what_was_answered(mode: Mode, documents: list[Json]) -> None:
         for placement in solution.placements
     }
     left = [
-        demand.key for demand in compiled.problem.demands if demand.key not in placed
+        demand.key
+        for demand in compiled.problem.demands
+        if demand.key not in placed
     ]
     assert [demand.key for demand in again.problem.demands] == left

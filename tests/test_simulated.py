@@ -27,20 +27,31 @@ from wire import DRIVER, Json, claim, device_class, pod, request, resource_slice
 
 KINDS = {kind.kind: kind for kind in (*LISTED_KINDS, *MORE)}
 CLAIM, POD, NODE, RULE, LEASE = (
-    KINDS[one] for one in ("ResourceClaim", "Pod", "Node", "DeviceTaintRule", "Lease")
+    KINDS[one]
+    for one in ("ResourceClaim", "Pod", "Node", "DeviceTaintRule", "Lease")
 )
 FINALIZER = "resource.kubernetes.io/delete-protection"
 ALLOCATION = {
     "devices": {
         "results": [
-            {"request": "gpu", "driver": DRIVER, "pool": "pool-0", "device": "gpu-0"}
+            {
+                "request": "gpu",
+                "driver": DRIVER,
+                "pool": "pool-0",
+                "device": "gpu-0",
+            }
         ]
     }
 }
 OTHER = {
     "devices": {
         "results": [
-            {"request": "gpu", "driver": DRIVER, "pool": "pool-0", "device": "gpu-1"}
+            {
+                "request": "gpu",
+                "driver": DRIVER,
+                "pool": "pool-0",
+                "device": "gpu-1",
+            }
         ]
     }
 }
@@ -109,8 +120,14 @@ def claims(script: Script) -> None:
     )
     stale, key = made, key_of(made)
     protected = {"metadata": {**condition(made), "finalizers": [FINALIZER]}}
-    ask("dry finalizer", lambda: script.dry.patch(CLAIM, key, protected), _finalizers)
-    made = ask("finalizer", lambda: objects.patch(CLAIM, key, protected), _finalizers)
+    ask(
+        "dry finalizer",
+        lambda: script.dry.patch(CLAIM, key, protected),
+        _finalizers,
+    )
+    made = ask(
+        "finalizer", lambda: objects.patch(CLAIM, key, protected), _finalizers
+    )
     same = {"metadata": {"finalizers": [FINALIZER]}}
     ask(
         "nothing new",
@@ -123,7 +140,9 @@ def claims(script: Script) -> None:
     script.status("reserve without allocation", made, {"reservedFor": [USER]})
     unknown = {
         "devices": {
-            "results": [{**ALLOCATION["devices"]["results"][0], "request": "none"}]
+            "results": [
+                {**ALLOCATION["devices"]["results"][0], "request": "none"}
+            ]
         }
     }
     script.status("allocation for no request", made, {"allocation": unknown})
@@ -172,13 +191,17 @@ def pods(script: Script) -> None:
         schedulingGates=[{"name": "a.b/c"}, {"name": "d.e/f"}],
         containers=[{"name": "c", "image": "x"}],
     )
-    wanted["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimName": "some"}]
+    wanted["spec"]["resourceClaims"] = [
+        {"name": "c", "resourceClaimName": "some"}
+    ]
     made = ask("create pod", lambda: objects.create(POD, wanted))
     key = key_of(wanted)
 
     def patch(spec: Json) -> Callable[[], Json]:
         return lambda: objects.patch(
-            POD, key, {"metadata": {"uid": made["metadata"]["uid"]}, "spec": spec}
+            POD,
+            key,
+            {"metadata": {"uid": made["metadata"]["uid"]}, "spec": spec},
         )
 
     ask("another gate", patch({"schedulingGates": [{"name": "x.y/z"}]}))
@@ -197,7 +220,9 @@ def _on(node: str) -> Json:
     only = {"key": "metadata.name", "operator": "In", "values": [node]}
     return {
         "affinity": {
-            "nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [only]}]}}
+            "nodeAffinity": {
+                REQUIRED: {"nodeSelectorTerms": [{"matchFields": [only]}]}
+            }
         }
     }
 
@@ -232,11 +257,16 @@ def others(script: Script) -> None:
     held = ask("lease", lambda: objects.create(LEASE, lease))
     ask(
         "renew",
-        lambda: objects.replace(LEASE, {**held, "spec": {"holderIdentity": "you"}}),
+        lambda: objects.replace(
+            LEASE, {**held, "spec": {"holderIdentity": "you"}}
+        ),
     )
     ask("renew a stale one", lambda: objects.replace(LEASE, held))
     ask("class", lambda: objects.create(KINDS["DeviceClass"], device_class()))
-    ask("slice", lambda: objects.create(KINDS["ResourceSlice"], resource_slice()))
+    ask(
+        "slice",
+        lambda: objects.create(KINDS["ResourceSlice"], resource_slice()),
+    )
 
 
 def watches(script: Script) -> None:
@@ -248,7 +278,9 @@ def watches(script: Script) -> None:
     seen = []
     for event in objects.watch(CLAIM, start):
         if event["type"] != "BOOKMARK":
-            seen.append(f"{event['type']} {event['object']['metadata']['name']}")
+            seen.append(
+                f"{event['type']} {event['object']['metadata']['name']}"
+            )
         if event["type"] == "DELETED":
             break
     script.told += seen

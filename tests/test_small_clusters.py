@@ -37,7 +37,8 @@ def answered(plan: Plan) -> Answer:
         grants[key.name] = (result.request, result.pool, result.device)
     choices = {
         claim.key.name: [
-            str(alternative.name) for alternative in claim.requests[0].alternatives
+            str(alternative.name)
+            for alternative in claim.requests[0].alternatives
         ]
         for demand in plan.demands
         for claim in demand.claims
@@ -86,7 +87,9 @@ def test_groups_and_trees_of_groups(objects: list[Json]) -> None:
 
 @FAMILY
 @given(limited_pods())
-def test_requests_of_pods_as_a_whole_and_what_devices_take(objects: list[Json]) -> None:
+def test_requests_of_pods_as_a_whole_and_what_devices_take(
+    objects: list[Json],
+) -> None:
     compare(objects)
 
 
@@ -110,7 +113,8 @@ def test_victims_for_gangs_with_alternatives(objects: list[Json]) -> None:
         assert preemption.possible == (expected is not None)
         if expected is not None:
             assert expected == sorted(
-                (referee.priority(key.name) for key in preemption.evicted), reverse=True
+                (referee.priority(key.name) for key in preemption.evicted),
+                reverse=True,
             )
 
 
@@ -129,5 +133,7 @@ def fewest_victims(referee: SmallCluster, newcomer: str) -> list[int] | None:
         if any(newcomer in answer.homes for answer in left.answers()):
             admitting.append(sorted(map(referee.priority, gone), reverse=True))
     return min(
-        admitting, key=lambda priorities: (len(priorities), priorities), default=None
+        admitting,
+        key=lambda priorities: (len(priorities), priorities),
+        default=None,
     )

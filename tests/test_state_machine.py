@@ -17,7 +17,12 @@ from typing import Any, Literal
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+)
 
 from cluster_strategies import CLASSES, DRIVERS, pods, pools, taint_rules
 from dralloc.check import check
@@ -61,11 +66,13 @@ class Account:
             if not device.get("allowMultipleAllocations"):
                 account.limits[*name, "device"] = 1
             for key, capacity in device.get("capacity", {}).items():
-                account.limits[*name, "capacity", key] = _nanos(capacity["value"])
+                account.limits[*name, "capacity", key] = _nanos(
+                    capacity["value"]
+                )
             for counter_set, counters in sets.items():
                 for key, counter in counters.items():
-                    account.limits[*name[:2], "counter", counter_set, key] = _nanos(
-                        counter["value"]
+                    account.limits[*name[:2], "counter", counter_set, key] = (
+                        _nanos(counter["value"])
                     )
         for result in _results(documents):
             name = result["driver"], result["pool"], result["device"]
@@ -77,7 +84,12 @@ class Account:
                 account.taken[*name, "capacity", key] += _nanos(amount)
             for consumption in device.get("consumesCounters", ()):
                 for key, consumed in consumption["counters"].items():
-                    counter = *name[:2], "counter", consumption["counterSet"], key
+                    counter = (
+                        *name[:2],
+                        "counter",
+                        consumption["counterSet"],
+                        key,
+                    )
                     recorded = result.get("consumedCapacity", {}).get(
                         consumed.get("valueFrom", {}).get("capacityKey")
                     )
@@ -101,11 +113,15 @@ def _published(
 ) -> Iterator[tuple[tuple[str, str, str], Json, Json]]:
     """Every device in the newest generation of its pool, with the counter sets of the pool."""
     found: dict[tuple[str, str], list[Json]] = defaultdict(list)
-    for spec in (one["spec"] for one in documents if one["kind"] == "ResourceSlice"):
+    for spec in (
+        one["spec"] for one in documents if one["kind"] == "ResourceSlice"
+    ):
         found[spec["driver"], spec["pool"]["name"]].append(spec)
     for (driver, pool), specs in found.items():
         newest = max(spec["pool"]["generation"] for spec in specs)
-        current = [spec for spec in specs if spec["pool"]["generation"] == newest]
+        current = [
+            spec for spec in specs if spec["pool"]["generation"] == newest
+        ]
         sets = {
             one["name"]: one["counters"]
             for spec in current
@@ -119,8 +135,14 @@ def _published(
 def _results(documents: list[Json]) -> Iterator[Json]:
     for one in documents:
         if one["kind"] == "ResourceClaim" and _is_allocated(one):
-            results = one["status"]["allocation"].get("devices", {}).get("results", ())
-            yield from (result for result in results if not result.get("adminAccess"))
+            results = (
+                one["status"]["allocation"]
+                .get("devices", {})
+                .get("results", ())
+            )
+            yield from (
+                result for result in results if not result.get("adminAccess")
+            )
 
 
 def _is_allocated(claim: Json) -> bool:
@@ -166,8 +188,12 @@ class Life(RuleBasedStateMachine):
         for place in PLACES:
             self.publish(place, data)
 
-    def publish(self, place: tuple[str, str], data: st.DataObject) -> list[Json]:
-        generation = self.generations[place] = self.generations.get(place, 0) + 1
+    def publish(
+        self, place: tuple[str, str], data: st.DataObject
+    ) -> list[Json]:
+        generation = self.generations[place] = (
+            self.generations.get(place, 0) + 1
+        )
         slices = data.draw(pools(*place, PLACES[place], generation))
         self.enter(*slices)
         return slices
@@ -184,7 +210,9 @@ class Life(RuleBasedStateMachine):
     @rule(data=st.data(), mode=st.sampled_from(Mode))
     def arrive(self, data: st.DataObject, mode: Mode) -> None:
         """A pod comes and is placed, if there is room."""
-        shared = [one["metadata"]["name"] for one in self.of_kind("ResourceClaim")]
+        shared = [
+            one["metadata"]["name"] for one in self.of_kind("ResourceClaim")
+        ]
         self.enter(*data.draw(pods(f"pod-{self.arrived}", shared)))
         self.arrived += 1
         self.place(mode, strict=False)
@@ -204,13 +232,17 @@ class Life(RuleBasedStateMachine):
         if mode is Mode.OPTIMAL:
             solution = solve(compiled.problem, Options(), hint=solution)
         check(compiled.problem, solution)
-        self.enter(*(to_wire(one) for one in allocated_claims(compiled, solution)))
+        self.enter(
+            *(to_wire(one) for one in allocated_claims(compiled, solution))
+        )
         for placement in solution.placements:
             pod = self.objects.get(
                 ("Pod", compiled.problem.demands[placement.demand].key.name)
             )
             if pod is not None:
-                pod["spec"]["nodeName"] = compiled.problem.nodes[placement.node].name
+                pod["spec"]["nodeName"] = compiled.problem.nodes[
+                    placement.node
+                ].name
         assert list(Account.of(self.documents).violations(before)) == []
 
     @precondition(lambda self: self.of_kind("Pod"))
@@ -218,7 +250,9 @@ class Life(RuleBasedStateMachine):
     def leave(self, data: st.DataObject) -> None:
         """A pod goes, and with it the claims that nobody else uses."""
         name = data.draw(
-            st.sampled_from([one["metadata"]["name"] for one in self.of_kind("Pod")])
+            st.sampled_from(
+                [one["metadata"]["name"] for one in self.of_kind("Pod")]
+            )
         )
         del self.objects["Pod", name]
         used = {

@@ -34,7 +34,9 @@ def thresholds(file: Path) -> Iterator[str]:
 
 def test_no_test_asserts_one_thing_or_another() -> None:
     assert [
-        found for file in sorted(TESTS.rglob("*.py")) for found in alternatives(file)
+        found
+        for file in sorted(TESTS.rglob("*.py"))
+        for found in alternatives(file)
     ] == []
 
 

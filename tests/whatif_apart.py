@@ -13,7 +13,9 @@ __all__ = ["apart"]
 def apart(demand: Demand, number: int) -> Demand:
     """The demand with claims that no other demand lists."""
     claims = tuple(
-        replace(one, key=ClaimKey(one.key.namespace, f"{one.key.name}/{number}"))
+        replace(
+            one, key=ClaimKey(one.key.namespace, f"{one.key.name}/{number}")
+        )
         for one in demand.claims
     )
     return replace(demand, claims=claims)

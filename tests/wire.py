@@ -13,14 +13,21 @@ Json = dict[str, Any]
 VERSION = "resource.k8s.io/v1"
 DRIVER = "gpu.example.com"
 
-_NODE_SELECTION = {"nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"}
+_NODE_SELECTION = {
+    "nodeName",
+    "nodeSelector",
+    "allNodes",
+    "perDeviceNodeSelection",
+}
 
 
 def node(name: str = "node-0", **labels: str) -> Json:
     """A node; underscores in label names stand for dashes."""
     metadata = {
         "name": name,
-        "labels": {key.replace("_", "-"): value for key, value in labels.items()},
+        "labels": {
+            key.replace("_", "-"): value for key, value in labels.items()
+        },
     }
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
 
@@ -31,7 +38,8 @@ def device(
     """A device; attributes by value, everything else in wire form."""
     names = {bool: "bool", int: "int", str: "string", list: "strings"}
     wire = {
-        key: {names[type(value)]: value} for key, value in (attributes or {}).items()
+        key: {names[type(value)]: value}
+        for key, value in (attributes or {}).items()
     }
     return {"name": name, "attributes": wire, **fields}
 
@@ -39,7 +47,8 @@ def device(
 def gpus(count: int, **fields: Any) -> list[Json]:
     """Devices gpu-0, gpu-1, ... with their index as attribute."""
     return [
-        device(f"gpu-{index}", {"index": index}, **fields) for index in range(count)
+        device(f"gpu-{index}", {"index": index}, **fields)
+        for index in range(count)
     ]
 
 
@@ -54,16 +63,28 @@ def resource_slice(
     **spec: Any,
 ) -> Json:
     """A slice; for node-0 unless it says otherwise."""
-    where: Json = {} if spec.keys() & _NODE_SELECTION else {"nodeName": "node-0"}
+    where: Json = (
+        {} if spec.keys() & _NODE_SELECTION else {"nodeName": "node-0"}
+    )
     if "sharedCounters" in spec and where:
         where = {"allNodes": True}
     content: Json = {"devices": list(devices)} if devices else {}
-    identity = {"name": pool, "generation": generation, "resourceSliceCount": count}
+    identity = {
+        "name": pool,
+        "generation": generation,
+        "resourceSliceCount": count,
+    }
     return {
         "apiVersion": VERSION,
         "kind": "ResourceSlice",
         "metadata": {"name": name},
-        "spec": {"driver": driver, "pool": identity, **where, **content, **spec},
+        "spec": {
+            "driver": driver,
+            "pool": identity,
+            **where,
+            **content,
+            **spec,
+        },
     }
 
 
@@ -80,7 +101,9 @@ def consumes(counter_set: str, **amounts: str) -> list[Json]:
     return [
         {
             "counterSet": counter_set,
-            "counters": {key: {"value": value} for key, value in amounts.items()},
+            "counters": {
+                key: {"value": value} for key, value in amounts.items()
+            },
         }
     ]
 
@@ -89,7 +112,9 @@ def device_class(
     name: str = "gpu", *expressions: str, config: Sequence[Json] = ()
 ) -> Json:
     """A class with CEL selectors."""
-    selectors = [{"cel": {"expression": expression}} for expression in expressions]
+    selectors = [
+        {"cel": {"expression": expression}} for expression in expressions
+    ]
     spec = {"selectors": selectors, "config": list(config)}
     return {
         "apiVersion": VERSION,
@@ -100,19 +125,32 @@ def device_class(
 
 
 def request(
-    name: str = "gpu", *expressions: str, device_class: str = "gpu", **fields: Any
+    name: str = "gpu",
+    *expressions: str,
+    device_class: str = "gpu",
+    **fields: Any,
 ) -> Json:
     """An ``exactly`` request with CEL selectors."""
-    selectors = [{"cel": {"expression": expression}} for expression in expressions]
+    selectors = [
+        {"cel": {"expression": expression}} for expression in expressions
+    ]
     return {
         "name": name,
-        "exactly": {"deviceClassName": device_class, "selectors": selectors, **fields},
+        "exactly": {
+            "deviceClassName": device_class,
+            "selectors": selectors,
+            **fields,
+        },
     }
 
 
-def sub(name: str, *expressions: str, device_class: str = "gpu", **fields: Any) -> Json:
+def sub(
+    name: str, *expressions: str, device_class: str = "gpu", **fields: Any
+) -> Json:
     """An entry of ``firstAvailable``."""
-    selectors = [{"cel": {"expression": expression}} for expression in expressions]
+    selectors = [
+        {"cel": {"expression": expression}} for expression in expressions
+    ]
     return {
         "name": name,
         "deviceClassName": device_class,
@@ -145,7 +183,9 @@ def allocated(name: str, *results: Json) -> Json:
         {"request": "gpu", "driver": DRIVER, "pool": "pool-0", **result}
         for result in results
     ]
-    return claim(name, request(), status={"allocation": {"devices": {"results": full}}})
+    return claim(
+        name, request(), status={"allocation": {"devices": {"results": full}}}
+    )
 
 
 def pod(name: str, *claims: str, **spec: Any) -> Json:

@@ -50,7 +50,9 @@ NOTHING = ResourceClaim.model_validate(
 def lifted(change: Change, scarcity: Scarcity) -> frozenset[tuple[str, str]]:
     """The limits of one kind that do not count any more, by driver and name."""
     return frozenset(
-        (one.driver, one.name) for one in change.limits if one.scarcity is scarcity
+        (one.driver, one.name)
+        for one in change.limits
+        if one.scarcity is scarcity
     )
 
 
@@ -80,15 +82,20 @@ class Editor:
         ).whole
         counters = (
             replace(one, free=MUCH)
-            if (one.id.driver, one.id.counter) in lifted(change, Scarcity.COUNTER)
+            if (one.id.driver, one.id.counter)
+            in lifted(change, Scarcity.COUNTER)
             else one
             for one in problem.counters
         )
         devices = (
-            unlimited(one, lifted(change, Scarcity.CAPACITY)) if one.shareable else one
+            unlimited(one, lifted(change, Scarcity.CAPACITY))
+            if one.shareable
+            else one
             for one in problem.devices
         )
-        return replace(problem, counters=tuple(counters), devices=tuple(devices))
+        return replace(
+            problem, counters=tuple(counters), devices=tuple(devices)
+        )
 
     def problem_of(self, pods: Sequence[ClaimKey], change: Change) -> Problem:
         """These pods, none of which is in a gang, beside all that is placed, with the caps of the change."""
@@ -112,19 +119,25 @@ class Editor:
             claims_of_pods={pod: cluster.claims_of_pods[pod] for pod in pods},
         )
         return compile_cluster(
-            kept, features=self.compiled.problem.features, caps=list(self.caps(change))
+            kept,
+            features=self.compiled.problem.features,
+            caps=list(self.caps(change)),
         ).problem
 
     def caps(self, change: Change) -> Iterator[Cap]:
         for one in self.compiled.problem.budgets:
             if one.key not in change.caps:
-                yield Cap(*one.key, Quantity(change.raised.get(one.key, one.most or 0)))
+                yield Cap(
+                    *one.key,
+                    Quantity(change.raised.get(one.key, one.most or 0)),
+                )
 
     def cluster(self, change: Change, also: Sequence[ClaimKey]) -> Cluster:
         cluster = self.compiled.cluster
         self.classes: dict[str, DeviceClass] = dict(cluster.classes)
         own = {
-            claim.key: place for place, claim in enumerate(self.snapshot.demand.claims)
+            claim.key: place
+            for place, claim in enumerate(self.snapshot.demand.claims)
         }
         placed = {
             claim.key: claim
@@ -172,7 +185,9 @@ class Editor:
         }
         for pod in cluster.pods:
             home = pod.spec.node_name or homes.get(pod.key)
-            if home and change.released.isdisjoint(cluster.claims_of_pods[pod.key]):
+            if home and change.released.isdisjoint(
+                cluster.claims_of_pods[pod.key]
+            ):
                 yield changed(pod, spec=changed(pod.spec, node_name=home))
 
     def again(self, claims: Sequence[ClaimKey]) -> Iterator[Pod]:
@@ -194,7 +209,9 @@ class Editor:
         free = changed(node, spec=changed(node.spec, taints=taints))
         if "Too many pods" in change.rules and node.status.allocatable:
             allocatable = {**node.status.allocatable, "pods": Quantity(MUCH)}
-            free = changed(free, status=changed(node.status, allocatable=allocatable))
+            free = changed(
+                free, status=changed(node.status, allocatable=allocatable)
+            )
         return schedulable(free) if CORDONED in change.rules else free
 
     def held(self, claim: ResourceClaim, change: Change) -> ResourceClaim:
@@ -219,11 +236,18 @@ class Editor:
             for label, value in pod.spec.node_selector.items()
             if f"pod spec.nodeSelector: {label}={value}" not in change.rules
         }
-        unbound = any(rule.startswith("pod spec.affinity") for rule in change.rules)
+        unbound = any(
+            rule.startswith("pod spec.affinity") for rule in change.rules
+        )
         affinity = None if unbound else pod.spec.affinity
-        containers = tuple(container(one, change.rules) for one in pod.spec.containers)
+        containers = tuple(
+            container(one, change.rules) for one in pod.spec.containers
+        )
         spec = changed(
-            pod.spec, node_selector=selector, affinity=affinity, containers=containers
+            pod.spec,
+            node_selector=selector,
+            affinity=affinity,
+            containers=containers,
         )
         return changed(pod, spec=spec)
 
@@ -258,7 +282,9 @@ class Editor:
 
     # The demand's own claims.
 
-    def claim(self, claim: ResourceClaim, place: int, change: Change) -> ResourceClaim:
+    def claim(
+        self, claim: ResourceClaim, place: int, change: Change
+    ) -> ResourceClaim:
         devices = claim.spec.devices
         requests = []
         for number, request in enumerate(devices.requests):
@@ -280,7 +306,9 @@ class Editor:
             for number, constraint in enumerate(devices.constraints)
             if (place, number) not in change.constraints
         )
-        spec = changed(devices, requests=tuple(requests), constraints=constraints)
+        spec = changed(
+            devices, requests=tuple(requests), constraints=constraints
+        )
         return changed(claim, spec=changed(claim.spec, devices=spec))
 
     def details(
@@ -302,7 +330,9 @@ class Editor:
             selectors = list(variation.substitute.selectors)
             amounts = dict(variation.substitute.amounts)
         elif variation.without:
-            criteria = Criteria(claim, self.classes[name], tuple(selectors), (), ())
+            criteria = Criteria(
+                claim, self.classes[name], tuple(selectors), (), ()
+            )
             kept = [
                 each
                 for number, each in enumerate(clauses_of(criteria))
@@ -315,10 +345,15 @@ class Editor:
             **dict(variation.amounts),
             **{one: Quantity(0) for one in variation.unasked},
         }
-        set_to = {key: value for key, value in asked.items() if value is not None}
+        set_to = {
+            key: value for key, value in asked.items() if value is not None
+        }
         tolerations = [
             DeviceToleration(
-                key=taint.key, operator="Equal", value=taint.value, effect=taint.effect
+                key=taint.key,
+                operator="Equal",
+                value=taint.value,
+                effect=taint.effect,
             )
             for taint in variation.tolerated
         ]
@@ -331,10 +366,14 @@ class Editor:
             capacity=CapacityRequirements(requests=set_to) if set_to else None,
         )
 
-    def relaxed_class(self, name: str, kept: Sequence[Clause], place: Place) -> str:
+    def relaxed_class(
+        self, name: str, kept: Sequence[Clause], place: Place
+    ) -> str:
         relaxed = f"relaxed-{'-'.join(map(str, place))}"
         given = self.classes[name]
-        spec = changed(given.spec, selectors=tuple(map(selector, rejoined(kept, name))))
+        spec = changed(
+            given.spec, selectors=tuple(map(selector, rejoined(kept, name)))
+        )
         self.classes[relaxed] = changed(
             given, metadata=changed(given.metadata, name=relaxed), spec=spec
         )
@@ -418,10 +457,14 @@ def with_node_like(cluster: Cluster, name: str) -> Cluster:
     )
 
 
-def unlimited(device: KnownDevice, names: frozenset[tuple[str, str]]) -> KnownDevice:
+def unlimited(
+    device: KnownDevice, names: frozenset[tuple[str, str]]
+) -> KnownDevice:
     """The device with more of some capacities than anybody can ask for."""
     capacity = {
-        name: replace(known, total=MUCH) if (device.id.driver, name) in names else known
+        name: replace(known, total=MUCH)
+        if (device.id.driver, name) in names
+        else known
         for name, known in device.capacity.items()
     }
     return replace(device, capacity=capacity)

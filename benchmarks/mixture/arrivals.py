@@ -107,7 +107,9 @@ class Arrivals:
                 )
             for _ in range(arrival.members):
                 waiting = pod(
-                    f"pod-{number:06d}", templates=[arrival.template], group=group
+                    f"pod-{number:06d}",
+                    templates=[arrival.template],
+                    group=group,
                 )
                 waiting["spec"] |= arrival.spec
                 number += 1
@@ -154,12 +156,19 @@ class Arrivals:
             spec["priority"] = priority
         if recipe.has("taints") and tolerant:
             spec["tolerations"] = [
-                {"key": TAINT["key"], "operator": "Equal", "value": TAINT["value"]}
+                {
+                    "key": TAINT["key"],
+                    "operator": "Equal",
+                    "value": TAINT["value"],
+                }
             ]
         if recipe.has("zones"):
             spec |= _zones(chosen, zone, alone=not together)
         return _Arrival(
-            name, size if together else 1, spec, one_rack and recipe.has("racks")
+            name,
+            size if together else 1,
+            spec,
+            one_rack and recipe.has("racks"),
         )
 
 
@@ -169,7 +178,9 @@ def _zones(chosen: float, zone: str, *, alone: bool) -> Json:
         return {"nodeSelector": {ZONE: zone}}
     if chosen < ZONED:
         term = {
-            "matchExpressions": [{"key": ZONE, "operator": "NotIn", "values": [zone]}]
+            "matchExpressions": [
+                {"key": ZONE, "operator": "NotIn", "values": [zone]}
+            ]
         }
         required = {
             "requiredDuringSchedulingIgnoredDuringExecution": {

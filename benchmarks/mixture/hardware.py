@@ -97,8 +97,12 @@ class _WholeGpus(HardwareKind):
 
     def holdings(self, pool: str, random: Random) -> tuple[list[Holding], int]:
         """Each GPU and each adapter is in use or not; a pod holds up to four of them."""
-        gpus = [f"gpu-{index}" for index in range(GPUS) if random.random() < USED]
-        adapters = [f"nic-{index}" for index in range(GPUS) if random.random() < USED]
+        gpus = [
+            f"gpu-{index}" for index in range(GPUS) if random.random() < USED
+        ]
+        adapters = [
+            f"nic-{index}" for index in range(GPUS) if random.random() < USED
+        ]
         holdings = []
         for request, class_name, names in (
             ("gpu", GPU_CLASS, gpus),
@@ -110,7 +114,9 @@ class _WholeGpus(HardwareKind):
                 results = [_result(request, pool, name) for name in held]
                 holdings.append(
                     Holding(
-                        claim_spec(exactly(request, class_name, count=len(held))),
+                        claim_spec(
+                            exactly(request, class_name, count=len(held))
+                        ),
                         results,
                     )
                 )
@@ -134,10 +140,16 @@ class _PartitionedGpus(HardwareKind):
         units = 0
         for gpu in range(GPUS):
             for profile, start in _partitions(random):
-                wanted = f"device.attributes['{DRIVER}'].profile == '{profile.name}'"
-                results = [_result("mig", pool, mig_device(gpu, profile, start))]
+                wanted = (
+                    f"device.attributes['{DRIVER}'].profile == '{profile.name}'"
+                )
+                results = [
+                    _result("mig", pool, mig_device(gpu, profile, start))
+                ]
                 holdings.append(
-                    Holding(claim_spec(exactly("mig", MIG_CLASS, wanted)), results)
+                    Holding(
+                        claim_spec(exactly("mig", MIG_CLASS, wanted)), results
+                    )
                 )
                 units += profile.slices
         return holdings, units
@@ -174,7 +186,10 @@ class _SharedGpus(HardwareKind):
         devices = [
             device(
                 f"gpu-{index}",
-                {"type": "shared", "uuid": str(UUID(int=random.getrandbits(128)))},
+                {
+                    "type": "shared",
+                    "uuid": str(UUID(int=random.getrandbits(128))),
+                },
                 capacity=capacity,
                 allowMultipleAllocations=True,
             )
@@ -197,14 +212,18 @@ class _SharedGpus(HardwareKind):
             ):
                 consumed = {"memory": f"{memory}Gi", "cores": str(cores)}
                 spec = claim_spec(
-                    exactly("share", SHARED_CLASS, capacity={"requests": consumed})
+                    exactly(
+                        "share", SHARED_CLASS, capacity={"requests": consumed}
+                    )
                 )
                 share = {
                     "shareID": str(UUID(int=random.getrandbits(128))),
                     "consumedCapacity": consumed,
                 }
                 holdings.append(
-                    Holding(spec, [_result("share", pool, f"gpu-{gpu}") | share])
+                    Holding(
+                        spec, [_result("share", pool, f"gpu-{gpu}") | share]
+                    )
                 )
                 taken_memory += memory
                 taken_cores += cores
@@ -219,9 +238,7 @@ def _result(request: str, pool: str, name: str) -> Json:
 
 def shared_classes() -> Iterator[Json]:
     """The class of shared GPUs, which nobody gets as a whole."""
-    expression = (
-        f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == 'shared'"
-    )
+    expression = f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == 'shared'"
     yield device_class(SHARED_CLASS, expression)
 
 

@@ -12,7 +12,15 @@ from benchmarks.mixture.hardware import HARDWARE_KINDS, HardwareKind
 from benchmarks.mixture.recipe import Recipe
 from benchmarks.objects import Json, held_claim, pod
 
-__all__ = ["PRIORITIES", "RACK", "TAINT", "ZONE", "ZONES", "Servers", "with_requests"]
+__all__ = [
+    "PRIORITIES",
+    "RACK",
+    "TAINT",
+    "ZONE",
+    "ZONES",
+    "Servers",
+    "with_requests",
+]
 
 RACK: Final = "example.com/rack"
 RACK_NODES: Final = 10
@@ -60,7 +68,9 @@ class Servers:
         """Nodes, slices, and running pods with their claims."""
         recipe = self.recipe
         kinds = {
-            name: kind for name, kind in HARDWARE_KINDS.items() if recipe.has(name)
+            name: kind
+            for name, kind in HARDWARE_KINDS.items()
+            if recipe.has(name)
         }
         shares = [kind.share for kind in kinds.values()]
         drawing, devices, usage, labels = map(
@@ -77,8 +87,12 @@ class Servers:
                 holdings, held = kind.holdings(name, usage)
                 for index, holding in enumerate(holdings):
                     held_by = f"running-{number:05d}-{index:02d}"
-                    yield held_claim(held_by, holding.spec, name, holding.results)
-                    yield self._running(pod(held_by, claims=[held_by]), name, usage)
+                    yield held_claim(
+                        held_by, holding.spec, name, holding.results
+                    )
+                    yield self._running(
+                        pod(held_by, claims=[held_by]), name, usage
+                    )
             self.free[hardware] += kind.units - held
             yield from self._others(name, kind, number)
 
@@ -103,7 +117,10 @@ class Servers:
             ZONE: ZONES[rack % len(ZONES)],
         }
         spec: Json = {}
-        tainted_node, cordoned = random.random() < TAINTED, random.random() < CORDONED
+        tainted_node, cordoned = (
+            random.random() < TAINTED,
+            random.random() < CORDONED,
+        )
         if tainted_node and recipe.has("taints"):
             spec["taints"] = [TAINT]
         if cordoned and recipe.has("cordons"):
@@ -111,7 +128,11 @@ class Servers:
         if recipe.has("cpu"):
             amounts = {"cpu": str(kind.cpus), "memory": f"{kind.gibibytes}Gi"}
             element["status"] = {
-                "allocatable": {**amounts, "ephemeral-storage": "1Ti", "pods": "110"}
+                "allocatable": {
+                    **amounts,
+                    "ephemeral-storage": "1Ti",
+                    "pods": "110",
+                }
             }
         return {**element, "spec": spec}
 
@@ -127,9 +148,13 @@ class Servers:
         for index in range(count):
             other = pod(f"other-{number:05d}-{index}")
             cpu = int(kind.cpus * 1000 * share * random.uniform(0.5, 1.5))
-            mebibytes = int(kind.gibibytes * 1024 * share * random.uniform(0.5, 1.5))
+            mebibytes = int(
+                kind.gibibytes * 1024 * share * random.uniform(0.5, 1.5)
+            )
             yield self._bound(
-                with_requests(other, f"{cpu}m", f"{mebibytes}Mi"), node_name, random
+                with_requests(other, f"{cpu}m", f"{mebibytes}Mi"),
+                node_name,
+                random,
             )
 
     def _running(self, running: Json, node_name: str, random: Random) -> Json:
@@ -149,6 +174,9 @@ class Servers:
 def with_requests(waiting: Json, cpu: str, memory: str) -> Json:
     """The same pod, with requests of its container."""
     waiting["spec"]["containers"] = [
-        {"name": "main", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
+        {
+            "name": "main",
+            "resources": {"requests": {"cpu": cpu, "memory": memory}},
+        }
     ]
     return waiting

@@ -8,7 +8,13 @@ from typing import Final, NamedTuple
 from benchmarks.clusters import MIXES
 from benchmarks.mixture.hardware import GIBIBYTES, SHARED_CLASS, SLICES
 from benchmarks.nodes import GPU_CLASS, MIG_CLASS, NIC_CLASS, PCI_ROOT, PROFILES
-from benchmarks.objects import DRIVER, Json, claim_spec, exactly, first_available
+from benchmarks.objects import (
+    DRIVER,
+    Json,
+    claim_spec,
+    exactly,
+    first_available,
+)
 
 __all__ = ["SHAPES", "ClaimShape"]
 
@@ -85,10 +91,14 @@ def _partition(profile: str, weight: float) -> ClaimShape:
     ]
     if order.index(profile):
         smaller = order[order.index(profile) - 1]
-        entries.append((f"then-{smaller[0]}g", MIG_CLASS, [_profile(smaller)], {}))
+        entries.append(
+            (f"then-{smaller[0]}g", MIG_CLASS, [_profile(smaller)], {})
+        )
     spec = claim_spec(exactly("mig", MIG_CLASS, _profile(profile)))
     alternatives = (
-        claim_spec(first_available("mig", *entries)) if len(entries) > 1 else None
+        claim_spec(first_available("mig", *entries))
+        if len(entries) > 1
+        else None
     )
     return ClaimShape(
         _dns(f"mig-{profile}"),
@@ -120,7 +130,9 @@ def _share(gibibytes: int, cores: int, weight: float) -> ClaimShape:
         ("roomy", SHARED_CLASS, (), {"capacity": {"requests": wanted}}),
         ("narrow", SHARED_CLASS, (), {"capacity": {"requests": less}}),
     )
-    spec = claim_spec(exactly("share", SHARED_CLASS, capacity={"requests": wanted}))
+    spec = claim_spec(
+        exactly("share", SHARED_CLASS, capacity={"requests": wanted})
+    )
     large = gibibytes >= GIBIBYTES // 2
     return ClaimShape(
         f"share-{gibibytes}-{cores}",
@@ -132,12 +144,20 @@ def _share(gibibytes: int, cores: int, weight: float) -> ClaimShape:
     )
 
 
-def _shares(count: int, gibibytes: int, cores: int, weight: float) -> ClaimShape:
+def _shares(
+    count: int, gibibytes: int, cores: int, weight: float
+) -> ClaimShape:
     """Shares of as many different GPUs: a request never takes a shared device twice."""
     capacity = {"requests": {"memory": f"{gibibytes}Gi", "cores": str(cores)}}
-    spec = claim_spec(exactly("share", SHARED_CLASS, count=count, capacity=capacity))
+    spec = claim_spec(
+        exactly("share", SHARED_CLASS, count=count, capacity=capacity)
+    )
     return ClaimShape(
-        f"shares-{count}x{gibibytes}-{cores}", weight, count * gibibytes, True, spec
+        f"shares-{count}x{gibibytes}-{cores}",
+        weight,
+        count * gibibytes,
+        True,
+        spec,
     )
 
 
@@ -169,10 +189,16 @@ SHAPES: Final[Mapping[str, Sequence[ClaimShape]]] = {
             )
         ),
         _ONE_ROOT,
-        *(_pairs(pairs, weight) for pairs, weight in ((1, 4), (2, 1.5), (4, 0.5))),
+        *(
+            _pairs(pairs, weight)
+            for pairs, weight in ((1, 4), (2, 1.5), (4, 0.5))
+        ),
     ],
     "mig": [
-        *(_partition(profile, weight) for profile, weight in MIXES["mixed"].items()),
+        *(
+            _partition(profile, weight)
+            for profile, weight in MIXES["mixed"].items()
+        ),
         _partitions(2, "1g.10gb", 5),
         _partitions(3, "2g.20gb", 3),
         _partitions(2, "3g.40gb", 3),

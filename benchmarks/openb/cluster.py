@@ -36,7 +36,9 @@ MILLI: Final = "milli"
 """Name of the capacity of which a GPU has 1000."""
 
 
-def objects(nodes: Iterable[TraceNode], pods: Iterable[TracePod]) -> Iterator[Json]:
+def objects(
+    nodes: Iterable[TraceNode], pods: Iterable[TracePod]
+) -> Iterator[Json]:
     """Everything, nodes and pods in order; pods of equal wishes share a template."""
     models: dict[str, None] = {}
     for one in nodes:
@@ -61,9 +63,7 @@ def objects(nodes: Iterable[TraceNode], pods: Iterable[TracePod]) -> Iterator[Js
 
 
 def _is(kind: str) -> str:
-    return (
-        f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == '{kind}'"
-    )
+    return f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == '{kind}'"
 
 
 def _class_of(model: str) -> str:
@@ -72,7 +72,9 @@ def _class_of(model: str) -> str:
 
 def _devices(one: TraceNode) -> Iterator[Json]:
     host = amounts(cpu=f"{one.cpu}m", memory=f"{one.memory}Mi")
-    yield device(HOST, {"type": HOST}, capacity=host, allowMultipleAllocations=True)
+    yield device(
+        HOST, {"type": HOST}, capacity=host, allowMultipleAllocations=True
+    )
     for number in range(one.gpus):
         yield device(
             f"{GPU}-{number}",
@@ -86,7 +88,9 @@ def _requests(kind: TracePod) -> Iterator[Json]:
     yield exactly(
         HOST,
         HOST,
-        capacity={"requests": {"cpu": f"{kind.cpu}m", "memory": f"{kind.memory}Mi"}},
+        capacity={
+            "requests": {"cpu": f"{kind.cpu}m", "memory": f"{kind.memory}Mi"}
+        },
     )
     if not kind.gpus:
         return
@@ -96,8 +100,11 @@ def _requests(kind: TracePod) -> Iterator[Json]:
     }
     if len(kind.models) > 1:
         entries = [
-            (model.lower(), _class_of(model), (), fields) for model in kind.models
+            (model.lower(), _class_of(model), (), fields)
+            for model in kind.models
         ]
         yield first_available(GPU, *entries)
     else:
-        yield exactly(GPU, _class_of(kind.models[0]) if kind.models else GPU, **fields)
+        yield exactly(
+            GPU, _class_of(kind.models[0]) if kind.models else GPU, **fields
+        )

@@ -21,10 +21,12 @@ __all__ = ["openb_command"]
 
 def openb_command(  # noqa: PLR0913 - one parameter per option
     nodes: Annotated[
-        Path, typer.Option(metavar="FILE", help="The nodes of the trace, as CSV.")
+        Path,
+        typer.Option(metavar="FILE", help="The nodes of the trace, as CSV."),
     ],
     pods: Annotated[
-        Path, typer.Option(metavar="FILE", help="The pods of the trace, as CSV.")
+        Path,
+        typer.Option(metavar="FILE", help="The pods of the trace, as CSV."),
     ],
     demand: Annotated[
         list[float] | None,
@@ -41,7 +43,9 @@ def openb_command(  # noqa: PLR0913 - one parameter per option
     ] = None,
     seed: Annotated[
         int,
-        typer.Option(min=0, help="Seed of the order of arrivals, and of the search."),
+        typer.Option(
+            min=0, help="Seed of the order of arrivals, and of the search."
+        ),
     ] = 0,
     time_limit: Annotated[
         float, typer.Option(min=0.001, help="Seconds for each optimum.")
@@ -59,7 +63,9 @@ def openb_command(  # noqa: PLR0913 - one parameter per option
     ] = None,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print one JSON object per demand and policy."),
+        typer.Option(
+            "--json", help="Print one JSON object per demand and policy."
+        ),
     ] = False,
 ) -> None:
     """Place the Alibaba GPU trace of 2023 by policies and optimally, beside published figures."""
@@ -75,7 +81,9 @@ def openb_command(  # noqa: PLR0913 - one parameter per option
         for share in demands:
             for outcome in (
                 *published_outcomes(share, published(pods, share)),
-                *scene.measure(share, policy or POLICIES, options, session.progress),
+                *scene.measure(
+                    share, policy or POLICIES, options, session.progress
+                ),
             ):
                 found.append(outcome)
                 if as_json:

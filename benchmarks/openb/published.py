@@ -23,12 +23,21 @@ def published(pods: Path, demand: float) -> Mapping[str, float]:
     DrallocError
         The summary is there but is not of this form.
     """
-    path, column = pods.with_name(SUMMARY), f"alloc_pct_at_{round(100 * demand)}"
+    path, column = (
+        pods.with_name(SUMMARY),
+        f"alloc_pct_at_{round(100 * demand)}",
+    )
     if not path.exists():
         return {}
     try:
         with path.open(newline="") as file:
-            rows = [row for row in csv.DictReader(file) if row["workload"] == pods.stem]
-        return {row["policy"]: float(row[column]) for row in rows if column in row}
+            rows = [
+                row
+                for row in csv.DictReader(file)
+                if row["workload"] == pods.stem
+            ]
+        return {
+            row["policy"]: float(row[column]) for row in rows if column in row
+        }
     except (KeyError, ValueError) as error:
         raise DrallocError(f"{path}: {error}") from None

@@ -104,14 +104,19 @@ class Scene:
         The weight of a pod is what it asks of GPUs, in a unit that is worth more than one for every pod: so the most
         GPUs are allocated, and among equals the most pods are placed.
         """
-        number = sum(1 for _ in arrivals(self._pods, self._milli(demand), self.seed))
+        number = sum(
+            1 for _ in arrivals(self._pods, self._milli(demand), self.seed)
+        )
         weights = [
-            pod.asked * (number + 1) + 1 for pod in islice(self.arrivals, number)
+            pod.asked * (number + 1) + 1
+            for pod in islice(self.arrivals, number)
         ]
         demands = zip(self._whole.demands, weights, strict=False)
         return replace(
             self._whole,
-            demands=tuple(replace(one, weight=weight) for one, weight in demands),
+            demands=tuple(
+                replace(one, weight=weight) for one, weight in demands
+            ),
         )
 
     def measure(
@@ -137,7 +142,9 @@ class Scene:
                 answer = place(problem, policy)
             seconds = perf_counter() - started
             check(problem, answer)
-            if best is None or _weight(problem, answer) > _weight(problem, best):
+            if best is None or _weight(problem, answer) > _weight(
+                problem, best
+            ):
                 best = answer
             yield self._outcome(demand, policy, problem, answer, seconds)
 
@@ -150,7 +157,8 @@ class Scene:
         seconds: float,
     ) -> Outcome:
         allocated = sum(
-            self.arrivals[placement.demand].asked for placement in answer.placements
+            self.arrivals[placement.demand].asked
+            for placement in answer.placements
         )
         bound = (
             answer.tiers[0].bound // (len(problem.demands) + 1)
@@ -184,5 +192,6 @@ def published_outcomes(
 
 def _weight(problem: Problem, answer: Solution) -> int:
     return sum(
-        problem.demands[placement.demand].weight for placement in answer.placements
+        problem.demands[placement.demand].weight
+        for placement in answer.placements
     )

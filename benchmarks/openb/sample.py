@@ -53,5 +53,10 @@ def _pods(random: Random, number: int = 500) -> Iterator[TracePod]:
             else ()
         )
         yield TracePod(
-            f"pod-{place:04d}", cores * CORES, cores * 2 * GIB, gpus, milli, models
+            f"pod-{place:04d}",
+            cores * CORES,
+            cores * 2 * GIB,
+            gpus,
+            milli,
+            models,
         )

@@ -9,7 +9,16 @@ from dralloc.objects.report import Part, Table, folded
 
 __all__ = ["tables"]
 
-_COLUMNS = (">demand", "policy", ">GPUs", ">bound", ">pods", ">placed", "status", ">s")
+_COLUMNS = (
+    ">demand",
+    "policy",
+    ">GPUs",
+    ">bound",
+    ">pods",
+    ">placed",
+    "status",
+    ">s",
+)
 
 
 def tables(found: Sequence[Outcome]) -> list[Part]:
@@ -47,7 +56,10 @@ def _published(
 ) -> Iterator[tuple[str, ...]]:
     figures = {(one.policy, one.demand): one.allocated_percent for one in found}
     for policy in dict.fromkeys(one.policy for one in found):
-        yield policy, *(_percent(figures.get((policy, demand))) for demand in demands)
+        yield (
+            policy,
+            *(_percent(figures.get((policy, demand))) for demand in demands),
+        )
 
 
 def _share(demand: float) -> str:

@@ -15,7 +15,14 @@ from typing import Final, TypeVar
 
 from dralloc.objects.errors import DrallocError
 
-__all__ = ["WHOLE", "TraceNode", "TracePod", "arrivals", "read_nodes", "read_pods"]
+__all__ = [
+    "WHOLE",
+    "TraceNode",
+    "TracePod",
+    "arrivals",
+    "read_nodes",
+    "read_pods",
+]
 
 WHOLE: Final = 1000
 """Thousandths of a GPU."""
@@ -96,7 +103,12 @@ def _pod(row: dict[str, str]) -> TracePod:
             f"{gpus} GPUs of {milli} thousandths each: several GPUs are only asked for as a whole"
         )
     return TracePod(
-        row["name"], int(row["cpu_milli"]), int(row["memory_mib"]), gpus, milli, models
+        row["name"],
+        int(row["cpu_milli"]),
+        int(row["memory_mib"]),
+        gpus,
+        milli,
+        models,
     )
 
 
@@ -114,17 +126,24 @@ def _read(path: Path, parse: Callable[[dict[str, str]], T]) -> list[T]:
 
 
 def _parsed(
-    path: Path, number: int, row: dict[str, str], parse: Callable[[dict[str, str]], T]
+    path: Path,
+    number: int,
+    row: dict[str, str],
+    parse: Callable[[dict[str, str]], T],
 ) -> T:
     try:
         return parse(row)
     except KeyError as error:
-        raise DrallocError(f"{path}: there is no column {error.args[0]}") from None
+        raise DrallocError(
+            f"{path}: there is no column {error.args[0]}"
+        ) from None
     except (ValueError, AttributeError, TypeError) as error:
         raise DrallocError(f"{path}: line {number}: {error}") from None
 
 
-def arrivals(pods: Sequence[TracePod], milli: int, seed: int) -> Iterator[TracePod]:
+def arrivals(
+    pods: Sequence[TracePod], milli: int, seed: int
+) -> Iterator[TracePod]:
     """Pods until they have asked for so many thousandths of GPUs: those of the trace in random order, then drawn again.
 
     As in the published experiments, whose figures are about the moment at which so much has been asked for. Less is the

@@ -58,15 +58,20 @@ _CORES: Final[Json] = {
 def allocatable(size: int, random: Random) -> Iterator[Json]:
     """Pods with one or two GPUs, or with some cores for themselves."""
     yield from classes()
-    yield device_class(_CPU_CLASS, f"device.attributes['{DRIVER}'].type == 'cpu'")
+    yield device_class(
+        _CPU_CLASS, f"device.attributes['{DRIVER}'].type == 'cpu'"
+    )
     for number in range(size):
         yield from _node(f"node-{number:05d}")
     yield from in_use(size, USED, random, GPUS)
     claims = {
-        f"gpus-{count}": exactly("gpus", GPU_CLASS, count=count) for count in (1, 2)
+        f"gpus-{count}": exactly("gpus", GPU_CLASS, count=count)
+        for count in (1, 2)
     }
     claims |= {f"cores-{cores}": _cores(cores) for cores in (4, 12)}
-    yield from (template(name, claim_spec(request)) for name, request in claims.items())
+    yield from (
+        template(name, claim_spec(request)) for name, request in claims.items()
+    )
     yield from pods(size * PODS, list(claims), random)
 
 
@@ -95,4 +100,6 @@ def _node(name: str) -> Iterator[Json]:
 
 
 def _cores(number: int) -> Json:
-    return exactly("cores", _CPU_CLASS, capacity={"requests": {"cores": str(number)}})
+    return exactly(
+        "cores", _CPU_CLASS, capacity={"requests": {"cores": str(number)}}
+    )

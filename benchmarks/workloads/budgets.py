@@ -30,7 +30,9 @@ SIZED: Final = replace(PLAIN, node=partial(gpu_node, memory=f"{MEMORY}Gi"))
 
 def _caps(size: int) -> NodelessWords:
     most = size * GPUS * MEMORY * PERMILLE // 1000
-    return {"caps": [f"{namespace}=memory:{most}Gi" for namespace in NAMESPACES]}
+    return {
+        "caps": [f"{namespace}=memory:{most}Gi" for namespace in NAMESPACES]
+    }
 
 
 def _fair(_: int) -> NodelessWords:
@@ -75,7 +77,8 @@ def budgets(size: int, random: Random, hardware: Hardware) -> Iterator[Json]:
     for number in range(size * PODS):
         [namespace] = random.choices(NAMESPACES, shares)
         yield _within(
-            namespace, pod(f"pod-{number:06d}", templates=[hardware.drawn(random)])
+            namespace,
+            pod(f"pod-{number:06d}", templates=[hardware.drawn(random)]),
         )
 
 

@@ -63,7 +63,9 @@ def bundles(size: int, random: Random) -> Iterator[Json]:
 
 def _used(size: int, random: Random) -> Iterator[tuple[str, str, int]]:
     """MIG devices in use, at most one of a GPU: the node, the device, and how many memory slices it has."""
-    placements = [(profile, start) for profile in PROFILES for start in profile.starts]
+    placements = [
+        (profile, start) for profile in PROFILES for start in profile.starts
+    ]
     for number in range(size):
         for gpu in range(GPUS):
             if random.random() < USED:
@@ -97,6 +99,8 @@ def _requests(random: Random) -> tuple[list[Json], int]:
         if profile is None:
             requests.append(exactly(f"r{number}", GPU_CLASS))
         else:
-            wanted = f"device.attributes['{DRIVER}'].profile == '{profile.name}'"
+            wanted = (
+                f"device.attributes['{DRIVER}'].profile == '{profile.name}'"
+            )
             requests.append(exactly(f"r{number}", MIG_CLASS, wanted))
     return requests, taken

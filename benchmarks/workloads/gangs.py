@@ -44,7 +44,9 @@ def gangs(size: int, random: Random, hardware: Hardware) -> Iterator[Json]:
         wanted = hardware.drawn(random)
         yield pod_group(f"gang-{gang:05d}", members)
         for index in range(number, number + members):
-            yield pod(f"pod-{index:06d}", templates=[wanted], group=f"gang-{gang:05d}")
+            yield pod(
+                f"pod-{index:06d}", templates=[wanted], group=f"gang-{gang:05d}"
+            )
         number += members
         gang += 1
 

@@ -34,7 +34,9 @@ def _one_pod(devices: list[Json], spec: Json, *sets: Json) -> Iterator[Json]:
     yield from classes()
     yield node(NODE)
     if sets:
-        yield resource_slice("counters", NODE, slices=2, sharedCounters=list(sets))
+        yield resource_slice(
+            "counters", NODE, slices=2, sharedCounters=list(sets)
+        )
     yield resource_slice("devices", NODE, devices, slices=2 if sets else 1)
     yield template("claim", spec)
     yield pod("pod", templates=["claim"])
@@ -43,7 +45,8 @@ def _one_pod(devices: list[Json], spec: Json, *sets: Json) -> Iterator[Json]:
 def _devices(count: int, roots: int) -> list[Json]:
     return [
         device(
-            f"gpu-{index:03d}", {"type": "gpu", "index": index, "root": index % roots}
+            f"gpu-{index:03d}",
+            {"type": "gpu", "index": index, "root": index % roots},
         )
         for index in range(count)
     ]
@@ -110,11 +113,15 @@ def match(size: int, random: Random) -> Iterator[Json]:
 def distinct(size: int, random: Random) -> Iterator[Json]:
     """The pigeonhole principle."""
     del random
-    spec = claim_spec(*_requests(size), constraints=[{"distinctAttribute": ROOT}])
+    spec = claim_spec(
+        *_requests(size), constraints=[{"distinctAttribute": ROOT}]
+    )
     return _one_pod(_devices(2 * size, size - 1), spec)
 
 
-@register("hard-counter", "a counter for one device too few", size=30, unit="devices")
+@register(
+    "hard-counter", "a counter for one device too few", size=30, unit="devices"
+)
 def counter(size: int, random: Random) -> Iterator[Json]:
     """Half of the devices are needed, and the counter is short by 1Gi."""
     del random
@@ -127,7 +134,10 @@ def counter(size: int, random: Random) -> Iterator[Json]:
         )
         for index in range(size)
     ]
-    counters = {"name": "set", "counters": amounts(memory=f"{10 * needed - 1}Gi")}
+    counters = {
+        "name": "set",
+        "counters": amounts(memory=f"{10 * needed - 1}Gi"),
+    }
     return _one_pod(
         parts, claim_spec(exactly("gpu", GPU_CLASS, count=needed)), counters
     )
@@ -147,7 +157,9 @@ def counter_sets(size: int, random: Random) -> Iterator[Json]:
         device(
             f"gpu-{index:03d}",
             {"type": "gpu"},
-            consumesCounters=consumes(f"set-{index % sets}", amounts(memory="10Gi")),
+            consumesCounters=consumes(
+                f"set-{index % sets}", amounts(memory="10Gi")
+            ),
         )
         for index in range(3 * sets)
     ]
@@ -156,7 +168,9 @@ def counter_sets(size: int, random: Random) -> Iterator[Json]:
         for number in range(sets)
     ]
     return _one_pod(
-        parts, claim_spec(exactly("gpu", GPU_CLASS, count=2 * sets + 1)), *counters
+        parts,
+        claim_spec(exactly("gpu", GPU_CLASS, count=2 * sets + 1)),
+        *counters,
     )
 
 
@@ -180,6 +194,7 @@ def capacity(size: int, random: Random) -> Iterator[Json]:
     ]
     asked = {"requests": {"memory": "6Gi"}}
     requests = [
-        exactly(f"gpu-{number}", GPU_CLASS, capacity=asked) for number in range(size)
+        exactly(f"gpu-{number}", GPU_CLASS, capacity=asked)
+        for number in range(size)
     ]
     return _one_pod(shared, claim_spec(*requests))

@@ -16,7 +16,9 @@ __all__ = ["SLICES"]
 SLICES: Final = 8
 """Memory slices of a GPU."""
 
-_SIZES: Final = {template_name(profile.name): profile.slices for profile in PROFILES}
+_SIZES: Final = {
+    template_name(profile.name): profile.slices for profile in PROFILES
+}
 
 
 def _register_all() -> None:
@@ -24,7 +26,11 @@ def _register_all() -> None:
         for demand in (95, 100, 110):
             summary = f"8 H100 per node, {mix} MIG profiles for {demand}% of the memory slices"
             register(
-                f"mig-{mix}-{demand}", summary, size=100, mix=mix, demand=demand / 100
+                f"mig-{mix}-{demand}",
+                summary,
+                size=100,
+                mix=mix,
+                demand=demand / 100,
             )(mig)
 
 

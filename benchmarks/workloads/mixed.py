@@ -36,7 +36,9 @@ def _mixed(
     yield from Arrivals(recipe, servers.free).objects()
 
 
-def mixed(nodes: int = 100, seed: int = 0, without: Collection[str] = ()) -> Cluster:
+def mixed(
+    nodes: int = 100, seed: int = 0, without: Collection[str] = ()
+) -> Cluster:
     """A mixed cluster, ready to be compiled.
 
     Parameters
@@ -48,4 +50,6 @@ def mixed(nodes: int = 100, seed: int = 0, without: Collection[str] = ()) -> Clu
     without
         Which of `benchmarks.mixture.recipe.INGREDIENTS` are left out.
     """
-    return load_documents(WORKLOADS["mixed"].without(without).objects(nodes, seed))
+    return load_documents(
+        WORKLOADS["mixed"].without(without).objects(nodes, seed)
+    )

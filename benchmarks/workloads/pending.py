@@ -58,14 +58,18 @@ def pending(size: int, random: Random) -> Iterator[Json]:
         yield from _node(name, random)
         for number, held in enumerate(_held(random), index * HELD):
             yield allocated_claim(f"held-{number:05d}", MIG_CLASS, name, [held])
-            yield _running(f"running-{number:05d}", f"held-{number:05d}", name, random)
+            yield _running(
+                f"running-{number:05d}", f"held-{number:05d}", name, random
+            )
     yield claim(PENDING, claim_spec(_wish()))
     yield pod(PENDING, claims=[PENDING])
 
 
 def _node(name: str, random: Random) -> Iterator[Json]:
     """A node, cordoned now and then, with GPUs of which some have a taint, whole and in all their parts."""
-    tainted = {f"gpu-{gpu}" for gpu in range(GPUS) if random.randrange(TAINTED) == 0}
+    tainted = {
+        f"gpu-{gpu}" for gpu in range(GPUS) if random.randrange(TAINTED) == 0
+    }
     for one in mig_node(name, GPUS, random):
         if one["kind"] == "Node" and random.randrange(CORDONED) == 0:
             one["spec"] = {"unschedulable": True}
@@ -84,9 +88,14 @@ def _held(random: Random) -> Iterator[str]:
         yield mig_device(gpu, profile, random.choice(profile.starts))
 
 
-def _running(name: str, claim_name: str, node_name: str, random: Random) -> Json:
+def _running(
+    name: str, claim_name: str, node_name: str, random: Random
+) -> Json:
     running = pod(name, claims=[claim_name])
-    running["spec"] |= {"nodeName": node_name, "priority": random.choice(PRIORITIES)}
+    running["spec"] |= {
+        "nodeName": node_name,
+        "priority": random.choice(PRIORITIES),
+    }
     return running
 
 
@@ -95,5 +104,7 @@ def _wish() -> Json:
     largest = f"device.attributes['{DRIVER}'].profile == '{PROFILES[-1].name}'"
     count = {"count": GPUS - HELD + 1}
     return first_available(
-        "gpus", ("mig", MIG_CLASS, [largest], count), ("whole", GPU_CLASS, [], count)
+        "gpus",
+        ("mig", MIG_CLASS, [largest], count),
+        ("whole", GPU_CLASS, [], count),
     )

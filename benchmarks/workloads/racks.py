@@ -72,14 +72,18 @@ def racks(size: int, random: Random, ranked: bool) -> Iterator[Json]:
         group = f"group-{number:04d}"
         yield pod_group(group, members, RACK)
         for index in range(members):
-            one = pod(f"{group}-{index:02d}", templates=[f"gpus-{gpus}"], group=group)
+            one = pod(
+                f"{group}-{index:02d}", templates=[f"gpus-{gpus}"], group=group
+            )
             one["spec"]["priority"] = priority
             yield one
 
 
 def _running(size: int, random: Random) -> Iterator[Json]:
     """Pods with a node, and the claims that they hold."""
-    every = [(number, gpu) for number in range(size * NODES) for gpu in range(GPUS)]
+    every = [
+        (number, gpu) for number in range(size * NODES) for gpu in range(GPUS)
+    ]
     for index, (number, gpu) in enumerate(
         sorted(random.sample(every, int(USED * len(every))))
     ):

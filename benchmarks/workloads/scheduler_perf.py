@@ -31,11 +31,17 @@ TEN: Final = 10
 
 
 def _pods(count: int) -> Iterator[Json]:
-    return (pod(f"pod-{number:06d}", templates=["claim"]) for number in range(count))
+    return (
+        pod(f"pod-{number:06d}", templates=["claim"]) for number in range(count)
+    )
 
 
-@register("fill", "10 GPUs per node, a pod for each of them", size=500, gpus=TEN)
-@register("fill-8", "8 GPUs per node, a pod for each of them", size=5000, gpus=8)
+@register(
+    "fill", "10 GPUs per node, a pod for each of them", size=500, gpus=TEN
+)
+@register(
+    "fill-8", "8 GPUs per node, a pod for each of them", size=5000, gpus=8
+)
 def fill(size: int, random: Random, gpus: int) -> Iterator[Json]:
     """SchedulingWithResourceClaimTemplate."""
     yield from classes()
@@ -47,9 +53,14 @@ def fill(size: int, random: Random, gpus: int) -> Iterator[Json]:
 
 @register("steady-empty", "10 pods on an empty cluster", size=500, used=0.0)
 @register(
-    "steady-half", "10 pods where half of the GPUs are in use", size=500, used=0.5
+    "steady-half",
+    "10 pods where half of the GPUs are in use",
+    size=500,
+    used=0.5,
 )
-@register("steady-full", "10 pods where only 10 GPUs are left", size=500, used=1.0)
+@register(
+    "steady-full", "10 pods where only 10 GPUs are left", size=500, used=1.0
+)
 def steady(size: int, random: Random, used: float) -> Iterator[Json]:
     """SchedulingWithResourceClaimTemplate in a steady state."""
     yield from classes()
@@ -77,7 +88,9 @@ def selector(size: int, random: Random) -> Iterator[Json]:
 
 
 @register(
-    "match", "5 requests on one PCIe root, two roots of 5 devices per node", size=500
+    "match",
+    "5 requests on one PCIe root, two roots of 5 devices per node",
+    size=500,
 )
 def match(size: int, random: Random) -> Iterator[Json]:
     """SchedulingWithResourceClaimTemplate with matchAttribute; devices of the roots come alternately."""
@@ -86,14 +99,18 @@ def match(size: int, random: Random) -> Iterator[Json]:
     for number in range(size):
         name = f"node-{number:05d}"
         devices = [
-            device(f"gpu-{one}", {"type": "gpu", PCI_ROOT: f"pci0000:{one % 2:02x}"})
+            device(
+                f"gpu-{one}",
+                {"type": "gpu", PCI_ROOT: f"pci0000:{one % 2:02x}"},
+            )
             for one in range(TEN)
         ]
         yield node(name)
         yield resource_slice(name, name, devices)
     requests = [exactly(f"gpu-{number}", GPU_CLASS) for number in range(5)]
     yield template(
-        "claim", claim_spec(*requests, constraints=[{"matchAttribute": PCI_ROOT}])
+        "claim",
+        claim_spec(*requests, constraints=[{"matchAttribute": PCI_ROOT}]),
     )
     yield from _pods(size * 2)
 
@@ -112,7 +129,9 @@ def backtracking(size: int, random: Random) -> Iterator[Json]:
         sets = [
             {
                 "name": "cpu",
-                "counters": amounts(**{f"cpu{index}": "1" for index in range(1, 9)}),
+                "counters": amounts(
+                    **{f"cpu{index}": "1" for index in range(1, 9)}
+                ),
             },
             {"name": "memory", "counters": amounts(memory="70Gi")},
         ]
@@ -123,16 +142,22 @@ def backtracking(size: int, random: Random) -> Iterator[Json]:
             )
             taken = [*consumes("cpu", amounts(**{f"cpu{index}": "1"})), *memory]
             devices.append(
-                device(f"device-{index}", {"type": "gpu"}, consumesCounters=taken)
+                device(
+                    f"device-{index}", {"type": "gpu"}, consumesCounters=taken
+                )
             )
         yield node(name)
-        yield resource_slice(f"{name}-counters", name, slices=2, sharedCounters=sets)
+        yield resource_slice(
+            f"{name}-counters", name, slices=2, sharedCounters=sets
+        )
         yield resource_slice(f"{name}-devices", name, devices, slices=2)
     yield template("claim", claim_spec(exactly("parts", GPU_CLASS, count=7)))
     yield from _pods(size)
 
 
-@register("capacity", "2 shared GPUs of 80Gi per node, 20 pods of 8Gi", size=100)
+@register(
+    "capacity", "2 shared GPUs of 80Gi per node, 20 pods of 8Gi", size=100
+)
 def capacity(size: int, random: Random) -> Iterator[Json]:
     """SteadyStateClusterResourceClaimTemplateConsumableCapacity."""
     yield from classes()
@@ -140,7 +165,9 @@ def capacity(size: int, random: Random) -> Iterator[Json]:
         yield from shared_node(f"node-{number:05d}", 2, random)
     yield template(
         "claim",
-        claim_spec(exactly("gpu", GPU_CLASS, capacity={"requests": {"memory": "8Gi"}})),
+        claim_spec(
+            exactly("gpu", GPU_CLASS, capacity={"requests": {"memory": "8Gi"}})
+        ),
     )
     yield from _pods(size * 20)
 
@@ -194,18 +221,26 @@ def list_attributes(size: int, random: Random) -> Iterator[Json]:
     requests = [exactly(f"gpu-{number}", GPU_CLASS) for number in range(32)]
     yield template(
         "claim",
-        claim_spec(*requests, constraints=[{"matchAttribute": f"{DRIVER}/groups"}]),
+        claim_spec(
+            *requests, constraints=[{"matchAttribute": f"{DRIVER}/groups"}]
+        ),
     )
     yield from _pods(size)
 
 
-@register("claims-of-five", "2 GPUs per node, every claim shared by 5 pods", size=500)
+@register(
+    "claims-of-five", "2 GPUs per node, every claim shared by 5 pods", size=500
+)
 def claims_of_five(size: int, random: Random) -> Iterator[Json]:
     """SchedulingWithResourceClaim."""
     yield from classes()
     for number in range(size):
         yield from gpu_node(f"node-{number:05d}", 2, random)
     for number in range(size * 2):
-        yield claim(f"claim-{number:06d}", claim_spec(exactly("gpu", GPU_CLASS)))
+        yield claim(
+            f"claim-{number:06d}", claim_spec(exactly("gpu", GPU_CLASS))
+        )
         for user in range(5):
-            yield pod(f"pod-{number:06d}-{user}", claims=[f"claim-{number:06d}"])
+            yield pod(
+                f"pod-{number:06d}-{user}", claims=[f"claim-{number:06d}"]
+            )

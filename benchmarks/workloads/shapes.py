@@ -23,7 +23,14 @@ from benchmarks.clusters import (
 )
 from benchmarks.limited import limited
 from benchmarks.nodes import GPU_CLASS, classes, gpu_node, shared_node
-from benchmarks.objects import DRIVER, Json, claim_spec, first_available, pod, template
+from benchmarks.objects import (
+    DRIVER,
+    Json,
+    claim_spec,
+    first_available,
+    pod,
+    template,
+)
 from benchmarks.registry import register
 
 PODS: Final = 10
@@ -37,7 +44,10 @@ FINE: Final = range(3, 78)
 
 
 @register(
-    "cluster-plain", "1, 2 or 4 GPUs of a node per pod", size=5000, hardware=PLAIN
+    "cluster-plain",
+    "1, 2 or 4 GPUs of a node per pod",
+    size=5000,
+    hardware=PLAIN,
 )
 @register(
     "cluster-capacity",
@@ -70,14 +80,20 @@ def mig(size: int, random: Random, mix: str) -> Iterator[Json]:
         yield pod(f"pod-{number:06d}", templates=[hardware.drawn(random)])
 
 
-@register("cluster-first-available", "prioritized lists of three GPU models", size=5000)
+@register(
+    "cluster-first-available",
+    "prioritized lists of three GPU models",
+    size=5000,
+)
 @limited
 def prioritized(size: int, random: Random) -> Iterator[Json]:
     """A third of the nodes each has A100s, H100s and H200s; pods prefer them in different orders."""
     models = ("H200", "H100", "A100")
     yield from classes()
     for number in range(size):
-        yield from gpu_node(f"node-{number:05d}", GPUS, random, random.choice(models))
+        yield from gpu_node(
+            f"node-{number:05d}", GPUS, random, random.choice(models)
+        )
     yield from in_use(size, USED, random)
     orders = (
         ("H200", "H100", "A100"),
@@ -95,7 +111,8 @@ def prioritized(size: int, random: Random) -> Iterator[Json]:
             for rank, model in enumerate(order)
         ]
         yield template(
-            f"first-{order[0].lower()}", claim_spec(first_available("gpu", *entries))
+            f"first-{order[0].lower()}",
+            claim_spec(first_available("gpu", *entries)),
         )
     yield from pods(
         size * PODS, [f"first-{order[0].lower()}" for order in orders], random

@@ -66,8 +66,14 @@ def nodes(times: int) -> Iterator[Json]:
             spec = {
                 "driver": DRIVER,
                 "nodeName": name,
-                "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
-                "devices": [gpu(model, number) for number in range(GPUS_PER_NODE)],
+                "pool": {
+                    "name": name,
+                    "generation": 1,
+                    "resourceSliceCount": 1,
+                },
+                "devices": [
+                    gpu(model, number) for number in range(GPUS_PER_NODE)
+                ],
             }
             metadata = {"name": f"{name}-{DRIVER}"}
             yield {
@@ -90,7 +96,9 @@ def gpu(model: str, number: int) -> Json:
 
 def device_class() -> Json:
     """Everything of the driver."""
-    spec = {"selectors": [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]}
+    spec = {
+        "selectors": [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]
+    }
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "DeviceClass",
@@ -106,9 +114,13 @@ def template(workload: Workload) -> Json:
         for model, count in workload.wishes
     }
     several = {
-        "firstAvailable": [{"name": name, **one} for name, one in wishes.items()]
+        "firstAvailable": [
+            {"name": name, **one} for name, one in wishes.items()
+        ]
     }
-    asked = several if len(wishes) > 1 else {"exactly": next(iter(wishes.values()))}
+    asked = (
+        several if len(wishes) > 1 else {"exactly": next(iter(wishes.values()))}
+    )
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaimTemplate",
@@ -135,10 +147,14 @@ def controller(workload: Workload) -> Json:
         "containers": [
             {"name": "main", "image": f"registry.example.com/{workload.name}:1"}
         ],
-        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": workload.name}],
+        "resourceClaims": [
+            {"name": "gpu", "resourceClaimTemplateName": workload.name}
+        ],
     }
     return {
-        "apiVersion": {"Deployment": "apps/v1", "Job": "batch/v1"}[workload.kind],
+        "apiVersion": {"Deployment": "apps/v1", "Job": "batch/v1"}[
+            workload.kind
+        ],
         "kind": workload.kind,
         "metadata": {"name": workload.name, "namespace": "ml"},
         "spec": {

@@ -50,14 +50,26 @@ class Workload:
 # In the order of arrival: the order in which first fit serves them.
 WORKLOADS = [
     Workload(
-        "StatefulSet", "ingest", 3, "two-ethernets", "registry.example.com/ingest:9"
+        "StatefulSet",
+        "ingest",
+        3,
+        "two-ethernets",
+        "registry.example.com/ingest:9",
     ),
     Workload("Deployment", "rerank", 5, "gpu", "registry.example.com/serve:31"),
-    Workload("Job", "train", 2, "two-gpus-one-rdma", "registry.example.com/train:6"),
     Workload(
-        "Job", "pretrain", 1, "four-gpus-two-rdma", "registry.example.com/train:6"
+        "Job", "train", 2, "two-gpus-one-rdma", "registry.example.com/train:6"
     ),
-    Workload("Deployment", "notebooks", 6, "gpu", "registry.example.com/notebook:5"),
+    Workload(
+        "Job",
+        "pretrain",
+        1,
+        "four-gpus-two-rdma",
+        "registry.example.com/train:6",
+    ),
+    Workload(
+        "Deployment", "notebooks", 6, "gpu", "registry.example.com/notebook:5"
+    ),
     Workload(
         "StatefulSet",
         "storage-gateway",
@@ -72,7 +84,9 @@ WORKLOADS = [
         "all-rdma-of-numa-1",
         "registry.example.com/perftest:2",
     ),
-    Workload("Job", "finetune", 5, "aligned-pair", "registry.example.com/finetune:17"),
+    Workload(
+        "Job", "finetune", 5, "aligned-pair", "registry.example.com/finetune:17"
+    ),
 ]
 
 # --- the hardware: 8 x A100 40 GB, 4 x 100 Gbit/s RDMA, 3 Ethernet adapters -----------------------------------------
@@ -94,7 +108,11 @@ class Flow(dict[str, Any]):
 class Dumper(yaml.SafeDumper):
     """PyYAML's safe dumper, with indented lists and with ``Flow`` in flow style."""
 
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
+    def increase_indent(
+        self,
+        flow: bool = False,
+        indentless: bool = False,  # noqa: ARG002
+    ) -> None:
         """Indent lists below their key."""
         super().increase_indent(flow, indentless=False)
 
@@ -105,7 +123,9 @@ class Dumper(yaml.SafeDumper):
 
 Dumper.add_representer(
     Flow,
-    lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data, True),
+    lambda dumper, data: dumper.represent_mapping(
+        "tag:yaml.org,2002:map", data, True
+    ),
 )
 
 
@@ -115,7 +135,9 @@ def attributes(**values: str | int | bool) -> dict[str, Object]:
     return {name: {kinds[type(value)]: value} for name, value in values.items()}
 
 
-def device(name: str, own: dict[str, Object], root: Root, **more: Object) -> Object:
+def device(
+    name: str, own: dict[str, Object], root: Root, **more: Object
+) -> Object:
     """Return a device with its own attributes and those of its place in the node."""
     place = {
         NUMA_NODE: {"int": root.numa},
@@ -149,7 +171,12 @@ def gpus(node: str) -> list[Object]:
         address = f"0000:{root.bus:02x}:{0x1C + number % GPUS_PER_ROOT:02x}.0"
         own["resource.kubernetes.io/pciBusID"] = {"string": address}
         result.append(
-            device(f"gpu-{number}", own, root, capacity=Flow(memory=Flow(value="40Gi")))
+            device(
+                f"gpu-{number}",
+                own,
+                root,
+                capacity=Flow(memory=Flow(value="40Gi")),
+            )
         )
     return result
 
@@ -170,7 +197,9 @@ def adapters(node: str) -> list[Object]:
                 type="device",
                 sriov=False,
                 virtual=False,
-                **common(root, "01.0", "Elastic Network Adapter (ENA)", rdma=False),
+                **common(
+                    root, "01.0", "Elastic Network Adapter (ENA)", rdma=False
+                ),
             )
             result.append(device(f"pci-0000-{root.bus:02x}-01-0", own, root))
         own = attributes(
@@ -201,7 +230,12 @@ def resource_slice(driver: str, node: str, devices: list[Object]) -> Object:
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",
         "metadata": {"name": f"{node}-{driver}"},
-        "spec": {"driver": driver, "nodeName": node, "pool": pool, "devices": devices},
+        "spec": {
+            "driver": driver,
+            "nodeName": node,
+            "pool": pool,
+            "devices": devices,
+        },
     }
 
 
@@ -240,7 +274,10 @@ def device_class(name: str) -> Object:
 def request(name: str, device_class_name: str, count: int = 1) -> Object:
     """Return a request for ``count`` devices of a class."""
     more = {"count": count} if count > 1 else {}
-    return {"name": name, "exactly": {"deviceClassName": device_class_name, **more}}
+    return {
+        "name": name,
+        "exactly": {"deviceClassName": device_class_name, **more},
+    }
 
 
 def on_numa_1(name: str, count: Object) -> Object:
@@ -249,7 +286,11 @@ def on_numa_1(name: str, count: Object) -> Object:
     selectors = [{"cel": {"expression": cel}}]
     return {
         "name": name,
-        "exactly": {"deviceClassName": "rdma.dra.net", "selectors": selectors, **count},
+        "exactly": {
+            "deviceClassName": "rdma.dra.net",
+            "selectors": selectors,
+            **count,
+        },
     }
 
 
@@ -277,7 +318,10 @@ TEMPLATES: dict[str, Object] = {
         {"requests": ["gpus", "nic"], "matchAttribute": PCIE_ROOT},
     ),
     "four-gpus-two-rdma": claim(
-        [request("gpus", "gpu.nvidia.com", 4), request("nics", "rdma.dra.net", 2)],
+        [
+            request("gpus", "gpu.nvidia.com", 4),
+            request("nics", "rdma.dra.net", 2),
+        ],
         {"requests": ["gpus", "nics"], "matchAttribute": NUMA_NODE},
     ),
     "all-rdma-of-numa-1": claim([on_numa_1("nics", {"allocationMode": "All"})]),
@@ -338,7 +382,10 @@ def fold(line: str) -> str:
     """Break a long line between the entries of its mapping."""
     indent = " " * (len(line) - len(line.lstrip()) + 2)
     lines, rest = [], line
-    while len(rest) > WIDTH and (end := rest.rfind("}, ", len(indent), WIDTH - 1)) > 0:
+    while (
+        len(rest) > WIDTH
+        and (end := rest.rfind("}, ", len(indent), WIDTH - 1)) > 0
+    ):
         lines.append(rest[: end + 2])
         rest = indent + rest[end + 3 :]
     return "\n".join([*lines, rest])
@@ -347,11 +394,16 @@ def fold(line: str) -> str:
 def write(path: Path, objects: list[Object]) -> None:
     """Write ``objects`` as one file of YAML documents."""
     dumped = yaml.dump_all(
-        objects, Dumper=Dumper, sort_keys=False, width=10_000, explicit_start=True
+        objects,
+        Dumper=Dumper,
+        sort_keys=False,
+        width=10_000,
+        explicit_start=True,
     )
     text = "".join(fold(line) + "\n" for line in dumped.splitlines())
     path.write_text(
-        "# Written by generate.py: change the constants there, not this file.\n" + text
+        "# Written by generate.py: change the constants there, not this file.\n"
+        + text
     )
     print(f"{path.parent.name}/{path.name}: {len(objects)} objects")
 
@@ -360,11 +412,15 @@ def main() -> None:
     """Write all files."""
     here = Path(__file__).resolve().parent
     slices = [resource_slice(GPU_DRIVER, node, gpus(node)) for node in NODES]
-    slices += [resource_slice(NIC_DRIVER, node, adapters(node)) for node in NODES]
+    slices += [
+        resource_slice(NIC_DRIVER, node, adapters(node)) for node in NODES
+    ]
     used = dict.fromkeys(item.template for item in WORKLOADS)
     write(here / "nodes-and-slices.yaml", [*map(node_object, NODES), *slices])
     write(here / "classes.yaml", list(map(device_class, CLASSES)))
-    write(here / "claims.yaml", [*map(template, used), *map(workload, WORKLOADS)])
+    write(
+        here / "claims.yaml", [*map(template, used), *map(workload, WORKLOADS)]
+    )
 
 
 if __name__ == "__main__":

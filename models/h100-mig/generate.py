@@ -18,9 +18,7 @@ import yaml
 NODES = ["h100-1", "h100-2"]
 GPUS_PER_NODE = 8
 WIDTH = 120  # of the written lines
-GPUS_PER_SLICE = (
-    2  # 26 devices each; a slice whose devices consume counters holds at most 64
-)
+GPUS_PER_SLICE = 2  # 26 devices each; a slice whose devices consume counters holds at most 64
 
 
 @dataclass(frozen=True)
@@ -56,16 +54,32 @@ RUNNING = [
 # In the order of arrival: the order in which first fit serves them.
 WORKLOADS = [
     Workload(
-        "Deployment", "notebooks", 12, "mig-1g", "registry.example.com/notebook:5"
+        "Deployment",
+        "notebooks",
+        12,
+        "mig-1g",
+        "registry.example.com/notebook:5",
     ),
     Workload(
-        "Job", "evaluate-small", 4, "mig-1g-wide", "registry.example.com/evaluate:12"
+        "Job",
+        "evaluate-small",
+        4,
+        "mig-1g-wide",
+        "registry.example.com/evaluate:12",
     ),
-    Workload("Deployment", "chat-8b", 2, "mig-3g", "registry.example.com/serve:31"),
     Workload(
-        "Deployment", "transcode", 5, "mig-1g-media", "registry.example.com/transcode:3"
+        "Deployment", "chat-8b", 2, "mig-3g", "registry.example.com/serve:31"
     ),
-    Workload("Deployment", "embed", 4, "mig-2g", "registry.example.com/embed:8"),
+    Workload(
+        "Deployment",
+        "transcode",
+        5,
+        "mig-1g-media",
+        "registry.example.com/transcode:3",
+    ),
+    Workload(
+        "Deployment", "embed", 4, "mig-2g", "registry.example.com/embed:8"
+    ),
     Workload(
         "StatefulSet",
         "draft-and-target",
@@ -74,7 +88,11 @@ WORKLOADS = [
         "registry.example.com/serve:31",
     ),
     Workload(
-        "Deployment", "notebooks-course", 9, "mig-1g", "registry.example.com/notebook:5"
+        "Deployment",
+        "notebooks-course",
+        9,
+        "mig-1g",
+        "registry.example.com/notebook:5",
     ),
     Workload(
         "Job",
@@ -91,9 +109,15 @@ WORKLOADS = [
         "registry.example.com/serve:31",
     ),
     Workload(
-        "Job", "evaluate-large", 2, "mig-1g-wide", "registry.example.com/evaluate:12"
+        "Job",
+        "evaluate-large",
+        2,
+        "mig-1g-wide",
+        "registry.example.com/evaluate:12",
     ),
-    Workload("Job", "finetune", 2, "mig-4g", "registry.example.com/finetune:17"),
+    Workload(
+        "Job", "finetune", 2, "mig-4g", "registry.example.com/finetune:17"
+    ),
     Workload("Job", "distill", 3, "mig-4g", "registry.example.com/finetune:17"),
     Workload("Job", "benchmark", 1, "gpu", "registry.example.com/benchmark:2"),
 ]
@@ -151,7 +175,9 @@ class Profile:
 
 PROFILES = [
     Profile("1g.10gb", 19, "9984Mi", 16, 1, 1, 1, 0, 1, (0, 1, 2, 3, 4, 5, 6)),
-    Profile("1g.10gb+me", 20, "9984Mi", 16, 1, 1, 1, 1, 1, (0, 1, 2, 3, 4, 5, 6)),
+    Profile(
+        "1g.10gb+me", 20, "9984Mi", 16, 1, 1, 1, 1, 1, (0, 1, 2, 3, 4, 5, 6)
+    ),
     Profile("1g.20gb", 15, "20096Mi", 26, 1, 1, 1, 0, 2, (0, 2, 4, 6)),
     Profile("2g.20gb", 14, "20096Mi", 32, 2, 2, 2, 0, 2, (0, 2, 4)),
     Profile("3g.40gb", 9, "40448Mi", 60, 3, 3, 3, 0, 4, (0, 4)),
@@ -169,7 +195,11 @@ class Flow(dict[str, Any]):
 class Dumper(yaml.SafeDumper):
     """PyYAML's safe dumper, with indented lists and with ``Flow`` in flow style."""
 
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
+    def increase_indent(
+        self,
+        flow: bool = False,
+        indentless: bool = False,  # noqa: ARG002
+    ) -> None:
         """Indent lists below their key."""
         super().increase_indent(flow, indentless=False)
 
@@ -180,7 +210,9 @@ class Dumper(yaml.SafeDumper):
 
 Dumper.add_representer(
     Flow,
-    lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data, True),
+    lambda dumper, data: dumper.represent_mapping(
+        "tag:yaml.org,2002:map", data, True
+    ),
 )
 
 
@@ -196,7 +228,10 @@ def counters(amounts: dict[str, str], slices: range) -> Flow:
         "jpegEngines": "jpeg-engines",
         "ofaEngines": "ofa-engines",
     }
-    named = {kebab.get(name, name): {"value": value} for name, value in amounts.items()}
+    named = {
+        kebab.get(name, name): {"value": value}
+        for name, value in amounts.items()
+    }
     return flow(named | {f"memory-slice-{i}": {"value": "1"} for i in slices})
 
 
@@ -219,9 +254,14 @@ def device(
     return {
         "name": name,
         "attributes": flow(attributes),
-        "capacity": flow({key: {"value": value} for key, value in amounts.items()}),
+        "capacity": flow(
+            {key: {"value": value} for key, value in amounts.items()}
+        ),
         "consumesCounters": [
-            {"counterSet": f"gpu-{gpu}-counters", "counters": counters(amounts, slices)}
+            {
+                "counterSet": f"gpu-{gpu}-counters",
+                "counters": counters(amounts, slices),
+            }
         ],
     }
 
@@ -260,14 +300,17 @@ def devices(node: str, gpu: int) -> list[Object]:
         for start in profile.starts:
             name = f"gpu-{gpu}-mig-{plain}-{profile.number}-{start}"
             slices = range(start, start + profile.slices)
-            result.append(device(name, gpu, attributes, profile.capacity(), slices))
+            result.append(
+                device(name, gpu, attributes, profile.capacity(), slices)
+            )
     return result
 
 
 def resource_slices(node: str, gpus: int) -> list[Object]:
     """Return the pool of a node: a slice with the counters, then slices with the devices of a few GPUs each."""
     groups = [
-        range(i, min(i + GPUS_PER_SLICE, gpus)) for i in range(0, gpus, GPUS_PER_SLICE)
+        range(i, min(i + GPUS_PER_SLICE, gpus))
+        for i in range(0, gpus, GPUS_PER_SLICE)
     ]
     parts: list[tuple[str, Object]] = [
         ("counters", {"sharedCounters": [counter_set(i) for i in range(gpus)]})
@@ -285,7 +328,12 @@ def resource_slices(node: str, gpus: int) -> list[Object]:
             "apiVersion": "resource.k8s.io/v1",
             "kind": "ResourceSlice",
             "metadata": {"name": f"{node}-{DRIVER}-{suffix}"},
-            "spec": {"driver": DRIVER, "nodeName": node, "pool": pool, **content},
+            "spec": {
+                "driver": DRIVER,
+                "nodeName": node,
+                "pool": pool,
+                **content,
+            },
         }
         for suffix, content in parts
     ]
@@ -309,9 +357,7 @@ def node_object(name: str) -> Object:
 
 def device_class(name: str, kind: str) -> Object:
     """Return the class of whole GPUs or of MIG devices."""
-    cel = (
-        f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == '{kind}'"
-    )
+    cel = f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == '{kind}'"
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "DeviceClass",
@@ -363,7 +409,9 @@ TEMPLATES: dict[str, Object] = {
         "constraints": [{"requests": ["mig"], **SAME_GPU}],
     },
     "gpu": {
-        "requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]
+        "requests": [
+            {"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}
+        ]
     },
     "two-gpus": {
         "requests": [
@@ -393,7 +441,10 @@ def pod_spec(claim: Object, image: str) -> Object:
         "image": image,
         "resources": {"claims": [{"name": "device"}]},
     }
-    return {"containers": [container], "resourceClaims": [{"name": "device", **claim}]}
+    return {
+        "containers": [container],
+        "resourceClaims": [{"name": "device", **claim}],
+    }
 
 
 def workload(item: Workload) -> Object:
@@ -434,7 +485,12 @@ def allocated(item: Running) -> Object:
     """Return a ResourceClaim with the devices it holds."""
     request = TEMPLATES[item.template]["requests"][0]["name"]
     results = [
-        {"request": request, "driver": DRIVER, "pool": item.node, "device": name}
+        {
+            "request": request,
+            "driver": DRIVER,
+            "pool": item.node,
+            "device": name,
+        }
         for name in item.devices
     ]
     fields = [{"key": "metadata.name", "operator": "In", "values": [item.node]}]
@@ -451,7 +507,9 @@ def allocated(item: Running) -> Object:
         "status": {
             "allocation": {
                 "devices": {"results": results},
-                "nodeSelector": {"nodeSelectorTerms": [{"matchFields": fields}]},
+                "nodeSelector": {
+                    "nodeSelectorTerms": [{"matchFields": fields}]
+                },
             },
             "reservedFor": [user],
         },
@@ -468,7 +526,9 @@ def smallest() -> list[Object]:
     for name, profile in {"small": "1g.10gb", "large": "4g.40gb"}.items():
         claim = {"devices": {"requests": [mig("mig", profile)]}}
         metadata = {"name": name, "namespace": "default"}
-        spec = pod_spec({"resourceClaimName": name}, "registry.example.com/serve:31")
+        spec = pod_spec(
+            {"resourceClaimName": name}, "registry.example.com/serve:31"
+        )
         objects += [
             {
                 "apiVersion": "resource.k8s.io/v1",
@@ -476,7 +536,12 @@ def smallest() -> list[Object]:
                 "metadata": metadata,
                 "spec": claim,
             },
-            {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec},
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": metadata,
+                "spec": spec,
+            },
         ]
     return objects
 
@@ -485,7 +550,10 @@ def fold(line: str) -> str:
     """Break a long line between the entries of its mapping."""
     indent = " " * (len(line) - len(line.lstrip()) + 2)
     lines, rest = [], line
-    while len(rest) > WIDTH and (end := rest.rfind("}, ", len(indent), WIDTH - 1)) > 0:
+    while (
+        len(rest) > WIDTH
+        and (end := rest.rfind("}, ", len(indent), WIDTH - 1)) > 0
+    ):
         lines.append(rest[: end + 2])
         rest = indent + rest[end + 3 :]
     return "\n".join([*lines, rest])
@@ -494,7 +562,11 @@ def fold(line: str) -> str:
 def write(path: Path, objects: list[Object]) -> None:
     """Write ``objects`` as one file of YAML documents."""
     dumped = yaml.dump_all(
-        objects, Dumper=Dumper, sort_keys=False, width=10_000, explicit_start=True
+        objects,
+        Dumper=Dumper,
+        sort_keys=False,
+        width=10_000,
+        explicit_start=True,
     )
     text = "".join(fold(line) + "\n" for line in dumped.splitlines())
     path.write_text(
@@ -507,16 +579,25 @@ def write(path: Path, objects: list[Object]) -> None:
 def main() -> None:
     """Write all files."""
     here = Path(__file__).resolve().parent
-    slices = [item for node in NODES for item in resource_slices(node, GPUS_PER_NODE)]
+    slices = [
+        item for node in NODES for item in resource_slices(node, GPUS_PER_NODE)
+    ]
     write(here / "nodes-and-slices.yaml", [*map(node_object, NODES), *slices])
     write(
         here / "classes.yaml",
-        [device_class("gpu.nvidia.com", "gpu"), device_class("mig.nvidia.com", "mig")],
+        [
+            device_class("gpu.nvidia.com", "gpu"),
+            device_class("mig.nvidia.com", "mig"),
+        ],
     )
     used = dict.fromkeys(item.template for item in WORKLOADS)
     write(
         here / "claims.yaml",
-        [*map(template, used), *map(allocated, RUNNING), *map(workload, WORKLOADS)],
+        [
+            *map(template, used),
+            *map(allocated, RUNNING),
+            *map(workload, WORKLOADS),
+        ],
     )
     write(here.parent / "h100-mig-smallest" / "cluster.yaml", smallest())
 

@@ -29,7 +29,12 @@ if TYPE_CHECKING:
         partition_layout,
         preempt,
     )
-    from dralloc.lab.simulate import Arrival, PoissonArrivals, Simulated, simulate
+    from dralloc.lab.simulate import (
+        Arrival,
+        PoissonArrivals,
+        Simulated,
+        simulate,
+    )
     from dralloc.lab.study import study
     from dralloc.lint.validate import Validation, Violation, validate
     from dralloc.objects import errors as errors
@@ -45,7 +50,12 @@ if TYPE_CHECKING:
     from dralloc.show.comparison import Comparison
     from dralloc.show.page import report
     from dralloc.show.plan import Plan
-    from dralloc.solve.policies import OfferedNode, OrderedPolicy, Policy, WaitingPod
+    from dralloc.solve.policies import (
+        OfferedNode,
+        OrderedPolicy,
+        Policy,
+        WaitingPod,
+    )
 
 __all__ = [
     "Across",
@@ -135,7 +145,9 @@ _MODULES: Final = {
 }
 """Modules that can be taken from here, too: ``from dralloc import plot``."""
 
-_HOMES: Final = {name: module for module, names in _NAMES.items() for name in names}
+_HOMES: Final = {
+    name: module for module, names in _NAMES.items() for name in names
+}
 
 
 class _Package(ModuleType):
@@ -150,7 +162,9 @@ class _Package(ModuleType):
         elif name in _MODULES:
             value = import_module(f"{__name__}.{_MODULES[name]}")
         else:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            raise AttributeError(
+                f"module {__name__!r} has no attribute {name!r}"
+            )
         setattr(self, name, value)
         return value
 

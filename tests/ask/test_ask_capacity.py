@@ -64,8 +64,12 @@ def everything() -> list[Json]:
         node("three"),
         resource_slice(whole, name="one", pool="one", nodeName="one"),
         resource_slice(gpus(2), name="two", pool="two", nodeName="two"),
-        resource_slice(gpus(4), name="three", pool="three", nodeName="three", count=2),
-        resource_slice(parts, name="parts", pool="parts", nodeName="three", count=2),
+        resource_slice(
+            gpus(4), name="three", pool="three", nodeName="three", count=2
+        ),
+        resource_slice(
+            parts, name="parts", pool="parts", nodeName="three", count=2
+        ),
         resource_slice(
             name="sets",
             pool="parts",
@@ -95,7 +99,10 @@ def test_devices_are_counted_by_what_they_are_to_the_next_claim() -> None:
         (
             row.kind,
             row.name,
-            *(each // 2**30 // 10**9 for each in (row.total, row.in_use, row.largest)),
+            *(
+                each // 2**30 // 10**9
+                for each in (row.total, row.in_use, row.largest)
+            ),
         )
         for row in report.amounts
     ]
@@ -112,7 +119,9 @@ def test_a_device_of_which_somebody_has_a_share_is_in_use() -> None:
         "consumedCapacity": {"memory": "1Gi"},
     }
     report = dralloc.capacity(
-        cluster(device_class(), resource_slice(shared), allocated("held", share))
+        cluster(
+            device_class(), resource_slice(shared), allocated("held", share)
+        )
     )
     [row] = report.products
     assert (row.in_use, row.free) == (1, 1)
@@ -124,7 +133,9 @@ def test_products_are_told_apart_by_any_attribute() -> None:
         node(),
         resource_slice([*gpus(2), device("x", {"index": 0, "odd": True})]),
     ]
-    report = dralloc.capacity(cluster(objects), by=["index", "gpu.example.com/odd"])
+    report = dralloc.capacity(
+        cluster(objects), by=["index", "gpu.example.com/odd"]
+    )
     assert [(row.product, row.total) for row in report.products] == [
         ("0", 1),
         ("0 / true", 1),
@@ -144,7 +155,9 @@ def test_devices_that_several_nodes_reach_are_nobodys() -> None:
         resource_slice(gpus(2), allNodes=True),
     ]
     report = dralloc.capacity(cluster(objects))
-    assert [(row.node, row.free) for row in report.by_node] == [("(several)", 2)]
+    assert [(row.node, row.free) for row in report.by_node] == [
+        ("(several)", 2)
+    ]
 
 
 def test_the_newest_generation_counts() -> None:
@@ -153,7 +166,10 @@ def test_the_newest_generation_counts() -> None:
         resource_slice(gpus(2), name="new", generation=2),
     ]
     assert (
-        dralloc.capacity(cluster(device_class(), node(), slices)).products[0].total == 2
+        dralloc.capacity(cluster(device_class(), node(), slices))
+        .products[0]
+        .total
+        == 2
     )
 
 
@@ -185,14 +201,21 @@ def test_what_is_free_can_be_given_and_the_rest_cannot(random: Random) -> None:
     asked = [
         one
         for n in range(row.total + 1)
-        for one in (claim(f"wanted-{n}", request()), pod(f"p-{n}", f"wanted-{n}"))
+        for one in (
+            claim(f"wanted-{n}", request()),
+            pod(f"p-{n}", f"wanted-{n}"),
+        )
     ]
-    placed = list(dralloc.allocate(cluster(objects, asked), mode="first-fit").placed)
-    assert row.free == len(placed)
-    assert {each.node: each.free for each in report.by_node if each.free} == Counter(
-        one.node for one in placed
+    placed = list(
+        dralloc.allocate(cluster(objects, asked), mode="first-fit").placed
     )
-    assert row.most_free == max((each.free for each in report.by_node), default=0)
+    assert row.free == len(placed)
+    assert {
+        each.node: each.free for each in report.by_node if each.free
+    } == Counter(one.node for one in placed)
+    assert row.most_free == max(
+        (each.free for each in report.by_node), default=0
+    )
     assert row.total == row.in_use + row.free + row.blocked + sum(
         row.held_back.values()
     )
@@ -206,7 +229,8 @@ def test_whole_devices_are_among_what_answers_use() -> None:
     ]
     plan = dralloc.allocate(cluster(*objects, claim("c", request(count=3))))
     assert [
-        (row.title, row.share_before, row.share) for row in plan.metrics.utilisation
+        (row.title, row.share_before, row.share)
+        for row in plan.metrics.utilisation
     ] == [("T4 (gpu.example.com)", 0, 0.75)]
 
 
@@ -242,7 +266,10 @@ def test_a_live_cluster_is_asked_and_files_come_on_top(
     more = tmp_path / "more.yaml"
     more.write_text(
         yaml.safe_dump_all(
-            [node("b"), resource_slice(gpus(3), name="b", pool="b", nodeName="b")]
+            [
+                node("b"),
+                resource_slice(gpus(3), name="b", pool="b", nodeName="b"),
+            ]
         )
     )
     slices = [resource_slice(gpus(2), name="a", pool="a", nodeName="a")]

@@ -96,7 +96,13 @@ def test_what_the_objects_forbid_is_withheld_whatever_the_problem_says(
 @pytest.mark.parametrize("mode", [Mode.FIRST_FIT, Mode.OPTIMAL])
 def test_what_is_ignored_as_asked_is_not_checked(mode: Mode) -> None:
     assert (
-        len(list(dralloc.allocate(cluster(lonely()), mode, ignore="affinity").placed))
+        len(
+            list(
+                dralloc.allocate(
+                    cluster(lonely()), mode, ignore="affinity"
+                ).placed
+            )
+        )
         == 1
     )
 
@@ -116,7 +122,9 @@ profiles:
         len(
             list(
                 dralloc.allocate(
-                    cluster(lonely()), "scheduler", scheduler_config=configuration
+                    cluster(lonely()),
+                    "scheduler",
+                    scheduler_config=configuration,
                 ).placed
             )
         )
@@ -140,25 +148,35 @@ def chosen(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @settings(
-    max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(30),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 @given(ruled_clusters(), st.sampled_from(MODES), st.integers(0, 9))
 def test_every_mode_keeps_the_rules_of_the_objects(
     objects: list[Json], mode: Mode, seed: int
 ) -> None:
     plan = dralloc.allocate(cluster(objects), mode, seed=seed)
-    assert Referee(objects, mode is Mode.SCHEDULER).accepts(list(arrivals(plan)))
+    assert Referee(objects, mode is Mode.SCHEDULER).accepts(
+        list(arrivals(plan))
+    )
 
 
 @settings(
-    max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(20),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 @given(ruled_clusters(), st.sampled_from(MODES), chosen(), st.booleans())
 def test_no_answer_is_withheld_whatever_is_chosen(
     objects: list[Json], mode: Mode, words: Any, part: bool
 ) -> None:
-    names = [one["metadata"]["name"] for one in objects if one["kind"] == "Node"]
-    dralloc.allocate(cluster(objects), mode, nodes=names[:-1] if part else (), **words)
+    names = [
+        one["metadata"]["name"] for one in objects if one["kind"] == "Node"
+    ]
+    dralloc.allocate(
+        cluster(objects), mode, nodes=names[:-1] if part else (), **words
+    )
 
 
 def arrivals(plan: Plan) -> list[Arrival]:

@@ -35,13 +35,27 @@ def run(*arguments: str | Path) -> str:
 )
 def test_every_workload_runs_at_a_small_size(name: str) -> None:
     found = json.loads(
-        run("run", name, "--size", "3", "--seed", "1", "--time-limit", "5", "--json")
+        run(
+            "run",
+            name,
+            "--size",
+            "3",
+            "--seed",
+            "1",
+            "--time-limit",
+            "5",
+            "--json",
+        )
     )
     assert (found["workload"], found["size"], found["seed"]) == (name, 3, 1)
     assert set(found["phases"]) == set(PHASES)
     assert found["peak_rss_mib"] > 0
     # First fit does not look at caps.
-    least = 0 if "caps" in WORKLOADS[name].words(3) else found["first_fit"]["placed"]
+    least = (
+        0
+        if "caps" in WORKLOADS[name].words(3)
+        else found["first_fit"]["placed"]
+    )
     assert least <= found["optimal"]["placed"] <= found["first_fit"]["total"]
     assert found["optimal"]["tiers"][0]["name"] == "weight"
     assert found["optimal"]["objective"] <= found["optimal"]["bound"]
@@ -63,7 +77,8 @@ def test_equal_seeds_give_equal_objects(tmp_path: Path) -> None:
     files = sorted(path.name for path in (tmp_path / "a").iterdir())
     assert files
     assert all(
-        (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+        (tmp_path / "a" / name).read_bytes()
+        == (tmp_path / "b" / name).read_bytes()
         for name in files
     )
     assert load(tmp_path / "a").pods
@@ -75,11 +90,16 @@ def test_what_is_left_out_of_a_mixed_cluster_changes_nothing_else() -> None:
         mixed(12, seed=3, without={"gangs", "priorities", "taints"}),
     )
     assert mixed(12, seed=3).pods == whole.pods
-    assert (len(plain.pods), len(plain.claims)) == (len(whole.pods), len(whole.claims))
+    assert (len(plain.pods), len(plain.claims)) == (
+        len(whole.pods),
+        len(whole.claims),
+    )
     assert whole.pod_groups
     assert not plain.pod_groups
     assert {pod.spec.priority for pod in whole.pods} == {0, 100, 1000}
-    assert not any(pod.spec.priority or pod.spec.scheduling_group for pod in plain.pods)
+    assert not any(
+        pod.spec.priority or pod.spec.scheduling_group for pod in plain.pods
+    )
     assert any(node.spec.taints for node in whole.nodes)
     assert not any(node.spec.taints for node in plain.nodes)
 
@@ -90,7 +110,9 @@ def test_a_mixed_cluster_is_valid_whatever_is_left_out(
 ) -> None:
     run("export", "mixed", tmp_path, "--size", "12", "--without", ingredient)
     cluster = load(tmp_path)
-    assert all(violation.level is not Level.ERROR for violation in validate(cluster))
+    assert all(
+        violation.level is not Level.ERROR for violation in validate(cluster)
+    )
     assert len(cluster.nodes) == 12
     assert any(not pod.spec.node_name for pod in cluster.pods)
 
@@ -108,10 +130,20 @@ def test_only_what_is_an_ingredient_can_be_left_out() -> None:
 @pytest.mark.parametrize("format", ["json", "json.gz", "yaml"])
 def test_reading_is_compared_with_parsing(format: str) -> None:
     found = json.loads(
-        run("reading", "cluster-mig-mixed", "--size", "2", "--format", format, "--json")
+        run(
+            "reading",
+            "cluster-mig-mixed",
+            "--size",
+            "2",
+            "--format",
+            format,
+            "--json",
+        )
     )
     assert found["format"] == format
-    assert min(found[phase] for phase in ("load", "compile", "items", "whole")) > 0
+    assert (
+        min(found[phase] for phase in ("load", "compile", "items", "whole")) > 0
+    )
     table = run("reading", "fill", "--size", "2", "--format", format)
     assert table.count("\n orjson, ") == 2
 
@@ -143,7 +175,15 @@ def test_the_scheduler_goes_through_every_pod(limits: str) -> None:
 )
 def test_limits_are_told_with_what_they_cost(name: str) -> None:
     lines = run(
-        "limits", name, "--size", "2", "--limit", "0.001", "--limit", "60", "--json"
+        "limits",
+        name,
+        "--size",
+        "2",
+        "--limit",
+        "0.001",
+        "--limit",
+        "60",
+        "--json",
     ).splitlines()
     found = [json.loads(line) for line in lines]
     assert [(row["workload"], row["limit"]) for row in found] == [
@@ -169,7 +209,9 @@ def test_sizes_are_those_of_nodes() -> None:
         (33, 300),
         (500, 5000),
     ]
-    assert [sizes(WORKLOADS[name], (3, 36)) for name in ("racks", "bundles")] == [
+    assert [
+        sizes(WORKLOADS[name], (3, 36)) for name in ("racks", "bundles")
+    ] == [
         [1, 2],
         (3, 36),
     ]
@@ -192,7 +234,9 @@ def test_openb_never_falls_below_first_fit() -> None:
         1.0, ["first-fit", "optimal"], Options(time_limit=5), None
     )
     assert best.bound_percent is not None
-    assert first.allocated_percent <= best.allocated_percent <= best.bound_percent
+    assert (
+        first.allocated_percent <= best.allocated_percent <= best.bound_percent
+    )
 
 
 def test_the_openb_table_fits_on_a_narrow_terminal() -> None:

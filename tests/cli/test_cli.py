@@ -41,7 +41,9 @@ def two_claims(tmp_path: Path) -> Path:
     """One device, two claims."""
     path = tmp_path / "cluster.yaml"
     claims = [claim("a", request()), claim("b", request())]
-    path.write_text(dump(node(), device_class(), resource_slice(gpus(1)), *claims))
+    path.write_text(
+        dump(node(), device_class(), resource_slice(gpus(1)), *claims)
+    )
     return path
 
 
@@ -55,12 +57,22 @@ def test_allocate_prints_a_table(two_claims: Path) -> None:
 def test_allocate_prints_claims_that_can_be_loaded_again(
     two_claims: Path, tmp_path: Path
 ) -> None:
-    result = dralloc("allocate", two_claims, "--mode", "first-fit", "-o", "yaml")
+    result = dralloc(
+        "allocate", two_claims, "--mode", "first-fit", "-o", "yaml"
+    )
     (found,) = yaml.safe_load_all(result.stdout)
-    assert found["status"]["allocation"]["devices"]["results"][0]["device"] == "gpu-0"
+    assert (
+        found["status"]["allocation"]["devices"]["results"][0]["device"]
+        == "gpu-0"
+    )
     again = tmp_path / "again.yaml"
     again.write_text(
-        dump(node(), device_class(), resource_slice(gpus(1)), claim("b", request()))
+        dump(
+            node(),
+            device_class(),
+            resource_slice(gpus(1)),
+            claim("b", request()),
+        )
         + result.stdout
     )
     plan = json.loads(dralloc("allocate", again, "-o", "json").stdout)
@@ -71,7 +83,8 @@ def test_compare_prints_both_answers(two_claims: Path) -> None:
     result = dralloc("compare", two_claims)
     assert result.exit_code == Exit.DONE
     assert (
-        "2 claims: first fit places 1, the optimum 1 (proven optimal)" in result.stdout
+        "2 claims: first fit places 1, the optimum 1 (proven optimal)"
+        in result.stdout
     )
     found = json.loads(dralloc("compare", two_claims, "--json").stdout)
     assert found["optimal"]["status"] == "OPTIMAL"
@@ -79,7 +92,9 @@ def test_compare_prints_both_answers(two_claims: Path) -> None:
 
 
 def test_standard_input_is_read(two_claims: Path) -> None:
-    result = dralloc("allocate", "-", "-o", "json", stdin=two_claims.read_text())
+    result = dralloc(
+        "allocate", "-", "-o", "json", stdin=two_claims.read_text()
+    )
     assert json.loads(result.stdout)["demands"] == 2
 
 
@@ -130,7 +145,12 @@ def test_features_can_be_switched(tmp_path: Path) -> None:
         )
     )
     off = dralloc(
-        "allocate", path, "--mode", "first-fit", "--feature", "DRAAdminAccess=false"
+        "allocate",
+        path,
+        "--mode",
+        "first-fit",
+        "--feature",
+        "DRAAdminAccess=false",
     )
     assert "admin access is requested, but the feature is disabled" in " ".join(
         off.stdout.split()
@@ -162,7 +182,9 @@ def test_a_failing_selector_is_a_warning_in_the_optimal_mode_unless_strict(
     path = tmp_path / "cel.yaml"
     broken = request("gpu", "device.attributes['gpu.example.com'].missing == 1")
     path.write_text(
-        dump(node(), device_class(), resource_slice(gpus(1)), claim("a", broken))
+        dump(
+            node(), device_class(), resource_slice(gpus(1)), claim("a", broken)
+        )
     )
     result = dralloc("allocate", path)
     where = "device gpu.example.com/pool-0/gpu-0"
@@ -178,7 +200,12 @@ def test_a_failing_selector_is_a_warning_in_the_optimal_mode_unless_strict(
 @pytest.fixture
 def case_file(tmp_path: Path) -> Path:
     """One case that passes and one that does not."""
-    expected = {"result": None, "error": None, "errorKind": None, "allocateOne": 1}
+    expected = {
+        "result": None,
+        "error": None,
+        "errorKind": None,
+        "allocateOne": 1,
+    }
     base = {
         "profile": "core",
         "node": node(),
@@ -216,12 +243,17 @@ def test_conformance_can_run_one_case(case_file: Path) -> None:
         "difference",
     }
     assert (found["name"], found["pass"]) == ("empty", True)
-    assert dralloc("conformance", case_file, "--only", "none").exit_code == Exit.INPUT
+    assert (
+        dralloc("conformance", case_file, "--only", "none").exit_code
+        == Exit.INPUT
+    )
 
 
 def test_conformance_of_the_optimum(case_file: Path) -> None:
     result = dralloc("conformance", case_file, "--mode", "optimal", "--json")
-    assert [json.loads(line)["pass"] for line in result.stdout.splitlines()] == [
+    assert [
+        json.loads(line)["pass"] for line in result.stdout.splitlines()
+    ] == [
         True,
         False,
     ]
@@ -237,7 +269,10 @@ def test_kubernetes_versions_set_the_feature_gates(tmp_path: Path) -> None:
             claim("a", request(capacity={"requests": {}})),
         )
     )
-    assert "1 of 1 placed" in dralloc("allocate", path, "--kubernetes", "1.36").stdout
+    assert (
+        "1 of 1 placed"
+        in dralloc("allocate", path, "--kubernetes", "1.36").stdout
+    )
     old = dralloc("allocate", path, "--kubernetes", "1.35")
     assert "the DRAConsumableCapacity feature is disabled" in " ".join(
         old.stdout.split()
@@ -281,7 +316,9 @@ def test_gangs_by_label(tmp_path: Path) -> None:
     )
 
 
-def test_drift_is_a_notice_and_with_strict_closes_the_pool(tmp_path: Path) -> None:
+def test_drift_is_a_notice_and_with_strict_closes_the_pool(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "drift.yaml"
     path.write_text(
         dump(

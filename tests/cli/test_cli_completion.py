@@ -25,7 +25,9 @@ def run(*arguments: str) -> Result:
 def test_the_script_is_for_the_shell_that_is_named(shell: str) -> None:
     result = run("--show-completion", shell)
     assert result.exit_code == 0
-    assert {name for name, mark in SCRIPTS.items() if mark in result.stdout} == {shell}
+    assert {
+        name for name, mark in SCRIPTS.items() if mark in result.stdout
+    } == {shell}
 
 
 def test_it_is_installed_for_the_shell_that_is_named(
@@ -41,4 +43,6 @@ def test_it_is_installed_for_the_shell_that_is_named(
 def test_an_unknown_shell_is_named() -> None:
     result = run("--show-completion", "tcsh")
     assert result.exit_code == 2
-    assert "there is no shell 'tcsh'; known shells: bash, zsh, " in result.stderr
+    assert (
+        "there is no shell 'tcsh'; known shells: bash, zsh, " in result.stderr
+    )

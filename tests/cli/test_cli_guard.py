@@ -33,7 +33,11 @@ def shell(command: str) -> subprocess.CompletedProcess[str]:
 
 
 ENDS = {
-    "of the user": (DrallocError("no such node"), Exit.INPUT, "error: no such node"),
+    "of the user": (
+        DrallocError("no such node"),
+        Exit.INPUT,
+        "error: no such node",
+    ),
     "two lines": (
         DrallocError("a: is wrong\nb: is wrong"),
         Exit.INPUT,
@@ -180,7 +184,9 @@ def test_a_reader_that_leaves_is_no_failure(pipe: str) -> None:
 def test_a_full_disk_is_one_line(command: str) -> None:
     ended = shell(f"dralloc {command} > /dev/full")
     assert ended.returncode == Exit.INPUT
-    assert ended.stderr == f"error: input or output: {os.strerror(errno.ENOSPC)}\n"
+    assert (
+        ended.stderr == f"error: input or output: {os.strerror(errno.ENOSPC)}\n"
+    )
 
 
 def test_no_output_at_all_is_no_failure() -> None:

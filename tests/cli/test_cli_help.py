@@ -24,7 +24,9 @@ def test_each_command_is_in_one_section() -> None:
 
 def test_help_shows_the_sections_in_order() -> None:
     text = CliRunner().invoke(app, ["--help"]).stdout
-    heads = [line.rstrip(":") for line in text.splitlines() if line[:-1] in SECTIONS]
+    heads = [
+        line.rstrip(":") for line in text.splitlines() if line[:-1] in SECTIONS
+    ]
     assert heads == list(SECTIONS)
 
 

@@ -71,7 +71,10 @@ def test_ctrl_c_returns_the_best_answer_so_far(tmp_path: Path) -> None:
     with (
         answer.open("wb") as out,
         subprocess.Popen(
-            command, stdout=out, stderr=theirs, env={**os.environ, "COLUMNS": "200"}
+            command,
+            stdout=out,
+            stderr=theirs,
+            env={**os.environ, "COLUMNS": "200"},
         ) as run,
         ended(run),
     ):

@@ -30,11 +30,15 @@ def without_seconds(found: Any) -> Any:
             if key != "timings"
         }
     return (
-        [without_seconds(each) for each in found] if isinstance(found, list) else found
+        [without_seconds(each) for each in found]
+        if isinstance(found, list)
+        else found
     )
 
 
-@pytest.mark.parametrize("command", [["allocate", "-o", "json"], ["compare", "--json"]])
+@pytest.mark.parametrize(
+    "command", [["allocate", "-o", "json"], ["compare", "--json"]]
+)
 def test_two_jobs_answer_as_one(command: list[str]) -> None:
     one, two = (run(*command, MODEL, "--jobs", str(jobs)) for jobs in (1, 2))
     assert one.exit_code == two.exit_code == Exit.DONE
@@ -45,7 +49,8 @@ def test_two_jobs_answer_as_one(command: list[str]) -> None:
 
 def test_the_model_has_work_for_two() -> None:
     assert (
-        "components" in dralloc.allocate(dralloc.load(MODEL), jobs=2).solution.timings
+        "components"
+        in dralloc.allocate(dralloc.load(MODEL), jobs=2).solution.timings
     )
 
 

@@ -36,7 +36,9 @@ def test_limits_hold(command: str, tmp_path: Path) -> None:
     text.write_text(
         "apiVersion: v1\nkind: Node\nmetadata: {name: n, labels: &a {a: b}, annotations: *a}\n"
     )
-    file = ["-f", str(text)] if command.startswith("plan drain") else [str(text)]
+    file = (
+        ["-f", str(text)] if command.startswith("plan drain") else [str(text)]
+    )
     output = ["-o", str(tmp_path / "out.html")] if command == "report" else []
     ended = CliRunner().invoke(
         app, [*command.split(), *file, *output, "--limit", "aliases=4"]

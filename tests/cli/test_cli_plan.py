@@ -27,7 +27,9 @@ from wire import (
 
 
 def plan(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, ["plan", *(str(argument) for argument in arguments)])
+    return CliRunner().invoke(
+        app, ["plan", *(str(argument) for argument in arguments)]
+    )
 
 
 def gpus(where: str, number: int) -> list[Json]:
@@ -39,7 +41,9 @@ def gpus(where: str, number: int) -> list[Json]:
             draws = consumes(f"set-{index}", units=amount)
             devices.append(
                 device(
-                    f"{kind}-{index}-{place}", {"kind": kind}, consumesCounters=draws
+                    f"{kind}-{index}-{place}",
+                    {"kind": kind},
+                    consumesCounters=draws,
                 )
             )
     sets = [counters(f"set-{index}", units="2") for index in range(number)]
@@ -52,7 +56,9 @@ def gpus(where: str, number: int) -> list[Json]:
 
 
 def wants(kind: str) -> Json:
-    return request("gpu", f"device.attributes['gpu.example.com'].kind == '{kind}'")
+    return request(
+        "gpu", f"device.attributes['gpu.example.com'].kind == '{kind}'"
+    )
 
 
 @pytest.fixture
@@ -114,7 +120,9 @@ def test_a_long_front_is_cut_and_says_so(halves: Path) -> None:
 
 def test_four_claims_have_no_front(halves: Path) -> None:
     result = plan(
-        "headroom", halves, *(part for name in "abcd" for part in ("--claim", name))
+        "headroom",
+        halves,
+        *(part for name in "abcd" for part in ("--claim", name)),
     )
     assert result.exit_code == Exit.INPUT
     assert (
@@ -148,7 +156,13 @@ def test_the_cheapest_kinds_of_nodes(halves: Path) -> None:
         "three=2.5",
     )
     found = answer(
-        "fewest-nodes", halves, "--claim", "half=3", "--claim", "whole=3", *kinds
+        "fewest-nodes",
+        halves,
+        "--claim",
+        "half=3",
+        "--claim",
+        "whole=3",
+        *kinds,
     )
     assert {one["kind"]: one["number"] for one in found["nodes"]} == {
         "one": 2,
@@ -156,7 +170,13 @@ def test_the_cheapest_kinds_of_nodes(halves: Path) -> None:
     }
     assert found["cost"] == found["bound"] == "4.5"
     shown = plan(
-        "fewest-nodes", halves, "--claim", "half=3", "--claim", "whole=3", *kinds
+        "fewest-nodes",
+        halves,
+        "--claim",
+        "half=3",
+        "--claim",
+        "whole=3",
+        *kinds,
     ).stdout
     assert "Cost 4.5: proven to be the lowest." in shown
 
@@ -191,7 +211,10 @@ def machines(tmp_path: Path) -> Path:
     for machine, count in (("a100", 3), ("h100", 2), ("cpu", 4)):
         for number in range(count):
             found, *slices = gpus(f"{machine}-{number}", 1)
-            found["metadata"]["labels"] |= {_INSTANCE_TYPE: machine, "series": machine}
+            found["metadata"]["labels"] |= {
+                _INSTANCE_TYPE: machine,
+                "series": machine,
+            }
             objects += [found, *(slices if machine != "cpu" else ())]
     path = tmp_path / "machines.yaml"
     path.write_text(yaml.safe_dump_all([*objects, claim("c", wants("whole"))]))
@@ -217,21 +240,29 @@ def test_nodes_of_another_kind_are_not_counted_and_idle_ones_are(
     }
 
 
-def test_without_kinds_equivalent_nodes_are_counted_together(machines: Path) -> None:
+def test_without_kinds_equivalent_nodes_are_counted_together(
+    machines: Path,
+) -> None:
     found = answer("fewest-nodes", machines, "--claim", "c=2")
-    assert [(one["kind"], one["existing"]) for one in found["nodes"]] == [("a100-0", 5)]
+    assert [(one["kind"], one["existing"]) for one in found["nodes"]] == [
+        ("a100-0", 5)
+    ]
 
 
 def test_a_cordon_makes_no_other_kind_of_node(zones: Path) -> None:
-    found = answer("fewest-nodes", zones, "--claim", "c3=3", "--kind", "big=type=big")
-    assert [(one["kind"], one["example"], one["number"]) for one in found["nodes"]] == [
-        ("big", "n0", 3)
-    ]
+    found = answer(
+        "fewest-nodes", zones, "--claim", "c3=3", "--kind", "big=type=big"
+    )
+    assert [
+        (one["kind"], one["example"], one["number"]) for one in found["nodes"]
+    ] == [("big", "n0", 3)]
     assert found["cost"] == "3"
 
 
 def test_zones_are_counted_apart_where_pods_choose_them(zones: Path) -> None:
-    found = answer("fewest-nodes", zones, "--kind", "big=type=big", "--price", "big=2")
+    found = answer(
+        "fewest-nodes", zones, "--kind", "big=type=big", "--price", "big=2"
+    )
     numbers = {one["example"]: one["number"] for one in found["nodes"]}
     assert {one["kind"] for one in found["nodes"]} == {"big"}
     assert (set(numbers), sum(numbers.values()), found["cost"]) == (
@@ -239,19 +270,29 @@ def test_zones_are_counted_apart_where_pods_choose_them(zones: Path) -> None:
         4,
         "8",
     )
-    alone = answer("fewest-nodes", zones, "--pod", "p2=3", "--kind", "big=type=big")
-    assert [(one["example"], one["number"]) for one in alone["nodes"]] == [("n2", 3)]
+    alone = answer(
+        "fewest-nodes", zones, "--pod", "p2=3", "--kind", "big=type=big"
+    )
+    assert [(one["example"], one["number"]) for one in alone["nodes"]] == [
+        ("n2", 3)
+    ]
 
 
 def test_nodes_of_a_kind_offer_the_same(zones: Path) -> None:
     other, *slices = gpus("n4", 2)
     other["metadata"]["labels"]["type"] = "big"
-    zones.write_text(zones.read_text() + "---\n" + yaml.safe_dump_all([other, *slices]))
-    result = plan("fewest-nodes", zones, "--claim", "c3", "--kind", "big=type=big")
+    zones.write_text(
+        zones.read_text() + "---\n" + yaml.safe_dump_all([other, *slices])
+    )
+    result = plan(
+        "fewest-nodes", zones, "--claim", "c3", "--kind", "big=type=big"
+    )
     differing = "nodes n0 and n4 differ in what they offer; name one as example"
     assert result.stderr == f"error: --kind big=type=big: {differing}\n"
     assert (
-        plan("fewest-nodes", zones, "--pod", "p2", "--kind", "big=type=big").exit_code
+        plan(
+            "fewest-nodes", zones, "--pod", "p2", "--kind", "big=type=big"
+        ).exit_code
         == Exit.DONE
     )
 
@@ -318,16 +359,21 @@ def test_what_is_pending_and_cannot_be_had_is_left_out_with_the_reason(
     ]
     assert found["leftOut"][:2] == pods_left_out
     assert found["leftOut"][2].startswith("pod default/c: ")
-    assert found["leftOut"][3:] == ["default/quarter: fits on no node of kind small"]
+    assert found["leftOut"][3:] == [
+        "default/quarter: fits on no node of kind small"
+    ]
     assert (
-        "warning: does not count: default/quarter" in plan("fewest-nodes", path).stdout
+        "warning: does not count: default/quarter"
+        in plan("fewest-nodes", path).stdout
     )
 
 
 def test_nothing_needs_no_nodes(tmp_path: Path) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(
-        yaml.safe_dump_all([device_class(), node("empty"), claim("a", wants("whole"))])
+        yaml.safe_dump_all(
+            [device_class(), node("empty"), claim("a", wants("whole"))]
+        )
     )
     found = answer("fewest-nodes", path)
     assert (found["cost"], found["nodes"], found["exact"]) == ("0", [], True)
@@ -339,7 +385,13 @@ def test_a_device_for_all_nodes_makes_no_kind_of_node(tmp_path: Path) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(
         yaml.safe_dump_all(
-            [device_class(), node("a"), node("b"), shared, claim("a", wants("whole"))]
+            [
+                device_class(),
+                node("a"),
+                node("b"),
+                shared,
+                claim("a", wants("whole")),
+            ]
         )
     )
     result = plan("fewest-nodes", path)
@@ -351,7 +403,9 @@ def test_a_device_for_all_nodes_makes_no_kind_of_node(tmp_path: Path) -> None:
 
 
 def test_layouts(halves: Path) -> None:
-    found = answer("partition-layout", halves, "--claim", "half=5", "--claim", "whole")
+    found = answer(
+        "partition-layout", halves, "--claim", "half=5", "--claim", "whole"
+    )
     assert found["onDemand"] == {"served": [5, 1], "total": 6, "bound": 6}
     one, best = found["fixed"]
     assert (one["layoutsPerKind"], one["total"], one["lost"]) == (1, 5, 1)
@@ -367,14 +421,19 @@ def test_layouts(halves: Path) -> None:
 
 def test_layouts_are_for_claims_of_one_device(halves: Path) -> None:
     pair = claim(
-        "pair", {**wants("half"), "exactly": {**wants("half")["exactly"], "count": 2}}
+        "pair",
+        {**wants("half"), "exactly": {**wants("half")["exactly"], "count": 2}},
     )
     halves.write_text(halves.read_text() + "---\n" + yaml.safe_dump(pair))
     result = plan("partition-layout", halves, "--claim", "pair")
     assert result.exit_code == Exit.INPUT
-    rule = "layouts are found for claims of one device each, without admin access"
+    rule = (
+        "layouts are found for claims of one device each, without admin access"
+    )
     assert result.stderr == f"error: default/pair: {rule}\n"
-    assert answer("partition-layout", halves)["leftOut"] == [f"default/pair: {rule}"]
+    assert answer("partition-layout", halves)["leftOut"] == [
+        f"default/pair: {rule}"
+    ]
 
 
 def test_layouts_are_for_devices_that_are_not_shared(tmp_path: Path) -> None:
@@ -383,7 +442,9 @@ def test_layouts_are_for_devices_that_are_not_shared(tmp_path: Path) -> None:
         [device("gpu-0", {"kind": "whole"}, allowMultipleAllocations=True)]
     )
     path.write_text(
-        yaml.safe_dump_all([device_class(), node(), shared, claim("a", wants("whole"))])
+        yaml.safe_dump_all(
+            [device_class(), node(), shared, claim("a", wants("whole"))]
+        )
     )
     result = plan("partition-layout", path)
     assert result.stderr.startswith(
@@ -399,7 +460,9 @@ def test_who_asks_for_shared_devices_does_not_count(tmp_path: Path) -> None:
     ]
     claims = [claim("a", wants("whole")), claim("b", wants("other"))]
     path.write_text(
-        yaml.safe_dump_all([device_class(), node(), resource_slice(devices), *claims])
+        yaml.safe_dump_all(
+            [device_class(), node(), resource_slice(devices), *claims]
+        )
     )
     found = answer("partition-layout", path)
     assert found["leftOut"] == [

@@ -51,13 +51,27 @@ RUNS: Final = {
     "capacity": (("capacity", MIG, "--json"), ("capacity", "ODD", "--json")),
     "compare": (("compare", MIG, "--json"), ("compare", INVALID, "--json")),
     "conformance": (
-        ("conformance", str(ROOT / "tests" / "data"), "--only", "core-1-0", "--json"),
+        (
+            "conformance",
+            str(ROOT / "tests" / "data"),
+            "--only",
+            "core-1-0",
+            "--json",
+        ),
     ),
     "defragment": (("plan", "defragment", MIG, "--moves", "1", "--json"),),
     "drain": (("plan", "drain", "h100-2", "-f", MIG, "--json"),),
     "explain": (
         ("explain", MIG, "--pod", "ml/distill-0", "--json"),
-        ("explain", MIG, "--pod", "ml/distill-0", "--mode", "optimal", "--json"),
+        (
+            "explain",
+            MIG,
+            "--pod",
+            "ml/distill-0",
+            "--mode",
+            "optimal",
+            "--json",
+        ),
     ),
     "explain-all": (("explain", MIG, "--json"),),
     "fewest-nodes": (
@@ -78,7 +92,14 @@ RUNS: Final = {
         ),
     ),
     "partition-layout": (
-        ("plan", "partition-layout", MIG, "--pod", "ml/notebooks-0=9", "--json"),
+        (
+            "plan",
+            "partition-layout",
+            MIG,
+            "--pod",
+            "ml/notebooks-0=9",
+            "--json",
+        ),
     ),
     "preempt": (("plan", "preempt", MIG, "--pod", "ml/distill-0", "--json"),),
     "stranded": (("stranded", MIG, "--json"),),
@@ -122,18 +143,24 @@ def amounts(schema: Any, value: Any, root: Any) -> Iterator[str]:
             inner = schema.get("properties", {}).get(key) or schema.get(
                 "additionalProperties"
             )
-            yield from amounts(inner, one, root) if isinstance(inner, dict) else ()
+            yield from (
+                amounts(inner, one, root) if isinstance(inner, dict) else ()
+            )
     if isinstance(value, list) and "items" in schema:
         for one in value:
             yield from amounts(schema["items"], one, root)
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_what_a_command_prints_keeps_its_schema(name: str, tmp_path: Path) -> None:
+def test_what_a_command_prints_keeps_its_schema(
+    name: str, tmp_path: Path
+) -> None:
     (tmp_path / "odd.yaml").write_text(ODD)
     document = name.removesuffix("-caps")
     for command in RUNS[name]:
-        arguments = [str(tmp_path) if word == "ODD" else word for word in command]
+        arguments = [
+            str(tmp_path) if word == "ODD" else word for word in command
+        ]
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code in (Exit.DONE, Exit.FAILED), result.output
         printed = (
@@ -143,7 +170,10 @@ def test_what_a_command_prints_keeps_its_schema(name: str, tmp_path: Path) -> No
         )
         for found in printed or [json.loads(result.stdout)]:
             assert found["schemaVersion"] == VERSION
-            errors = [error.message for error in validator(document).iter_errors(found)]
+            errors = [
+                error.message
+                for error in validator(document).iter_errors(found)
+            ]
             assert errors == []
             schema = document_of(document).json_schema()
             assert all(
@@ -154,14 +184,18 @@ def test_what_a_command_prints_keeps_its_schema(name: str, tmp_path: Path) -> No
 
 def test_amounts_are_found() -> None:
     schema = document_of("stranded").json_schema()
-    found = json.loads(CliRunner().invoke(app, ["stranded", MIG, "--json"]).stdout)
+    found = json.loads(
+        CliRunner().invoke(app, ["stranded", MIG, "--json"]).stdout
+    )
     assert len(list(amounts(schema, found, schema))) > 50
 
 
 def test_every_command_with_json_has_a_schema_that_is_tested() -> None:
     # The documents of apply are about a live cluster.
     live = {"apply", "apply-status"}
-    assert {name.removesuffix("-caps") for name in RUNS} == set(DOCUMENTS) - live
+    assert {name.removesuffix("-caps") for name in RUNS} == set(
+        DOCUMENTS
+    ) - live
 
     def with_json(group: Any, *path: str) -> Iterator[str]:
         for name, command in group.commands.items():

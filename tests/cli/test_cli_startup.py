@@ -69,7 +69,9 @@ def test_modules_that_users_import_are_offered_by_name() -> None:
     from dralloc.objects import errors
     from dralloc.show import plot
 
-    assert all(isinstance(module, ModuleType) for module in (errors, plot, whatif))
+    assert all(
+        isinstance(module, ModuleType) for module in (errors, plot, whatif)
+    )
     assert errors.DrallocError is dralloc.DrallocError
     assert whatif.headroom is dralloc.headroom
 

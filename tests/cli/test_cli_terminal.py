@@ -34,7 +34,11 @@ def evil(tmp_path: Path) -> Path:
         name=f"slice{EVIL}",
         nodeName=f"node{EVIL}",
     )
-    objects = [node(f"node{EVIL}"), device_class(f"gpu{EVIL}", expression), slices]
+    objects = [
+        node(f"node{EVIL}"),
+        device_class(f"gpu{EVIL}", expression),
+        slices,
+    ]
     asked = request(f"r{EVIL}", device_class=f"gpu{EVIL}")
     path.write_text(
         yaml.safe_dump_all(
@@ -130,15 +134,22 @@ ASKING = {
 @pytest.mark.parametrize("columns", ["80", ""])
 @pytest.mark.parametrize("command", ASKING)
 def test_no_name_is_split_and_no_line_is_wrapped(
-    command: str, columns: str, long_names: Path, monkeypatch: pytest.MonkeyPatch
+    command: str,
+    columns: str,
+    long_names: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     words = [word for word in command.split() if not word.startswith("--")]
     result = run(*words, *ASKING[command], long_names)
     assert result.exit_code in (Exit.DONE, Exit.FAILED), result.output
     shown = result.stdout + result.stderr
-    assert {len(run_of_x) for run_of_x in re.findall("xx+", shown)} <= {len(LONG)}
-    tables = [line for line in result.stdout.splitlines() if line.startswith(" ")]
+    assert {len(run_of_x) for run_of_x in re.findall("xx+", shown)} <= {
+        len(LONG)
+    }
+    tables = [
+        line for line in result.stdout.splitlines() if line.startswith(" ")
+    ]
     assert not any(line.endswith(" ") for line in tables)
     warnings = [line for line in result.stderr.splitlines() if line]
     assert all(line.startswith(("warning: ", "error: ")) for line in warnings)
@@ -147,9 +158,15 @@ def test_no_name_is_split_and_no_line_is_wrapped(
 def test_forms_of_an_answer(long_names: Path) -> None:
     names = run("explain", long_names, "-o", "name").stdout.split()
     assert names == [f"default/pod2-{LONG}"]
-    assert json.loads(run("explain", long_names, "-o", "json").stdout)["pending"] == 1
     assert (
-        yaml.safe_load(run("explain", long_names, "-o", "yaml").stdout)["pending"] == 1
+        json.loads(run("explain", long_names, "-o", "json").stdout)["pending"]
+        == 1
+    )
+    assert (
+        yaml.safe_load(run("explain", long_names, "-o", "yaml").stdout)[
+            "pending"
+        ]
+        == 1
     )
     rows = run("capacity", long_names, "--no-headers").stdout.splitlines()
     assert len(rows) == 4

@@ -33,7 +33,8 @@ def test_pods_and_claims_without_a_pod_are_demands() -> None:
     )
     demands = compile_cluster(given).problem.demands
     assert [
-        (demand.key.name, [one.key.name for one in demand.claims]) for demand in demands
+        (demand.key.name, [one.key.name for one in demand.claims])
+        for demand in demands
     ] == [
         ("p", ["a", "b"]),
         ("c", ["c"]),
@@ -80,7 +81,9 @@ def test_a_weight_is_more_than_all_of_lower_priority_together() -> None:
 
 def test_only_attributes_that_constraints_name_are_kept() -> None:
     wanted = claim(
-        "a", request(), constraints=[{"matchAttribute": "gpu.example.com/index"}]
+        "a",
+        request(),
+        constraints=[{"matchAttribute": "gpu.example.com/index"}],
     )
     problem = compile_cluster(
         cluster(node(), device_class(), resource_slice(gpus(1)), wanted)
@@ -89,7 +92,12 @@ def test_only_attributes_that_constraints_name_are_kept() -> None:
         "gpu.example.com/index": frozenset({("int", 0)})
     }
     problem = compile_cluster(
-        cluster(node(), device_class(), resource_slice(gpus(1)), claim("a", request()))
+        cluster(
+            node(),
+            device_class(),
+            resource_slice(gpus(1)),
+            claim("a", request()),
+        )
     ).problem
     assert problem.devices[0].attributes == {}
 
@@ -98,7 +106,9 @@ def test_named_nodes_are_the_only_ones_in_the_named_order() -> None:
     given = cluster(node("node-0"), node("node-1"), node("node-2"))
     assert [
         one.name
-        for one in compile_cluster(given, nodes=["node-2", "node-0"]).problem.nodes
+        for one in compile_cluster(
+            given, nodes=["node-2", "node-0"]
+        ).problem.nodes
     ] == [
         "node-2",
         "node-0",
@@ -120,7 +130,13 @@ def test_a_pod_that_is_bound_already_stays_on_its_node() -> None:
 
 
 def test_required_affinity_restricts_the_nodes() -> None:
-    terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}]
+    terms = [
+        {
+            "matchExpressions": [
+                {"key": "zone", "operator": "In", "values": ["b"]}
+            ]
+        }
+    ]
     affinity = {
         "nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": {
@@ -153,7 +169,9 @@ def test_equal_claims_have_alternatives_of_their_own_and_their_names_in_errors()
 ):
     wanted = [
         first_available(
-            "r", sub("a", "device.attributes['d'].missing == 1"), sub("b", count=2)
+            "r",
+            sub("a", "device.attributes['d'].missing == 1"),
+            sub("b", count=2),
         ),
         request("s"),
     ]
@@ -168,7 +186,8 @@ def test_equal_claims_have_alternatives_of_their_own_and_their_names_in_errors()
     asked = [list(demand.alternatives()) for demand in problem.demands]
     assert [one.index for each in asked for one in each] == list(range(10))
     assert [
-        [(str(one.name), one.rank, one.count) for one in each] for each in asked[1:3]
+        [(str(one.name), one.rank, one.count) for one in each]
+        for each in asked[1:3]
     ] == [[("r/a", 0, 1), ("r/b", 1, 2), ("s", 0, 1)]] * 2
     errors = [
         str(problem.eligibility.selects(each[0].index, 0)).split(":")[0]
@@ -215,7 +234,13 @@ def test_cordoned_nodes_are_for_pods_that_tolerate_it(
     cordoned = {**node("node-0"), "spec": {"unschedulable": True}}
     wants = pod("p", "a", tolerations=[toleration])
     problem = compile_cluster(
-        cluster(cordoned, node("node-1"), device_class(), claim("a", request()), wants)
+        cluster(
+            cordoned,
+            node("node-1"),
+            device_class(),
+            claim("a", request()),
+            wants,
+        )
     ).problem
     assert [demand.nodes for demand in problem.demands] == [homes]
 
@@ -224,7 +249,9 @@ def test_pods_of_a_daemon_set_have_a_node_each_cordoned_or_not() -> None:
     template = {
         "spec": {
             "containers": [],
-            "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one"}],
+            "resourceClaims": [
+                {"name": "gpu", "resourceClaimTemplateName": "one"}
+            ],
         }
     }
     daemon_set = {

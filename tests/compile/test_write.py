@@ -31,7 +31,9 @@ def written(*objects: Json | list[Json]) -> dict[str, Any]:
     compiled = compile_cluster(cluster(*objects))
     found = allocations(compiled, first_fit(compiled.problem))
     return {
-        key.name: one.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        key.name: one.model_dump(
+            mode="json", by_alias=True, exclude_defaults=True
+        )
         for key, one in found.items()
     }
 
@@ -85,13 +87,20 @@ def test_binding_conditions_are_not_written_when_the_feature_is_off() -> None:
 
 def test_shares_have_an_id_and_what_they_consume() -> None:
     shared = device(
-        "gpu-0", capacity={"memory": {"value": "80Gi"}}, allowMultipleAllocations=True
+        "gpu-0",
+        capacity={"memory": {"value": "80Gi"}},
+        allowMultipleAllocations=True,
     )
     wanted = [
         request(name, capacity={"requests": {"memory": amount}})
         for name, amount in (("x", "10Gi"), ("y", "20Gi"))
     ]
-    objects = [node(), device_class(), resource_slice([shared]), claim("a", *wanted)]
+    objects = [
+        node(),
+        device_class(),
+        resource_slice([shared]),
+        claim("a", *wanted),
+    ]
     first, second = written(*objects)["a"]["devices"]["results"]
     assert (first["consumedCapacity"], second["consumedCapacity"]) == (
         {"memory": "10Gi"},
@@ -99,7 +108,8 @@ def test_shares_have_an_id_and_what_they_consume() -> None:
     )
     assert first["shareID"] != second["shareID"]
     assert (
-        written(*objects)["a"]["devices"]["results"][0]["shareID"] == first["shareID"]
+        written(*objects)["a"]["devices"]["results"][0]["shareID"]
+        == first["shareID"]
     )
 
 
@@ -125,7 +135,10 @@ def test_configs_of_classes_then_of_the_claim_with_their_requests() -> None:
         {"requests": ["b", "a", "c"], **opaque(n=5)},
     ]
     found = written(
-        node(), classes, resource_slice(gpus(3)), claim("x", *requests, config=configs)
+        node(),
+        classes,
+        resource_slice(gpus(3)),
+        claim("x", *requests, config=configs),
     )
     assert [
         (one.get("requests"), one["opaque"]["parameters"])
@@ -141,7 +154,9 @@ def test_configs_of_classes_then_of_the_claim_with_their_requests() -> None:
 
 
 def term(key: str, value: str) -> Json:
-    return {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
+    return {
+        "matchExpressions": [{"key": key, "operator": "In", "values": [value]}]
+    }
 
 
 def selector(*terms: Json) -> Json:
@@ -163,20 +178,33 @@ def test_a_node_local_device_ties_the_claim_to_the_node() -> None:
 def test_network_attached_devices_merge_their_selectors() -> None:
     slices = [
         resource_slice(
-            [device("x")], name="s1", pool="a", nodeSelector=selector(term("zone", "a"))
+            [device("x")],
+            name="s1",
+            pool="a",
+            nodeSelector=selector(term("zone", "a")),
         ),
         resource_slice(
-            [device("y")], name="s2", pool="b", nodeSelector=selector(term("rack", "1"))
+            [device("y")],
+            name="s2",
+            pool="b",
+            nodeSelector=selector(term("rack", "1")),
         ),
         resource_slice(
-            [device("z")], name="s3", pool="c", nodeSelector=selector(term("zone", "a"))
+            [device("z")],
+            name="s3",
+            pool="c",
+            nodeSelector=selector(term("zone", "a")),
         ),
     ]
     found = written(
-        node(zone="a", rack="1"), device_class(), slices, claim("a", request(count=3))
+        node(zone="a", rack="1"),
+        device_class(),
+        slices,
+        claim("a", request(count=3)),
     )
     merged = (
-        term("zone", "a")["matchExpressions"] + term("rack", "1")["matchExpressions"]
+        term("zone", "a")["matchExpressions"]
+        + term("rack", "1")["matchExpressions"]
     )
     assert found["a"]["nodeSelector"] == selector({"matchExpressions": merged})
 
@@ -190,7 +218,9 @@ def test_devices_of_all_nodes_need_no_selector_unless_they_bind() -> None:
     bound = resource_slice(gpus(1, bindsToNode=True), allNodes=True)
     assert (
         "matchFields"
-        in written(*everywhere, bound)["a"]["nodeSelector"]["nodeSelectorTerms"][0]
+        in written(*everywhere, bound)["a"]["nodeSelector"][
+            "nodeSelectorTerms"
+        ][0]
     )
 
 
@@ -199,16 +229,22 @@ def test_only_pods_that_exist_reserve_a_claim() -> None:
     pods[0]["metadata"]["uid"] = "1234"
     compiled = compile_cluster(
         cluster(
-            node(), device_class(), resource_slice(gpus(1)), claim("a", request()), pods
+            node(),
+            device_class(),
+            resource_slice(gpus(1)),
+            claim("a", request()),
+            pods,
         )
     )
     (found,) = allocated_claims(compiled, first_fit(compiled.problem))
-    assert [(one.resource, one.name, one.uid) for one in found.status.reserved_for] == [
-        ("pods", "p", "1234")
-    ]
+    assert [
+        (one.resource, one.name, one.uid) for one in found.status.reserved_for
+    ] == [("pods", "p", "1234")]
 
 
-def test_a_claim_that_no_pod_uses_is_not_reserved_for_a_pod_of_its_name() -> None:
+def test_a_claim_that_no_pod_uses_is_not_reserved_for_a_pod_of_its_name() -> (
+    None
+):
     claims = [claim(name, request()) for name in ("x", "y")]
     user = pod("x", "y")
     user["metadata"]["uid"] = "1234"
@@ -217,16 +253,25 @@ def test_a_claim_that_no_pod_uses_is_not_reserved_for_a_pod_of_its_name() -> Non
     )
     found = allocated_claims(compiled, first_fit(compiled.problem))
     assert {
-        one.name: [each.name for each in one.status.reserved_for] for one in found
+        one.name: [each.name for each in one.status.reserved_for]
+        for one in found
     } == {"x": [], "y": ["x"]}
 
 
 def test_what_is_written_loads_again_as_usage() -> None:
-    objects = [node(), device_class(), resource_slice(gpus(2)), claim("a", request())]
+    objects = [
+        node(),
+        device_class(),
+        resource_slice(gpus(2)),
+        claim("a", request()),
+    ]
     compiled = compile_cluster(cluster(*objects))
     claims = [
-        to_wire(one) for one in allocated_claims(compiled, first_fit(compiled.problem))
+        to_wire(one)
+        for one in allocated_claims(compiled, first_fit(compiled.problem))
     ]
-    again = compile_cluster(load_documents([*objects[:3], *claims], source="test"))
+    again = compile_cluster(
+        load_documents([*objects[:3], *claims], source="test")
+    )
     assert again.problem.demands == ()
     assert again.problem.usage.held == {0}

@@ -79,11 +79,15 @@ def test_a_command_prints_what_is_shown(command: str) -> None:
         assert same, f"{page} shows\n{shown}\nbut it is\n{output}"
 
 
-def test_the_first_example_of_the_readme_is_what_is_printed_line_by_line() -> None:
+def test_the_first_example_of_the_readme_is_what_is_printed_line_by_line() -> (
+    None
+):
     """With which of many equally good answers it is: ``python docs/outputs.py`` writes it there."""
     page = ROOT / "README.md"
     shown = next(COMMAND.finditer(next(fences(page, "console"))))
-    lines = [line.rstrip() for line in answered(shown["command"])[1].splitlines()]
+    lines = [
+        line.rstrip() for line in answered(shown["command"])[1].splitlines()
+    ]
     assert _SECONDS.sub("0.0 s", shown["output"]).splitlines() == [
         _SECONDS.sub("0.0 s", line) for line in lines
     ]
@@ -100,8 +104,12 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path) -> None:
         exec(compile(text, str(page), "exec"), names)
 
 
-def test_outputs_are_written_into_pages_unless_they_leave_something_out() -> None:
+def test_outputs_are_written_into_pages_unless_they_leave_something_out() -> (
+    None
+):
     page = "```console\n$ dralloc schema validate\nold\n```\n\n```console\n$ dralloc schema drain\nold\n...\n```\n"
     written = refreshed(page)
     assert '"title": "ValidationDocument"' in written
-    assert written.endswith("```console\n$ dralloc schema drain\nold\n...\n```\n")
+    assert written.endswith(
+        "```console\n$ dralloc schema drain\nold\n...\n```\n"
+    )

@@ -44,11 +44,14 @@ def test_there_are_rules_with_code() -> None:
 def test_every_constraint_has_its_formula() -> None:
     text = (DOCS / "explanation" / "formulation.md").read_text()
     assert len(RULES) > 10
-    assert [rule.__name__ for rule in RULES if f".{rule.__name__}`]" not in text] == []
+    assert [
+        rule.__name__ for rule in RULES if f".{rule.__name__}`]" not in text
+    ] == []
 
 
 @pytest.mark.parametrize(
-    "model", sorted(path.parent.name for path in (ROOT / "models").glob("*/README.md"))
+    "model",
+    sorted(path.parent.name for path in (ROOT / "models").glob("*/README.md")),
 )
 def test_every_model_is_listed(model: str) -> None:
     assert f"({model}/README.md)" in (ROOT / "models" / "README.md").read_text()

@@ -29,19 +29,31 @@ def content(path: Path) -> dict[str, Any]:
 
 
 def title(path: Path) -> str:
-    return str(content(path)["cells"][0]["source"][0]).removeprefix("# ").strip()
+    return (
+        str(content(path)["cells"][0]["source"][0]).removeprefix("# ").strip()
+    )
 
 
 def test_the_story_has_five_chapters() -> None:
-    assert sorted(title(path)[:2] for path in BOOKS) == ["1.", "2.", "3.", "4.", "5."]
+    assert sorted(title(path)[:2] for path in BOOKS) == [
+        "1.",
+        "2.",
+        "3.",
+        "4.",
+        "5.",
+    ]
 
 
 @pytest.mark.parametrize("path", BOOKS, ids=name_of)
 def test_no_outputs_are_kept(path: Path) -> None:
-    code = [cell for cell in content(path)["cells"] if cell["cell_type"] == "code"]
+    code = [
+        cell for cell in content(path)["cells"] if cell["cell_type"] == "code"
+    ]
     assert code
     assert [
-        cell for cell in code if cell["outputs"] or cell["execution_count"] is not None
+        cell
+        for cell in code
+        if cell["outputs"] or cell["execution_count"] is not None
     ] == []
 
 
@@ -58,8 +70,12 @@ def test_it_runs_from_top_to_bottom(
 ) -> None:
     if not ALL and not title(path).startswith("1."):
         pytest.skip("DRALLOC_NOTEBOOKS=all runs it, as CI does")
-    nbclient = pytest.importorskip("nbclient", reason="needs the extra notebook")
-    nbformat = pytest.importorskip("nbformat", reason="needs the extra notebook")
+    nbclient = pytest.importorskip(
+        "nbclient", reason="needs the extra notebook"
+    )
+    nbformat = pytest.importorskip(
+        "nbformat", reason="needs the extra notebook"
+    )
     monkeypatch.setenv("DRALLOC_NOTEBOOK_SIZE", "small")
     nbclient.execute(
         nbformat.read(path, as_version=4), cwd=str(path.parent), timeout=300
@@ -70,8 +86,12 @@ def test_it_runs_from_top_to_bottom(
 def test_every_picture_and_answer_of_a_notebook_can_be_read_without_eyes(
     tmp_path: Path,
 ) -> None:
-    nbclient = pytest.importorskip("nbclient", reason="needs the extra notebook")
-    nbformat = pytest.importorskip("nbformat", reason="needs the extra notebook")
+    nbclient = pytest.importorskip(
+        "nbclient", reason="needs the extra notebook"
+    )
+    nbformat = pytest.importorskip(
+        "nbformat", reason="needs the extra notebook"
+    )
     smallest = ROOT / "models" / "h100-mig-smallest"
     sources = (
         f"import dralloc\nfrom dralloc import plot\nboth = dralloc.compare(dralloc.load({str(smallest)!r}))",
@@ -83,7 +103,11 @@ def test_every_picture_and_answer_of_a_notebook_can_be_read_without_eyes(
     )
     nbclient.execute(book, cwd=str(tmp_path), timeout=300)
     _, pictures, answer = (cell["outputs"] for cell in book["cells"])
-    shown = [one["data"]["text/html"] for one in pictures if "text/html" in one["data"]]
+    shown = [
+        one["data"]["text/html"]
+        for one in pictures
+        if "text/html" in one["data"]
+    ]
     assert len(shown) == 2
     assert shown[0].startswith(
         '<img alt="2 of 2 pods are placed. By node: h100 2. Not placed by first fit: default/large." '
@@ -91,4 +115,8 @@ def test_every_picture_and_answer_of_a_notebook_can_be_read_without_eyes(
     assert not [one for one in pictures if "image/png" in one["data"]]
     (data,) = (one["data"] for one in answer)
     assert data["text/plain"].startswith("<Comparison: 2 pods: ")
-    assert data["text/html"].count("<svg") == data["text/html"].count('role="img"') == 2
+    assert (
+        data["text/html"].count("<svg")
+        == data["text/html"].count('role="img"')
+        == 2
+    )

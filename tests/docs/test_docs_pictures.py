@@ -10,7 +10,15 @@ from PIL import Image
 
 import dralloc
 from conftest import ROOT
-from docs.pictures import BROWSER, DESCRIPTION, IMAGES, MODEL, SCHEMES, described, take
+from docs.pictures import (
+    BROWSER,
+    DESCRIPTION,
+    IMAGES,
+    MODEL,
+    SCHEMES,
+    described,
+    take,
+)
 
 
 @cache
@@ -27,7 +35,9 @@ def said(picture: Path) -> str:
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_picture_shows_the_answer_of_today(scheme: str) -> None:
     picture = IMAGES / f"h100-mig-report-{scheme}.png"
-    assert said(picture) == described(comparison()), "run python docs/pictures.py"
+    assert said(picture) == described(comparison()), (
+        "run python docs/pictures.py"
+    )
 
 
 @pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
@@ -36,7 +46,9 @@ def test_pictures_can_be_taken(tmp_path: Path) -> None:
     assert said(light) == said(dark) == described(comparison())
     with Image.open(light) as image, Image.open(dark) as other:
         assert image.size == other.size
-        dark_parts = [sum(one.convert("L").histogram()[:64]) for one in (image, other)]
+        dark_parts = [
+            sum(one.convert("L").histogram()[:64]) for one in (image, other)
+        ]
     assert dark_parts[0] < dark_parts[1]
 
 

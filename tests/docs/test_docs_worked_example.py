@@ -27,7 +27,11 @@ from dralloc.solve.optimum.stopping import Stop
 
 DRIVER: Final = "gpu.example.com"
 SLOTS: Final = 4
-PROFILES: Final = {"1g": (1, (0, 1, 2, 3)), "2g": (2, (0, 2)), "whole": (4, (0,))}
+PROFILES: Final = {
+    "1g": (1, (0, 1, 2, 3)),
+    "2g": (2, (0, 2)),
+    "whole": (4, (0,)),
+}
 """By profile: how many slots a partition takes, and where it can begin."""
 
 PODS: Final = {"a": "whole", "b": "2g", "c": "2g", "d": "1g", "e": "1g"}
@@ -46,7 +50,9 @@ def _devices() -> Iterator[Json]:
             yield {
                 "name": f"{profile}-{start}",
                 "attributes": {"profile": {"string": profile}},
-                "consumesCounters": [{"counterSet": "gpu", "counters": consumed}],
+                "consumesCounters": [
+                    {"counterSet": "gpu", "counters": consumed}
+                ],
             }
 
 
@@ -63,7 +69,12 @@ def _gpu(node: str) -> Iterator[Json]:
             "apiVersion": "resource.k8s.io/v1",
             "kind": "ResourceSlice",
             "metadata": {"name": f"{node}-{name}"},
-            "spec": {"driver": DRIVER, "nodeName": node, "pool": pool, **content},
+            "spec": {
+                "driver": DRIVER,
+                "nodeName": node,
+                "pool": pool,
+                **content,
+            },
         }
 
 
@@ -78,7 +89,9 @@ def _pod(name: str, profile: str) -> Iterator[Json]:
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
         "metadata": metadata,
-        "spec": {"devices": {"requests": [{"name": "part", "exactly": exactly}]}},
+        "spec": {
+            "devices": {"requests": [{"name": "part", "exactly": exactly}]}
+        },
     }
     yield {
         "apiVersion": "v1",
@@ -112,7 +125,9 @@ def division(pattern_effort: int) -> Division:
     whole = problem()
     thresholds = replace(Options().thresholds, pattern_effort=pattern_effort)
     return divide(
-        whole, lambda demands: survey(whole, demands), Options(thresholds=thresholds)
+        whole,
+        lambda demands: survey(whole, demands),
+        Options(thresholds=thresholds),
     )
 
 
@@ -123,7 +138,11 @@ def placed(plan: dralloc.Plan) -> set[str]:
 
 
 def test_first_fit_places_three() -> None:
-    assert placed(dralloc.allocate(cluster(), mode="first-fit")) == {"a", "b", "c"}
+    assert placed(dralloc.allocate(cluster(), mode="first-fit")) == {
+        "a",
+        "b",
+        "c",
+    }
 
 
 def test_the_optimum_places_four_and_proves_it() -> None:
@@ -148,7 +167,9 @@ def test_two_bins_are_one_class_with_three_patterns() -> None:
     }
 
 
-def test_without_listed_patterns_the_relaxation_has_the_prices_of_the_page() -> None:
+def test_without_listed_patterns_the_relaxation_has_the_prices_of_the_page() -> (
+    None
+):
     [instance] = division(pattern_effort=0).packed
     [unit_type] = instance.unit_types
     assert isinstance(unit_type, PatternUnitType)

@@ -40,14 +40,20 @@ def mutated(seed: int, corpus: Corpus) -> tuple[str, bytes]:
         data = random.choice(_BYTES)(random, data)
     if random.random() < 0.05:
         suffix, data = f"{suffix}.gz", gzip.compress(data, mtime=0)
-        data = random.choice(_BYTES)(random, data) if random.random() < 0.5 else data
+        data = (
+            random.choice(_BYTES)(random, data)
+            if random.random() < 0.5
+            else data
+        )
     return f"{seed}-{name}{suffix}", data
 
 
 def _excerpt(random: Random, documents: Sequence[Document]) -> list[Document]:
     """Some of the objects, with few items in lists that have many."""
     chosen = sorted(
-        random.sample(range(len(documents)), min(len(documents), _MOST_DOCUMENTS))
+        random.sample(
+            range(len(documents)), min(len(documents), _MOST_DOCUMENTS)
+        )
     )
     found = [deepcopy(documents[number]) for number in chosen]
     while len(found) > 1 and sum(len(str(one)) for one in found) > _LONGEST:
@@ -69,7 +75,9 @@ def _places(part: Any) -> Iterator[_Place]:
 
 
 def _place(
-    random: Random, documents: list[Document], wanted: type | tuple[type, ...] = object
+    random: Random,
+    documents: list[Document],
+    wanted: type | tuple[type, ...] = object,
 ) -> _Place:
     """Some value of a type; or the first object as a whole, if there is none."""
     found = [
@@ -81,7 +89,9 @@ def _place(
 
 
 def _replace(random: Random, documents: list[Document]) -> None:
-    holder, key = _place(random, documents, (str, int, bool, type(None), list, dict))
+    holder, key = _place(
+        random, documents, (str, int, bool, type(None), list, dict)
+    )
     if not isinstance(key, slice):
         holder[key] = deepcopy(random.choice(VALUES))
 
@@ -116,9 +126,9 @@ def _rename(random: Random, documents: list[Document]) -> None:
                 if isinstance(where, dict)
             }
         )
-        holder[random.choice([*names, "", "a" * 300, "~consumable", "é", "<<"])] = (
-            holder.pop(key)
-        )
+        holder[
+            random.choice([*names, "", "a" * 300, "~consumable", "é", "<<"])
+        ] = holder.pop(key)
 
 
 def _repeat(random: Random, documents: list[Document]) -> None:
@@ -158,14 +168,20 @@ def _copy(random: Random, documents: list[Document]) -> None:
         other = deepcopy(chosen)
         if isinstance(other, dict) and isinstance(other.get("metadata"), dict):
             other["metadata"]["name"] = (
-                f"{other['metadata'].get('name')}-{number}" if number else "again"
+                f"{other['metadata'].get('name')}-{number}"
+                if number
+                else "again"
             )
         documents.append(other)
 
 
 def _ask(random: Random, documents: list[Document]) -> None:
     """Another expression in a selector."""
-    found = [(holder, key) for holder, key in _places(documents) if key == "expression"]
+    found = [
+        (holder, key)
+        for holder, key in _places(documents)
+        if key == "expression"
+    ]
     if found:
         holder, key = random.choice(found)
         holder[key] = random.choice(EXPRESSIONS)
@@ -178,7 +194,9 @@ def _shuffle(random: Random, documents: list[Document]) -> None:
 
 def _written(random: Random, documents: list[Document]) -> tuple[str, bytes]:
     """The text, in one of the forms that are read."""
-    form = random.choice(("yaml", "yaml", "flow", "json", "indented", "lines", "list"))
+    form = random.choice(
+        ("yaml", "yaml", "flow", "json", "indented", "lines", "list")
+    )
     try:
         if form in ("yaml", "flow"):
             dumper = yaml.CSafeDumper if random.random() < 0.5 else _NoAliases
@@ -194,7 +212,9 @@ def _written(random: Random, documents: list[Document]) -> tuple[str, bytes]:
     if form == "lines":
         return ".json", "\n".join(_json(one) for one in documents).encode()
     whole = {"apiVersion": "v1", "kind": "List", "items": documents}
-    return ".json", _json(whole, indent=4 if form == "indented" else None).encode()
+    return ".json", _json(
+        whole, indent=4 if form == "indented" else None
+    ).encode()
 
 
 def _json(value: Any, indent: int | None = None) -> str:
@@ -224,7 +244,10 @@ def _insert(random: Random, data: bytes) -> bytes:
 
 def _cut(random: Random, data: bytes) -> bytes:
     start = random.randrange(len(data) + 1)
-    return data[:start] + data[start + random.choice((1, 1, 10, 1000, len(data))) :]
+    return (
+        data[:start]
+        + data[start + random.choice((1, 1, 10, 1000, len(data))) :]
+    )
 
 
 def _double(random: Random, data: bytes) -> bytes:
@@ -234,7 +257,14 @@ def _double(random: Random, data: bytes) -> bytes:
 
 
 _STRUCTURE: Final[tuple[Callable[[Random, list[Document]], None], ...]] = (
-    *(_replace, _replace_alike, _replace_alike, _replace_alike, _remove, _rename),
+    *(
+        _replace,
+        _replace_alike,
+        _replace_alike,
+        _replace_alike,
+        _remove,
+        _rename,
+    ),
     *(_repeat, _move, _wrap, _copy, _ask, _shuffle),
 )
 _BYTES: Final[tuple[Callable[[Random, bytes], bytes], ...]] = (
@@ -255,7 +285,8 @@ def read_corpus(root: Path, *more: Path) -> Corpus:
     ]
     files = [[one] for folder in more for one in sorted(folder.rglob("*.yaml"))]
     found = [
-        (group[0].parent.name, list(_documents(group))) for group in (*models, *files)
+        (group[0].parent.name, list(_documents(group)))
+        for group in (*models, *files)
     ]
     return [(name, documents) for name, documents in found if documents]
 

@@ -16,7 +16,9 @@ CORPUS = read_corpus(ROOT, ROOT.parent / "shared" / "data")
 
 
 def test_damaged_files() -> None:
-    first, _, last = os.environ.get("DRALLOC_FUZZ", str(examples(200))).rpartition(":")
+    first, _, last = os.environ.get(
+        "DRALLOC_FUZZ", str(examples(200))
+    ).rpartition(":")
     found = failures(range(int(first or 0), int(last)), CORPUS)
     assert [
         f"seed {one.seed}: {one.command}: {one.what[-2000:]}" for one in found

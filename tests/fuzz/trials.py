@@ -53,7 +53,9 @@ def failures(seeds: Sequence[int], corpus: Corpus) -> Iterator[Failure]:
     left = list(seeds)
     while left:
         here, there = _FORK.Pipe(duplex=False)
-        child = _FORK.Process(target=_child, args=(left, corpus, there), daemon=True)
+        child = _FORK.Process(
+            target=_child, args=(left, corpus, there), daemon=True
+        )
         child.start()
         there.close()
         try:

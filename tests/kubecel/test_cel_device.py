@@ -84,9 +84,15 @@ def test_the_wire_form_prefers_lists() -> None:
 
 
 def test_maps_keep_bools_apart_from_numbers() -> None:
-    values = {map_key(True): "yes", map_key(1): "one", map_key(Duration(1)): "short"}
+    values = {
+        map_key(True): "yes",
+        map_key(1): "one",
+        map_key(Duration(1)): "short",
+    }
     assert list(map_keys(values)) == [True, 1, Duration(1)]
-    assert [find(values, key) for key in (True, 1, 1.0, Uint(1), Duration(1))] == [
+    assert [
+        find(values, key) for key in (True, 1, 1.0, Uint(1), Duration(1))
+    ] == [
         "yes",
         "one",
         "one",
@@ -141,7 +147,9 @@ def test_only_a_text_is_in_a_map_of_a_device(
     attributes: dict[str, AttributeValue] = {"x": value, "y": 1, "other/z": 1}
     device = convert_device("d", attributes, {"m": parse_quantity("1")})
     expected = type(value) is str and value in _MAPS[container]
-    assert evaluate(f'device.attributes["d"].x in {container}', device) is expected
+    assert (
+        evaluate(f'device.attributes["d"].x in {container}', device) is expected
+    )
 
 
 @pytest.mark.parametrize("container", _MAPS)
@@ -157,7 +165,11 @@ def test_what_has_no_hash_is_in_no_map_of_a_device(
 
 @pytest.mark.parametrize(
     "key",
-    ['device.attributes["gpu.example.com"].driverVersion', "b'x'", 'semver("1.0.0")'],
+    [
+        'device.attributes["gpu.example.com"].driverVersion',
+        "b'x'",
+        'semver("1.0.0")',
+    ],
 )
 @pytest.mark.parametrize("container", ["{device.driver: 1}", '{"a": 1}'])
 def test_other_maps_hash_what_is_looked_up(key: str, container: str) -> None:
@@ -182,7 +194,9 @@ def test_other_maps_hash_what_is_looked_up(key: str, container: str) -> None:
     ],
 )
 def test_what_is_read(
-    expression: str, attributes: set[tuple[str, str]], capacity: set[tuple[str, str]]
+    expression: str,
+    attributes: set[tuple[str, str]],
+    capacity: set[tuple[str, str]],
 ) -> None:
     reads = compile_selector(expression).reads
     assert not reads.everything

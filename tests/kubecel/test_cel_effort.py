@@ -45,16 +45,25 @@ _SHARED = {
     "indexOf": "[a].indexOf(a) == 0",
 }
 _SLOW = {
-    **{name: _grown("[1]", "[a, a]", 40, body) for name, body in _SHARED.items()},
+    **{
+        name: _grown("[1]", "[a, a]", 40, body)
+        for name, body in _SHARED.items()
+    },
     "indexOf of what costs nothing": _grown(
         "dyn([])", "dyn([a, a])", 40, "[a].indexOf(a) == 0"
     ),
-    "flatten": _grown("[dyn(1)]", "[dyn(a), dyn(a)]", 40, "a.flatten(100).size() == 1"),
+    "flatten": _grown(
+        "[dyn(1)]", "[dyn(a), dyn(a)]", 40, "a.flatten(100).size() == 1"
+    ),
     "joining lists": _grown(
         "[1]", "a + a", 20, "lists.range(9000).all(x, (a + a).size() > 0)"
     ),
-    "join": _grown("['']", "a + a", 18, "lists.range(9000).all(x, a.join() == '')"),
-    "min": _grown("['']", "a + a", 18, "lists.range(9000).all(x, a.min() == '')"),
+    "join": _grown(
+        "['']", "a + a", 18, "lists.range(9000).all(x, a.join() == '')"
+    ),
+    "min": _grown(
+        "['']", "a + a", 18, "lists.range(9000).all(x, a.min() == '')"
+    ),
     "unwrap": _grown(
         "[optional.none()]",
         "a + a",
@@ -74,7 +83,9 @@ _SLOW = {
         "lists.range(9000).all(x, a.format(lists.range(4096)) != '')",
     ),
     "quoting": f"cel.bind(t, {_TEXT}, lists.range(9000).all(x, '%s'.format([[t]]) != ''))",
-    "what is free": "lists.range(9000).all(x, " + " && ".join(["true"] * 2000) + ")",
+    "what is free": "lists.range(9000).all(x, "
+    + " && ".join(["true"] * 2000)
+    + ")",
     "time": "lists.range(9000).all(x, timestamp(string(timestamp(x))).getFullYear('Europe/Berlin') > 0)",
 }
 
@@ -108,13 +119,20 @@ def test_long_texts_are_handled_quickly(expression: str) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    ["int", "uint", "double", "duration", "timestamp", "quantity", "semver", "bool"],
+    [
+        "int",
+        "uint",
+        "double",
+        "duration",
+        "timestamp",
+        "quantity",
+        "semver",
+        "bool",
+    ],
 )
 @pytest.mark.parametrize("tail", ["", "x", ".1", "e1"])
 def test_long_numbers_are_refused(kind: str, tail: str) -> None:
-    expression = (
-        f"cel.bind(t, {_TEXT}.replace('a', '1') + '{tail}', {kind}(t) != {kind}(t))"
-    )
+    expression = f"cel.bind(t, {_TEXT}.replace('a', '1') + '{tail}', {kind}(t) != {kind}(t))"
     assert evaluate(expression) == "runtime-error"
 
 
@@ -134,9 +152,9 @@ def test_effort_is_no_cost() -> None:
     heavy = "[1, 2].all(x, " + " && ".join(["true"] * 100) + ")"
     assert compile_selector(heavy).evaluate(GPU) == (True, 7)
     assert (
-        compile_selector(f"[1, 2].map(x, {list(range(100))}).size() == 2").evaluate(
-            GPU
-        )[1]
+        compile_selector(
+            f"[1, 2].map(x, {list(range(100))}).size() == 2"
+        ).evaluate(GPU)[1]
         == 7
     )
 
@@ -144,11 +162,16 @@ def test_effort_is_no_cost() -> None:
 def test_the_function_matches_costs_as_little_as_upstream_charges() -> None:
     pattern = "'(a|b|c|d|e|f|g|h)'"
     assert (
-        compile_selector(f"matches({ATTRIBUTES}.model, {pattern})").evaluate(GPU)[1]
+        compile_selector(f"matches({ATTRIBUTES}.model, {pattern})").evaluate(
+            GPU
+        )[1]
         == 5
     )
     assert (
-        compile_selector(f"{ATTRIBUTES}.model.matches({pattern})").evaluate(GPU)[1] == 9
+        compile_selector(f"{ATTRIBUTES}.model.matches({pattern})").evaluate(
+            GPU
+        )[1]
+        == 9
     )
 
 

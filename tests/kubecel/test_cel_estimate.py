@@ -98,13 +98,17 @@ def test_estimates_by_the_rules(expression: str, cost: int) -> None:
 
 
 def test_what_has_no_limit() -> None:
-    expression = "lists.range(device.driver.size()).all(x, lists.range(x).all(y, true))"
+    expression = (
+        "lists.range(device.driver.size()).all(x, lists.range(x).all(y, true))"
+    )
     assert estimated_cost(expression) == 2**64 - 1
 
 
 def test_what_does_not_compile_has_no_estimate() -> None:
     without = FeatureGates(list_attributes=False)
-    with pytest.raises(CelCompileError, match="undeclared reference to 'includes'"):
+    with pytest.raises(
+        CelCompileError, match="undeclared reference to 'includes'"
+    ):
         estimated_cost(f"{ATTRIBUTES}.numa.includes(1)", without)
     assert estimated_cost(f"{ATTRIBUTES}.numa.includes(1)") == 52
     with pytest.raises(CelCompileError, match="program instantiation failed"):
@@ -137,7 +141,9 @@ def _highest_and_actual(expression: str) -> tuple[int, int]:
 @settings(max_examples=examples(200), deadline=None)
 def test_nothing_costs_more_than_estimated(expression: str) -> None:
     highest, cost = _highest_and_actual(expression)
-    assume(not any(re.search(pattern, expression) for pattern in _UNDERESTIMATED))
+    assume(
+        not any(re.search(pattern, expression) for pattern in _UNDERESTIMATED)
+    )
     assert cost <= highest
 
 

@@ -151,7 +151,8 @@ _ERRORS_ARE_ABSORBED_WHERE_THEY_DO_NOT_MATTER = """
 
 
 @pytest.mark.parametrize(
-    ("expression", "answer"), answers(_ERRORS_ARE_ABSORBED_WHERE_THEY_DO_NOT_MATTER)
+    ("expression", "answer"),
+    answers(_ERRORS_ARE_ABSORBED_WHERE_THEY_DO_NOT_MATTER),
 )
 def test_errors_are_absorbed_where_they_do_not_matter(
     expression: str, answer: object
@@ -321,7 +322,8 @@ def test_upstreams_advice_where_a_key_is_missing() -> None:
 def test_the_cost_limit_ends_an_evaluation() -> None:
     expensive = "lists.range(1000).all(x, lists.range(1000).all(y, x + y >= 0))"
     assert (
-        runtime_message(expensive) == "operation cancelled: actual cost limit exceeded"
+        runtime_message(expensive)
+        == "operation cancelled: actual cost limit exceeded"
     )
     assert (
         runtime_message(f"{expensive} || true")
@@ -333,7 +335,12 @@ def test_the_cost_limit_ends_an_evaluation() -> None:
 
 
 def _nested(start: str, step: str) -> str:
-    return f"cel.bind(a, {start}, " + f"cel.bind(a, {step}, " * 20 + "a == a" + ")" * 21
+    return (
+        f"cel.bind(a, {start}, "
+        + f"cel.bind(a, {step}, " * 20
+        + "a == a"
+        + ")" * 21
+    )
 
 
 @pytest.mark.parametrize(

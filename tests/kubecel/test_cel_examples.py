@@ -39,6 +39,9 @@ def test_the_readme_names_what_is_public() -> None:
 def test_importing_it_loads_neither_parser_nor_dralloc() -> None:
     script = "import sys, kubecel; print({'lark', 'celpy', 're2', 'pydantic', 'dralloc'} & set(sys.modules))"
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout == "set()\n"

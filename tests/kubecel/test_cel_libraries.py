@@ -360,5 +360,11 @@ def test_extension_errors(expression: str, message: str) -> None:
     ],
 )
 def test_named_formats(name: str, good: str, bad: str) -> None:
-    assert evaluate(f"format.{name}().validate('{good}') == optional.none()") is True
-    assert evaluate(f"format.{name}().validate('{bad}').value().size() > 0") is True
+    assert (
+        evaluate(f"format.{name}().validate('{good}') == optional.none()")
+        is True
+    )
+    assert (
+        evaluate(f"format.{name}().validate('{bad}').value().size() > 0")
+        is True
+    )

@@ -206,7 +206,10 @@ def test_errors_show_line_and_column() -> None:
             '\n"""\n\n""" == nosuch',
             "4:8: undeclared reference to 'nosuch' (in container '')\n | \"\"\" == nosuch\n | .......^",
         ),
-        ("f(\n", "2:1: Syntax error: unexpected end of the expression\n | \n | ^"),
+        (
+            "f(\n",
+            "2:1: Syntax error: unexpected end of the expression\n | \n | ^",
+        ),
         (
             f"'{'a' * 20000}' == nosuch",
             "1:20007: undeclared reference to 'nosuch' (in container '')",
@@ -214,7 +217,10 @@ def test_errors_show_line_and_column() -> None:
     ],
 )
 def test_errors_are_shown_as_upstream_does(expression: str, shown: str) -> None:
-    assert compile_message(expression) == f"compilation failed: ERROR: <input>:{shown}"
+    assert (
+        compile_message(expression)
+        == f"compilation failed: ERROR: <input>:{shown}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -268,17 +274,25 @@ def test_the_minus_of_a_number_binds_closest(
 
 
 def test_no_more_than_a_hundred_errors_are_shown() -> None:
-    message = compile_message(" && ".join(f"a{number}" for number in range(103)))
+    message = compile_message(
+        " && ".join(f"a{number}" for number in range(103))
+    )
     assert message.count("ERROR") == 100
     assert message.endswith("\n3 more errors were truncated")
 
 
 @pytest.mark.parametrize(
     "expression",
-    ["(" * 300 + "true" + ")" * 300, "+".join(["1"] * 300), "device" + ".a" * 300],
+    [
+        "(" * 300 + "true" + ")" * 300,
+        "+".join(["1"] * 300),
+        "device" + ".a" * 300,
+    ],
 )
 def test_depth_is_limited(expression: str) -> None:
-    assert f"recursion limit exceeded: {MAX_DEPTH}" in compile_message(expression)
+    assert f"recursion limit exceeded: {MAX_DEPTH}" in compile_message(
+        expression
+    )
 
 
 def test_length_is_limited() -> None:
@@ -309,8 +323,8 @@ def test_macros_are_expanded() -> None:
 
 
 def test_walking_and_naming() -> None:
-    assert [depth for _, depth in walk(parse("f([1], {2: 3}, a ? b : c)"))].count(
-        3
-    ) == 6
+    assert [
+        depth for _, depth in walk(parse("f([1], {2: 3}, a ? b : c)"))
+    ].count(3) == 6
     assert qualified_name(parse("a.b.c")) == "a.b.c"
     assert qualified_name(parse("a[0].c")) is None

@@ -9,13 +9,18 @@ from kubecel.types import parse_signature, parse_type
 
 
 def test_the_notation_of_types() -> None:
-    params, result = parse_signature("map(K, list(quantity)), int -> optional(K)")
+    params, result = parse_signature(
+        "map(K, list(quantity)), int -> optional(K)"
+    )
     assert [str(param) for param in params] == [
         "map(K, list(kubernetes.Quantity))",
         "int",
     ]
     assert str(result) == "optional_type(K)"
-    assert parse_signature("-> format") == ((), parse_type("kubernetes.NamedFormat"))
+    assert parse_signature("-> format") == (
+        (),
+        parse_type("kubernetes.NamedFormat"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,11 +53,16 @@ def test_assignable(given: str, wanted: str, possible: bool) -> None:
 
 def test_parameters_are_bound_to_the_more_general_type() -> None:
     bindings = assignable(
-        {}, (parse_type("int"), parse_type("dyn")), (parse_type("A"), parse_type("A"))
+        {},
+        (parse_type("int"), parse_type("dyn")),
+        (parse_type("A"), parse_type("A")),
     )
     assert bindings is not None
     assert str(substitute(bindings, parse_type("list(A)"))) == "list(dyn)"
-    assert str(substitute({}, parse_type("list(A)"), free_to_dyn=True)) == "list(dyn)"
+    assert (
+        str(substitute({}, parse_type("list(A)"), free_to_dyn=True))
+        == "list(dyn)"
+    )
     assert (
         str(more_general(parse_type("list(int)"), parse_type("list(dyn)")))
         == "list(dyn)"

@@ -29,7 +29,9 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
     yield from map(json.loads, text.splitlines())
 
 
-def _answer(case: dict[str, Any], **options: Any) -> tuple[bool | str, str, int | None]:
+def _answer(
+    case: dict[str, Any], **options: Any
+) -> tuple[bool | str, str, int | None]:
     """The answer or the kind of error, the error's text, and the cost."""
     device = case["device"]
     try:
@@ -57,7 +59,9 @@ def _gates(case: dict[str, Any]) -> FeatureGates:
 def test_probes() -> None:
     wrong = []
     for probe in _read(_PROBES):
-        expected = {"true": True, "false": False}.get(probe["expect"], probe["expect"])
+        expected = {"true": True, "false": False}.get(
+            probe["expect"], probe["expect"]
+        )
         answer, text, _ = _answer(probe)
         if answer != expected:
             wrong.append((probe["expression"], expected, answer, text))
@@ -98,6 +102,11 @@ def test_the_estimates_of_cases() -> None:
             case["actualCost"] if case["actualMatch"] else 0
         ):
             wrong.append(
-                (case["name"], case["expression"], case["actualMaxCost"], estimate)
+                (
+                    case["name"],
+                    case["expression"],
+                    case["actualMaxCost"],
+                    estimate,
+                )
             )
     assert wrong == []

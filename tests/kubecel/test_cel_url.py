@@ -21,7 +21,9 @@ from kubecel.kubernetes_types import is_url, parse_url
         ("*", "", "", "", "*"),
     ],
 )
-def test_parts(text: str, host: str, hostname: str, port: str, path: str) -> None:
+def test_parts(
+    text: str, host: str, hostname: str, port: str, path: str
+) -> None:
     url = parse_url(text)
     assert (url.host, url.hostname, url.port, url.escaped_path) == (
         host,

@@ -55,7 +55,14 @@ def objects(pods: int) -> list[Any]:
         resource_slice(gpus(pods // 4), name=name, pool=name, nodeName=name)
         for name in ("node-0", "node-1")
     ]
-    return [node("node-0"), node("node-1"), device_class(), *slices, held, *wanted]
+    return [
+        node("node-0"),
+        node("node-1"),
+        device_class(),
+        *slices,
+        held,
+        *wanted,
+    ]
 
 
 @cache
@@ -74,15 +81,21 @@ ANSWERS: Final[dict[str, Callable[[], Answer]]] = {
     "stranding": lambda: dralloc.stranded(source()),
     "headroom": lambda: headroom(source(), "default/claim-0"),
     "fewest nodes": lambda: fewest_nodes(source(), "default/claim-0=20"),
-    "drain": lambda: drain(dralloc.load(ROOT / "models" / "h100-mig"), "h100-2"),
+    "drain": lambda: drain(
+        dralloc.load(ROOT / "models" / "h100-mig"), "h100-2"
+    ),
     "defragmentation": lambda: defragment(cluster(*objects(8)), 1),
     "preemption": lambda: preempt(source(), "default/claim-0"),
-    "partition layout": lambda: partition_layout(source(), "default/claim-0=20"),
+    "partition layout": lambda: partition_layout(
+        source(), "default/claim-0=20"
+    ),
 }
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_an_answer_is_one_line_at_a_prompt_and_tables_in_a_notebook(name: str) -> None:
+def test_an_answer_is_one_line_at_a_prompt_and_tables_in_a_notebook(
+    name: str,
+) -> None:
     answer = ANSWERS[name]()
     text = repr(answer)
     assert text.startswith(f"<{type(answer).__name__}: ")
@@ -159,7 +172,10 @@ def test_without_matplotlib_a_notebook_shows_the_tables() -> None:
         "print(plan._repr_html_())"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert '<p class="bold">optimal: ' in done.stdout
     assert "<svg" not in done.stdout

@@ -10,7 +10,9 @@ import dralloc
 
 
 def test_a_hundred_nodes_and_five_hundred_pods_take_three_lines() -> None:
-    builder = dralloc.ClusterBuilder().nodes(100, {"H100": 8}, cpu=128, memory="2Ti")
+    builder = dralloc.ClusterBuilder().nodes(
+        100, {"H100": 8}, cpu=128, memory="2Ti"
+    )
     builder.pods(400, {"H100": 1}, cpu=8).pods(100, {"H100": 4}, priority=10)
     cluster = builder.cluster()
     products = dralloc.capacity(cluster).products
@@ -18,18 +20,25 @@ def test_a_hundred_nodes_and_five_hundred_pods_take_three_lines() -> None:
         ("H100", 800, 8)
     ]
     assert len(cluster.pods) == len(cluster.claims) == 500
-    assert Counter(pod.spec.priority for pod in cluster.pods) == {0: 400, 10: 100}
+    assert Counter(pod.spec.priority for pod in cluster.pods) == {
+        0: 400,
+        10: 100,
+    }
     assert len(dralloc.allocate(cluster, mode="first-fit").unplaced) == 0
 
 
 def test_products_are_of_their_own_class() -> None:
-    builder = dralloc.ClusterBuilder("gpus.of.mine").nodes(1, {"A 100": 2, "T4": 1})
+    builder = dralloc.ClusterBuilder("gpus.of.mine").nodes(
+        1, {"A 100": 2, "T4": 1}
+    )
     builder.pods(3, {"A 100": 1}).pods(1, {"T4": 1, "A 100": 0}, namespace="b")
     cluster = builder.cluster()
     assert sorted(cluster.classes) == ["a-100", "t4"]
     plan = dralloc.allocate(cluster)
     assert {str(one.key) for one in plan.unplaced} == {"default/a-100-x1-2"}
-    drivers = {one.device_id.driver for claim in plan.claims for one in claim.results}
+    drivers = {
+        one.device_id.driver for claim in plan.claims for one in claim.results
+    }
     assert drivers == {"gpus.of.mine"}
 
 
@@ -41,11 +50,15 @@ def test_cpu_counts_where_nodes_have_some() -> None:
 
 def test_objects_are_those_of_kubernetes() -> None:
     builder = dralloc.ClusterBuilder().nodes(2, {"T4": 1}, labels={"zone": "a"})
-    builder.nodes(1, {"T4": 2}).pods(2, {"T4": 1}, name="train", labels={"job": "x"})
+    builder.nodes(1, {"T4": 2}).pods(
+        2, {"T4": 1}, name="train", labels={"job": "x"}
+    )
     builder.pods(1, {"T4": 1}, name="train")
     names = [(one["kind"], one["metadata"]["name"]) for one in builder.objects]
     assert len(set(names)) == len(names)
-    assert names.count(("Node", "node-2")) == names.count(("Pod", "train-2")) == 1
+    assert (
+        names.count(("Node", "node-2")) == names.count(("Pod", "train-2")) == 1
+    )
     found = dralloc.validate(dralloc.load(builder.objects))
     assert [one for one in found if one.level.value == "error"] == []
 
@@ -53,5 +66,7 @@ def test_objects_are_those_of_kubernetes() -> None:
 def test_what_it_refuses() -> None:
     with pytest.raises(dralloc.DrallocError, match="T4: -1 is negative"):
         dralloc.ClusterBuilder().nodes(1, {"T4": -1})
-    with pytest.raises(dralloc.DrallocError, match="a pod has to ask for a device"):
+    with pytest.raises(
+        dralloc.DrallocError, match="a pod has to ask for a device"
+    ):
         dralloc.ClusterBuilder().pods(1, {})

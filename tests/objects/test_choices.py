@@ -12,7 +12,15 @@ import pytest
 import dralloc
 from dralloc.cli.options import SCHEDULER
 from dralloc.objects.choices import Choices, ChoiceWords, Options
-from wire import claim, cluster, device_class, gpus, node, request, resource_slice
+from wire import (
+    claim,
+    cluster,
+    device_class,
+    gpus,
+    node,
+    request,
+    resource_slice,
+)
 
 IN_PYTHON_ONLY = {"per_device", "thresholds"}
 """Choices without an option of the command line: what referees need."""
@@ -21,10 +29,15 @@ IN_PYTHON_ONLY = {"per_device", "thresholds"}
 def two_nodes() -> dralloc.Cluster:
     names = ("node-0", "node-1")
     slices = [
-        resource_slice(gpus(1), name=name, pool=name, nodeName=name) for name in names
+        resource_slice(gpus(1), name=name, pool=name, nodeName=name)
+        for name in names
     ]
     return cluster(
-        node("node-0"), node("node-1"), device_class(), slices, claim("a", request())
+        node("node-0"),
+        node("node-1"),
+        device_class(),
+        slices,
+        claim("a", request()),
     )
 
 
@@ -39,24 +52,28 @@ def test_words_are_the_fields() -> None:
 def test_the_command_line_has_them_all() -> None:
     options = set(SCHEDULER) - {"feature"}
     several = {"nodes": "node", "caps": "cap"}
-    choices = {one.name for one in fields(Choices)} - IN_PYTHON_ONLY - {"features"}
+    choices = (
+        {one.name for one in fields(Choices)} - IN_PYTHON_ONLY - {"features"}
+    )
     assert options == {several.get(name, name) for name in choices}
 
 
 def test_a_question_takes_them_whole_or_in_words() -> None:
     choices = Choices(nodes=["node-1"])
-    assert where(dralloc.allocate(two_nodes(), "first-fit", choices=choices)) == [
-        "node-1"
-    ]
-    assert where(dralloc.allocate(two_nodes(), "first-fit", nodes=["node-1"])) == [
-        "node-1"
-    ]
+    assert where(
+        dralloc.allocate(two_nodes(), "first-fit", choices=choices)
+    ) == ["node-1"]
+    assert where(
+        dralloc.allocate(two_nodes(), "first-fit", nodes=["node-1"])
+    ) == ["node-1"]
 
 
 def test_words_come_before_the_object() -> None:
     choices = Choices(nodes=["node-1"], seed=7)
     assert where(
-        dralloc.allocate(two_nodes(), "first-fit", choices=choices, nodes=["node-0"])
+        dralloc.allocate(
+            two_nodes(), "first-fit", choices=choices, nodes=["node-0"]
+        )
     ) == ["node-0"]
     words: ChoiceWords = {"nodes": ["node-0"]}
     assert Choices.of(choices, words) == Choices(nodes=("node-0",), seed=7)
@@ -68,7 +85,9 @@ def test_they_are_values() -> None:
     )
     assert pickle.loads(pickle.dumps(choices)) == choices
     assert hash(choices) == hash(
-        Choices(nodes=("node-1",), caps=choices.caps, include=("gated", "suspended"))
+        Choices(
+            nodes=("node-1",), caps=choices.caps, include=("gated", "suspended")
+        )
     )
 
 
@@ -76,12 +95,18 @@ def test_they_are_values() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"goal": "sperad"}, r"there is no goal 'sperad'; known goals: fewest-nodes, "),
+        (
+            {"goal": "sperad"},
+            r"there is no goal 'sperad'; known goals: fewest-nodes, ",
+        ),
         (
             {"backend": "mpi"},
             r"there is no backend 'mpi'; known backends: loky, dask, ray",
         ),
-        ({"time_limit": 0}, r"time limit: 0 is not a positive number of seconds"),
+        (
+            {"time_limit": 0},
+            r"time limit: 0 is not a positive number of seconds",
+        ),
         ({"workers": 0}, r"workers: 0 is not between 1 and 1024 threads"),
         ({"seed": -1}, r"seed: -1 is not between 0 and 2147483647"),
     ],
@@ -100,7 +125,8 @@ def test_a_bad_value_of_what_is_looked_at() -> None:
     ):
         Choices(include="done")
     with pytest.raises(
-        dralloc.DrallocError, match=r"^--cap team: expected NAMESPACE=COUNTER:AMOUNT"
+        dralloc.DrallocError,
+        match=r"^--cap team: expected NAMESPACE=COUNTER:AMOUNT",
     ):
         Choices(caps=["team"])
 
@@ -142,7 +168,11 @@ def test_a_choice_that_a_question_does_not_look_at_is_refused(
         ask(two_nodes(), choices=Choices(**wrong))
 
 
-def test_what_explains_shows_reasons_of_nodes_without_placing_on_them_alone() -> None:
+def test_what_explains_shows_reasons_of_nodes_without_placing_on_them_alone() -> (
+    None
+):
     whole, part = two_nodes(), Choices(nodes=["node-1"])
-    assert dralloc.explain(whole, "default/a", nodes=["node-1"]).node == "node-0"
+    assert (
+        dralloc.explain(whole, "default/a", nodes=["node-1"]).node == "node-0"
+    )
     assert dralloc.explain(whole, "default/a", choices=part).node == "node-1"

@@ -122,9 +122,7 @@ def test_a_pod_gets_a_claim_from_its_template() -> None:
 
 
 def test_a_claim_that_the_status_names_is_used() -> None:
-    status = (
-        "\nstatus: {resourceClaimStatuses: [{name: gpu, resourceClaimName: shared}]}"
-    )
+    status = "\nstatus: {resourceClaimStatuses: [{name: gpu, resourceClaimName: shared}]}"
     cluster = load_text(CLASS + TEMPLATE + CLAIM + POD + status)
     assert cluster.pod_claims(cluster.pods[0]) == (ClaimKey("team", "shared"),)
     assert len(cluster.claims) == 1
@@ -138,7 +136,10 @@ def test_a_claim_that_the_status_names_is_made_if_it_is_not_given() -> None:
 
 def test_a_status_without_name_means_that_no_claim_is_needed() -> None:
     cluster = load_text(
-        CLASS + TEMPLATE + POD + "\nstatus: {resourceClaimStatuses: [{name: gpu}]}"
+        CLASS
+        + TEMPLATE
+        + POD
+        + "\nstatus: {resourceClaimStatuses: [{name: gpu}]}"
     )
     assert cluster.pod_claims(cluster.pods[0]) == ()
     assert cluster.claims == ()
@@ -155,7 +156,9 @@ def test_a_claim_that_belongs_to_the_pod_is_used() -> None:
 
 
 def test_pods_share_a_claim_by_name() -> None:
-    pod = POD.replace("resourceClaimTemplateName: one-gpu", "resourceClaimName: shared")
+    pod = POD.replace(
+        "resourceClaimTemplateName: one-gpu", "resourceClaimName: shared"
+    )
     cluster = load_text(CLASS + CLAIM + pod + pod.replace("pod0", "pod1"))
     assert [cluster.pod_claims(pod) for pod in cluster.pods] == [
         (ClaimKey("team", "shared"),)
@@ -187,7 +190,8 @@ def test_what_a_pod_refers_to_may_be_missing(entry: str, rule: str) -> None:
     ]
     assert cluster.unresolved == {ClaimKey("team", "pod0"): (rule,)}
     assert all(
-        cluster.claim(key) is None for key in cluster.pod_claims(cluster.pods[0])
+        cluster.claim(key) is None
+        for key in cluster.pod_claims(cluster.pods[0])
     )
 
 
@@ -238,7 +242,12 @@ def test_owners_whose_pods_are_given_do_not_make_pods() -> None:
         "metadata: {ownerReferences: [{kind: Deployment, name: web}], name: web-abc,",
     )
     with_pods = load_text(
-        CLASS + TEMPLATE + PRIORITY + owner("Deployment") + replica_set + controlled
+        CLASS
+        + TEMPLATE
+        + PRIORITY
+        + owner("Deployment")
+        + replica_set
+        + controlled
     )
     assert [pod.name for pod in with_pods.pods] == ["pod0"]
     without_pods = load_text(
@@ -262,7 +271,12 @@ def test_pods_stay_in_order_and_terminated_ones_go() -> None:
     cluster = load_text(
         CLASS + TEMPLATE + PRIORITY + POD + done + owner("Deployment") + last
     )
-    assert [pod.name for pod in cluster.pods] == ["pod0", "web-0", "web-1", "last"]
+    assert [pod.name for pod in cluster.pods] == [
+        "pod0",
+        "web-0",
+        "web-1",
+        "last",
+    ]
 
 
 def test_priorities() -> None:
@@ -273,10 +287,14 @@ def test_priorities() -> None:
 
     assert priority("{priority: 5, priorityClassName: high}") == (5, [])
     assert priority("{priorityClassName: high}") == (1000, [])
-    assert priority("{priorityClassName: system-node-critical}") == (2000001000, [])
+    assert priority("{priorityClassName: system-node-critical}") == (
+        2000001000,
+        [],
+    )
     assert priority("{}") == (None, [])
     default = (
-        PRIORITY.replace("high", "usual").replace("1000", "7") + "globalDefault: true\n"
+        PRIORITY.replace("high", "usual").replace("1000", "7")
+        + "globalDefault: true\n"
     )
     assert priority("{}", default) == (7, [])
     assert priority("{priorityClassName: low}") == (
@@ -296,24 +314,36 @@ def test_given_nodes_are_the_nodes() -> None:
 
 
 def test_without_nodes_slices_name_them() -> None:
-    assert node_names({"node_name": "b"}, {"node_name": "a"}, {"node_name": "b"}) == [
+    assert node_names(
+        {"node_name": "b"}, {"node_name": "a"}, {"node_name": "b"}
+    ) == [
         "b",
         "a",
     ]
     devices = (Device(name="x", node_name="c"), Device(name="y", node_name="d"))
-    assert node_names({"per_device_node_selection": True, "devices": devices}) == [
+    assert node_names(
+        {"per_device_node_selection": True, "devices": devices}
+    ) == [
         "c",
         "d",
     ]
     by_field = {
-        "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["e"]}]
+        "matchFields": [
+            {"key": "metadata.name", "operator": "In", "values": ["e"]}
+        ]
     }
     by_label = {
         "matchExpressions": [
-            {"key": "kubernetes.io/hostname", "operator": "In", "values": ["f", "g"]}
+            {
+                "key": "kubernetes.io/hostname",
+                "operator": "In",
+                "values": ["f", "g"],
+            }
         ]
     }
-    other = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z"]}]}
+    other = {
+        "matchExpressions": [{"key": "zone", "operator": "In", "values": ["z"]}]
+    }
     assert node_names(
         {"node_selector": {"nodeSelectorTerms": [by_field, by_label, other]}}
     ) == ["e", "f", "g"]
@@ -322,15 +352,19 @@ def test_without_nodes_slices_name_them() -> None:
 def test_named_nodes_carry_their_name_as_label() -> None:
     cluster = Cluster.of(slices({"node_name": "a"}))
     assert cluster.nodes[0].metadata.labels == {"kubernetes.io/hostname": "a"}
-    assert texts(cluster) == ["no Node was given: assuming the 1 that slices name"]
+    assert texts(cluster) == [
+        "no Node was given: assuming the 1 that slices name"
+    ]
 
 
-def test_without_any_name_one_node_is_assumed_for_devices_of_all_nodes() -> None:
+def test_without_any_name_one_node_is_assumed_for_devices_of_all_nodes() -> (
+    None
+):
     assert node_names({"all_nodes": True}) == [SYNTHETIC_NODE]
     devices = (Device(name="x", all_nodes=True),)
-    assert node_names({"per_device_node_selection": True, "devices": devices}) == [
-        SYNTHETIC_NODE
-    ]
+    assert node_names(
+        {"per_device_node_selection": True, "devices": devices}
+    ) == [SYNTHETIC_NODE]
     nowhere = Cluster.of(slices({}))
     assert nowhere.nodes == ()
     assert texts(nowhere) == [
@@ -340,7 +374,9 @@ def test_without_any_name_one_node_is_assumed_for_devices_of_all_nodes() -> None
 
 def test_the_same_object_twice() -> None:
     [one] = slices({"all_nodes": True})
-    cluster = Cluster.of([Located(one, "a.yaml"), Located(one.model_copy(), "b.yaml")])
+    cluster = Cluster.of(
+        [Located(one, "a.yaml"), Located(one.model_copy(), "b.yaml")]
+    )
     assert len(cluster.slices) == 1
     assert (
         texts(cluster)[0]
@@ -363,7 +399,11 @@ def test_namespaces_keep_names_apart_and_default_is_one_of_them() -> None:
         return Pod(metadata=ObjectMeta(name="a", namespace=namespace))
 
     cluster = Cluster.of([pod("one"), pod("two"), pod("")])
-    assert [pod.key.namespace for pod in cluster.pods] == ["one", "two", "default"]
+    assert [pod.key.namespace for pod in cluster.pods] == [
+        "one",
+        "two",
+        "default",
+    ]
     with pytest.raises(InputError, match="different content"):
         Cluster.of([pod(""), pod("default")])
 
@@ -387,7 +427,8 @@ OWNED = KUEUE.replace(
 
 def pod_names(*texts: str) -> list[str]:
     return [
-        pod.name for pod in load_text(CLASS + TEMPLATE + PRIORITY + "".join(texts)).pods
+        pod.name
+        for pod in load_text(CLASS + TEMPLATE + PRIORITY + "".join(texts)).pods
     ]
 
 
@@ -408,11 +449,15 @@ def test_a_workload_whose_owner_is_given_is_not_counted_twice() -> None:
         "{annotations: {kueue.x-k8s.io/workload: web}, name: pod0,",
     ],
 )
-def test_a_workload_whose_pods_are_given_is_not_counted_twice(metadata: str) -> None:
+def test_a_workload_whose_pods_are_given_is_not_counted_twice(
+    metadata: str,
+) -> None:
     assert pod_names(OWNED, POD.replace("{name: pod0,", metadata)) == ["pod0"]
 
 
-def test_a_workload_of_kueue_and_one_of_the_scheduler_may_have_one_name() -> None:
+def test_a_workload_of_kueue_and_one_of_the_scheduler_may_have_one_name() -> (
+    None
+):
     other = "\n---\n{apiVersion: scheduling.k8s.io/v1alpha1, kind: Workload, metadata: {name: web, namespace: team}}\n"
     assert pod_names(KUEUE, other) == ["web-main-0", "web-main-1"]
 
@@ -420,9 +465,14 @@ def test_a_workload_of_kueue_and_one_of_the_scheduler_may_have_one_name() -> Non
 def test_suspended_finished_and_leaving_owners_make_no_pods() -> None:
     suspended = owner("Job", "batch/v1", name="later", extra="suspend: true")
     complete = '\nstatus: {conditions: [{type: Complete, status: "True"}]}'
-    done = owner("Job", "batch/v1", name="done", extra="parallelism: 1") + complete
-    going = owner("Job", "batch/v1", name="going", extra="parallelism: 1").replace(
-        "{name: going,", '{name: going, deletionTimestamp: "2026-01-01T00:00:00Z",'
+    done = (
+        owner("Job", "batch/v1", name="done", extra="parallelism: 1") + complete
+    )
+    going = owner(
+        "Job", "batch/v1", name="going", extra="parallelism: 1"
+    ).replace(
+        "{name: going,",
+        '{name: going, deletionTimestamp: "2026-01-01T00:00:00Z",',
     )
     cluster = load_text(CLASS + TEMPLATE + PRIORITY + suspended + done + going)
     assert (cluster.pods, cluster.claims) == ((), ())
@@ -452,11 +502,17 @@ def test_gates_can_be_lifted() -> None:
     gated = POD + "\n  schedulingGates: [{name: kueue.x-k8s.io/admission}]\n"
     cluster = load_text(CLASS + TEMPLATE + gated)
     assert cluster.pods[0].spec.scheduling_gates
-    assert not cluster.including(["gated", "suspended"]).pods[0].spec.scheduling_gates
+    assert (
+        not cluster.including(["gated", "suspended"])
+        .pods[0]
+        .spec.scheduling_gates
+    )
 
 
 def test_what_can_be_included_is_known() -> None:
-    with pytest.raises(DrallocError, match="known inclusions: gated, suspended"):
+    with pytest.raises(
+        DrallocError, match="known inclusions: gated, suspended"
+    ):
         load_text(POD).including("gated,done")
 
 
@@ -486,10 +542,14 @@ def test_pods_of_owners_are_bounded() -> None:
 
 def test_what_asks_for_too_many_pods_does_not_hide_the_others() -> None:
     reading = read_documents(
-        yaml.safe_load_all(POD + owner("Deployment", extra="replicas: 2000000000"))
+        yaml.safe_load_all(
+            POD + owner("Deployment", extra="replicas: 2000000000")
+        )
     )
     assert [pod.name for pod in reading.cluster.pods] == ["pod0"]
-    assert [finding.subject for finding in reading.refused] == ["Deployment team/web"]
+    assert [finding.subject for finding in reading.refused] == [
+        "Deployment team/web"
+    ]
 
 
 def test_replicas_are_integers_of_32_bits() -> None:
@@ -501,7 +561,9 @@ def test_replicas_are_integers_of_32_bits() -> None:
 
 
 def test_what_several_pods_miss_is_said_once() -> None:
-    missing = owner("Deployment", extra="replicas: 3").replace("one-gpu", "none")
+    missing = owner("Deployment", extra="replicas: 3").replace(
+        "one-gpu", "none"
+    )
     (notice,) = texts(load_text(CLASS + PRIORITY + missing, source="a.yaml"))
     assert notice.endswith(
         'ResourceClaimTemplate "none" not found; it and 2 more pods cannot be placed'
@@ -510,7 +572,9 @@ def test_what_several_pods_miss_is_said_once() -> None:
 
 def test_a_claim_that_a_pod_names_twice_is_needed_once() -> None:
     entry = "{name: gpu, resourceClaimTemplateName: one-gpu}"
-    cluster = load_text(CLASS + TEMPLATE + POD.replace(entry, f"{entry}, {entry}"))
+    cluster = load_text(
+        CLASS + TEMPLATE + POD.replace(entry, f"{entry}, {entry}")
+    )
     assert cluster.pod_claims(cluster.pods[0]) == tuple(
         claim.key for claim in cluster.claims
     )

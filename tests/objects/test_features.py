@@ -28,9 +28,13 @@ ON["1.37"] = ON["1.36"] | {"DeviceTaintRules"}
 @pytest.mark.parametrize("version", ON)
 def test_the_defaults_of_kubernetes(version: str) -> None:
     assert {
-        name for name, on in asdict(Features.of_kubernetes(version)).items() if on
+        name
+        for name, on in asdict(Features.of_kubernetes(version)).items()
+        if on
     } == ON[version]
-    assert Features.of_kubernetes(f"v{version}") == Features.of_kubernetes(version)
+    assert Features.of_kubernetes(f"v{version}") == Features.of_kubernetes(
+        version
+    )
 
 
 def test_an_unknown_version_is_an_error() -> None:

@@ -114,7 +114,9 @@ INT64 = {
 
 
 @pytest.mark.parametrize(("text", "nanos", "canonical"), VALUES)
-def test_value_and_canonical_text(text: str, nanos: int, canonical: str) -> None:
+def test_value_and_canonical_text(
+    text: str, nanos: int, canonical: str
+) -> None:
     quantity = parse_quantity(text)
     assert quantity.nanos == nanos
     assert str(quantity) == canonical
@@ -139,7 +141,9 @@ def test_is_int64_depends_on_how_it_was_written(text: str, whole: bool) -> None:
 
 
 def test_formats() -> None:
-    assert [parse_quantity(text).format for text in ("1", "1k", "1Ki", "1e3")] == [
+    assert [
+        parse_quantity(text).format for text in ("1", "1k", "1Ki", "1e3")
+    ] == [
         Format.DECIMAL,
         Format.DECIMAL,
         Format.BINARY,
@@ -150,7 +154,9 @@ def test_formats() -> None:
 def test_equality_order_and_hash_look_at_the_value() -> None:
     assert parse_quantity("1Ki") == parse_quantity("1024")
     assert hash(parse_quantity("1Ki")) == hash(parse_quantity("1024"))
-    assert parse_quantity("1k") < parse_quantity("1Ki") <= parse_quantity("1024")
+    assert (
+        parse_quantity("1k") < parse_quantity("1Ki") <= parse_quantity("1024")
+    )
     assert parse_quantity("1") != 1
     assert repr(parse_quantity("1024Mi")) == "Quantity('1Gi')"
     assert float(parse_quantity("1500m")) == 1.5
@@ -162,13 +168,18 @@ def test_sums_keep_the_format_of_the_first() -> None:
 
 
 def test_common_unit() -> None:
-    assert common_unit([parse_quantity("1"), parse_quantity("1500m")]) == NANOS // 2
+    assert (
+        common_unit([parse_quantity("1"), parse_quantity("1500m")])
+        == NANOS // 2
+    )
     assert common_unit([parse_quantity("0")]) == 1
     assert common_unit([]) == 1
 
 
 @given(quantities)
-def test_canonical_text_reads_back_as_the_same_value(quantity: Quantity) -> None:
+def test_canonical_text_reads_back_as_the_same_value(
+    quantity: Quantity,
+) -> None:
     again = parse_quantity(str(quantity))
     limit = (2**63 - 1) * NANOS
     expected = quantity.nanos if abs(quantity.nanos) <= limit else again.nanos
@@ -215,7 +226,10 @@ def test_large_exponents_are_written_as_a_server_does(
 
 
 def test_what_is_beyond_all_floats_is_infinite() -> None:
-    assert [float(parse_quantity(text)) for text in ("1e400", "-1e400")] == [inf, -inf]
+    assert [float(parse_quantity(text)) for text in ("1e400", "-1e400")] == [
+        inf,
+        -inf,
+    ]
 
 
 @given(st.integers(0, 10**12), st.integers(-20, 4000))

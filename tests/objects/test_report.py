@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from dralloc.objects.report import Line, Part, Table, as_text, one_line, show, visible
+from dralloc.objects.report import (
+    Line,
+    Part,
+    Table,
+    as_text,
+    one_line,
+    show,
+    visible,
+)
 
 ESCAPED = {
     "\x1b[31mred": r"\x1b[31mred",
@@ -23,7 +31,9 @@ ESCAPED = {
 
 
 @pytest.mark.parametrize("text", ESCAPED)
-def test_what_a_terminal_would_obey_or_hide_is_shown_as_an_escape(text: str) -> None:
+def test_what_a_terminal_would_obey_or_hide_is_shown_as_an_escape(
+    text: str,
+) -> None:
     assert visible(text) == ESCAPED[text]
 
 
@@ -45,7 +55,10 @@ def test_whatever_is_in_a_part_it_is_printable_in_the_end(text: str) -> None:
 
 def test_what_looks_like_markup_is_text() -> None:
     shown = as_text(
-        [Line("[red]a[/red] :smile:"), Table("[b]t", ("[i]c",), [("[link=x]",)])]
+        [
+            Line("[red]a[/red] :smile:"),
+            Table("[b]t", ("[i]c",), [("[link=x]",)]),
+        ]
     )
     assert shown.split("\n") == [
         "[red]a[/red] :smile:",

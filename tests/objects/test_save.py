@@ -16,7 +16,9 @@ from wire import Json, claim, node, request
 OBJECTS = [node(), claim("a", request()), claim("no", request())]
 
 
-@pytest.mark.parametrize("name", ["x.yaml", "x.json", "x.yaml.gz", "x.json.gz", "x"])
+@pytest.mark.parametrize(
+    "name", ["x.yaml", "x.json", "x.yaml.gz", "x.json.gz", "x"]
+)
 def test_what_is_written_is_read_again(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     assert save(OBJECTS, path) == 3

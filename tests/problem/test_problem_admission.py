@@ -42,7 +42,8 @@ def test_every_level_needs_enough_children(placed: str, admitted: bool) -> None:
         demand("d", "settled", None, ROOT),
     ]
     assert (
-        are_admitted(tree, {ClaimKey("default", name) for name in placed}) is admitted
+        are_admitted(tree, {ClaimKey("default", name) for name in placed})
+        is admitted
     )
 
 
@@ -50,7 +51,8 @@ def test_every_level_needs_enough_children(placed: str, admitted: bool) -> None:
 def test_a_gang_needs_its_quorum(placed: str, admitted: bool) -> None:
     gang = [demand(name, "gang", 2) for name in "abc"]
     assert (
-        are_admitted(gang, {ClaimKey("default", name) for name in placed}) is admitted
+        are_admitted(gang, {ClaimKey("default", name) for name in placed})
+        is admitted
     )
 
 

@@ -26,9 +26,12 @@ RULES: list[InterPodRule] = [
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
-def test_who_runs_comes_first_whatever_the_rules_say(rule: InterPodRule) -> None:
+def test_who_runs_comes_first_whatever_the_rules_say(
+    rule: InterPodRule,
+) -> None:
     running, newcomer = (
-        Role(rule, carries=True, counts=True, runs=runs) for runs in (True, False)
+        Role(rule, carries=True, counts=True, runs=runs)
+        for runs in (True, False)
     )
     ledger = DomainLedger()
     for node in DOMAINS:

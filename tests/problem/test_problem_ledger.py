@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 from dralloc.objects.names import ClaimKey, CounterID, DeviceID
 from dralloc.problem import Capacity, Charge, Counter, Device, Problem, Usage
-from dralloc.problem.ledger import ClaimLedger, Holding, Ledger, Scarcity, Shortage
+from dralloc.problem.ledger import (
+    ClaimLedger,
+    Holding,
+    Ledger,
+    Scarcity,
+    Shortage,
+)
 from dralloc.problem.solution import holdings_of
 from dralloc.solve.first_fit import first_fit
 from strategies import TableEligibility, problems
@@ -20,7 +26,14 @@ from strategies import TableEligibility, problems
 NOTHING = Charge()
 MEMORY = Capacity("memory", 40)
 GPU = Device(
-    DeviceID("gpu.example.com", "pool", "gpu"), 0, 0, False, {}, ((0, 15),), {}, None
+    DeviceID("gpu.example.com", "pool", "gpu"),
+    0,
+    0,
+    False,
+    {},
+    ((0, 15),),
+    {},
+    None,
 )
 PART = replace(
     GPU,
@@ -39,14 +52,17 @@ A, B = ClaimKey("default", "a"), ClaimKey("default", "b")
 
 
 def problem(
-    *devices: Device, free: tuple[int, ...] = (20, 2), usage: Usage | None = None
+    *devices: Device,
+    free: tuple[int, ...] = (20, 2),
+    usage: Usage | None = None,
 ) -> Problem:
     names = (
         CounterID("gpu.example.com", "pool", "set", name)
         for name in ("memory", "slices")
     )
     counters = tuple(
-        Counter(name, 20, left, 0) for name, left in zip(names, free, strict=True)
+        Counter(name, 20, left, 0)
+        for name, left in zip(names, free, strict=True)
     )
     return Problem(
         (),
@@ -66,7 +82,9 @@ def test_a_dedicated_device_has_one_holder() -> None:
     ]
 
 
-def test_who_holds_a_shareable_device_as_a_whole_shares_it_with_nobody() -> None:
+def test_who_holds_a_shareable_device_as_a_whole_shares_it_with_nobody() -> (
+    None
+):
     ledger = Ledger(problem(usage=Usage(frozenset({2}), {}, {})))
     assert Shortage(Scarcity.DEVICE) in ledger.shortages(SHARED, NOTHING)
 
@@ -105,7 +123,9 @@ def test_what_is_in_use_on_a_counter_set_has_a_group_in_common() -> None:
     mps = replace(mig, slot=1, compatibility=((7, frozenset({"mps"})),))
     ledger = Ledger(problem(mig, mps))
     ledger.enter(mig, NOTHING, share=False)
-    assert list(ledger.shortages(mps, NOTHING)) == [Shortage(Scarcity.GROUPS, 7)]
+    assert list(ledger.shortages(mps, NOTHING)) == [
+        Shortage(Scarcity.GROUPS, 7)
+    ]
     ledger.revoke(mig, NOTHING, share=False)
     assert ledger.fits(mps, NOTHING)
 
@@ -118,12 +138,15 @@ def test_groups_in_use_outside_of_a_part_count() -> None:
 
 def test_admin_access_minds_capacities_only() -> None:
     ledger = Ledger(
-        problem(free=(-1, 0), usage=Usage(frozenset({0, 2}), {}, {2: {"memory": 35}}))
+        problem(
+            free=(-1, 0),
+            usage=Usage(frozenset({0, 2}), {}, {2: {"memory": 35}}),
+        )
     )
     assert ledger.fits(GPU, NOTHING, admin=True)
-    assert list(ledger.shortages(SHARED, Charge((("memory", 10),)), admin=True)) == [
-        Shortage(Scarcity.CAPACITY, "memory", 10, 5)
-    ]
+    assert list(
+        ledger.shortages(SHARED, Charge((("memory", 10),)), admin=True)
+    ) == [Shortage(Scarcity.CAPACITY, "memory", 10, 5)]
 
 
 def test_holders_are_named_by_what_is_short() -> None:
@@ -135,7 +158,9 @@ def test_holders_are_named_by_what_is_short() -> None:
         ]
     )
     assert ledger.holders(PART, Shortage(Scarcity.DEVICE)) == {A: 1}
-    assert ledger.holders(SHARED, Shortage(Scarcity.CAPACITY, "memory")) == {B: 30}
+    assert ledger.holders(SHARED, Shortage(Scarcity.CAPACITY, "memory")) == {
+        B: 30
+    }
     assert ledger.holders(GPU, Shortage(Scarcity.COUNTER, 0)) == {A: 10, B: 16}
 
 
@@ -172,7 +197,10 @@ def _state(ledger: Ledger) -> Hashable:
         if left
     }
     groups = ledger.common_groups()
-    closed = [ledger.is_overdrawn(counter.group) for counter in ledger.problem.counters]
+    closed = [
+        ledger.is_overdrawn(counter.group)
+        for counter in ledger.problem.counters
+    ]
     return str(
         (
             sorted(ledger.held),
@@ -200,7 +228,9 @@ def test_releasing_in_any_order_leads_back_to_the_start(
 
 
 @given(problems())
-def test_an_applied_ledger_is_where_the_next_one_starts(problem: Problem) -> None:
+def test_an_applied_ledger_is_where_the_next_one_starts(
+    problem: Problem,
+) -> None:
     ledger = ClaimLedger(problem)
     ledger.hold(_entries(problem))
     assert _state(Ledger(ledger.applied())) == _state(ledger)
@@ -222,7 +252,9 @@ def test_an_allocation_fits_exactly_if_nothing_is_short(
                             alternative.index, number
                         )
                         if charge is not None:
-                            short = list(ledger.shortages(device, charge, admin=admin))
-                            assert ledger.fits(device, charge, admin=admin) is not bool(
-                                short
+                            short = list(
+                                ledger.shortages(device, charge, admin=admin)
                             )
+                            assert ledger.fits(
+                                device, charge, admin=admin
+                            ) is not bool(short)

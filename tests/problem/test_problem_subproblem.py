@@ -18,7 +18,9 @@ from pod_strategies import bound_pods
 from strategies import problems
 
 
-def outward(part: Subproblem, placements: tuple[Placement, ...]) -> list[Placement]:
+def outward(
+    part: Subproblem, placements: tuple[Placement, ...]
+) -> list[Placement]:
     """The placements in the numbers of the whole."""
 
     def grants(claim: tuple[Grant, ...]) -> tuple[Grant, ...]:
@@ -27,7 +29,9 @@ def outward(part: Subproblem, placements: tuple[Placement, ...]) -> list[Placeme
         )
 
     return [
-        Placement(one.demand, part.nodes[one.node], tuple(map(grants, one.grants)))
+        Placement(
+            one.demand, part.nodes[one.node], tuple(map(grants, one.grants))
+        )
         for one in placements
     ]
 
@@ -36,7 +40,9 @@ def alone(demand: Demand) -> Demand:
     return demand.by_itself(nodes=None, roles=())
 
 
-BOUND = bound_pods(max_rules=0, footprints=st.just(True)).map(lambda pods: pods.whole)
+BOUND = bound_pods(max_rules=0, footprints=st.just(True)).map(
+    lambda pods: pods.whole
+)
 """Problems in which requests of pods as a whole are counters that no device belongs to."""
 
 
@@ -45,7 +51,9 @@ def test_a_node_cut_out_gives_what_the_whole_gives_there(
     problem: Problem, data: st.DataObject
 ) -> None:
     node = data.draw(st.sampled_from(problem.all_nodes))
-    demands = tuple(replace(alone(one), nodes=(node,)) for one in problem.demands)
+    demands = tuple(
+        replace(alone(one), nodes=(node,)) for one in problem.demands
+    )
     whole = first_fit(replace(problem, demands=demands))
     part = cut(problem, [node], demands=map(alone, problem.demands))
     found = first_fit(part.problem)
@@ -65,7 +73,9 @@ def test_a_part_counts_what_a_ledger_says_is_in_use(problem: Problem) -> None:
     by_ledger = cut(
         problem, problem.all_nodes, demands=map(alone, others), ledger=ledger
     )
-    by_usage = cut(ledger.applied(), problem.all_nodes, demands=map(alone, others))
+    by_usage = cut(
+        ledger.applied(), problem.all_nodes, demands=map(alone, others)
+    )
     assert by_ledger.problem.usage == by_usage.problem.usage
     assert by_ledger.problem.counters == by_usage.problem.counters
 
@@ -81,7 +91,9 @@ def test_versions_of_a_device_stay_together(problem: Problem) -> None:
 def renamed(device: Device) -> Device:
     return replace(
         device,
-        id=DeviceID(device.id.driver, device.id.pool, f"other-{device.id.device}"),
+        id=DeviceID(
+            device.id.driver, device.id.pool, f"other-{device.id.device}"
+        ),
     )
 
 
@@ -92,7 +104,9 @@ def test_names_do_not_matter_to_the_key_and_what_is_in_use_does(
     other = replace(problem, devices=tuple(map(renamed, problem.devices)))
     assert inventory_key(other) == inventory_key(problem)
     ledger = ClaimLedger(problem)
-    free = next((device for device in problem.devices if ledger.is_free(device)), None)
+    free = next(
+        (device for device in problem.devices if ledger.is_free(device)), None
+    )
     if free is not None:
         ledger.enter(free, Charge(), share=free.shareable)
         assert inventory_key(ledger.applied()) != inventory_key(problem)
@@ -102,7 +116,9 @@ def test_names_do_not_matter_to_the_key_and_what_is_in_use_does(
 def test_separated_devices_have_no_resource_in_common(problem: Problem) -> None:
     devices = range(len(problem.devices))
     groups = separated(problem, devices)
-    assert sorted(device for group in groups for device in group) == list(devices)
+    assert sorted(device for group in groups for device in group) == list(
+        devices
+    )
     shared = [
         {one for device in group for one in problem.devices[device].resources}
         for group in groups
@@ -111,6 +127,10 @@ def test_separated_devices_have_no_resource_in_common(problem: Problem) -> None:
 
 
 @given(problems())
-def test_counters_charged_by_request_keep_devices_together(problem: Problem) -> None:
+def test_counters_charged_by_request_keep_devices_together(
+    problem: Problem,
+) -> None:
     devices = range(len(problem.devices))
-    assert len(separated(problem, devices, lambda _: [0])) == min(len(devices), 1)
+    assert len(separated(problem, devices, lambda _: [0])) == min(
+        len(devices), 1
+    )

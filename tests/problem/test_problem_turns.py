@@ -42,7 +42,8 @@ def test_rules_share_their_order_if_they_are_about_the_same_pods() -> None:
     }
     assert spreads_in_turn([pod(alone), pod(BY_ZONE, NEAR)]) == {BY_ZONE}
     assert (
-        spreads_in_turn([pod(NEAR, Affinity((NODES,), (frozenset(),)))]) == frozenset()
+        spreads_in_turn([pod(NEAR, Affinity((NODES,), (frozenset(),)))])
+        == frozenset()
     )
 
 
@@ -58,9 +59,13 @@ def test_what_is_even_in_the_end_may_be_so_in_no_order() -> None:
 
 def test_who_runs_was_there_first() -> None:
     resident = Demand(
-        ClaimKey("default", "r"), (), roles=(Role(BY_ZONE, carries=True, counts=True),)
+        ClaimKey("default", "r"),
+        (),
+        roles=(Role(BY_ZONE, carries=True, counts=True),),
     ).running
-    assert can_come_in_turn([(resident, "b1"), (resident, "b2"), (pod(BY_ZONE), "a1")])
+    assert can_come_in_turn(
+        [(resident, "b1"), (resident, "b2"), (pod(BY_ZONE), "a1")]
+    )
     assert not can_come_in_turn(
         [
             (resident, "b1"),
@@ -73,7 +78,8 @@ def test_who_runs_was_there_first() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from("abc"), st.booleans(), st.booleans()), max_size=8
+        st.tuples(st.sampled_from("abc"), st.booleans(), st.booleans()),
+        max_size=8,
     ),
     st.dictionaries(st.sampled_from("abc"), st.integers(0, 2)),
     st.integers(1, 2),
@@ -85,7 +91,9 @@ def test_for_one_rule_of_spread_an_order_is_found(
     arrivals = [
         (
             Demand(
-                ClaimKey("default", "pod"), (), roles=(Role(rule, carries, counts),)
+                ClaimKey("default", "pod"),
+                (),
+                roles=(Role(rule, carries, counts),),
             ),
             home,
         )

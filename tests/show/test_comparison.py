@@ -26,7 +26,9 @@ EVERY_MODE = "scheduler,first-fit,optimal"
 @cache
 def compared(modes: str) -> dralloc.Comparison:
     """Two nodes of eight H100: kube-scheduler leaves out others than first fit does."""
-    return dralloc.compare(dralloc.load(ROOT / "models" / "h100-mig"), modes=modes)
+    return dralloc.compare(
+        dralloc.load(ROOT / "models" / "h100-mig"), modes=modes
+    )
 
 
 def placed(plan: Plan) -> list[str]:
@@ -80,7 +82,9 @@ def test_the_seed_that_is_named_gives_the_answer_that_is_shown() -> None:
     every = compared(EVERY_MODE)
     assert every.scheduler
     again = dralloc.allocate(
-        every.optimal.compiled.cluster, "scheduler", seed=every.scheduler.median_seed
+        every.optimal.compiled.cluster,
+        "scheduler",
+        seed=every.scheduler.median_seed,
     )
     assert placed(again) == placed(every.scheduler.median)
 
@@ -106,7 +110,8 @@ def test_each_list_is_true_of_the_two_answers_that_it_names(
 ) -> None:
     comparison = dralloc.compare(cluster(*objects), modes=EVERY_MODE, seeds=2)
     truth = {
-        (mode, other): sorted(names) for mode, other, names in _true_lists(comparison)
+        (mode, other): sorted(names)
+        for mode, other, names in _true_lists(comparison)
     }
     document = comparison.to_dict()
     told = {
@@ -115,9 +120,15 @@ def test_each_list_is_true_of_the_two_answers_that_it_names(
     }
     assert told == {pair: truth[pair] for pair in told}
     assert len(told) == 4
-    assert sorted(document["onlyOptimal"]) == truth[Mode.OPTIMAL, Mode.FIRST_FIT]
-    assert sorted(document["onlyFirstFit"]) == truth[Mode.FIRST_FIT, Mode.OPTIMAL]
-    somewhere = {name for plan in comparison.answers.values() for name in placed(plan)}
+    assert (
+        sorted(document["onlyOptimal"]) == truth[Mode.OPTIMAL, Mode.FIRST_FIT]
+    )
+    assert (
+        sorted(document["onlyFirstFit"]) == truth[Mode.FIRST_FIT, Mode.OPTIMAL]
+    )
+    somewhere = {
+        name for plan in comparison.answers.values() for name in placed(plan)
+    }
     everybody = {str(demand.key) for demand in comparison.optimal.demands}
     assert set(document["neither"]) == everybody - somewhere
     shown = tables(comparison)

@@ -48,12 +48,16 @@ def one_gpu() -> Cluster:
         for number in range(3)
     ]
     both = {"slice-0": "1", "slice-1": "1"}
-    parts.append(device("big", {"size": 2}, consumesCounters=consumes("gpu", **both)))
+    parts.append(
+        device("big", {"size": 2}, consumesCounters=consumes("gpu", **both))
+    )
     slices = {f"slice-{number}": "1" for number in range(3)}
     return cluster(
         node(),
         device_class(),
-        resource_slice(name="s0", count=2, sharedCounters=[counters("gpu", **slices)]),
+        resource_slice(
+            name="s0", count=2, sharedCounters=[counters("gpu", **slices)]
+        ),
         resource_slice(parts, name="s1", count=2),
         claim("small", request("gpu", SIZES.format(1))),
         claim("big", request("gpu", SIZES.format(2))),
@@ -62,7 +66,9 @@ def one_gpu() -> Cluster:
 
 def test_the_optimum_places_what_first_fit_strands() -> None:
     result = dralloc.compare(one_gpu())
-    assert [str(key) for key in result.first_fit.allocations] == ["default/small"]
+    assert [str(key) for key in result.first_fit.allocations] == [
+        "default/small"
+    ]
     assert [str(key) for key in result.optimal.allocations] == [
         "default/small",
         "default/big",
@@ -80,7 +86,11 @@ def test_the_optimum_places_what_first_fit_strands() -> None:
         2,
         0,
     )
-    assert (result.first_fit.status, result.first_fit.bound, result.first_fit.gap) == (
+    assert (
+        result.first_fit.status,
+        result.first_fit.bound,
+        result.first_fit.gap,
+    ) == (
         "FEASIBLE",
         None,
         None,
@@ -89,7 +99,9 @@ def test_the_optimum_places_what_first_fit_strands() -> None:
 
 def test_the_report_names_what_matters() -> None:
     text = str(dralloc.compare(one_gpu()))
-    assert "2 claims: first fit places 1, the optimum 2 (proven optimal)" in text
+    assert (
+        "2 claims: first fit places 1, the optimum 2 (proven optimal)" in text
+    )
     assert "default/big" in text
     assert "counter slice-0 (gpu.example.com)" in text
 
@@ -106,7 +118,10 @@ def test_a_plan_prints_what_is_placed_and_what_is_not() -> None:
 def test_a_plan_is_plain_data_for_json() -> None:
     plan = json.loads(json.dumps(dralloc.allocate(one_gpu()).to_dict()))
     assert plan["status"] == "OPTIMAL"
-    assert [tier["name"] for tier in plan["tiers"]] == ["weight", "alternatives"]
+    assert [tier["name"] for tier in plan["tiers"]] == [
+        "weight",
+        "alternatives",
+    ]
     assert [one["node"] for one in plan["placed"]] == ["node-0", "node-0"]
     assert plan["unplaced"] == []
     usage = {
@@ -152,7 +167,8 @@ def test_options_are_checked() -> None:
     ):
         dralloc.allocate(one_gpu(), mode="bset")  # type: ignore[arg-type] # which mypy sees, too
     with pytest.raises(
-        dralloc.DrallocError, match="no goal 'sperad'; known goals: fewest-nodes, "
+        dralloc.DrallocError,
+        match="no goal 'sperad'; known goals: fewest-nodes, ",
     ):
         dralloc.allocate(one_gpu(), mode="first-fit", goal="sperad")  # type: ignore[arg-type]
     with pytest.raises(

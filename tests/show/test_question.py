@@ -38,7 +38,9 @@ LATER: Json = {
         "template": {
             "spec": {
                 "containers": [],
-                "resourceClaims": [{"name": "gpu", "resourceClaimName": "third"}],
+                "resourceClaims": [
+                    {"name": "gpu", "resourceClaimName": "third"}
+                ],
             }
         },
     },
@@ -76,7 +78,11 @@ def test_every_pod_is_placed_unplaced_or_listed() -> None:
     listed = [one["pods"] for one in plan.to_dict()["notAsked"]]
     assert len(plan.demands) + sum(listed) == 5
     assert titled(plan.parts(), "Not asked about") == [
-        ("has scheduling gates (--include gated plans for them)", "1", "default/gated"),
+        (
+            "has scheduling gates (--include gated plans for them)",
+            "1",
+            "default/gated",
+        ),
         (
             "belongs to a suspended owner (--include suspended plans for them)",
             "1",
@@ -109,7 +115,10 @@ def test_names_are_given_where_they_tell_something() -> None:
 )
 def test_pods_can_be_included(include: str | list[str], total: int) -> None:
     given = cluster(GIVEN)
-    assert len(dralloc.allocate(given, include=include).solution.placements) == total
+    assert (
+        len(dralloc.allocate(given, include=include).solution.placements)
+        == total
+    )
     assert len(dralloc.compare(given, include=include).optimal.demands) == total
     assert sum(dralloc.stranded(given, include=include).mix.values()) == total
 
@@ -121,13 +130,18 @@ def test_explain_says_why_a_pod_is_not_asked_about() -> None:
         match="default/later-0: belongs to a suspended owner; --include suspended",
     ):
         dralloc.explain(given, pod="default/later-0")
-    assert dralloc.explain(given, pod="default/later-0", include="suspended").placed
+    assert dralloc.explain(
+        given, pod="default/later-0", include="suspended"
+    ).placed
 
 
 @pytest.mark.parametrize(
-    "command", [["allocate"], ["compare"], ["stranded"], ["plan", "fewest-nodes"]]
+    "command",
+    [["allocate"], ["compare"], ["stranded"], ["plan", "fewest-nodes"]],
 )
-def test_commands_take_the_same_option(command: list[str], tmp_path: Path) -> None:
+def test_commands_take_the_same_option(
+    command: list[str], tmp_path: Path
+) -> None:
     result = run(
         *command,
         "--include",
@@ -194,7 +208,11 @@ def test_what_neither_answer_places_is_listed_in_bounds() -> None:
 def test_pods_and_claims_are_counted_apart() -> None:
     claims = [claim("twin", request()), claim("a", request())]
     given = cluster(
-        node(), device_class(), resource_slice(gpus(3)), claims, pod("twin", "a")
+        node(),
+        device_class(),
+        resource_slice(gpus(3)),
+        claims,
+        pod("twin", "a"),
     )
     assert (
         dralloc.compare(given).headline

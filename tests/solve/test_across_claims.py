@@ -18,7 +18,9 @@ from dralloc.solve.optimum import solve
 from dralloc.solve.policies import place
 from examples import INDEPENDENT, examples
 
-REFEREE = settings(max_examples=examples(50), backend=INDEPENDENT, deadline=None)
+REFEREE = settings(
+    max_examples=examples(50), backend=INDEPENDENT, deadline=None
+)
 
 
 @REFEREE
@@ -27,7 +29,9 @@ def test_the_optimum_is_what_the_referee_finds(problem: Problem) -> None:
     solution = solve(problem, hint=first_fit(problem))
     check(problem, solution)
     assert solution.status is Status.OPTIMAL
-    assert tuple(tier.value for tier in solution.tiers) == brute_force.best(problem)
+    assert tuple(tier.value for tier in solution.tiers) == brute_force.best(
+        problem
+    )
 
 
 @REFEREE
@@ -56,9 +60,14 @@ def test_the_checker_accepts_what_the_referee_accepts(problem: Problem) -> None:
 
 @REFEREE
 @given(bound_claims(max_pods=4, groups=False))
-def test_bundles_of_several_claims_are_counted_and_packed(problem: Problem) -> None:
+def test_bundles_of_several_claims_are_counted_and_packed(
+    problem: Problem,
+) -> None:
     exact = solve(problem, Options(per_device=True))
-    for thresholds in (Thresholds(), Thresholds(pattern_effort=0, listed_amounts=0)):
+    for thresholds in (
+        Thresholds(),
+        Thresholds(pattern_effort=0, listed_amounts=0),
+    ):
         found = solve(problem, Options(thresholds=thresholds))
         check(problem, found)
         assert [tier.value for tier in found.tiers] == [
@@ -69,7 +78,10 @@ def test_bundles_of_several_claims_are_counted_and_packed(problem: Problem) -> N
 def _unbound(problem: Problem) -> Problem:
     demands = (
         replace(
-            one, claims=tuple(replace(claim, constraints=()) for claim in one.claims)
+            one,
+            claims=tuple(
+                replace(claim, constraints=()) for claim in one.claims
+            ),
         )
         for one in problem.demands
     )

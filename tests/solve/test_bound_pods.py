@@ -45,23 +45,34 @@ def test_the_optimum_is_what_the_referee_finds(pods: BoundPods) -> None:
     found = solve(pods.whole)
     check(pods.whole, found)
     assert worth(found) == best_bound(pods)
-    assert is_bound_right(pods, list(devices_only(pods.whole, found.placements)))
+    assert is_bound_right(
+        pods, list(devices_only(pods.whole, found.placements))
+    )
 
 
 @settings(max_examples=examples(50))
 @given(bound_pods(max_pods=3, max_rules=1, footprints=st.just(True)))
-def test_what_devices_take_of_their_nodes_counts_for_everybody(pods: BoundPods) -> None:
-    for found in (solve(pods.whole), solve(pods.whole, Options(per_device=True))):
+def test_what_devices_take_of_their_nodes_counts_for_everybody(
+    pods: BoundPods,
+) -> None:
+    for found in (
+        solve(pods.whole),
+        solve(pods.whole, Options(per_device=True)),
+    ):
         check(pods.whole, found)
         assert worth(found) == best_bound(pods)
     upstream = first_fit(pods.whole)
     check(pods.whole, upstream)
-    assert is_bound_right(pods, list(devices_only(pods.whole, upstream.placements)))
+    assert is_bound_right(
+        pods, list(devices_only(pods.whole, upstream.placements))
+    )
 
 
 @given(bound_pods())
 def test_devices_and_counts_lead_to_the_same_worth(pods: BoundPods) -> None:
-    found = solve(pods.whole, Options(per_device=True), hint=first_fit(pods.whole))
+    found = solve(
+        pods.whole, Options(per_device=True), hint=first_fit(pods.whole)
+    )
     check(pods.whole, found)
     assert worth(found) == worth(solve(pods.whole))
 
@@ -69,7 +80,8 @@ def test_devices_and_counts_lead_to_the_same_worth(pods: BoundPods) -> None:
 @given(bound_pods(max_pods=6, max_rules=0))
 def test_nodes_can_be_packed(pods: BoundPods) -> None:
     found = solve(
-        pods.whole, Options(thresholds=Thresholds(pattern_effort=0, listed_amounts=0))
+        pods.whole,
+        Options(thresholds=Thresholds(pattern_effort=0, listed_amounts=0)),
     )
     check(pods.whole, found)
     assert worth(found) == worth(solve(pods.whole, Options(per_device=True)))
@@ -79,7 +91,9 @@ def test_nodes_can_be_packed(pods: BoundPods) -> None:
 def test_first_fit_keeps_what_the_referee_asks_for(pods: BoundPods) -> None:
     found = first_fit(pods.whole)
     check(pods.whole, found)
-    assert is_bound_right(pods, list(devices_only(pods.whole, found.placements)))
+    assert is_bound_right(
+        pods, list(devices_only(pods.whole, found.placements))
+    )
     assert found.placements == first_fit(pods.whole, pruning=False).placements
 
 
@@ -98,7 +112,9 @@ def test_the_checker_accepts_what_the_referee_accepts(pods: BoundPods) -> None:
 
 
 def test_nobody_comes_before_whom_it_is_waiting_for() -> None:
-    first, second = (Affinity(({"node-0": "a"},), (frozenset(),)) for _ in range(2))
+    first, second = (
+        Affinity(({"node-0": "a"},), (frozenset(),)) for _ in range(2)
+    )
     roles = (
         (Role(first, True, False), Role(second, False, True)),
         (Role(second, True, False), Role(first, False, True)),
@@ -106,7 +122,11 @@ def test_nobody_comes_before_whom_it_is_waiting_for() -> None:
     waiting = [_pod(number, *each) for number, each in enumerate(roles)]
     assert solve(_on_one_node(*waiting)).placements == ()
     assert (
-        len(solve(_on_one_node(*waiting, _pod(2, Role(first, False, True)))).placements)
+        len(
+            solve(
+                _on_one_node(*waiting, _pod(2, Role(first, False, True)))
+            ).placements
+        )
         == 3
     )
 
@@ -128,7 +148,12 @@ def _on_one_node(*demands: Demand) -> Problem:
     )
     nothing = Usage(frozenset(), {}, {})
     return Problem(
-        demands, (Node("node-0", (pool,)),), devices, (), nothing, TableEligibility()
+        demands,
+        (Node("node-0", (pool,)),),
+        devices,
+        (),
+        nothing,
+        TableEligibility(),
     )
 
 

@@ -26,7 +26,9 @@ def worth(problem: Problem, options: Options) -> list[int]:
 
 @settings(max_examples=examples(300))
 @given(TAKING)
-def test_counts_and_packings_are_worth_what_devices_are(pods: BoundPods) -> None:
+def test_counts_and_packings_are_worth_what_devices_are(
+    pods: BoundPods,
+) -> None:
     expected = worth(pods.whole, Options(per_device=True))
     assert worth(pods.whole, Options()) == expected
     assert worth(pods.whole, PACKED) == expected

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 import brute_force
 from dralloc.check import check, violations
-from dralloc.objects.names import ClaimKey, CounterID, DeviceID, PoolID, RequestName
+from dralloc.objects.names import (
+    ClaimKey,
+    CounterID,
+    DeviceID,
+    PoolID,
+    RequestName,
+)
 from dralloc.problem import (
     Alternative,
     Capacity,
@@ -41,14 +47,20 @@ def updates(draw: st.DrawFn) -> Problem:
     """Draw two nodes: one sees a pool with counters, the other its next generation, which has none."""
     size = draw(st.integers(1, 3))
     shareable = [not draw(rarely()) for _ in range(size)]
-    groups = draw(st.sampled_from((None, None, frozenset("a"), frozenset("ab"))))
+    groups = draw(
+        st.sampled_from((None, None, frozenset("a"), frozenset("ab")))
+    )
     old = [
         _device(
             slot,
             group=0,
             shareable=shareable[slot],
-            consumes=tuple((number, draw(st.integers(0, 2))) for number in range(2)),
-            compatibility=((0, groups if draw(st.booleans()) else frozenset("b")),)
+            consumes=tuple(
+                (number, draw(st.integers(0, 2))) for number in range(2)
+            ),
+            compatibility=(
+                (0, groups if draw(st.booleans()) else frozenset("b")),
+            )
             if groups
             else (),
         )
@@ -83,7 +95,9 @@ def updates(draw: st.DrawFn) -> Problem:
             )
             for number in range(2)
         ),
-        usage=Usage(frozenset(), {0: 1} if draw(rarely()) and shareable[0] else {}, {}),
+        usage=Usage(
+            frozenset(), {0: 1} if draw(rarely()) and shareable[0] else {}, {}
+        ),
         eligibility=TableEligibility(charges=charges),
     )
 
@@ -113,11 +127,15 @@ def _device(
 
 def _charge(device: Device, *, by_request: bool) -> Charge:
     capacity = (("memory", 1),) if device.shareable else ()
-    return Charge(capacity, ((0, 1),) if by_request and device.shareable else ())
+    return Charge(
+        capacity, ((0, 1),) if by_request and device.shareable else ()
+    )
 
 
 def _node(number: int, devices: range) -> Node:
-    return Node(f"node-{number}", (PoolAccess(POOL, PoolState.USABLE, tuple(devices)),))
+    return Node(
+        f"node-{number}", (PoolAccess(POOL, PoolState.USABLE, tuple(devices)),)
+    )
 
 
 def _demand(draw: st.DrawFn, number: int) -> Demand:
@@ -130,7 +148,11 @@ def _demand(draw: st.DrawFn, number: int) -> Demand:
                 "gpu",
                 (
                     Alternative(
-                        number, RequestName("gpu"), 0, devices, admin=draw(rarely())
+                        number,
+                        RequestName("gpu"),
+                        0,
+                        devices,
+                        admin=draw(rarely()),
                     ),
                 ),
             ),
@@ -159,7 +181,9 @@ def test_the_optimum_is_what_the_referee_finds(problem: Problem) -> None:
     found = solve(problem, hint=first_fit(problem))
     check(problem, found)
     assert found.status is Status.OPTIMAL
-    assert tuple(tier.value for tier in found.tiers) == brute_force.best(problem)
+    assert tuple(tier.value for tier in found.tiers) == brute_force.best(
+        problem
+    )
 
 
 @REFEREE

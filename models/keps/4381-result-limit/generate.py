@@ -15,7 +15,9 @@ def claim(name, **request):
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
         "metadata": {"name": name},
-        "spec": {"devices": {"requests": [{"name": "devices", "exactly": request}]}},
+        "spec": {
+            "devices": {"requests": [{"name": "devices", "exactly": request}]}
+        },
     }
 
 
@@ -24,7 +26,10 @@ def documents():
     yield {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": "node-1", "labels": {"kubernetes.io/hostname": "node-1"}},
+        "metadata": {
+            "name": "node-1",
+            "labels": {"kubernetes.io/hostname": "node-1"},
+        },
     }
     yield {
         "apiVersion": "resource.k8s.io/v1",
@@ -33,8 +38,14 @@ def documents():
         "spec": {
             "nodeName": "node-1",
             "driver": DRIVER,
-            "pool": {"name": "node-1", "generation": 1, "resourceSliceCount": 1},
-            "devices": [{"name": f"device-{number}"} for number in range(LIMIT + 1)],
+            "pool": {
+                "name": "node-1",
+                "generation": 1,
+                "resourceSliceCount": 1,
+            },
+            "devices": [
+                {"name": f"device-{number}"} for number in range(LIMIT + 1)
+            ],
         },
     }
     yield {
@@ -42,7 +53,9 @@ def documents():
         "kind": "DeviceClass",
         "metadata": {"name": DRIVER},
         "spec": {
-            "selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]
+            "selectors": [
+                {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
+            ]
         },
     }
     yield claim("all-of-33", allocationMode="All")

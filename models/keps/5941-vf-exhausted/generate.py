@@ -31,7 +31,10 @@ def documents():
         "kind": "Node",
         "metadata": {"name": "my-node", "labels": labels},
     }
-    policy = {"default": "1G", "validRange": {"min": "1M", "max": "100G", "step": "1M"}}
+    policy = {
+        "default": "1G",
+        "validRange": {"min": "1M", "max": "100G", "step": "1M"},
+    }
     counters = {"bandwidth": {"value": "100G", "requestPolicy": policy}}
     yield resource_slice(
         "counter-slice",
@@ -41,9 +44,13 @@ def documents():
     for number in range(VFS):
         consumed = {"bandwidth": {"valueFrom": {"capacityKey": KEY}}}
         consumption = {"counterSet": "pf-0-counter-set", "counters": consumed}
-        devices.append({"name": f"vf-{number}", "consumesCounters": [consumption]})
+        devices.append(
+            {"name": f"vf-{number}", "consumesCounters": [consumption]}
+        )
     yield resource_slice("device-slice", devices=devices)
-    spec = {"selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]}
+    spec = {
+        "selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]
+    }
     yield {
         "apiVersion": API,
         "kind": "DeviceClass",
@@ -55,7 +62,11 @@ def documents():
             "deviceClassName": "sriov-vfs",
             "capacity": {"requests": {KEY: "10G"}},
         }
-        spec = {"devices": {"requests": [{"name": "vf-request", "exactly": exactly}]}}
+        spec = {
+            "devices": {
+                "requests": [{"name": "vf-request", "exactly": exactly}]
+            }
+        }
         yield {
             "apiVersion": API,
             "kind": "ResourceClaim",

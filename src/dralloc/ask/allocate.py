@@ -56,7 +56,10 @@ _FILTERS: Final = {
 
 
 def _check_batch(
-    compiled: CompiledCluster, choices: Choices, problem: Problem, solution: Solution
+    compiled: CompiledCluster,
+    choices: Choices,
+    problem: Problem,
+    solution: Solution,
 ) -> None:
     """Make sure that an answer of first fit, or of the optimum, keeps the rules of the problem and of the objects.
 
@@ -101,7 +104,9 @@ def check_newcomers(
     """
     problem, ignored = compiled.problem, compiled.pods.ignored
     filters = Filters(
-        off=frozenset(plugin for rule, plugin in _FILTERS.items() if rule in ignored),
+        off=frozenset(
+            plugin for rule, plugin in _FILTERS.items() if rule in ignored
+        ),
         ignores=partial(_is_ignored, ignored),
     )
     promise = Promise(
@@ -232,7 +237,9 @@ def allocate(
         case Mode.SCHEDULER:
             return answers.plan(way, answers.scheduled(choices.seed))
         case Mode.FIRST_FIT:
-            return answers.plan(way, answers.compiled.of_devices(answers.first_fit))
+            return answers.plan(
+                way, answers.compiled.of_devices(answers.first_fit)
+            )
         case Mode.OPTIMAL:
             return answers.plan(
                 way, answers.compiled.of_devices(answers.optimum(progress))
@@ -279,16 +286,22 @@ def compare(
         first_fit=answers.plan(Mode.FIRST_FIT, of_devices(answers.first_fit)),
         optimal=answers.plan(Mode.OPTIMAL, of_devices(optimum)),
         timings=answers.timings,
-        scheduler=Scheduled(scheduled, tuple(scheduler_seeds)) if scheduled else None,
+        scheduler=Scheduled(scheduled, tuple(scheduler_seeds))
+        if scheduled
+        else None,
     )
 
 
 class _Runs:
     """The answers to one cluster, each checked, with the seconds that they take."""
 
-    def __init__(self, cluster: Cluster, choices: Choices, modes: Set[Mode]) -> None:
+    def __init__(
+        self, cluster: Cluster, choices: Choices, modes: Set[Mode]
+    ) -> None:
         config = choices.scheduler_config
-        self.profiles = (Profile(),) if config is None else read_profiles(Path(config))
+        self.profiles = (
+            (Profile(),) if config is None else read_profiles(Path(config))
+        )
         self.release = Release.of(choices.kubernetes)
         self.choices = choices
         self.timings: dict[str, float] = {}
@@ -315,18 +328,23 @@ class _Runs:
 
         A policy of the user may ask for everything that nodes have, also for what cannot run short.
         """
-        problem = self.compiled.pods.applied(self.compiled.problem, complete=True)
+        problem = self.compiled.pods.applied(
+            self.compiled.problem, complete=True
+        )
         with phase(self.timings, policy_name(policy)):
             answer = place(problem, policy)
         # A policy knows nothing of caps.
         solution = self._check(replace(problem, budgets=()), answer)
         return replace(
-            solution, placements=tuple(devices_only(problem, solution.placements))
+            solution,
+            placements=tuple(devices_only(problem, solution.placements)),
         )
 
     def scheduled(self, seed: int) -> Solution:
         with phase(self.timings, "scheduler"):
-            solution = schedule(self.compiled, self.profiles, seed, self.release)
+            solution = schedule(
+                self.compiled, self.profiles, seed, self.release
+            )
         # Filters of its own say where a pod may go.
         problem = self.compiled.problem
         demands = tuple(
@@ -363,7 +381,11 @@ class _Runs:
             hint = hint or _start(problem, by_first_fit, keeps_rules=True)
             starts = Starts(problem, self.choices)
             solution = solve(
-                problem, self.choices, hint, _read(progress, worth), starts=starts
+                problem,
+                self.choices,
+                hint,
+                _read(progress, worth),
+                starts=starts,
             )
         # What makes a claim impossible was found on the way to the hint.
         placed = {placement.demand for placement in solution.placements}
@@ -384,12 +406,15 @@ class _Runs:
         )
 
 
-def _start(problem: Problem, answer: Solution, *, keeps_rules: bool) -> Solution | None:
+def _start(
+    problem: Problem, answer: Solution, *, keeps_rules: bool
+) -> Solution | None:
     """Return what of an answer keeps the caps and has its whole gang; None if that is no answer to the problem."""
     if keeps_rules and not problem.budgets:
         return answer
     placed = Counter(
-        problem.demands[placement.demand].gang for placement in answer.placements
+        problem.demands[placement.demand].gang
+        for placement in answer.placements
     )
     sizes = Counter(demand.gang for demand in problem.demands)
     placements = []
@@ -411,6 +436,8 @@ def _read(progress: OnProgress | None, worth: Worth) -> OnProgress | None:
     def tell(news: Progress) -> None:
         tiers = worth.tiers((Tier(news.phase, news.best, news.bound),))
         tier = next((tier for tier in tiers if not tier.proven), tiers[-1])
-        progress(replace(news, phase=tier.name, best=tier.value, bound=tier.bound))
+        progress(
+            replace(news, phase=tier.name, best=tier.value, bound=tier.bound)
+        )
 
     return tell

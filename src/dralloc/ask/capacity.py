@@ -24,7 +24,13 @@ from dralloc.objects.report import Line, Part, Table, amount, counted, percent
 from dralloc.problem import Charge, Device, PoolState
 from dralloc.problem.ledger import Ledger
 
-__all__ = ["AmountRow", "CapacityReport", "DeviceRow", "DeviceState", "capacity"]
+__all__ = [
+    "AmountRow",
+    "CapacityReport",
+    "DeviceRow",
+    "DeviceState",
+    "capacity",
+]
 
 NONE: Final = "<none>"
 """Stands for a product that no attribute tells."""
@@ -266,7 +272,9 @@ class CapacityReport(Documented):
             numbers.append(f"{held_back} held back")
         partitions = sum(row.total for row in self.products if row.partitions)
         overlap = (
-            f" ({partitions} of them partitions, which overlap)" if partitions else ""
+            f" ({partitions} of them partitions, which overlap)"
+            if partitions
+            else ""
         )
         devices = counted(states.total(), "device")
         nodes = counted(self.node_count, "node")
@@ -279,7 +287,12 @@ class CapacityReport(Documented):
     def parts(self) -> list[Part]:
         """The report as tables and lines."""
         by_product = [
-            (row.driver, row.product or NONE, *self._numbers(row), str(row.most_free))
+            (
+                row.driver,
+                row.product or NONE,
+                *self._numbers(row),
+                str(row.most_free),
+            )
             for row in self.products
         ]
         by_node = [
@@ -292,7 +305,15 @@ class CapacityReport(Documented):
         ]
         amounts = [_cells(row) for row in self.amounts if row.total]
         numbers = tuple(title for title, _ in self._columns)
-        columns = ("what", "driver", ">total", ">in use", ">", ">free", ">largest left")
+        columns = (
+            "what",
+            "driver",
+            ">total",
+            ">in use",
+            ">",
+            ">free",
+            ">largest left",
+        )
         return [
             Line(self.headline, "bold"),
             Table(
@@ -302,7 +323,12 @@ class CapacityReport(Documented):
             ),
             Table("Counters and capacities", columns, amounts),
             Table("Nodes", ("node", "driver", "product", *numbers), by_node),
-            Table("Pools", ("pool", "driver", "product", *numbers), by_pool, wide=True),
+            Table(
+                "Pools",
+                ("pool", "driver", "product", *numbers),
+                by_pool,
+                wide=True,
+            ),
         ]
 
     @property
@@ -327,7 +353,11 @@ class CapacityReport(Documented):
 
 
 def _cells(row: AmountRow) -> tuple[str, ...]:
-    numbers = amount(row.total), amount(row.in_use), percent(row.in_use / row.total)
+    numbers = (
+        amount(row.total),
+        amount(row.in_use),
+        percent(row.in_use / row.total),
+    )
     return (
         f"{row.kind} {row.name}",
         row.driver,
@@ -354,7 +384,9 @@ def _summed(
     )
 
 
-def _row(place: _Place, states: Mapping[DeviceState, int], most_free: int) -> DeviceRow:
+def _row(
+    place: _Place, states: Mapping[DeviceState, int], most_free: int
+) -> DeviceRow:
     node, pool, driver, product, partitions = place
     return DeviceRow(
         driver, product, node, pool, _in_order(states), most_free, partitions
@@ -449,7 +481,10 @@ class _Places:
         for versions in problem.versions.values():
             # While a pool is being updated, the newest version of a device counts.
             number = versions[-1]
-            device, node = problem.devices[number], self._node_of.get(number, "")
+            device, node = (
+                problem.devices[number],
+                self._node_of.get(number, ""),
+            )
             place = (
                 node,
                 device.id.pool,
@@ -495,14 +530,18 @@ class _Places:
             for pool in node.pools
             if pool.state in _OF_POOL
         }
-        slices = [slice_ for slice_ in cluster.slices if slice_.pool_id in states]
+        slices = [
+            slice_ for slice_ in cluster.slices if slice_.pool_id in states
+        ]
         newest: dict[PoolID, int] = defaultdict(int)
         for slice_ in slices:
             pool = slice_.pool_id
             newest[pool] = max(newest[pool], slice_.spec.pool.generation)
         for slice_ in slices:
             spec, pool = slice_.spec, slice_.pool_id
-            for device in spec.devices if spec.pool.generation == newest[pool] else ():
+            for device in (
+                spec.devices if spec.pool.generation == newest[pool] else ()
+            ):
                 identity = DeviceID(*pool, device.name)
                 # What has a slot is among the devices that can be used.
                 if identity not in slots:
@@ -541,4 +580,6 @@ def _amounts(compiled: CompiledCluster) -> Iterator[AmountRow]:
         for (driver, name), places in sorted(amounts.items()):
             totals, frees = zip(*places, strict=True)
             in_use = sum(totals) - sum(frees)
-            yield AmountRow(kind, driver, name, sum(totals), in_use, max(0, *frees))
+            yield AmountRow(
+                kind, driver, name, sum(totals), in_use, max(0, *frees)
+            )

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dralloc.compile.compiler.extended import classes_by_resource, extended_claims
+from dralloc.compile.compiler.extended import (
+    classes_by_resource,
+    extended_claims,
+)
 from dralloc.objects.api import (
     CapacityRequestPolicy,
     Container,
@@ -62,7 +65,9 @@ class Scenario:
         }
         freed = replace(
             self.cluster,
-            claims=tuple(_released(claim, claims) for claim in self.cluster.claims),
+            claims=tuple(
+                _released(claim, claims) for claim in self.cluster.claims
+            ),
         )
         return Scenario(
             _with_claims_as_any_other(freed, extended) if extended else freed
@@ -70,7 +75,9 @@ class Scenario:
 
     def unbind(self, pods: Collection[ClaimKey]) -> Scenario:
         """These pods have no node yet."""
-        return self._with_pods(lambda pod: _unbound(pod) if pod.key in pods else pod)
+        return self._with_pods(
+            lambda pod: _unbound(pod) if pod.key in pods else pod
+        )
 
     def unbind_incumbents(self, pods: Collection[ClaimKey]) -> Scenario:
         """These pods have no node, but they ran: nothing that they asked of other pods binds them any more.
@@ -87,7 +94,9 @@ class Scenario:
         return Scenario(
             replace(
                 self.cluster,
-                pods=tuple(pod for pod in self.cluster.pods if pod.key not in pods),
+                pods=tuple(
+                    pod for pod in self.cluster.pods if pod.key not in pods
+                ),
             )
         )
 
@@ -108,9 +117,12 @@ class Scenario:
 
     def without_pending(self) -> Scenario:
         """Nobody waits for anything: what runs and is allocated stays, and no quota, group or workload is there."""
-        claims = tuple(claim for claim in self.cluster.claims if claim.is_allocated)
+        claims = tuple(
+            claim for claim in self.cluster.claims if claim.is_allocated
+        )
         return self._with_workload(
-            tuple(pod for pod in self.cluster.pods if pod.spec.node_name), claims
+            tuple(pod for pod in self.cluster.pods if pod.spec.node_name),
+            claims,
         )
 
     def emptied(self) -> Scenario:
@@ -125,7 +137,9 @@ class Scenario:
         claims_of_pods = {}
         for pod in pods:
             keys = self.cluster.pod_claims(pod)
-            claims_of_pods[pod.key] = tuple(key for key in keys if key in present)
+            claims_of_pods[pod.key] = tuple(
+                key for key in keys if key in present
+            )
         return Scenario(
             replace(
                 self.cluster,
@@ -169,7 +183,9 @@ class Scenario:
     def with_copy_of(self, name: str, copy: str) -> Scenario:
         """There is one more node: empty, not cordoned, with slices of its own in pools of their own."""
         [node] = (
-            candidate for candidate in self.cluster.nodes if candidate.name == name
+            candidate
+            for candidate in self.cluster.nodes
+            if candidate.name == name
         )
         slices = [
             _copied_slice(slice_, copy)
@@ -178,7 +194,11 @@ class Scenario:
         ]
         nodes = (*self.cluster.nodes, _copied_node(node, copy))
         return Scenario(
-            replace(self.cluster, nodes=nodes, slices=(*self.cluster.slices, *slices))
+            replace(
+                self.cluster,
+                nodes=nodes,
+                slices=(*self.cluster.slices, *slices),
+            )
         )
 
     def without_slices_of(self, nodes: Collection[str]) -> Scenario:
@@ -192,7 +212,9 @@ class Scenario:
 
     def without_device_taints(self) -> Scenario:
         """No device is tainted, neither by its driver nor by a DeviceTaintRule (KEP-5055)."""
-        untainted = self._with_devices(lambda device: replace(device, taints=()))
+        untainted = self._with_devices(
+            lambda device: replace(device, taints=())
+        )
         return Scenario(replace(untainted.cluster, taint_rules=()))
 
     def with_exact_amounts(self) -> Scenario:
@@ -206,7 +228,9 @@ class Scenario:
 
     def _with_devices(self, change: Callable[[Device], Device]) -> Scenario:
         """The devices of all slices are changed; a slice in which none differs stays the object that it is."""
-        slices = (_with_devices(slice_, change) for slice_ in self.cluster.slices)
+        slices = (
+            _with_devices(slice_, change) for slice_ in self.cluster.slices
+        )
         return Scenario(replace(self.cluster, slices=tuple(slices)))
 
     def uncordon(self) -> Scenario:
@@ -230,7 +254,9 @@ class Scenario:
         )
 
 
-def _released(claim: ResourceClaim, claims: Collection[ClaimKey]) -> ResourceClaim:
+def _released(
+    claim: ResourceClaim, claims: Collection[ClaimKey]
+) -> ResourceClaim:
     if claim.key not in claims:
         return claim
     free = changed(
@@ -255,7 +281,9 @@ def _with_claims_as_any_other(
     """
     claims_of_pods = dict(cluster.claims_of_pods)
     for claim, pod in owners.items():
-        claims_of_pods[pod] = tuple(dict.fromkeys((*claims_of_pods[pod], claim)))
+        claims_of_pods[pod] = tuple(
+            dict.fromkeys((*claims_of_pods[pod], claim))
+        )
     backed = classes_by_resource(cluster.classes.values()).keys()
     asking = frozenset(owners.values())
     pods = (
@@ -289,7 +317,9 @@ def without_resources(pod: Pod, names: Collection[str]) -> Pod:
 def _without_names(
     amounts: Mapping[str, Quantity], names: Collection[str]
 ) -> dict[str, Quantity]:
-    return {name: amount for name, amount in amounts.items() if name not in names}
+    return {
+        name: amount for name, amount in amounts.items() if name not in names
+    }
 
 
 def _with_devices(
@@ -305,7 +335,9 @@ def _with_devices(
 def _with_exact_capacity(device: Device) -> Device:
     """The device whose capacities have no policies but for what they consume by default."""
     capacity: dict[str, DeviceCapacity] = {
-        name: replace(amount, request_policy=_default_only(amount.request_policy))
+        name: replace(
+            amount, request_policy=_default_only(amount.request_policy)
+        )
         for name, amount in device.capacity.items()
     }
     return replace(device, capacity=capacity)
@@ -313,22 +345,34 @@ def _with_exact_capacity(device: Device) -> Device:
 
 def _with_exact_counters(slice_: ResourceSlice) -> ResourceSlice:
     """The slice whose counters have no policies but for what they are charged by default (KEP-5941)."""
-    counter_sets = tuple(map(_with_exact_counter_set, slice_.spec.shared_counters))
+    counter_sets = tuple(
+        map(_with_exact_counter_set, slice_.spec.shared_counters)
+    )
     if counter_sets == tuple(slice_.spec.shared_counters):
         return slice_
-    return changed(slice_, spec=changed(slice_.spec, shared_counters=counter_sets))
+    return changed(
+        slice_, spec=changed(slice_.spec, shared_counters=counter_sets)
+    )
 
 
 def _with_exact_counter_set(counter_set: CounterSet) -> CounterSet:
     counters = {
-        name: replace(counter, request_policy=_default_only(counter.request_policy))
+        name: replace(
+            counter, request_policy=_default_only(counter.request_policy)
+        )
         for name, counter in counter_set.counters.items()
     }
     return replace(counter_set, counters=counters)
 
 
-def _default_only(policy: CapacityRequestPolicy | None) -> CapacityRequestPolicy | None:
-    return None if policy is None else CapacityRequestPolicy(default=policy.default)
+def _default_only(
+    policy: CapacityRequestPolicy | None,
+) -> CapacityRequestPolicy | None:
+    return (
+        None
+        if policy is None
+        else CapacityRequestPolicy(default=policy.default)
+    )
 
 
 def _bound(pod: Pod, node: str) -> Pod:
@@ -342,13 +386,16 @@ def _copied_node(node: Node, name: str) -> Node:
         for key, value in node.metadata.labels.items()
     }
     return changed(
-        _uncordoned(node), metadata=changed(node.metadata, name=name, labels=labels)
+        _uncordoned(node),
+        metadata=changed(node.metadata, name=name, labels=labels),
     )
 
 
 def _uncordoned(node: Node) -> Node:
     taints = tuple(taint for taint in node.spec.taints if taint != CORDON_TAINT)
-    return changed(node, spec=changed(node.spec, unschedulable=False, taints=taints))
+    return changed(
+        node, spec=changed(node.spec, unschedulable=False, taints=taints)
+    )
 
 
 def _copied_slice(slice_: ResourceSlice, node: str) -> ResourceSlice:

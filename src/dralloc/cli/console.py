@@ -71,7 +71,9 @@ _INSTALL: Final = "--install-completion"
 _SHELLS: Final = ("bash", "zsh", "fish", "powershell", "pwsh")
 
 
-def _completed_for_shell(command: Any, name: str, arguments: Sequence[str]) -> bool:
+def _completed_for_shell(
+    command: Any, name: str, arguments: Sequence[str]
+) -> bool:
     """Show or install the completion for a shell that is named.
 
     Parameters
@@ -141,7 +143,11 @@ class Commands(CommandGroup):
     """The root of all commands, which nothing leaves but an exit code."""
 
     def make_context(
-        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: Any = None,
+        **extra: Any,
     ) -> Any:
         """As usual: options before the command's name are read, and help is shown."""
         with _guarded(debug=False):
@@ -190,7 +196,9 @@ def _verdict(error: Exception) -> tuple[Exit, str]:
             return Exit.INPUT, str(error)
         case typer.TyperException():
             # What Typer checks with pydantic says first that it is an error of a value, which its own words say, too.
-            return Exit.INPUT, error.format_message().replace(": Value error, ", ": ")
+            return Exit.INPUT, error.format_message().replace(
+                ": Value error, ", ": "
+            )
         case BrokenPipeError():  # whoever read the output has seen enough
             return Exit.DONE, ""
         case RecursionError():
@@ -267,7 +275,9 @@ class Session:
         """Say what is remarkable about the input."""
         lines = [f"warning: {warning}" for warning in warnings]
         if len(lines) > _SHOWN:
-            lines[_SHOWN:] = [f"warning: and {len(lines) - _SHOWN} more like these"]
+            lines[_SHOWN:] = [
+                f"warning: and {len(lines) - _SHOWN} more like these"
+            ]
         for line in lines:
             self.tell(line, "yellow")
 
@@ -282,7 +292,9 @@ class Session:
         self._status = None
 
     @contextmanager
-    def counting(self, activity: str) -> Iterator[Callable[[str, int, int], None]]:
+    def counting(
+        self, activity: str
+    ) -> Iterator[Callable[[str, int, int], None]]:
         """Show a bar, on a terminal; what it gives is called with what is done, how much of it, and of how much."""
         with Bar(
             console=self.err,
@@ -356,13 +368,17 @@ class Asking(Reader):
             There is nothing to read.
         """
         live = (
-            [self._snapshot()] if self.live or self.context or self.kubeconfig else []
+            [self._snapshot()]
+            if self.live or self.context or self.kubeconfig
+            else []
         )
         sources: list[Path | ClusterSnapshot] = [*live, *paths]
         if not sources:
             raise DrallocError(_NOTHING)
         with self.busy("reading"):
-            read = dralloc.load(*sources, strict=choices.strict, limits=self.limits)
+            read = dralloc.load(
+                *sources, strict=choices.strict, limits=self.limits
+            )
             cluster = read.including(choices.include)
         self.warn(cluster.findings)
         return cluster

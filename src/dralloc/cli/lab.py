@@ -50,14 +50,20 @@ class Drawn:
         ),
     ] = None
     per_hour: Annotated[
-        float, typer.Option(min=0.001, metavar="N", help="How many arrive in an hour.")
+        float,
+        typer.Option(
+            min=0.001, metavar="N", help="How many arrive in an hour."
+        ),
     ] = 10.0
     hours: Annotated[
-        float, typer.Option(min=0.001, metavar="H", help="For how long they arrive.")
+        float,
+        typer.Option(min=0.001, metavar="H", help="For how long they arrive."),
     ] = 24.0
     mean_hours: Annotated[
         float,
-        typer.Option(min=0.001, metavar="H", help="How long they run on average."),
+        typer.Option(
+            min=0.001, metavar="H", help="How long they run on average."
+        ),
     ] = 1.0
     durations: Annotated[
         Durations, typer.Option(help="How their durations are distributed.")
@@ -78,7 +84,8 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
     trace: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Arrivals as CSV: time, duration, template, ..."
+            metavar="FILE",
+            help="Arrivals as CSV: time, duration, template, ...",
         ),
     ] = None,
     policy: Annotated[
@@ -97,7 +104,9 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
     every: Annotated[
         float | None,
         typer.Option(
-            min=0.001, metavar="S", help="Decide at every multiple of so many seconds."
+            min=0.001,
+            metavar="S",
+            help="Decide at every multiple of so many seconds.",
         ),
     ] = None,
     batch: Annotated[
@@ -111,12 +120,16 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
     patience: Annotated[
         float | None,
         typer.Option(
-            min=0, metavar="S", help="Seconds after which who has no place is refused."
+            min=0,
+            metavar="S",
+            help="Seconds after which who has no place is refused.",
         ),
     ] = None,
     warm_up: Annotated[
         float,
-        typer.Option(min=0, metavar="S", help="Seconds that figures do not count."),
+        typer.Option(
+            min=0, metavar="S", help="Seconds that figures do not count."
+        ),
     ] = 0.0,
     until: Annotated[
         float | None,
@@ -296,7 +309,10 @@ def _split(text: str, kind: Callable[[str], T]) -> Sequence[T]:
 def validate_command(  # noqa: PLR0913 - one parameter per option
     paths: Paths,
     sarif: Annotated[
-        bool, typer.Option("--sarif", help="Print SARIF 2.1.0, for code hosts and CI.")
+        bool,
+        typer.Option(
+            "--sarif", help="Print SARIF 2.1.0, for code hosts and CI."
+        ),
     ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Warnings count as failures, too.")
@@ -309,12 +325,19 @@ def validate_command(  # noqa: PLR0913 - one parameter per option
     session: Printing,
 ) -> None:
     """Check objects as the API server does, and for what it cannot see."""
-    from dralloc.lint.validate import RULES, Validation, as_sarif, validate_reading
+    from dralloc.lint.validate import (
+        RULES,
+        Validation,
+        as_sarif,
+        validate_reading,
+    )
     from dralloc.objects.load import read
 
     with session.busy("checking"):
         validation = validate_reading(
-            read(*paths, limits=session.limits), choices.features, choices.kubernetes
+            read(*paths, limits=session.limits),
+            choices.features,
+            choices.kubernetes,
         )
     shown = Validation(
         violation for violation in validation if violation.level.reaches(level)
@@ -324,7 +347,9 @@ def validate_command(  # noqa: PLR0913 - one parameter per option
     elif session.as_json:
         session.print_json(shown.to_dict())
     else:
-        session.show([*shown.tables(), Line(f"\n{validation.headline}", "bold")])
+        session.show(
+            [*shown.tables(), Line(f"\n{validation.headline}", "bold")]
+        )
     failing = Level.WARNING if strict else Level.ERROR
     if any(violation.level.reaches(failing) for violation in validation):
         raise typer.Exit(Exit.FAILED)
@@ -361,10 +386,12 @@ def conformance_command(  # noqa: PLR0913 - one parameter per option
         CaseKind | None, typer.Option(help="Run only cases of this kind.")
     ] = None,
     only: Annotated[
-        str, typer.Option(metavar="NAME", help="Run only the case of this name.")
+        str,
+        typer.Option(metavar="NAME", help="Run only the case of this name."),
     ] = "",
     mode: Annotated[
-        AllocatorName, typer.Option(help="Which mode answers about the allocator.")
+        AllocatorName,
+        typer.Option(help="Which mode answers about the allocator."),
     ] = "first-fit",
     pruning: Pruning = True,
     *,
@@ -400,7 +427,11 @@ def _named(paths: list[Path]) -> Iterator[tuple[str, Json]]:
             else [path]
         )
         for file in files:
-            name = file.relative_to(path).as_posix() if path.is_dir() else file.name
+            name = (
+                file.relative_to(path).as_posix()
+                if path.is_dir()
+                else file.name
+            )
             for number, case in enumerate(read_lines(file), 1):
                 place = (
                     name
@@ -412,7 +443,8 @@ def _named(paths: list[Path]) -> Iterator[tuple[str, Json]]:
 
 def _kind(case: Json) -> CaseKind:
     return next(
-        (kind for kind, field in _FIELDS.items() if field in case), CaseKind.ALLOCATE
+        (kind for kind, field in _FIELDS.items() if field in case),
+        CaseKind.ALLOCATE,
     )
 
 
@@ -428,7 +460,9 @@ def _run(case: Json, mode: AllocatorName, *, pruning: bool) -> CaseOutcome:
     kind = _kind(case)
     try:
         if kind is not CaseKind.ALLOCATE:
-            return run_cel(case) if kind is CaseKind.CEL else run_scheduler(case)
+            return (
+                run_cel(case) if kind is CaseKind.CEL else run_scheduler(case)
+            )
         read = read_allocation_case(case)
     except (AttributeError, KeyError, TypeError) as error:
         problem = (
@@ -436,9 +470,13 @@ def _run(case: Json, mode: AllocatorName, *, pruning: bool) -> CaseOutcome:
             if isinstance(error, KeyError)
             else f"has not the form of such a case ({error})"
         )
-        raise DrallocError(f"case {case['name']} of kind {kind}: {problem}") from error
+        raise DrallocError(
+            f"case {case['name']} of kind {kind}: {problem}"
+        ) from error
     return (
-        run_optimal(read) if mode == "optimal" else run_first_fit(read, pruning=pruning)
+        run_optimal(read)
+        if mode == "optimal"
+        else run_first_fit(read, pruning=pruning)
     )
 
 

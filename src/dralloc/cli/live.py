@@ -43,7 +43,12 @@ if TYPE_CHECKING:
     from dralloc.live.snapshot.client import ApiServer
     from dralloc.show.plan import Plan
 
-__all__ = ["apply_command", "batch_command", "redact_command", "snapshot_command"]
+__all__ = [
+    "apply_command",
+    "batch_command",
+    "redact_command",
+    "snapshot_command",
+]
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,8 @@ class ServerOptions:
     """Which cluster, and how long it may take."""
 
     context: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Context of the kubeconfig.")
+        str | None,
+        typer.Option(metavar="NAME", help="Context of the kubeconfig."),
     ] = None
     kubeconfig: Annotated[
         Path | None,
@@ -104,7 +110,8 @@ class Live(ServerOptions):
     gate: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="The scheduling gate of pods that wait for dralloc."
+            metavar="NAME",
+            help="The scheduling gate of pods that wait for dralloc.",
         ),
     ] = "dralloc.dev/batch"
     fence: Annotated[
@@ -206,7 +213,10 @@ def snapshot_command(
         ),
     ] = None,
     redacted: Annotated[
-        bool, typer.Option("--redact", help="Replace names, so that it can be shared.")
+        bool,
+        typer.Option(
+            "--redact", help="Replace names, so that it can be shared."
+        ),
     ] = False,
     *,
     live: ServerOptions,
@@ -219,14 +229,18 @@ def snapshot_command(
         snapshot = take_snapshot(
             server,
             namespaces=namespace or (),
-            progress=lambda kind, count: session.update(f"reading {kind}: {count:,}"),
+            progress=lambda kind, count: session.update(
+                f"reading {kind}: {count:,}"
+            ),
         )
     session.warn(snapshot.warnings)
     _write(session, snapshot, output, redacted=redacted)
     session.tell(_counts(snapshot))
 
 
-def redact_command(paths: Paths, session: Reader, output: Output = STDOUT) -> None:
+def redact_command(
+    paths: Paths, session: Reader, output: Output = STDOUT
+) -> None:
     """Replace the names in a cluster's objects, so that they can be shared and still give the same answer."""
     from dralloc.objects.api.reading import model_of
     from dralloc.objects.load import load_objects
@@ -353,7 +367,9 @@ def apply_command(  # noqa: PLR0913 - one parameter per option
     from dralloc.live.apply import JournalFile
     from dralloc.live.apply.units import default_path
 
-    dry = dry_run or (DryRun.NONE if yes or resume or rollback else DryRun.SERVER)
+    dry = dry_run or (
+        DryRun.NONE if yes or resume or rollback else DryRun.SERVER
+    )
     if sum(map(bool, (resume, rollback, status, lift))) > 1:
         raise ApplyError(
             "--resume, --rollback, --status and --lift: one of them at a time"
@@ -412,7 +428,9 @@ def _run(  # noqa: PLR0913 - what the command was told
         raise ApplyError(
             f"{file.path}: run {file.run} was ended before its end: --resume or --rollback"
         )
-    objects = LiveObjects(server.wire, served(server), dry=dry is not DryRun.NONE)
+    objects = LiveObjects(
+        server.wire, served(server), dry=dry is not DryRun.NONE
+    )
     name = file.run if again else uuid4().hex[:12]
     return ApplyRun(
         objects=objects,
@@ -436,7 +454,9 @@ def _holes(run: ApplyRun, plan: Plan) -> Iterator[str]:
     from dralloc.live.apply.fence import unfenced
 
     for key in (
-        unfenced(plan.compiled.cluster) if isinstance(run.fence, TaintRuleFence) else ()
+        unfenced(plan.compiled.cluster)
+        if isinstance(run.fence, TaintRuleFence)
+        else ()
     ):
         yield f"claim {key} tolerates every taint, also that of the fence: --fence node-taints keeps its pods away"
 
@@ -456,7 +476,11 @@ def _planned(
         )
     if not session.as_json:
         session.show(planned_parts(plan, units, asides))
-    if dry is DryRun.NONE and not yes and not typer.confirm("Write this?", err=True):
+    if (
+        dry is DryRun.NONE
+        and not yes
+        and not typer.confirm("Write this?", err=True)
+    ):
         raise typer.Exit(Exit.DONE)
     return run.write(units)
 
@@ -466,7 +490,9 @@ def _planned(
 
 
 def batch_command(  # noqa: PLR0913 - one parameter per option
-    mode: Annotated[Mode, typer.Option(help="How batches are planned.")] = Mode.OPTIMAL,
+    mode: Annotated[
+        Mode, typer.Option(help="How batches are planned.")
+    ] = Mode.OPTIMAL,
     interval: Annotated[
         float,
         typer.Option(
@@ -484,13 +510,15 @@ def batch_command(  # noqa: PLR0913 - one parameter per option
     lease: Annotated[
         str,
         typer.Option(
-            metavar="NS/NAME", help="The Lease that one of several replicas holds."
+            metavar="NS/NAME",
+            help="The Lease that one of several replicas holds.",
         ),
     ] = "dralloc-system/dralloc-batch",
     identity: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="This replica; by default the name of its host."
+            metavar="NAME",
+            help="This replica; by default the name of its host.",
         ),
     ] = "",
     port: Annotated[
@@ -535,14 +563,18 @@ def batch_command(  # noqa: PLR0913 - one parameter per option
     with live.server() as server:
         session.warn(server.warnings)
         versions = served(server)
-        objects = LiveObjects(server.wire, {**versions, EVENTS: "v1", LEASES: "v1"})
+        objects = LiveObjects(
+            server.wire, {**versions, EVENTS: "v1", LEASES: "v1"}
+        )
         leader = LeaderLease(
             objects, ClaimKey.parse(lease), identity or socket.gethostname()
         )
         if release_all:
             _release_all(objects, leader, live.gate, session)
             return
-        listed = {kind: versions[kind] for kind in LISTED_KINDS if kind in versions}
+        listed = {
+            kind: versions[kind] for kind in LISTED_KINDS if kind in versions
+        }
         cache = WatchCache(LiveObjects(server.wire, listed))
         figures = Figures()
         queue = BatchQueue(
@@ -590,11 +622,19 @@ def _release_all(
         raise DrallocError(
             f"--release-all: a replica holds the Lease {leader.key}: end all of them first"
         )
-    count = release_all(objects, gate, lambda run: run.startswith(runs_of(leader.key)))
+    count = release_all(
+        objects, gate, lambda run: run.startswith(runs_of(leader.key))
+    )
     leader.release()
-    session.tell(f"released {count.pods} pods, lifted {count.fences} parts of fences")
+    session.tell(
+        f"released {count.pods} pods, lifted {count.fences} parts of fences"
+    )
 
 
 def _log(session: Session, level: str, line: str) -> None:
-    time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    time = (
+        datetime.now(UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
     session.tell(f"{time} {level} {line}")

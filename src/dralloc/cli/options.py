@@ -78,15 +78,20 @@ Output = Annotated[
     ),
 ]
 NoHeaders = Annotated[
-    bool, typer.Option("--no-headers", help="Only rows, without titles and heads.")
+    bool,
+    typer.Option("--no-headers", help="Only rows, without titles and heads."),
 ]
 Context = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Context of the kubeconfig; with --live."),
+    typer.Option(
+        metavar="NAME", help="Context of the kubeconfig; with --live."
+    ),
 ]
 Kubeconfig = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Instead of the usual kubeconfig; with --live."),
+    typer.Option(
+        metavar="FILE", help="Instead of the usual kubeconfig; with --live."
+    ),
 ]
 Live = Annotated[
     bool,
@@ -108,7 +113,8 @@ Limit = Annotated[
 Modes = Annotated[
     str,
     typer.Option(
-        metavar="LIST", help="What to compare; scheduler adds what kube-scheduler does."
+        metavar="LIST",
+        help="What to compare; scheduler adds what kube-scheduler does.",
     ),
 ]
 AnyPaths = Annotated[
@@ -137,7 +143,9 @@ Pruning = Annotated[
 ]
 Quiet = Annotated[
     bool,
-    typer.Option("--quiet", "-q", help="No progress and no notices, only the answer."),
+    typer.Option(
+        "--quiet", "-q", help="No progress and no notices, only the answer."
+    ),
 ]
 Seeds = Annotated[
     int,
@@ -273,7 +281,9 @@ ANSWER: Final[OptionSet] = {
         "Who is placed by it is placed in the optimum, too, maybe elsewhere.",
     ),
     "node": _several("NAME", "Use only this node; may be given several times."),
-    "goal": _option(Goal, Goal.NONE, "What to prefer among equally good optima."),
+    "goal": _option(
+        Goal, Goal.NONE, "What to prefer among equally good optima."
+    ),
     "jobs": _count(
         "Processes that look for the optimum, each in parts of the problem that share nothing; the answer "
         "does not depend on it."
@@ -316,17 +326,23 @@ SCHEDULER: Final[OptionSet] = {
 _OF_BATCHES: Final = ("gang", "across", "cap", "fair", "keep")
 
 SIMULATE: Final[OptionSet] = {
-    name: option for name, option in SCHEDULER.items() if name not in _OF_BATCHES
+    name: option
+    for name, option in SCHEDULER.items()
+    if name not in _OF_BATCHES
 }
 """All that matters for answers to what comes and goes."""
 
 STUDY: Final[OptionSet] = {
     **GATES,
     "backend": _option(
-        Backend, Backend.LOKY, "Where to work: here, or on a Dask or Ray cluster."
+        Backend,
+        Backend.LOKY,
+        "Where to work: here, or on a Dask or Ray cluster.",
     ),
     "jobs": _count("How many points at a time."),
-    **{name: ANSWER[name] for name in ("time_limit", "workers", "goal", "gang")},
+    **{
+        name: ANSWER[name] for name in ("time_limit", "workers", "goal", "gang")
+    },
 }
 """What matters for all points of a study."""
 
@@ -345,7 +361,9 @@ def _choices(
     for switch in feature or ():
         name, _, value = switch.partition("=")
         if value.lower() not in ("true", "false"):
-            raise DrallocError(f"--feature {switch}: expected NAME=true or NAME=false")
+            raise DrallocError(
+                f"--feature {switch}: expected NAME=true or NAME=false"
+            )
         switches[name] = value.lower() == "true"
     gates = Features.of_kubernetes(kubernetes) if kubernetes else ALL_FEATURES
     named = {
@@ -353,7 +371,9 @@ def _choices(
         for name, value in choices.items()
         if value is not None
     }
-    return Choices(features=gates.switched(switches), kubernetes=kubernetes, **named)
+    return Choices(
+        features=gates.switched(switches), kubernetes=kubernetes, **named
+    )
 
 
 def _set_behind(annotation: Any) -> tuple[Callable[..., Any], OptionSet] | None:

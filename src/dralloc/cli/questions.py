@@ -124,7 +124,8 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
     no_changes: Annotated[
         bool,
         typer.Option(
-            "--no-changes", help="Only reasons: look for no conflict and no changes."
+            "--no-changes",
+            help="Only reasons: look for no conflict and no changes.",
         ),
     ] = False,
     *,
@@ -195,11 +196,16 @@ def capacity_command(
 def report_command(  # noqa: PLR0913 - one parameter per option
     paths: AnyPaths,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The page to write."
+        ),
     ] = Path("report.html"),
     title: Annotated[
         str,
-        typer.Option(metavar="TEXT", help="What the page is about, in its heading."),
+        typer.Option(
+            metavar="TEXT", help="What the page is about, in its heading."
+        ),
     ] = "",
     timings: Annotated[
         bool,
@@ -232,10 +238,16 @@ def report_command(  # noqa: PLR0913 - one parameter per option
 
     with session.asking(paths, choices, "comparing on {} claims") as cluster:
         result = dralloc.compare(
-            cluster, modes=modes, seeds=seeds, progress=progress, choices=choices
+            cluster,
+            modes=modes,
+            seeds=seeds,
+            progress=progress,
+            choices=choices,
         )
     session.warn(result.findings)
-    remarks = [str(finding) for finding in (*cluster.findings, *result.findings)]
+    remarks = [
+        str(finding) for finding in (*cluster.findings, *result.findings)
+    ]
     with session.busy("drawing"):
         source = title or " ".join(map(str, paths)) or "the live cluster"
         about = page.Circumstances(
@@ -291,7 +303,9 @@ Name = StrEnum("Name", {name: name for name in DOCUMENTS})  # type: ignore[misc]
 
 
 def schema_command(
-    name: Annotated[Name, typer.Argument(help="The command.", show_default=False)],
+    name: Annotated[
+        Name, typer.Argument(help="The command.", show_default=False)
+    ],
 ) -> None:
     """Print the JSON Schema of a command's JSON."""
     typer.echo(json.dumps(document_of(name).json_schema(), indent=2))
@@ -324,7 +338,8 @@ class MixOptions:
     template: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NS/NAME[=N]", help="A template; may be given several times."
+            metavar="NS/NAME[=N]",
+            help="A template; may be given several times.",
         ),
     ] = None
     pod: Annotated[
@@ -395,7 +410,8 @@ def fewest_command(  # noqa: PLR0913 - one parameter per option
     price: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="KIND=AMOUNT", help="What a node of a kind costs; by default 1."
+            metavar="KIND=AMOUNT",
+            help="What a node of a kind costs; by default 1.",
         ),
     ] = None,
     *,
@@ -410,7 +426,9 @@ def fewest_command(  # noqa: PLR0913 - one parameter per option
         _kinds(kind or ()),
         dict(map(parse_price, price or ())),
     )
-    with session.asking(paths, choices, "looking for the fewest nodes") as cluster:
+    with session.asking(
+        paths, choices, "looking for the fewest nodes"
+    ) as cluster:
         answer = dralloc.fewest_nodes(
             cluster, *entries, kinds=kinds, prices=prices, choices=choices
         )
@@ -422,7 +440,9 @@ def _kinds(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, _, node_or_label = text.partition("=")
         if not name or not node_or_label:
-            raise DrallocError(f"--kind {text}: expected NAME=NODE or NAME=LABEL=VALUE")
+            raise DrallocError(
+                f"--kind {text}: expected NAME=NODE or NAME=LABEL=VALUE"
+            )
         kinds[name] = node_or_label
     return kinds
 
@@ -435,7 +455,9 @@ def layout_command(
 ) -> None:
     """Say which fixed partitions per GPU serve some claims best, or all that is pending, and what that loses."""
     with session.asking(paths, choices, "looking for layouts") as cluster:
-        answer = dralloc.partition_layout(cluster, *mix.entries(), choices=choices)
+        answer = dralloc.partition_layout(
+            cluster, *mix.entries(), choices=choices
+        )
     session.answer(answer)
 
 
@@ -462,7 +484,9 @@ def defragment_command(
 def drain_command(
     nodes: Annotated[
         list[str],
-        typer.Argument(metavar="NODE", help="The nodes to drain.", show_default=False),
+        typer.Argument(
+            metavar="NODE", help="The nodes to drain.", show_default=False
+        ),
     ],
     filename: Annotated[
         list[Path],
@@ -491,7 +515,9 @@ def preempt_command(  # noqa: PLR0913 - one parameter per option
     ] = None,
     pod: Annotated[
         str | None,
-        typer.Option(metavar="NS/NAME", help="The pod to admit, with its gang."),
+        typer.Option(
+            metavar="NS/NAME", help="The pod to admit, with its gang."
+        ),
     ] = None,
     cost: Annotated[
         str,
@@ -507,7 +533,9 @@ def preempt_command(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Say which pods of lower priority to evict for a claim or pod. Exit code 1 if that does not help."""
     with session.asking(paths, choices, "looking for victims") as cluster:
-        answer = dralloc.preempt(cluster, claim, pod, cost=cost, choices=choices)
+        answer = dralloc.preempt(
+            cluster, claim, pod, cost=cost, choices=choices
+        )
     session.answer(answer, failed=not answer.possible)
 
 

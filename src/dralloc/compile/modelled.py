@@ -93,7 +93,9 @@ def _in_python(path: str) -> tuple[str, ...]:
     return tuple(map(to_snake, path.split(".")))
 
 
-def modelled(rule: str, *paths: str, but: Fates | None = None) -> Iterator[FieldRow]:
+def modelled(
+    rule: str, *paths: str, but: Fates | None = None
+) -> Iterator[FieldRow]:
     """Rows of fields that all modes mind, ``but`` for those that do something else."""
     return rows(
         rule, *paths, fates=dict.fromkeys(Mode, Fate.MODELLED) | dict(but or {})
@@ -105,7 +107,8 @@ def preferred(rule: str, *paths: str) -> Iterator[FieldRow]:
     return rows(
         rule,
         *paths,
-        fates=dict.fromkeys(Mode, Fate.NO_MATTER) | {Mode.SCHEDULER: Fate.MODELLED},
+        fates=dict.fromkeys(Mode, Fate.NO_MATTER)
+        | {Mode.SCHEDULER: Fate.MODELLED},
     )
 
 
@@ -155,12 +158,16 @@ def spelled_out(text: str) -> Iterator[str]:
 
 def _depths(text: str) -> Iterator[int]:
     """Return how many braces are open behind each character."""
-    return accumulate((character == "{") - (character == "}") for character in text)
+    return accumulate(
+        (character == "{") - (character == "}") for character in text
+    )
 
 
 def _closing(text: str, start: int) -> int:
     return next(
-        place for place, depth in enumerate(_depths(text[start:]), start) if not depth
+        place
+        for place, depth in enumerate(_depths(text[start:]), start)
+        if not depth
     )
 
 
@@ -238,8 +245,12 @@ RESOURCES: Final[tuple[FieldRow, ...]] = (
         "ResourceSlice spec.{partitionTypeAttribute,skipNodeOperations}",
     ),
     *modelled("names the class", "DeviceClass metadata.name"),
-    *modelled("selectors (KEP-4381)", "DeviceClass spec.selectors.cel.expression"),
-    *modelled("extended resources (KEP-5004)", "DeviceClass spec.extendedResourceName"),
+    *modelled(
+        "selectors (KEP-4381)", "DeviceClass spec.selectors.cel.expression"
+    ),
+    *modelled(
+        "extended resources (KEP-5004)", "DeviceClass spec.extendedResourceName"
+    ),
     *no_matter("DeviceClass {metadata,spec.config}"),
     *modelled(
         "names the claim",
@@ -250,7 +261,9 @@ RESOURCES: Final[tuple[FieldRow, ...]] = (
         "who has the claim (KEP-4381)",
         "ResourceClaim metadata.{annotations,ownerReferences.{kind,name,uid,controller}}",
     ),
-    *modelled("the order of claims", "ResourceClaim metadata.creationTimestamp"),
+    *modelled(
+        "the order of claims", "ResourceClaim metadata.creationTimestamp"
+    ),
     *modelled(
         "a claim that is being deleted is not allocated",
         "ResourceClaim metadata.deletionTimestamp",
@@ -260,13 +273,19 @@ RESOURCES: Final[tuple[FieldRow, ...]] = (
         f"{_SPECS}.requests.name",
         f"{_REQUESTS}.{{deviceClassName,selectors.cel.expression,allocationMode,count}}",
     ),
-    *modelled("alternatives (KEP-4816)", f"{_SPECS}.requests.firstAvailable.name"),
-    *modelled("admin access (KEP-5018)", f"{_SPECS}.requests.exactly.adminAccess"),
+    *modelled(
+        "alternatives (KEP-4816)", f"{_SPECS}.requests.firstAvailable.name"
+    ),
+    *modelled(
+        "admin access (KEP-5018)", f"{_SPECS}.requests.exactly.adminAccess"
+    ),
     *modelled(
         "tolerated taints (KEP-5055)",
         f"{_REQUESTS}.tolerations.{{key,operator,value,effect}}",
     ),
-    *modelled("requested capacity (KEP-5075)", f"{_REQUESTS}.capacity.requests"),
+    *modelled(
+        "requested capacity (KEP-5075)", f"{_REQUESTS}.capacity.requests"
+    ),
     *modelled(
         "constraints (KEP-4381)",
         f"{_SPECS}.constraints.{{requests,matchAttribute,distinctAttribute}}",
@@ -318,7 +337,10 @@ _TERM: Final = (
     "topologyKey,matchLabelKeys,mismatchLabelKeys}"
 )
 _CONTAINERS: Final = "Pod spec.{initContainers,containers}"
-_SCHEDULER_ONLY: Final = {Mode.FIRST_FIT: Fate.NO_MATTER, Mode.OPTIMAL: Fate.NO_MATTER}
+_SCHEDULER_ONLY: Final = {
+    Mode.FIRST_FIT: Fate.NO_MATTER,
+    Mode.OPTIMAL: Fate.NO_MATTER,
+}
 _NOT_SCHEDULER: Final = {Mode.SCHEDULER: Fate.IGNORED}
 
 
@@ -331,7 +353,9 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
     *modelled("names the pod", "Pod metadata.{name,namespace,uid}"),
     *modelled("what others select pods by", "Pod metadata.labels"),
     *modelled(
-        "the order of pods", "Pod metadata.creationTimestamp", "Pod spec.priority"
+        "the order of pods",
+        "Pod metadata.creationTimestamp",
+        "Pod spec.priority",
     ),
     *modelled(
         "priorities by name",
@@ -352,13 +376,17 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
         "Pod spec.resourceClaims.{name,resourceClaimName,resourceClaimTemplateName}",
         "Pod status.resourceClaimStatuses.{name,resourceClaimName}",
     ),
-    *modelled("pods with gates are not placed", "Pod spec.schedulingGates.name"),
+    *modelled(
+        "pods with gates are not placed", "Pod spec.schedulingGates.name"
+    ),
     *modelled("which nodes are allowed", "Pod spec.nodeSelector"),
     *modelled(
         "which nodes are allowed",
         f"Pod spec.affinity.nodeAffinity.{_REQUIRED}.{NODE_SELECTOR}",
     ),
-    *modelled("taints of nodes", "Pod spec.tolerations.{key,operator,value,effect}"),
+    *modelled(
+        "taints of nodes", "Pod spec.tolerations.{key,operator,value,effect}"
+    ),
     *modelled(
         "affinity to other pods",
         f"Pod spec.affinity.{{podAffinity,podAntiAffinity}}.{_REQUIRED}.{_TERM}",
@@ -466,7 +494,9 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
     *ignored(
         "a pod being resized takes the more of what it had and gets",
         "Pod status.conditions.type",
-        says=lambda _, kind: kind in ("PodResizePending", "PodResizeInProgress"),
+        says=lambda _, kind: (
+            kind in ("PodResizePending", "PodResizeInProgress")
+        ),
         of_running=True,
     ),
     *ignored(
@@ -506,12 +536,14 @@ WORKLOADS: Final[tuple[FieldRow, ...]] = (
 _CLUSTERS: Final[tuple[FieldRow, ...]] = (
     *modelled("names the node", "Node metadata.name"),
     *modelled(
-        "which nodes are allowed, and which are one place", "Node metadata.labels"
+        "which nodes are allowed, and which are one place",
+        "Node metadata.labels",
     ),
     *modelled("taints", "Node spec.{unschedulable,taints.{key,value,effect}}"),
     *modelled("what pods take of the node", "Node status.allocatable"),
     *preferred(
-        "images that the node has already", "Node status.images.{names,sizeBytes}"
+        "images that the node has already",
+        "Node status.images.{names,sizeBytes}",
     ),
     *no_matter(
         "Node metadata",
@@ -522,7 +554,8 @@ _CLUSTERS: Final[tuple[FieldRow, ...]] = (
     *modelled("namespaces by labels", "Namespace metadata.{name,labels}"),
     *no_matter("Namespace {metadata,spec,status}"),
     *modelled(
-        "quotas of devices (KEP-4381)", "ResourceQuota {metadata.namespace,spec.hard}"
+        "quotas of devices (KEP-4381)",
+        "ResourceQuota {metadata.namespace,spec.hard}",
     ),
     *modelled(
         "quotas with a scope are for pods only",
@@ -561,7 +594,9 @@ def row_of(kind: str, path: str) -> FieldRow | None:
 # ----------------------------------------------------------------------------
 # Which objects use fields that some mode does not model.
 
-_IGNORED: Final = tuple(row for row in TABLE if Fate.IGNORED in row.fates.values())
+_IGNORED: Final = tuple(
+    row for row in TABLE if Fate.IGNORED in row.fates.values()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -586,7 +621,9 @@ class FieldUse:
     @property
     def modes(self) -> frozenset[Mode]:
         """The modes that ignore the field."""
-        return frozenset(mode for mode in Mode if self.row.fates[mode] is Fate.IGNORED)
+        return frozenset(
+            mode for mode in Mode if self.row.fates[mode] is Fate.IGNORED
+        )
 
     @property
     def rule(self) -> str:
@@ -596,12 +633,17 @@ class FieldUse:
             if len(self.modes) == len(Mode)
             else f" in mode {' and '.join(sorted(self.modes))}"
         )
-        further = f" (here and in {self.objects - 1} more)" if self.objects > 1 else ""
+        further = (
+            f" (here and in {self.objects - 1} more)"
+            if self.objects > 1
+            else ""
+        )
         return f"is not modelled{where}: {self.row.rule}{further}"
 
 
 def used(
-    objects: Mapping[str, Sequence[ApiObject]], running: Sequence[ApiObject] = ()
+    objects: Mapping[str, Sequence[ApiObject]],
+    running: Sequence[ApiObject] = (),
 ) -> Iterator[FieldUse]:
     """The fields that some mode ignores, as far as objects use them.
 
@@ -613,12 +655,15 @@ def used(
         Pods that have a node.
     """
     parts_of = {
-        kind: _Parts(objects_of_kind) for kind, objects_of_kind in objects.items()
+        kind: _Parts(objects_of_kind)
+        for kind, objects_of_kind in objects.items()
     }
     parts_of_running = _Parts(running)
     for row in _IGNORED:
         parts = (
-            parts_of_running if row.of_running else parts_of.get(row.kind, _Parts(()))
+            parts_of_running
+            if row.of_running
+            else parts_of.get(row.kind, _Parts(()))
         )
         # Nobody says anything in the field, or the field is left out: no object needs
         # to be looked at.
@@ -660,7 +705,9 @@ class _Parts:
 def _place(api_object: ApiObject, row: FieldRow) -> str | None:
     names = zip(row.path.split("."), row.steps, strict=True)
     values = _values(api_object, tuple(names), "")
-    return next((path for path, value in values if row.says(api_object, value)), None)
+    return next(
+        (path for path, value in values if row.says(api_object, value)), None
+    )
 
 
 def _values(

@@ -71,7 +71,11 @@ class Selector(NamedTuple):
     def matches(self, labels: Labels) -> bool:
         """Whether it selects something with these labels."""
         return self.requirements is not None and all(
-            holds(requirement.operator, requirement.values, labels.get(requirement.key))
+            holds(
+                requirement.operator,
+                requirement.values,
+                labels.get(requirement.key),
+            )
             for requirement in self.requirements
         )
 
@@ -83,7 +87,9 @@ def selector_of(
     """A selector of the API; without one nothing is selected."""
     if selector is None:
         return Selector(None)
-    labels = _of_same_label(sorted(selector.match_labels), selector.match_labels, "In")
+    labels = _of_same_label(
+        sorted(selector.match_labels), selector.match_labels, "In"
+    )
     return Selector((*requirements, *labels, *selector.match_expressions))
 
 
@@ -92,13 +98,17 @@ def _of_same_label(
 ) -> tuple[LabelSelectorRequirement, ...]:
     """Conditions that a label is (``In``), or is not (``NotIn``), what it is for these labels (``matchLabelKeys``)."""
     return tuple(
-        LabelSelectorRequirement(key=key, operator=operator, values=(labels[key],))
+        LabelSelectorRequirement(
+            key=key, operator=operator, values=(labels[key],)
+        )
         for key in keys
         if key in labels
     )
 
 
-def spread_selector(constraint: TopologySpreadConstraint, labels: Labels) -> Selector:
+def spread_selector(
+    constraint: TopologySpreadConstraint, labels: Labels
+) -> Selector:
     """The pods that a constraint of a pod with these labels counts; an empty selector counts nobody."""
     return selector_of(
         constraint.label_selector,
@@ -115,7 +125,9 @@ class Term(NamedTuple):
     topology_key: str
     weight: int = 0
 
-    def matches(self, namespace: str, namespace_labels: Labels, labels: Labels) -> bool:
+    def matches(
+        self, namespace: str, namespace_labels: Labels, labels: Labels
+    ) -> bool:
         """Whether it means a pod in this namespace with these labels."""
         return (
             namespace in self.namespaces
@@ -134,7 +146,9 @@ def _term_of(
         *_of_same_label(term.mismatch_label_keys, labels, "NotIn"),
     )
     return Term(
-        namespaces=frozenset((namespace,) if in_own_namespace else term.namespaces),
+        namespaces=frozenset(
+            (namespace,) if in_own_namespace else term.namespaces
+        ),
         namespace_selector=selector_of(term.namespace_selector),
         selector=selector_of(term.label_selector, requirements),
         topology_key=term.topology_key,
@@ -217,7 +231,9 @@ def _taken_by_devices(status: PodStatus) -> dict[str, int]:
                 total[overhead.name] += overhead.per_pod.nanos
             if overhead.per_container:
                 containers = len(claim.containers)
-                total[overhead.name] += containers * overhead.per_container.nanos
+                total[overhead.name] += (
+                    containers * overhead.per_container.nanos
+                )
     return total
 
 
@@ -255,7 +271,10 @@ def _of_whole_pod(spec: PodSpec, of_containers: Nanos) -> dict[str, int]:
     }
     return {
         name: amount
-        for name, amount in {**limits, **_nanos(spec.resources.requests)}.items()
+        for name, amount in {
+            **limits,
+            **_nanos(spec.resources.requests),
+        }.items()
         if name in (CPU, MEMORY) or name.startswith("hugepages-")
     }
 
@@ -361,7 +380,9 @@ class PodKind:
     def occupied_with(self, of_devices: Mapping[str, int]) -> dict[str, int]:
         """The same with what its devices take of the node."""
         requested = (
-            {*self.requests, *of_devices} if self.spec.resources.requested else ()
+            {*self.requests, *of_devices}
+            if self.spec.resources.requested
+            else ()
         )
         defaults = {
             name: least
@@ -379,7 +400,9 @@ class PodKind:
     def host_ports(self) -> tuple[HostPort, ...]:
         """Ports of the node that containers and sidecars want; with the node's network these are all of theirs."""
         sidecars = [
-            container for container in self.spec.init_containers if container.sidecar
+            container
+            for container in self.spec.init_containers
+            if container.sidecar
         ]
         host_ports = []
         for container in (*sidecars, *self.spec.containers):
@@ -414,7 +437,11 @@ class PodKind:
     @cached_property
     def inter_pod_key(self) -> Hashable:
         """Equal for kinds of pods that rules between pods cannot tell apart."""
-        terms = self.required_affinity, self.required_anti_affinity, self.preferred
+        terms = (
+            self.required_affinity,
+            self.required_anti_affinity,
+            self.preferred,
+        )
         labels = frozenset(self.labels.items())
         return self.namespace, labels, self.controller, terms
 
@@ -430,8 +457,9 @@ class PodKind:
     def may_run_on(self, node: Node) -> bool:
         """Whether node selector and required node affinity let such a pod run on the node."""
         required = self.spec.required_nodes
-        return self.spec.node_selector.items() <= node.metadata.labels.items() and (
-            required is None or selector_matches(required, node)
+        return (
+            self.spec.node_selector.items() <= node.metadata.labels.items()
+            and (required is None or selector_matches(required, node))
         )
 
     def is_meant_by(self, term: Term) -> bool:
@@ -523,7 +551,10 @@ class PodKinds:
             body,
         )
         if key not in self._known:
-            name, namespace = pod.key.namespace, self._namespaces.get(pod.key.namespace)
+            name, namespace = (
+                pod.key.namespace,
+                self._namespaces.get(pod.key.namespace),
+            )
             labels = {
                 _NAME_LABEL: name,
                 **(namespace.metadata.labels if namespace else {}),

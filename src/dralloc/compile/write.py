@@ -80,7 +80,9 @@ def _users(
         demand = compiled.problem.demands[placement.demand]
         pod = None if compiled.is_claim(demand) else pods.get(demand.key)
         for claim in demand.claims if pod is not None else ():
-            user = compiled.cluster.group_claims.get((demand.key, claim.key), pod)
+            user = compiled.cluster.group_claims.get(
+                (demand.key, claim.key), pod
+            )
             references = users.setdefault(claim.key, [])
             if (
                 user is not None
@@ -93,10 +95,15 @@ def _users(
 
 def _reference(user: Pod | PodGroup) -> ResourceClaimConsumerReference:
     group, resource = (
-        ("", "pods") if isinstance(user, Pod) else ("scheduling.k8s.io", "podgroups")
+        ("", "pods")
+        if isinstance(user, Pod)
+        else ("scheduling.k8s.io", "podgroups")
     )
     return ResourceClaimConsumerReference(
-        api_group=group, resource=resource, name=user.name, uid=user.metadata.uid
+        api_group=group,
+        resource=resource,
+        name=user.name,
+        uid=user.metadata.uid,
     )
 
 
@@ -115,14 +122,17 @@ class _Writer:
         )
         node = self.compiled.problem.nodes[self.placement.node].name
         sources = [
-            self.compiled.inventory.sources[grant.device] for grant in self.grants
+            self.compiled.inventory.sources[grant.device]
+            for grant in self.grants
         ]
         return AllocationResult(
             devices=devices, node_selector=_node_selector(sources, node)
         )
 
     def _alternative(self, grant: Grant) -> Alternative:
-        return self.claim.requests[grant.request].alternatives[grant.alternative]
+        return self.claim.requests[grant.request].alternatives[
+            grant.alternative
+        ]
 
     def _results(self) -> Iterator[DeviceRequestAllocationResult]:
         problem = self.compiled.problem
@@ -132,7 +142,9 @@ class _Writer:
             source = self.compiled.inventory.sources[grant.device]
             charge = problem.eligibility.charge(alternative.index, grant.device)
             conditions = (
-                source.device if problem.features.DeviceBindingAndStatus else None
+                source.device
+                if problem.features.DeviceBindingAndStatus
+                else None
             )
             yield DeviceRequestAllocationResult(
                 request=str(alternative.name),
@@ -140,10 +152,17 @@ class _Writer:
                 pool=device.id.pool,
                 device=device.id.device,
                 admin_access=alternative.admin,
-                tolerations=self.compiled.table.criteria[alternative.index].tolerations,
-                share_id=self._share_id(number, grant) if device.shareable else None,
+                tolerations=self.compiled.table.criteria[
+                    alternative.index
+                ].tolerations,
+                share_id=self._share_id(number, grant)
+                if device.shareable
+                else None,
                 consumed_capacity=dict(charge.recorded) if charge else {},
-                binding_conditions=(conditions and conditions.binding_conditions) or (),
+                binding_conditions=(
+                    conditions and conditions.binding_conditions
+                )
+                or (),
                 binding_failure_conditions=(
                     conditions and conditions.binding_failure_conditions
                 )
@@ -165,9 +184,13 @@ class _Writer:
         served = self._served()
         by_class: dict[str, list[str]] = {}
         for alternative in served:
-            device_class = self.compiled.table.criteria[alternative.index].device_class
+            device_class = self.compiled.table.criteria[
+                alternative.index
+            ].device_class
             if device_class is not None:
-                by_class.setdefault(device_class.name, []).append(str(alternative.name))
+                by_class.setdefault(device_class.name, []).append(
+                    str(alternative.name)
+                )
         for name, requests in by_class.items():
             for entry in self.compiled.cluster.classes[name].spec.config:
                 scope = () if len(requests) == len(served) else tuple(requests)
@@ -190,7 +213,9 @@ class _Writer:
 
     def _served(self) -> list[Alternative]:
         """The alternative that each request got, in the order of the requests."""
-        chosen = {grant.request: self._alternative(grant) for grant in self.grants}
+        chosen = {
+            grant.request: self._alternative(grant) for grant in self.grants
+        }
         return [chosen[request] for request in sorted(chosen)]
 
     def _spec(self) -> DeviceClaim:
@@ -223,7 +248,9 @@ def _node_selector(
             else ()
         ):
             # All must hold, so each of them is written once. (A device's selector has one term.)
-            fields += (field for field in term.match_fields if field not in fields)
+            fields += (
+                field for field in term.match_fields if field not in fields
+            )
             expressions += (
                 expression
                 for expression in term.match_expressions

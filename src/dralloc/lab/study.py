@@ -90,11 +90,14 @@ def scaled(
         for number in numbers
     )
     return replace(
-        problem, demands=tuple(_copy(demand, turn, groups) for turn, demand in drawn)
+        problem,
+        demands=tuple(_copy(demand, turn, groups) for turn, demand in drawn),
     )
 
 
-def _drawn(demands: Sequence[Demand], count: int, random: Random) -> Sequence[int]:
+def _drawn(
+    demands: Sequence[Demand], count: int, random: Random
+) -> Sequence[int]:
     """Draw as many of the demands as wanted, or fewer by less than a gang, in their order."""
     groups: dict[object, list[int]] = {}
     for number, demand in enumerate(demands):
@@ -116,14 +119,17 @@ def _copy(demand: Demand, turn: int, groups: _Groups) -> Demand:
         demand,
         key=_renamed(demand.key, turn),
         claims=tuple(
-            replace(claim, key=_renamed(claim.key, turn)) for claim in demand.claims
+            replace(claim, key=_renamed(claim.key, turn))
+            for claim in demand.claims
         ),
         gang=demand.gang and f"{demand.gang}+{turn}",
         parent=demand.parent and _renamed_group(demand.parent, turn, groups),
     )
 
 
-def _renamed_group(group: ParentGroup, turn: int, groups: _Groups) -> ParentGroup:
+def _renamed_group(
+    group: ParentGroup, turn: int, groups: _Groups
+) -> ParentGroup:
     """Return one copy of the group for each turn."""
     if (group, turn) not in groups:
         groups[group, turn] = replace(
@@ -143,7 +149,13 @@ def _renamed(key: ClaimKey, turn: int) -> ClaimKey:
 # What a study is about: the same cluster under different demand, or a new cluster for
 # every seed.
 
-Source = str | Path | Sequence[str | Path] | Cluster | Callable[[int, float], Cluster]
+Source = (
+    str
+    | Path
+    | Sequence[str | Path]
+    | Cluster
+    | Callable[[int, float], Cluster]
+)
 """Paths as for `dralloc.load`, a cluster, or something that makes one for a seed and a demand."""
 
 
@@ -154,7 +166,8 @@ def _scenario_of(source: Source, limits: Limits = LIMITS) -> Scenario:
     if callable(source):
         return Made(source)
     paths = tuple(
-        str(path) for path in ((source,) if isinstance(source, str | Path) else source)
+        str(path)
+        for path in ((source,) if isinstance(source, str | Path) else source)
     )
     # What is read from standard input is gone afterwards.
     return (
@@ -179,12 +192,17 @@ class Files:
     def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
         """Return what the files ask for, scaled."""
         return scaled(
-            _compiled(self.paths, self.limits, choices), demand, seed, self.limits.pods
+            _compiled(self.paths, self.limits, choices),
+            demand,
+            seed,
+            self.limits.pods,
         )
 
 
 @lru_cache(maxsize=1)
-def _compiled(paths: tuple[str, ...], limits: Limits, choices: Choices) -> Problem:
+def _compiled(
+    paths: tuple[str, ...], limits: Limits, choices: Choices
+) -> Problem:
     return compile_cluster(load(*paths, limits=limits), choices).problem
 
 
@@ -254,7 +272,9 @@ Scenario = Files | Given | Made
 
 def _identity_of(made_by_user: Any) -> str:
     """Return a hash of the name, source and bound arguments of a function or an object that can be called."""
-    return hashlib.sha256(repr(tuple(_described(made_by_user))).encode()).hexdigest()
+    return hashlib.sha256(
+        repr(tuple(_described(made_by_user))).encode()
+    ).hexdigest()
 
 
 def _described(make: Any) -> Iterator[str]:
@@ -272,7 +292,10 @@ def _described(make: Any) -> Iterator[str]:
         code = getattr(function, "__code__", None)
         yield joblib.hash(None if code is None else marshal.dumps(code))
     yield joblib.hash(
-        [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+        [
+            cell.cell_contents
+            for cell in getattr(function, "__closure__", None) or ()
+        ]
     )
     yield joblib.hash(
         vars(make) if function is not make else getattr(make, "__self__", None)
@@ -282,7 +305,9 @@ def _described(make: Any) -> Iterator[str]:
 def _digest_of(objects: Iterable[Any]) -> str:
     digest = hashlib.sha256()
     for described in objects:
-        digest.update(orjson.dumps(described, option=orjson.OPT_SORT_KEYS) + b"\n")
+        digest.update(
+            orjson.dumps(described, option=orjson.OPT_SORT_KEYS) + b"\n"
+        )
     return digest.hexdigest()
 
 
@@ -333,10 +358,14 @@ class Trial:
         """Answer in every mode; the checker has accepted the answers."""
         shared: dict[str, float] = {}
         with phase(shared, "compile"):
-            problem = self.scenario.problem(self.seed, self.demand, self.choices)
+            problem = self.scenario.problem(
+                self.seed, self.demand, self.choices
+            )
         return [self._row(problem, name, dict(shared)) for name in self.modes]
 
-    def _row(self, problem: Problem, mode: str, seconds: dict[str, float]) -> Row:
+    def _row(
+        self, problem: Problem, mode: str, seconds: dict[str, float]
+    ) -> Row:
         with phase(seconds, "solve"):
             answer = self._answer(problem, mode)
         with phase(seconds, "check"):
@@ -362,7 +391,9 @@ class Trial:
     def _answer(self, problem: Problem, mode: str) -> Solution:
         if mode != OPTIMAL:
             return place(problem, self.modes[mode])
-        options = replace(self.choices, seed=self.seed, jobs=1, backend=Backend.LOKY)
+        options = replace(
+            self.choices, seed=self.seed, jobs=1, backend=Backend.LOKY
+        )
         return solve(problem, options, hint=first_fit(problem))
 
 
@@ -412,7 +443,9 @@ class Journal:
 
     def __enter__(self) -> Self:
         try:
-            self._file = self._path.open("ab") if self._path is not None else None
+            self._file = (
+                self._path.open("ab") if self._path is not None else None
+            )
             if self._file is not None and self._file.tell():
                 # What was cut off must not swallow the next line.
                 self._file.write(b"\n")
@@ -545,7 +578,9 @@ def study(  # noqa: PLR0913 - what a table has rows for, and how it is kept
     1    optimal       2      2
     """
     pd = _pandas()
-    choices = Choices.of(choices, words, unused=("caps", "fair", "seed", "keep"))
+    choices = Choices.of(
+        choices, words, unused=("caps", "fair", "seed", "keep")
+    )
     where = _scenario_of(scenario, limits)
     points = _points(seeds, demand)
     named = _known_modes(modes)
@@ -605,7 +640,8 @@ def _finish(  # noqa: PLR0913 - what to do, how, and who is told
     for number, rows in run_all(trials, Backend(choices.backend), choices.jobs):
         for row in rows:
             journal.add(
-                keys[trials[number].seed, trials[number].demand, row["mode"]], row
+                keys[trials[number].seed, trials[number].demand, row["mode"]],
+                row,
             )
         done += len(rows)
         if progress is not None:
@@ -620,7 +656,9 @@ def _keys(
 ) -> Keys:
     """Return a hash of all that a row depends on, for each seed, demand and mode."""
     matters = {
-        name: value for name, value in asdict(choices).items() if name not in _NO_MATTER
+        name: value
+        for name, value in asdict(choices).items()
+        if name not in _NO_MATTER
     }
     of_search = {
         field.name: matters.pop(field.name)
@@ -635,7 +673,12 @@ def _keys(
     keys = {}
     for seed, share in points:
         for mode in modes:
-            point = [seed, share, written[mode], of_search if mode == OPTIMAL else None]
+            point = [
+                seed,
+                share,
+                written[mode],
+                of_search if mode == OPTIMAL else None,
+            ]
             keys[seed, share, mode] = hashlib.sha256(
                 orjson.dumps([*common, *point])
             ).hexdigest()

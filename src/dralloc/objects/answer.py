@@ -117,7 +117,10 @@ class Document(Fields):
     def json_schema(cls) -> dict[str, Any]:
         """Return the JSON Schema (draft 2020-12) that every such document keeps."""
         schema = cls.model_json_schema(mode="serialization")
-        return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+        return {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            **schema,
+        }
 
 
 _REPR: Final = 300

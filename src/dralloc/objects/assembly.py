@@ -92,7 +92,10 @@ class Objects:
     """
 
     def __init__(
-        self, objects: Iterable[ApiObject | Located], *, overriding: bool = False
+        self,
+        objects: Iterable[ApiObject | Located],
+        *,
+        overriding: bool = False,
     ) -> None:
         self._overriding = overriding
         self.findings: list[Finding] = []
@@ -132,7 +135,11 @@ class Objects:
             self.findings.append(Finding(source, added.title, "", rule))
             same_type = self._by_type[type(added)]
             same_type[
-                next(at for at, earlier in enumerate(same_type) if earlier is first)
+                next(
+                    at
+                    for at, earlier in enumerate(same_type)
+                    if earlier is first
+                )
             ] = added
             self._by_identity[key] = added
             self.sources[key] = source
@@ -159,11 +166,16 @@ SYNTHETIC_NODE: Final = "node"
 """Name of the only node when neither nodes are given nor slices name any."""
 
 
-def assumed_nodes(slices: Sequence[ResourceSlice]) -> tuple[tuple[Node, ...], str]:
+def assumed_nodes(
+    slices: Sequence[ResourceSlice],
+) -> tuple[tuple[Node, ...], str]:
     """Return the nodes to go by, and the remark to make about it."""
     named = _named_nodes(slices)
     if named:
-        return named, f"no Node was given: assuming the {len(named)} that slices name"
+        return (
+            named,
+            f"no Node was given: assuming the {len(named)} that slices name",
+        )
     if any(map(_is_everywhere, slices)):
         only = Node(
             metadata=ObjectMeta(
@@ -176,7 +188,9 @@ def assumed_nodes(slices: Sequence[ResourceSlice]) -> tuple[tuple[Node, ...], st
 
 def _is_everywhere(published: ResourceSlice) -> bool:
     spec = published.spec
-    return bool(spec.all_nodes) or any(device.all_nodes for device in spec.devices)
+    return bool(spec.all_nodes) or any(
+        device.all_nodes for device in spec.devices
+    )
 
 
 def _named_nodes(slices: Iterable[ResourceSlice]) -> tuple[Node, ...]:
@@ -185,7 +199,9 @@ def _named_nodes(slices: Iterable[ResourceSlice]) -> tuple[Node, ...]:
     Names are node names of slices and of devices, and in node selectors the values of ``In`` for the field
     ``metadata.name`` or the hostname label.
     """
-    names = dict.fromkeys(name for published in slices for name in _names(published))
+    names = dict.fromkeys(
+        name for published in slices for name in _names(published)
+    )
     return tuple(
         Node(metadata=ObjectMeta(name=name, labels={HOSTNAME_LABEL: name}))
         for name in names
@@ -231,7 +247,10 @@ def missing_classes(
 
 def _classes_named_by(requester: ApiObject) -> Iterator[tuple[str, str]]:
     """Yield the classes that something unallocated asks for, with the paths of their names."""
-    if isinstance(requester, ResourceClaim) and requester.status.allocation is None:
+    if (
+        isinstance(requester, ResourceClaim)
+        and requester.status.allocation is None
+    ):
         spec, path = requester.spec, "spec"
     elif isinstance(requester, ResourceClaimTemplate):
         spec, path = requester.spec.spec, "spec.spec"
@@ -240,7 +259,10 @@ def _classes_named_by(requester: ApiObject) -> Iterator[tuple[str, str]]:
     for number, request in enumerate(spec.devices.requests):
         at = f"{path}.devices.requests[{number}]"
         if request.exactly:
-            yield request.exactly.device_class_name, f"{at}.exactly.deviceClassName"
+            yield (
+                request.exactly.device_class_name,
+                f"{at}.exactly.deviceClassName",
+            )
         for rank, alternative in enumerate(request.first_available):
             yield (
                 alternative.device_class_name,
@@ -267,9 +289,10 @@ class Unasked(StrEnum):
     @property
     def include(self) -> Include | None:
         """The inclusion that makes such a pod part of the question."""
-        return {Unasked.GATED: Include.GATED, Unasked.SUSPENDED: Include.SUSPENDED}.get(
-            self
-        )
+        return {
+            Unasked.GATED: Include.GATED,
+            Unasked.SUSPENDED: Include.SUSPENDED,
+        }.get(self)
 
     @property
     def telling(self) -> bool:
@@ -341,16 +364,20 @@ class Population:
             elif isinstance(source, PodOwner) and source not in spoken_for:
                 for pod in self._expanded(source):
                     expanded = (
-                        _renamed(pod, source.kind) if pod.key in pod_keys else pod
+                        _renamed(pod, source.kind)
+                        if pod.key in pod_keys
+                        else pod
                     )
                     pod_keys.add(expanded.key)
-                    self.objects.sources[identity(expanded)] = self.objects.sources[
-                        identity(source)
-                    ]
+                    self.objects.sources[identity(expanded)] = (
+                        self.objects.sources[identity(source)]
+                    )
                     self._put(
                         expanded,
                         _resting(
-                            source, ended=source.ended, suspended=source.suspended
+                            source,
+                            ended=source.ended,
+                            suspended=source.suspended,
                         ),
                     )
 
@@ -413,12 +440,17 @@ class _SpokenFor:
             if isinstance(maker, Pod | PodOwner)
             and not isinstance(maker, _KUEUE_WORKLOAD)
         ]
-        self._controlled = {owner for maker in makers for owner in _owners(maker)}
+        self._controlled = {
+            owner for maker in makers for owner in _owners(maker)
+        }
         self._there = {
             _Owner(maker.kind, *maker.key) for maker in makers
         } | self._controlled
         workloads = (
-            (pod.key.namespace, pod.metadata.annotations.get(WORKLOAD_ANNOTATION))
+            (
+                pod.key.namespace,
+                pod.metadata.annotations.get(WORKLOAD_ANNOTATION),
+            )
             for pod in objects.of(Pod)
         )
         self._admitted = {
@@ -493,7 +525,9 @@ class Claiming:
                 if group is not None and entry in group.spec.resource_claims
                 else pod
             )
-            key = self._claim_of(pod, owner, entry, f"spec.resourceClaims[{number}]")
+            key = self._claim_of(
+                pod, owner, entry, f"spec.resourceClaims[{number}]"
+            )
             if key is not None:
                 if isinstance(owner, PodGroup):
                     self.group_claims[pod.key, key] = owner
@@ -503,11 +537,19 @@ class Claiming:
         """Yield what is missing, once for all pods of a namespace that refer to it: the first pod, path and rule."""
         for (_, rule), places in self._missing.items():
             (pod, path), further_pods = places[0], len(places) - 1
-            pods = f"it and {further_pods} more pods" if further_pods else "the pod"
+            pods = (
+                f"it and {further_pods} more pods"
+                if further_pods
+                else "the pod"
+            )
             yield pod, path, f"{rule}; {pods} cannot be placed"
 
     def _claim_of(
-        self, pod: Pod, owner: Pod | PodGroup, entry: PodResourceClaim, path: str
+        self,
+        pod: Pod,
+        owner: Pod | PodGroup,
+        entry: PodResourceClaim,
+        path: str,
     ) -> ClaimKey | None:
         """Return the claim of one entry of a pod: an entry that its PodGroup has too is the group's (KEP-5729)."""
         if entry.resource_claim_name is not None:
@@ -521,7 +563,9 @@ class Claiming:
             return key
         if entry.resource_claim_template_name is None:
             self._miss(
-                pod, path, "needs resourceClaimName or resourceClaimTemplateName"
+                pod,
+                path,
+                "needs resourceClaimName or resourceClaimTemplateName",
             )
             return ClaimKey(pod.key.namespace, claim_name(owner, entry.name))
         statuses = (
@@ -574,4 +618,6 @@ class Claiming:
             *self.unresolved.get(pod.key, ()),
             f"{path}: {rule}",
         )
-        self._missing.setdefault((pod.key.namespace, rule), []).append((pod, path))
+        self._missing.setdefault((pod.key.namespace, rule), []).append(
+            (pod, path)
+        )

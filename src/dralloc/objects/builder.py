@@ -80,9 +80,15 @@ class ClusterBuilder:
         """
         _refuse_negative(count, devices)
         amounts = {"cpu": cpu, "memory": memory}
-        stock = {key: str(value) for key, value in amounts.items() if value is not None}
+        stock = {
+            key: str(value)
+            for key, value in amounts.items()
+            if value is not None
+        }
         status = (
-            {"allocatable": {**stock, "pods": str(_PODS_PER_NODE)}} if stock else {}
+            {"allocatable": {**stock, "pods": str(_PODS_PER_NODE)}}
+            if stock
+            else {}
         )
         for full in self._names("Node", name, count):
             metadata = {
@@ -133,7 +139,9 @@ class ClusterBuilder:
             return
         self._classes.add(product)
         attribute = f"device.attributes['{self.driver}'].productName"
-        expression = f"device.driver == '{self.driver}' && {attribute} == '{product}'"
+        expression = (
+            f"device.driver == '{self.driver}' && {attribute} == '{product}'"
+        )
         spec = {"selectors": [{"cel": {"expression": expression}}]}
         metadata = {"name": _label(product)}
         self.objects.append(
@@ -181,11 +189,14 @@ class ClusterBuilder:
         if not any(devices.values()):
             raise DrallocError("pods: a pod has to ask for a device")
         shape = name or "-".join(
-            f"{_label(product)}-x{number}" for product, number in devices.items()
+            f"{_label(product)}-x{number}"
+            for product, number in devices.items()
         )
         amounts = {"cpu": cpu, "memory": memory}
         requested = {
-            key: str(value) for key, value in amounts.items() if value is not None
+            key: str(value)
+            for key, value in amounts.items()
+            if value is not None
         }
         container = {
             "name": "main",
@@ -199,7 +210,10 @@ class ClusterBuilder:
             requests = [
                 {
                     "name": _label(product),
-                    "exactly": {"deviceClassName": _label(product), "count": number},
+                    "exactly": {
+                        "deviceClassName": _label(product),
+                        "count": number,
+                    },
                 }
                 for product, number in devices.items()
                 if number
@@ -208,7 +222,9 @@ class ClusterBuilder:
             pod = {
                 "containers": [container],
                 "priority": priority,
-                "resourceClaims": [{"name": "devices", "resourceClaimName": full}],
+                "resourceClaims": [
+                    {"name": "devices", "resourceClaimName": full}
+                ],
             }
             labelled = {**metadata, "labels": dict(labels or {})}
             self.objects += [
@@ -218,7 +234,12 @@ class ClusterBuilder:
                     "metadata": metadata,
                     "spec": claim,
                 },
-                {"apiVersion": "v1", "kind": "Pod", "metadata": labelled, "spec": pod},
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": labelled,
+                    "spec": pod,
+                },
             ]
         return self
 

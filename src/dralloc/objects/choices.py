@@ -276,7 +276,9 @@ def compared(modes_text: str | Iterable[str]) -> frozenset[Mode]:
     return modes
 
 
-def several(choices: type[E], subject: str, texts: str | Iterable[str]) -> frozenset[E]:
+def several(
+    choices: type[E], subject: str, texts: str | Iterable[str]
+) -> frozenset[E]:
     """Return the members that one or several words stand for; one of them may be several, with commas.
 
     Raises
@@ -408,7 +410,9 @@ class Options:
         chosen(Backend, "backend", self.backend)
         object.__setattr__(self, "goal", chosen(Goal, "goal", self.goal))
         if not 0 <= self.seed <= MAX_SEED:
-            raise ModelError(f"seed: {self.seed} is not between 0 and {MAX_SEED}")
+            raise ModelError(
+                f"seed: {self.seed} is not between 0 and {MAX_SEED}"
+            )
 
 
 # ----------------------------------------------------------------------------
@@ -509,8 +513,14 @@ class Choices(Options):
             ("nodes", tuple(self.nodes)),
             ("across", parsed_across(self.across)),
             ("caps", parsed_caps(self.caps)),
-            ("include", tuple(sorted(several(Include, "inclusion", self.include)))),
-            ("ignore", tuple(sorted(several(Ignored, "rule to ignore", self.ignore)))),
+            (
+                "include",
+                tuple(sorted(several(Include, "inclusion", self.include))),
+            ),
+            (
+                "ignore",
+                tuple(sorted(several(Ignored, "rule to ignore", self.ignore))),
+            ),
             ("priorities", chosen(Priorities, "priorities", self.priorities)),
             ("keep", chosen(Keep, "keep", self.keep)),
         ):

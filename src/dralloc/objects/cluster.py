@@ -148,7 +148,9 @@ class Cluster(Answer):
         InputError
             The same object is given twice with different content, or owners ask for more pods than the limit allows.
         """
-        cluster, repeated, errors = cls.usable(objects, findings, skipped or {}, limits)
+        cluster, repeated, errors = cls.usable(
+            objects, findings, skipped or {}, limits
+        )
         if errors := repeated + errors:
             raise InputError(errors)
         return cluster
@@ -200,12 +202,17 @@ class Cluster(Answer):
             gone=population.gone,
         )
         # Claims of pods come last: templates and groups must be there to make them from.
-        leaving = {pod.key for pod in located.of(Pod) if pod.key in population.gone}
+        leaving = {
+            pod.key for pod in located.of(Pod) if pod.key in population.gone
+        }
         cluster = replace(
             cluster, abandoned=frozenset(cluster._owned_by_pods(leaving))
         )._with_pods(population.pods)
         # Remarks name where an object was read, which only the cluster knows.
-        remarks = (*population.remarks, *missing_classes(located, cluster.classes))
+        remarks = (
+            *population.remarks,
+            *missing_classes(located, cluster.classes),
+        )
         said = (
             *findings,
             *_skipped_notice(cluster.skipped),
@@ -245,13 +252,17 @@ class Cluster(Answer):
         claiming = Claiming(self.claims, self.templates, self.pod_groups)
         # Several entries of a pod may stand for one claim, which needs its devices once.
         claims_of_pods = {
-            pod.key: tuple(dict.fromkeys(claiming.of(pod))) for pod in added_pods
+            pod.key: tuple(dict.fromkeys(claiming.of(pod)))
+            for pod in added_pods
         }
         return replace(
             self,
             claims=tuple(claiming.claims.values()),
             pods=(*self.pods, *added_pods),
-            findings=(*self.findings, *starmap(self.remark, claiming.remarks())),
+            findings=(
+                *self.findings,
+                *starmap(self.remark, claiming.remarks()),
+            ),
             claims_of_pods={**self.claims_of_pods, **claims_of_pods},
             unresolved={**self.unresolved, **claiming.unresolved},
             made=self.made
@@ -268,7 +279,8 @@ class Cluster(Answer):
                 if reference.kind == Pod.kind
             )
             if any(
-                ClaimKey(claim.key.namespace, owner.name) in pods for owner in owners
+                ClaimKey(claim.key.namespace, owner.name) in pods
+                for owner in owners
             ):
                 yield claim.key
 
@@ -294,24 +306,33 @@ class Cluster(Answer):
         """Yield what drivers publish, claims by namespace, and what is remarkable."""
         specs_by_driver: dict[str, list[ResourceSliceSpec]] = {}
         for published in self.slices:
-            specs_by_driver.setdefault(published.spec.driver, []).append(published.spec)
+            specs_by_driver.setdefault(published.spec.driver, []).append(
+                published.spec
+            )
         rows: list[tuple[str, ...]] = []
         for driver, specs in specs_by_driver.items():
             pools = {spec.pool.name for spec in specs}
             device_count = sum(len(spec.devices) for spec in specs)
-            rows.append((driver, str(len(pools)), str(len(specs)), str(device_count)))
+            rows.append(
+                (driver, str(len(pools)), str(len(specs)), str(device_count))
+            )
         yield Table(
-            "Published by drivers", ("driver", ">pools", ">slices", ">devices"), rows
+            "Published by drivers",
+            ("driver", ">pools", ">slices", ">devices"),
+            rows,
         )
         allocated, totals = Counter[str](), Counter[str]()
         for claim in self.claims:
             totals[claim.key.namespace] += 1
             allocated[claim.key.namespace] += claim.is_allocated
         counts = [
-            (name, str(number), str(allocated[name])) for name, number in totals.items()
+            (name, str(number), str(allocated[name]))
+            for name, number in totals.items()
         ]
         yield Table("Claims", ("namespace", ">claims", ">allocated"), counts)
-        yield from (Line(f"warning: {finding}", "yellow") for finding in self.findings)
+        yield from (
+            Line(f"warning: {finding}", "yellow") for finding in self.findings
+        )
 
     def pod_claims(self, pod: Pod) -> tuple[ClaimKey, ...]:
         """Return the keys of the claims that a pod uses, in the order of its specification; missing claims as well."""
@@ -320,7 +341,9 @@ class Cluster(Answer):
     def consumer(self, pod: ClaimKey, claim: ClaimKey) -> tuple[str, str]:
         """Return for what a claim is reserved when a pod uses it, as resource and name: pod or group (KEP-5729)."""
         group = self.group_claims.get((pod, claim))
-        return ("pods", pod.name) if group is None else ("podgroups", group.name)
+        return (
+            ("pods", pod.name) if group is None else ("podgroups", group.name)
+        )
 
     def claim(self, key: ClaimKey) -> ResourceClaim | None:
         """Return the claim with this key, if there is one."""
@@ -332,12 +355,16 @@ class Cluster(Answer):
 
     def remark(self, about: ApiObject, path: str, rule: str) -> Finding:
         """Return a finding about an object, with the place where it was read."""
-        return Finding(self.sources.get(identity(about), ""), about.title, path, rule)
+        return Finding(
+            self.sources.get(identity(about), ""), about.title, path, rule
+        )
 
     @cached_property
     def lone_claims(self) -> frozenset[ClaimKey]:
         """The claims that no pod uses, nor one that a suspended owner would make."""
-        used = {key for claims in self.claims_of_pods.values() for key in claims}
+        used = {
+            key for claims in self.claims_of_pods.values() for key in claims
+        }
         for pod in self.suspended:
             used.update(
                 ClaimKey(pod.key.namespace, entry.resource_claim_name or "")

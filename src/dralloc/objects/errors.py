@@ -104,7 +104,9 @@ class Finding:
 
     def __str__(self) -> str:
         return ": ".join(
-            part for part in (self.source, self.subject, self.path, self.rule) if part
+            part
+            for part in (self.source, self.subject, self.path, self.rule)
+            if part
         )
 
 
@@ -143,7 +145,9 @@ class ChoiceError(DrallocError, ValueError):
     """
 
     def __init__(self, subject: str, word: str, choices: Iterable[str]) -> None:
-        plural = f"{subject[:-1]}ies" if subject.endswith("y") else f"{subject}s"
+        plural = (
+            f"{subject[:-1]}ies" if subject.endswith("y") else f"{subject}s"
+        )
         super().__init__(
             f"there is no {subject} {word!r}; known {plural}: {', '.join(choices)}"
         )

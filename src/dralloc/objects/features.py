@@ -78,7 +78,10 @@ class Features:
         """
         minor = minor_version(version)
         return cls(
-            **{name: _ON_SINCE.get(name, minor + 1) <= minor for name in cls.names()}
+            **{
+                name: _ON_SINCE.get(name, minor + 1) <= minor
+                for name in cls.names()
+            }
         )
 
     def switched(self, switches: Mapping[str, bool]) -> Features:
@@ -90,7 +93,10 @@ class Features:
             A name is not a feature.
         """
         gate_names = self.names()
-        short = ((name.removeprefix("DRA"), value) for name, value in switches.items())
+        short = (
+            (name.removeprefix("DRA"), value)
+            for name, value in switches.items()
+        )
         plain = {_OTHER_NAMES.get(name, name): value for name, value in short}
         for name in plain:
             if name not in gate_names:

@@ -27,7 +27,8 @@ class Brief:
 
     def __repr__(self) -> str:
         held = (
-            (field.name, _brief(getattr(self, field.name))) for field in fields(self)
+            (field.name, _brief(getattr(self, field.name)))
+            for field in fields(self)
         )
         return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in held if value)})"
 

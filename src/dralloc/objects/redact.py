@@ -65,7 +65,9 @@ class Occurrences:
         for name in names:
             runs = _RUN.findall(name)
             if runs:
-                self._longest[runs[0]] = max(len(runs), self._longest.get(runs[0], 0))
+                self._longest[runs[0]] = max(
+                    len(runs), self._longest.get(runs[0], 0)
+                )
 
     def find(self, text: str) -> Iterator[slice]:
         """Yield the places of names in a text."""
@@ -115,7 +117,9 @@ _INSIDE: Final = re.compile(
 )
 
 
-def _with_literals(expression: str, replaced: Callable[[str], str | None]) -> str:
+def _with_literals(
+    expression: str, replaced: Callable[[str], str | None]
+) -> str:
     """Return an expression with other values for its string literals, where that is not None; comments go."""
 
     def new(token: re.Match[str]) -> str:
@@ -126,7 +130,8 @@ def _with_literals(expression: str, replaced: Callable[[str], str | None]) -> st
         return (
             token[0]
             if replacement in (None, value)
-            else (token["bytes"] or "") + json.dumps(replacement, ensure_ascii=False)
+            else (token["bytes"] or "")
+            + json.dumps(replacement, ensure_ascii=False)
         )
 
     return _TOKEN.sub(new, expression)
@@ -135,7 +140,11 @@ def _with_literals(expression: str, replaced: Callable[[str], str | None]) -> st
 def _code_words(expression: str) -> frozenset[str]:
     """Return the words outside of literals; none if a literal has no end, so that what is code is not known."""
     code = _TOKEN.sub(" ", expression)
-    return frozenset() if set("'\"") & set(code) else frozenset(_WORD.findall(code))
+    return (
+        frozenset()
+        if set("'\"") & set(code)
+        else frozenset(_WORD.findall(code))
+    )
 
 
 def looks_inside(expression: str) -> bool:
@@ -237,7 +246,14 @@ class Identifiers:
 # in the order of their names; the rest as they appear.
 
 _OBJECTS: Final = (Name.SLICE, Name.CONTAINER, Name.PRIORITY)
-_WORDS: Final = (Name.GATE, Name.IMAGE, Name.ADDRESS, Name.KEY, Name.LABEL, Name.TERM)
+_WORDS: Final = (
+    Name.GATE,
+    Name.IMAGE,
+    Name.ADDRESS,
+    Name.KEY,
+    Name.LABEL,
+    Name.TERM,
+)
 _OWN: Final = (*_OBJECTS, *_WORDS)
 """Names that nothing but their like refers to are numbered for themselves; words are replaced nowhere else."""
 _DIGITS: Final = 4
@@ -301,7 +317,11 @@ class NamesFound:
             if place not in (Name.NODE, Name.POOL, Name.UID, *_OWN):
                 everywhere |= self._numbered(
                     place,
-                    [name for name in self.names[place] if name not in everywhere],
+                    [
+                        name
+                        for name in self.names[place]
+                        if name not in everywhere
+                    ],
                 )
         everywhere |= {
             uid: identifiers.uid(uid)
@@ -309,10 +329,13 @@ class NamesFound:
             if uid not in everywhere
         }
         by_place = {
-            place: self._numbered(place, sorted(self.names[place])) for place in _OWN
+            place: self._numbered(place, sorted(self.names[place]))
+            for place in _OWN
         }
         objects = {
-            name: new for place in _OBJECTS for name, new in by_place[place].items()
+            name: new
+            for place in _OBJECTS
+            for name, new in by_place[place].items()
         } | everywhere
         text = {
             name: new
@@ -350,7 +373,8 @@ class NamesFound:
         listed = tuple(names)
         word, width = self._word(place), _width(len(listed))
         return {
-            name: f"{word}-{number:0{width}}" for number, name in enumerate(listed, 1)
+            name: f"{word}-{number:0{width}}"
+            for number, name in enumerate(listed, 1)
         }
 
     @cached_property
@@ -363,7 +387,9 @@ class NamesFound:
             for name in names
         } - self.words
         occurrences = Occurrences(names)
-        like_one = re.compile(rf"(?:{'|'.join(place.value for place in Name)})-\d")
+        like_one = re.compile(
+            rf"(?:{'|'.join(place.value for place in Name)})-\d"
+        )
         return "\n".join(
             occurrences.replaced(text, lambda _: "\n")
             for text in self.texts
@@ -501,7 +527,8 @@ def _in_v1(raw: Json, leaf: Leaf) -> Json:
     api_version, body = raw["apiVersion"], raw
     if issubclass(model, ResourceObject):
         body = from_kep5517_alpha(
-            model.kind, CONVERSIONS[api_version.rpartition("/")[2]](model.kind, raw)
+            model.kind,
+            CONVERSIONS[api_version.rpartition("/")[2]](model.kind, raw),
         )
         if model is not ResourceSlice:
             body = from_kep5075_alpha(model.kind, body)
@@ -596,7 +623,9 @@ class Redaction:
         if isinstance(mark, Name):
             return self.names.of(mark, text)
         if isinstance(mark, Terms):
-            return text if text in mark.words else self.names.of(Name.TERM, text)
+            return (
+                text if text in mark.words else self.names.of(Name.TERM, text)
+            )
         if isinstance(mark, LabelKey):
             stays = (
                 mark is not LabelKey.IF_ASKED

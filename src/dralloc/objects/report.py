@@ -64,7 +64,11 @@ Part = Table | Line
 
 
 def show(
-    console: Console, parts: Iterable[Part], *, wide: bool = False, headers: bool = True
+    console: Console,
+    parts: Iterable[Part],
+    *,
+    wide: bool = False,
+    headers: bool = True,
 ) -> None:
     """Print the parts, with an empty line before every table; nothing in them is a command, and nothing is wrapped.
 
@@ -153,7 +157,9 @@ def counted(number: int, singular: str, plural: str = "") -> str:
 
 def listed(words: Sequence[str], maximum: int) -> str:
     """Return at most so many of the words, and how many more there are."""
-    further = f" and {len(words) - maximum} more" if len(words) > maximum else ""
+    further = (
+        f" and {len(words) - maximum} more" if len(words) > maximum else ""
+    )
     return ", ".join(words[:maximum]) + further
 
 
@@ -164,7 +170,9 @@ def duration(seconds: float) -> str:
 
 def amount(nanos: int) -> str:
     """Return an amount in decimal or binary units, whichever is shorter."""
-    return min(str(Quantity(nanos)), str(Quantity(nanos, Format.BINARY)), key=len)
+    return min(
+        str(Quantity(nanos)), str(Quantity(nanos, Format.BINARY)), key=len
+    )
 
 
 def counts_amounts(tier: str) -> bool:
@@ -177,7 +185,9 @@ def tier_text(tier: str, value: int) -> str:
     return amount(value) if counts_amounts(tier) else str(value)
 
 
-def folded(rows: Sequence[tuple[str, ...]], columns: int) -> list[tuple[str, ...]]:
+def folded(
+    rows: Sequence[tuple[str, ...]], columns: int
+) -> list[tuple[str, ...]]:
     """Return the rows with their first columns left empty where they repeat the row before."""
     result: list[tuple[str, ...]] = []
     for before, row in zip([(), *rows], rows, strict=False):
@@ -195,6 +205,8 @@ def timing_line(timings: Mapping[str, float]) -> Line:
     """Seconds by phase in one line, below everything else."""
     return Line(
         "\n"
-        + ", ".join(f"{name} {duration(seconds)}" for name, seconds in timings.items()),
+        + ", ".join(
+            f"{name} {duration(seconds)}" for name, seconds in timings.items()
+        ),
         "dim",
     )

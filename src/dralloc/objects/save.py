@@ -61,17 +61,24 @@ def save(objects: Iterable[Any], path: Path) -> int:
             return write_objects(objects, file, json=path.name.endswith(_JSON))
         # No name and no time: the same objects are the same bytes.
         with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-            return write_objects(objects, packed, json=path.name.endswith(_JSON))
+            return write_objects(
+                objects, packed, json=path.name.endswith(_JSON)
+            )
 
 
 def write_objects(
-    objects: Iterable[Any], file: IO[bytes] | gzip.GzipFile, *, json: bool = False
+    objects: Iterable[Any],
+    file: IO[bytes] | gzip.GzipFile,
+    *,
+    json: bool = False,
 ) -> int:
     """Write objects as YAML documents or as one list in JSON; returns how many."""
     count = 0
     for count, raw in enumerate(objects, 1):
         if json:
-            file.write((b",\n" if count > 1 else _HEAD + b"\n") + orjson.dumps(raw))
+            file.write(
+                (b",\n" if count > 1 else _HEAD + b"\n") + orjson.dumps(raw)
+            )
         else:
             file.write(dump_yaml([raw]).encode())
     if json:

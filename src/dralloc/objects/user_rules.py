@@ -73,7 +73,9 @@ class Across:
         """
         over, _, constraint = text.partition(":")
         if over not in ("pod", "gang"):
-            raise DrallocError(f"--across {text}: expected pod: or gang:, then {_FORM}")
+            raise DrallocError(
+                f"--across {text}: expected pod: or gang:, then {_FORM}"
+            )
         try:
             return replace(_read(constraint), over=over)
         except ValueError as error:
@@ -97,7 +99,8 @@ def annotated(text: str, over: str) -> tuple[Across, ...]:
         One of them has another form, as the message says.
     """
     return tuple(
-        replace(_read(constraint.strip()), over=over) for constraint in text.split(";")
+        replace(_read(constraint.strip()), over=over)
+        for constraint in text.split(";")
     )
 
 
@@ -106,7 +109,9 @@ def _read(text: str) -> Across:
     if match is None:
         raise ValueError(f'"{text}" is not {_FORM}')
     kind, attribute, requests = match.groups()
-    return Across("", kind, attribute, tuple(requests.split(",")) if requests else ())
+    return Across(
+        "", kind, attribute, tuple(requests.split(",")) if requests else ()
+    )
 
 
 # ----------------------------------------------------------------------------
@@ -142,7 +147,9 @@ class Cap:
         namespace, equals, capped = text.partition("=")
         resource, colon, amount = capped.rpartition(":")
         if not (namespace and equals and resource and colon and amount):
-            raise DrallocError(f"--cap {text}: expected NAMESPACE=COUNTER:AMOUNT")
+            raise DrallocError(
+                f"--cap {text}: expected NAMESPACE=COUNTER:AMOUNT"
+            )
         try:
             limit = parse_quantity(amount)
         except QuantityError as error:
@@ -154,7 +161,9 @@ class Cap:
 
 def parsed_caps(caps: Iterable[Cap | str]) -> tuple[Cap, ...]:
     """Return the caps; those that are text are parsed."""
-    return tuple(Cap.parse(cap) if isinstance(cap, str) else cap for cap in caps)
+    return tuple(
+        Cap.parse(cap) if isinstance(cap, str) else cap for cap in caps
+    )
 
 
 class BudgetKey(NamedTuple):

@@ -40,9 +40,13 @@ class Recurrence:
         self, attributes: Mapping[str, frozenset[Scalar]]
     ) -> tuple[frozenset[int] | None, ...]:
         """The values of a device by name, None for one that it lacks."""
-        return tuple(self._numbered(attributes.get(name)) for name in self.names)
+        return tuple(
+            self._numbered(attributes.get(name)) for name in self.names
+        )
 
-    def _numbered(self, values: frozenset[Scalar] | None) -> frozenset[int] | None:
+    def _numbered(
+        self, values: frozenset[Scalar] | None
+    ) -> frozenset[int] | None:
         if values is None:
             return None
         numbers = self._numbers
@@ -88,9 +92,13 @@ def _alternatives_key(eligibility: Eligibility, request: Request) -> Hashable:
     )
 
 
-def _constraint_key(constraint: Constraint, names: Sequence[RequestName]) -> Hashable:
+def _constraint_key(
+    constraint: Constraint, names: Sequence[RequestName]
+) -> Hashable:
     """Return what a constraint says of alternatives of these names: what it compares, or that it leaves them out."""
-    compared = [constraint.covers(name) and constraint.compared(name) for name in names]
+    compared = [
+        constraint.covers(name) and constraint.compared(name) for name in names
+    ]
     return constraint.kind, constraint.scope, tuple(compared)
 
 
@@ -110,7 +118,9 @@ def device_traits(
         What a counter, a group or a counter set is called; by default, as in the problem.
     """
     consumes, shareable = device.consumes, device.shareable
-    consumed = [(number("counter", counter), amount) for counter, amount in consumes]
+    consumed = [
+        (number("counter", counter), amount) for counter, amount in consumes
+    ]
     # A device that consumes no counters is never closed by its group.
     group = number("group", device.group) if consumes else None
     compatibility = [
@@ -120,9 +130,16 @@ def device_traits(
     # Nothing consumes the capacities of a device that one claim has for itself.
     capacities = device.capacity.values() if shareable else ()
     limits = [
-        (capacity.name, capacity.total, capacity.consumable) for capacity in capacities
+        (capacity.name, capacity.total, capacity.consumable)
+        for capacity in capacities
     ]
-    return shareable, tuple(consumed), group, tuple(compatibility), tuple(limits)
+    return (
+        shareable,
+        tuple(consumed),
+        group,
+        tuple(compatibility),
+        tuple(limits),
+    )
 
 
 def inventory_key(problem: Problem) -> Hashable:
@@ -130,9 +147,16 @@ def inventory_key(problem: Problem) -> Hashable:
 
     Problems with equal keys give equal answers to equal demands, index by index (see `_part_key`).
     """
-    devices, counters = range(len(problem.devices)), range(len(problem.counters))
+    devices, counters = (
+        range(len(problem.devices)),
+        range(len(problem.counters)),
+    )
     return _part_key(
-        problem, problem.all_nodes, devices, counters, problem.eligibility.device_key
+        problem,
+        problem.all_nodes,
+        devices,
+        counters,
+        problem.eligibility.device_key,
     )
 
 
@@ -151,12 +175,17 @@ def _part_key(
     elsewhere on the same counter sets. Of attribute values it only matters where they recur, so they are numbered as
     they appear; so are slots, groups and counter sets.
     """
-    usage, views = problem.usage, [problem.devices[device] for device in devices]
+    usage, views = (
+        problem.usage,
+        [problem.devices[device] for device in devices],
+    )
     recurrence = Recurrence(
         sorted({name for device in views for name in device.attributes})
     )
     slots: dict[int, int] = {}
-    numbers = {("counter", counter): place for place, counter in enumerate(counters)}
+    numbers = {
+        ("counter", counter): place for place, counter in enumerate(counters)
+    }
 
     def number(sort: str, index: int) -> int:
         return numbers.setdefault((sort, index), len(numbers))
@@ -210,7 +239,9 @@ def _pools_key(node: Node, place_of: Mapping[int, int]) -> Hashable:
     """The pools of a node in search order, with the devices of the part by their place in it."""
     pools = []
     for pool in node.pools:
-        in_part = [place_of[device] for device in pool.devices if device in place_of]
+        in_part = [
+            place_of[device] for device in pool.devices if device in place_of
+        ]
         pools.append((pool.state, tuple(in_part)))
     return tuple(pools)
 
@@ -249,7 +280,9 @@ class NodeClasses:
     offers: tuple[Hashable, ...]
 
 
-def equivalent_nodes(problem: Problem, demands: Sequence[Demand]) -> NodeClasses | None:
+def equivalent_nodes(
+    problem: Problem, demands: Sequence[Demand]
+) -> NodeClasses | None:
     """Group the nodes by what the demands see of them; None if they are not isolated: rules between pods tie them."""
     if any(demand.roles for demand in demands):
         return None
@@ -292,7 +325,9 @@ class _Survey:
             for demand in demands
         ]
         self.alternatives = [
-            alternative for demand in demands for alternative in demand.alternatives()
+            alternative
+            for demand in demands
+            for alternative in demand.alternatives()
         ]
         self.asks_for_all = any(
             alternative.count is None for alternative in self.alternatives
@@ -316,10 +351,15 @@ class _Survey:
         resources: set[Hashable] = set()
         for number, answers in devices:
             device = self.problem.devices[number]
-            if device.nodes is not None or device.slot in self.problem.several_versions:
+            if (
+                device.nodes is not None
+                or device.slot in self.problem.several_versions
+            ):
                 return False
             resources.update(device.resources)
-            resources.update([("counter", counter) for counter in answers.counters])
+            resources.update(
+                [("counter", counter) for counter in answers.counters]
+            )
         isolated = self.seen.isdisjoint(resources)
         self.seen |= resources
         return isolated
@@ -377,7 +417,9 @@ class _Survey:
             selected = offers.selects(alternative.index, device)
             failing |= isinstance(selected, AllocationError)
             charge = (
-                offers.charge(alternative.index, device) if selected is True else None
+                offers.charge(alternative.index, device)
+                if selected is True
+                else None
             )
             if charge is not None:
                 uses.append(

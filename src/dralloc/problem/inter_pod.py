@@ -150,7 +150,8 @@ class Role(NamedTuple):
     def running(self) -> Role:
         """The same of a pod that runs: affinity and spread do not bind it any more."""
         return self._replace(
-            carries=self.carries and not isinstance(self.rule, Affinity | Spread),
+            carries=self.carries
+            and not isinstance(self.rule, Affinity | Spread),
             runs=True,
         )
 
@@ -175,14 +176,20 @@ def settled_rule(
                 for role, node in nodes
                 if role.carries and node in domains
             )
-            counted = frozenset(domains[node] for node in counting if node in domains)
+            counted = frozenset(
+                domains[node] for node in counting if node in domains
+            )
             return AntiAffinity(
                 domains, rule.carried | carrying, rule.counted | counted
             )
         case Affinity():
             counted_by_term = []
-            for domains, counted in zip(rule.domains, rule.counted, strict=True):
-                reached = {domains[node] for node in counting if node in domains}
+            for domains, counted in zip(
+                rule.domains, rule.counted, strict=True
+            ):
+                reached = {
+                    domains[node] for node in counting if node in domains
+                }
                 counted_by_term.append(counted | reached)
             return Affinity(rule.domains, tuple(counted_by_term))
         case Spread(domains=domains):
@@ -205,11 +212,11 @@ class DomainLedger:
         # By rule that asks for one domain, how many carry it in none: they run.
         self._astray: Counter[InterPodRule] = Counter()
         # By rule and place of the term in it, how many there are in each domain.
-        self._carrying: dict[tuple[InterPodRule, int], Counter[str]] = defaultdict(
-            Counter
+        self._carrying: dict[tuple[InterPodRule, int], Counter[str]] = (
+            defaultdict(Counter)
         )
-        self._counting: dict[tuple[InterPodRule, int], Counter[str]] = defaultdict(
-            Counter
+        self._counting: dict[tuple[InterPodRule, int], Counter[str]] = (
+            defaultdict(Counter)
         )
         self._fewest: dict[InterPodRule, int] = {}
 
@@ -260,7 +267,11 @@ class DomainLedger:
             case OneDomain() as rule:
                 domain = rule.domains.get(node)
                 elsewhere = set(+self._carrying[rule, 0]) - {domain}
-                return domain is not None and not elsewhere and not self._astray[rule]
+                return (
+                    domain is not None
+                    and not elsewhere
+                    and not self._astray[rule]
+                )
 
     def _is_apart(self, rule: AntiAffinity, role: Role, node: str) -> bool:
         domain = rule.domains.get(node)
@@ -281,14 +292,19 @@ class DomainLedger:
         terms = zip(rule.domains, rule.counted, strict=True)
         for place, (domains, before) in enumerate(terms):
             domain = domains[node]
-            if domain not in before and self._counting[rule, place][domain] <= 0:
+            if (
+                domain not in before
+                and self._counting[rule, place][domain] <= 0
+            ):
                 break
         else:
             return True
         # A pod that all terms mean may be the first one, as long as they mean nobody anywhere.
         if not role.counts or any(rule.counted):
             return False
-        tallies = (self._counting[rule, place] for place in range(len(rule.domains)))
+        tallies = (
+            self._counting[rule, place] for place in range(len(rule.domains))
+        )
         # Unary plus drops what was entered and revoked.
         return not any(+tally for tally in tallies)
 
@@ -298,12 +314,14 @@ class DomainLedger:
         if rule not in self._fewest:
             counts = self._counting[rule, 0]
             totals = (
-                rule.counted.get(domain, 0) + counts[domain] for domain in rule.every
+                rule.counted.get(domain, 0) + counts[domain]
+                for domain in rule.every
             )
             # With fewer domains than ``minDomains``, the fewest are taken for none (KEP-3022).
             self._fewest[rule] = 0 if rule.has_few_domains else min(totals)
         return (
-            self.number(rule, node) + role.counts - self._fewest[rule] <= rule.max_skew
+            self.number(rule, node) + role.counts - self._fewest[rule]
+            <= rule.max_skew
         )
 
 
@@ -331,7 +349,9 @@ def spreads_in_turn(demands: Iterable[Demand]) -> frozenset[Spread]:
     for demand in demands:
         forest.union(*(role.rule for role in _of_order(demand)))
     by_order = grouped((forest[rule], rule) for rule in forest)
-    together = (rule for rules in by_order.values() if len(rules) > 1 for rule in rules)
+    together = (
+        rule for rules in by_order.values() if len(rules) > 1 for rule in rules
+    )
     return frozenset(rule for rule in together if isinstance(rule, Spread))
 
 
@@ -342,10 +362,14 @@ def can_come_in_turn(arrivals: Iterable[Arrival]) -> bool:
     first who carries a constraint. For one rule of spread alone this finds an order if there is any; for several rules
     there may still be another one if this fails.
     """
-    waiting = Counter(_EqualArrivals.of(demand, node) for demand, node in arrivals)
+    waiting = Counter(
+        _EqualArrivals.of(demand, node) for demand, node in arrivals
+    )
     ledger = DomainLedger()
     while waiting:
-        ready = [group for group in waiting if ledger.allows(group.roles, group.node)]
+        ready = [
+            group for group in waiting if ledger.allows(group.roles, group.node)
+        ]
         if not ready:
             return False
         coming = min(
@@ -386,11 +410,19 @@ class _EqualArrivals(NamedTuple):
     def most_there(self, ledger: DomainLedger) -> int:
         """Return how many are where these come to, by the rule of spread for which they are most."""
         return max(
-            (ledger.number(role.rule, self.node) for role in self.roles if role.counts),
+            (
+                ledger.number(role.rule, self.node)
+                for role in self.roles
+                if role.counts
+            ),
             default=0,
         )
 
 
 def _of_order(demand: Demand) -> Iterator[Role]:
     """The roles of a demand in rules for which it matters who comes first."""
-    return (role for role in demand.roles if isinstance(role.rule, Affinity | Spread))
+    return (
+        role
+        for role in demand.roles
+        if isinstance(role.rule, Affinity | Spread)
+    )

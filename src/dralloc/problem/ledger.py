@@ -70,7 +70,9 @@ class Shortage(NamedTuple):
     available: int = 0
 
 
-def counter_consumption(device: Device, charge: Charge, *, opening: bool) -> Amounts:
+def counter_consumption(
+    device: Device, charge: Charge, *, opening: bool
+) -> Amounts:
     """Return what an allocation consumes of each counter: by request, and once if this opens the device."""
     fixed = device.consumes if opening else ()
     if not charge.counters:
@@ -112,7 +114,8 @@ class Ledger:
                 self._overdrawn[counter.group] += 1
         # What has to have a group in common, by counter set.
         self._grouped = {
-            number: list(groups) for number, groups in problem.groups_in_use.items()
+            number: list(groups)
+            for number, groups in problem.groups_in_use.items()
         }
 
     # Questions.
@@ -143,7 +146,11 @@ class Ledger:
 
     def has_counters(self, device: Device, charge: Charge) -> bool:
         """Whether the counters cover the device and the charge, and what is in use of them is compatible with it."""
-        if not device.consumes and not charge.counters and not device.compatibility:
+        if (
+            not device.consumes
+            and not charge.counters
+            and not device.compatibility
+        ):
             return True
         opening = device.slot not in self.shares
         if opening and device.consumes and self._overdrawn.get(device.group):
@@ -155,12 +162,15 @@ class Ledger:
         ):
             return False
         free = self.free
-        for counter, amount in counter_consumption(device, charge, opening=opening):  # noqa: SIM110 - asked for every device
+        consumption = counter_consumption(device, charge, opening=opening)
+        for counter, amount in consumption:  # noqa: SIM110 - asked for every device
             if amount > free[counter]:
                 return False
         return True
 
-    def fits(self, device: Device, charge: Charge, *, admin: bool = False) -> bool:
+    def fits(
+        self, device: Device, charge: Charge, *, admin: bool = False
+    ) -> bool:
         """Whether one more allocation fits, whoever it is for."""
         if admin:
             return self.has_capacity(device, charge)
@@ -170,14 +180,20 @@ class Ledger:
             and self.has_capacity(device, charge)
         )
 
-    def may_fit(self, device: Device, charge: Charge, *, admin: bool = False) -> bool:
+    def may_fit(
+        self, device: Device, charge: Charge, *, admin: bool = False
+    ) -> bool:
         """Whether one more allocation fits, now or as soon as a share of another version has opened the device."""
         if self.fits(device, charge, admin=admin):
             return True
         # Once a share of another version has opened the slot, this version's counters
         # and groups are not looked at any more (upstream behaviour).
         opened = device.shareable and device.slot in self.problem.opened_freely
-        return opened and self.is_free(device) and self.has_capacity(device, charge)
+        return (
+            opened
+            and self.is_free(device)
+            and self.has_capacity(device, charge)
+        )
 
     def shortages(
         self, device: Device, charge: Charge, *, admin: bool = False
@@ -219,9 +235,9 @@ class Ledger:
 
     def capacity_left(self, device: Device, name: str) -> int:
         """Return what is left of a capacity of a shareable device."""
-        return device.capacity[name].total - self.consumed.get(device.slot, {}).get(
-            name, 0
-        )
+        return device.capacity[name].total - self.consumed.get(
+            device.slot, {}
+        ).get(name, 0)
 
     def is_overdrawn(self, group: int) -> bool:
         """Whether more is charged to some counter of a group than there is."""
@@ -250,7 +266,10 @@ class Ledger:
         return Usage(
             frozenset(slots & self.held),
             {slot: self.shares[slot] for slot in self.shares.keys() & slots},
-            {slot: dict(self.consumed[slot]) for slot in self.consumed.keys() & slots},
+            {
+                slot: dict(self.consumed[slot])
+                for slot in self.consumed.keys() & slots
+            },
             self.common_groups(),
         )
 
@@ -258,9 +277,13 @@ class Ledger:
         """The problem with what is in use now."""
         counters = tuple(
             counter if counter.free == free else replace(counter, free=free)
-            for counter, free in zip(self.problem.counters, self.free, strict=True)
+            for counter, free in zip(
+                self.problem.counters, self.free, strict=True
+            )
         )
-        consumed = {slot: dict(amounts) for slot, amounts in self.consumed.items()}
+        consumed = {
+            slot: dict(amounts) for slot, amounts in self.consumed.items()
+        }
         usage = Usage(
             frozenset(self.held),
             dict(self.shares),
@@ -359,7 +382,9 @@ class ClaimLedger(Ledger):
         What of the problem's usage is known by claim; the rest has no name and cannot be released.
     """
 
-    def __init__(self, problem: Problem, holdings: Iterable[Holding] = ()) -> None:
+    def __init__(
+        self, problem: Problem, holdings: Iterable[Holding] = ()
+    ) -> None:
         super().__init__(problem)
         self.by_claim: dict[ClaimKey, list[Holding]] = defaultdict(list)
         self.by_slot: dict[int, list[Holding]] = defaultdict(list)
@@ -386,7 +411,8 @@ class ClaimLedger(Ledger):
             list, {key: list(entries) for key, entries in self.by_claim.items()}
         )
         ledger.by_slot = defaultdict(
-            list, {slot: list(entries) for slot, entries in self.by_slot.items()}
+            list,
+            {slot: list(entries) for slot, entries in self.by_slot.items()},
         )
         return ledger
 
@@ -395,7 +421,9 @@ class ClaimLedger(Ledger):
     def hold(self, holdings: Iterable[Holding]) -> None:
         """Enter what claims take."""
         for holding in holdings:
-            self.enter(self._device(holding.slot), holding.charge, share=holding.share)
+            self.enter(
+                self._device(holding.slot), holding.charge, share=holding.share
+            )
             self._note(holding)
 
     def release(self, claims: Iterable[ClaimKey]) -> None:
@@ -405,12 +433,16 @@ class ClaimLedger(Ledger):
             for holding in self.by_claim.pop(claim, ()):
                 entries = self.by_slot[holding.slot]
                 entries.remove(holding)
-                if not holding.share and any(not entry.share for entry in entries):
+                if not holding.share and any(
+                    not entry.share for entry in entries
+                ):
                     # Two claims hold one dedicated device: it stays in use.
                     self.consume(self._device(holding.slot), holding.charge, -1)
                 else:
                     self.revoke(
-                        self._device(holding.slot), holding.charge, share=holding.share
+                        self._device(holding.slot),
+                        holding.charge,
+                        share=holding.share,
                     )
 
     def _note(self, holding: Holding) -> None:
@@ -423,7 +455,9 @@ class ClaimLedger(Ledger):
 
     # Holders.
 
-    def holders(self, device: Device, shortage: Shortage) -> Mapping[ClaimKey, int]:
+    def holders(
+        self, device: Device, shortage: Shortage
+    ) -> Mapping[ClaimKey, int]:
         """The claims because of which something is short, with what they hold of it: nanos, or number of shares."""
         match shortage.scarcity, shortage.subject:
             case Scarcity.CAPACITY, str(name):
@@ -446,9 +480,13 @@ class ClaimLedger(Ledger):
 
     def holders_of_device(self, slot: int) -> Mapping[ClaimKey, int]:
         """The claims that hold a device or shares of it, with how many."""
-        return summed((holding.claim, 1) for holding in self.by_slot.get(slot, ()))
+        return summed(
+            (holding.claim, 1) for holding in self.by_slot.get(slot, ())
+        )
 
-    def holders_of_capacity(self, slot: int, name: str) -> Mapping[ClaimKey, int]:
+    def holders_of_capacity(
+        self, slot: int, name: str
+    ) -> Mapping[ClaimKey, int]:
         """The claims that consume a capacity of a device, with the amounts."""
         return summed(
             (holding.claim, amount)
@@ -462,7 +500,8 @@ class ClaimLedger(Ledger):
         if self._consumers is None:
             by_counter = grouped(self._consumption())
             self._consumers = {
-                number: summed(amounts) for number, amounts in by_counter.items()
+                number: summed(amounts)
+                for number, amounts in by_counter.items()
             }
         return self._consumers.get(counter, {})
 
@@ -471,11 +510,16 @@ class ClaimLedger(Ledger):
         for slot, holdings in self.by_slot.items():
             # The first holder of a slot in use is charged what the device charges once.
             versions = [
-                self.problem.devices[version] for version in self.problem.versions[slot]
+                self.problem.devices[version]
+                for version in self.problem.versions[slot]
             ]
             for place, holding in enumerate(holdings):
                 fixed = (
-                    (amount for version in versions for amount in version.consumes)
+                    (
+                        amount
+                        for version in versions
+                        for amount in version.consumes
+                    )
                     if place == 0
                     else ()
                 )
@@ -489,7 +533,9 @@ class ClaimLedger(Ledger):
             self.holders_of_counter(counter)
             for counter, _ in counter_consumption(device, charge, opening=True)
         )
-        users += (self.users_of_set(number) for number, _ in device.compatibility)
+        users += (
+            self.users_of_set(number) for number, _ in device.compatibility
+        )
         return frozenset().union(*users)
 
     def users_of_set(self, number: int) -> Mapping[ClaimKey, frozenset[str]]:
@@ -497,7 +543,9 @@ class ClaimLedger(Ledger):
         groups_by_claim: dict[ClaimKey, frozenset[str]] = {}
         for slot, holdings in self.by_slot.items():
             for version in self.problem.versions[slot]:
-                for counter_set, groups in self.problem.devices[version].compatibility:
+                for counter_set, groups in self.problem.devices[
+                    version
+                ].compatibility:
                     for holding in holdings if counter_set == number else ():
                         groups_by_claim[holding.claim] = (
                             groups_by_claim.get(holding.claim, groups) & groups
@@ -527,7 +575,9 @@ class Limit(NamedTuple):
 
 def limits_of(problem: Problem) -> Iterator[Limit]:
     """Every limit that a problem has."""
-    counters = (Limit(Scarcity.COUNTER, *name) for name in problem.counters_by_name)
+    counters = (
+        Limit(Scarcity.COUNTER, *name) for name in problem.counters_by_name
+    )
     capacities = (
         Limit(Scarcity.CAPACITY, device.id.driver, name)
         for device in problem.devices
@@ -544,7 +594,10 @@ def limits_of(problem: Problem) -> Iterator[Limit]:
 
 def limit_behind(problem: Problem, device: Device, shortage: Shortage) -> Limit:
     """The limit that a shortage of a device is about; one of no problem if the device itself is short."""
-    if isinstance(shortage.subject, int) and shortage.scarcity is Scarcity.COUNTER:
+    if (
+        isinstance(shortage.subject, int)
+        and shortage.scarcity is Scarcity.COUNTER
+    ):
         id_ = problem.counters[shortage.subject].id
         return Limit(Scarcity.COUNTER, id_.driver, id_.counter)
     name = shortage.subject if isinstance(shortage.subject, str) else ""

@@ -15,7 +15,13 @@ from itertools import permutations
 from typing import Final
 
 from dralloc.objects.errors import AllocationError
-from dralloc.objects.names import ClaimKey, CounterID, DeviceID, PoolID, RequestName
+from dralloc.objects.names import (
+    ClaimKey,
+    CounterID,
+    DeviceID,
+    PoolID,
+    RequestName,
+)
 from dralloc.objects.quantity import NANOS
 from dralloc.problem.problem import Overlay, Problem
 from dralloc.problem.requests import Alternative, Charge, Claim, Demand, Request
@@ -129,7 +135,9 @@ def with_node_claims(
     limits = []
     for stock in stocks:
         required = {
-            name: amount for name, amount in stock.total.items() if name in always
+            name: amount
+            for name, amount in stock.total.items()
+            if name in always
         }
         limits.append({**scarcity.limits(stock), **required})
     scarce = frozenset(name for limit in limits for name in limit)
@@ -152,7 +160,9 @@ def with_node_claims(
     nodes = []
     for place, node in enumerate(devices_only.nodes):
         pool = PoolAccess(
-            PoolID(NODE_DRIVER, node.name), PoolState.USABLE, (first_device + place,)
+            PoolID(NODE_DRIVER, node.name),
+            PoolState.USABLE,
+            (first_device + place,),
         )
         nodes.append(Node(node.name, (*node.pools, pool)))
     return replace(
@@ -222,7 +232,14 @@ def _index(profile: int) -> int:
 def _device(node: str, slot: int, group: int, limits: Amounts) -> Device:
     capacity = {name: Capacity(name, limit) for name, limit in limits.items()}
     return Device(
-        DeviceID(NODE_DRIVER, node, "node"), slot, group, True, capacity, (), {}, None
+        DeviceID(NODE_DRIVER, node, "node"),
+        slot,
+        group,
+        True,
+        capacity,
+        (),
+        {},
+        None,
     )
 
 
@@ -237,7 +254,9 @@ class _Scarcity:
         How many demands there are of each profile.
     """
 
-    def __init__(self, profiles: Sequence[Amounts], times: Mapping[int, int]) -> None:
+    def __init__(
+        self, profiles: Sequence[Amounts], times: Mapping[int, int]
+    ) -> None:
         self._names = sorted({name for profile in profiles for name in profile})
         self._all_demands: dict[str, int] = defaultdict(int)
         for profile, number in times.items():
@@ -248,7 +267,9 @@ class _Scarcity:
             for name, limiting in permutations(self._names, 2)
         }
         # Nodes with the same stock have the same limits.
-        self._limits_by_stock: dict[tuple[tuple[str, int, int], ...], Amounts] = {}
+        self._limits_by_stock: dict[
+            tuple[tuple[str, int, int], ...], Amounts
+        ] = {}
 
     def limits(self, stock: NodeStock) -> Amounts:
         """Of what can run short, all that the node has."""
@@ -260,18 +281,24 @@ class _Scarcity:
         if key not in self._limits_by_stock:
             free = {name: total - used for name, total, used in key}
             scarce = self._scarce(free)
-            self._limits_by_stock[key] = {name: stock.total[name] for name in scarce}
+            self._limits_by_stock[key] = {
+                name: stock.total[name] for name in scarce
+            }
         return self._limits_by_stock[key]
 
     def _scarce(self, free: Amounts) -> list[str]:
         """The resources that can run short, given what is free of each."""
         scarce = [
-            name for name, amount in free.items() if amount < self._all_demands[name]
+            name
+            for name, amount in free.items()
+            if amount < self._all_demands[name]
         ]
         # One after the other: of two that run out together, one has to stay.
         for name in list(scarce):
             for limiting in scarce:
-                if limiting != name and self._runs_out_before(limiting, name, free):
+                if limiting != name and self._runs_out_before(
+                    limiting, name, free
+                ):
                     scarce.remove(name)
                     break
         return scarce
@@ -324,7 +351,9 @@ class _NodeClaims(Overlay):
     def charge(self, alternative: int, device: int) -> Charge | None:
         if alternative >= 0:
             return (
-                self.base.charge(alternative, device) if device < self.first else None
+                self.base.charge(alternative, device)
+                if device < self.first
+                else None
             )
         if device < self.first:
             return None
@@ -436,7 +465,9 @@ def with_footprints(problem: Problem, pods: Mapping[int, PodUse]) -> Problem:
     if not homes:
         return problem
     names = {
-        part.resource for device in homes for part in problem.devices[device].footprint
+        part.resource
+        for device in homes
+        for part in problem.devices[device].footprint
     }
     node_counters = _Counters(problem, names)
     demands = list(problem.demands)
@@ -450,7 +481,8 @@ def with_footprints(problem: Problem, pods: Mapping[int, PodUse]) -> Problem:
         for claim in demands[number].claims:
             for alternative in claim.alternatives():
                 users.setdefault(
-                    alternative.index, _User(use.containers.get(claim.key, 0), limits)
+                    alternative.index,
+                    _User(use.containers.get(claim.key, 0), limits),
                 )
     return replace(
         problem,
@@ -473,7 +505,9 @@ def before_footprints(problem: Problem) -> Problem:
     """The problem as upstream's allocator sees it: devices take nothing of nodes."""
     if not problem.footprint_counters:
         return problem
-    unseen = _Unseen(problem.eligibility, problem.devices, problem.footprint_counters)
+    unseen = _Unseen(
+        problem.eligibility, problem.devices, problem.footprint_counters
+    )
     return replace(problem, eligibility=unseen)
 
 
@@ -484,10 +518,16 @@ def _homes(problem: Problem) -> dict[int, int]:
     nodes_of: dict[int, list[int]] = defaultdict(list)
     for number, node in enumerate(problem.nodes):
         for device in node.devices():
-            if problem.devices[device].footprint and problem.on_node(device, number):
+            if problem.devices[device].footprint and problem.on_node(
+                device, number
+            ):
                 nodes_of[device].append(number)
     # A device that several nodes reach takes nothing of any of them.
-    return {device: nodes[0] for device, nodes in nodes_of.items() if len(nodes) == 1}
+    return {
+        device: nodes[0]
+        for device, nodes in nodes_of.items()
+        if len(nodes) == 1
+    }
 
 
 class _Counters:
@@ -506,9 +546,13 @@ class _Counters:
         moved = {node_resource(name): name for name in names}
         for node in problem.nodes:
             index = node.pools[-1].devices[0]
-            scarce = [name for name in self.devices[index].capacity if name in moved]
+            scarce = [
+                name for name in self.devices[index].capacity if name in moved
+            ]
             numbers = {
-                name: self._add(node.name, "node", name, *self._taken_off(index, name))
+                name: self._add(
+                    node.name, "node", name, *self._taken_off(index, name)
+                )
                 for name in scarce
             }
             self.of_device[index] = numbers
@@ -517,7 +561,9 @@ class _Counters:
             )
             self._group += 1
 
-    def of_pod(self, demand: Demand, caps: Mapping[str, int]) -> Mapping[str, int]:
+    def of_pod(
+        self, demand: Demand, caps: Mapping[str, int]
+    ) -> Mapping[str, int]:
         """Counters of what a pod may take beyond its containers, by resource."""
         self._group += 1
         return {
@@ -533,7 +579,9 @@ class _Counters:
         total = capacities.pop(name).total
         free = total - used.pop(name, 0)
         self.consumed[device.slot] = used
-        self.devices[index] = replace(device, group=self._group, capacity=capacities)
+        self.devices[index] = replace(
+            device, group=self._group, capacity=capacities
+        )
         return total, free
 
     def _add(
@@ -614,7 +662,10 @@ class _Footprints(Overlay):
         return replace(charge, counters=(*charge.counters, *footprint))
 
     def request_key(self, alternative: int) -> Hashable:
-        key, user = self.base.request_key(alternative), self.users.get(alternative)
+        key, user = (
+            self.base.request_key(alternative),
+            self.users.get(alternative),
+        )
         return key if user is None else (key, user.key)
 
     def device_key(self, device: int) -> Hashable:

@@ -108,7 +108,9 @@ class Renumbered(Overlay):
         charge = self.base.charge(alternative, self.devices[device])
         if charge is None or not charge.counters:
             return charge
-        return replace(charge, counters=renumbered(charge.counters, self.counters))
+        return replace(
+            charge, counters=renumbered(charge.counters, self.counters)
+        )
 
     def device_key(self, device: int) -> Hashable:
         """As in `Eligibility`."""
@@ -192,7 +194,9 @@ class Problem(Brief):
             place = path.index(group)
             return path[place - 1] if place else demand.gang
 
-        return grouped((child(self.demands[number]), number) for number in members)
+        return grouped(
+            (child(self.demands[number]), number) for number in members
+        )
 
     @cached_property
     def all_nodes(self) -> tuple[int, ...]:
@@ -213,7 +217,9 @@ class Problem(Brief):
         if device not in self._reaching:
             nodes: list[int] = []
             if not self.devices[device].binds_to_node:
-                for devices, seeing in self._accesses[self.devices[device].id.pool_id]:
+                for devices, seeing in self._accesses[
+                    self.devices[device].id.pool_id
+                ]:
                     if device in devices:
                         nodes += seeing
             self._reaching[device] = frozenset(
@@ -232,7 +238,9 @@ class Problem(Brief):
         return {}
 
     @cached_property
-    def _accesses(self) -> Mapping[PoolID, Sequence[tuple[tuple[int, ...], list[int]]]]:
+    def _accesses(
+        self,
+    ) -> Mapping[PoolID, Sequence[tuple[tuple[int, ...], list[int]]]]:
         """Return, for each pool the devices that it offers, with the nodes that it offers them to."""
         offers: dict[PoolID, dict[int, tuple[tuple[int, ...], list[int]]]]
         offers = defaultdict(dict)
@@ -240,9 +248,13 @@ class Problem(Brief):
             for pool in node.pools:
                 # Nodes that see the same have the same object, so its identity tells as much as
                 # its devices, of which there can be thousands.
-                offer = offers[pool.id].setdefault(id(pool.devices), (pool.devices, []))
+                offer = offers[pool.id].setdefault(
+                    id(pool.devices), (pool.devices, [])
+                )
                 offer[1].append(number)
-        accesses = {pool: tuple(by_id.values()) for pool, by_id in offers.items()}
+        accesses = {
+            pool: tuple(by_id.values()) for pool, by_id in offers.items()
+        }
         return defaultdict(tuple, accesses)
 
     @cached_property
@@ -308,7 +320,8 @@ class Problem(Brief):
     def counters_of(self) -> Mapping[int, Sequence[int]]:
         """The counters of each group of slices, by index."""
         return grouped(
-            (counter.group, number) for number, counter in enumerate(self.counters)
+            (counter.group, number)
+            for number, counter in enumerate(self.counters)
         )
 
     @cached_property
@@ -338,7 +351,10 @@ class Problem(Brief):
         return Usage(
             usage.held & slots,
             {slot: usage.shares[slot] for slot in usage.shares.keys() & slots},
-            {slot: usage.consumed[slot] for slot in usage.consumed.keys() & slots},
+            {
+                slot: usage.consumed[slot]
+                for slot in usage.consumed.keys() & slots
+            },
             {
                 number: frozenset.intersection(*groups)
                 for number, groups in self.groups_in_use.items()

@@ -273,7 +273,9 @@ class Demand:
     def group_scopes(self) -> frozenset[Scope]:
         """The scopes of its constraints that can span claims of other demands."""
         constraints = (
-            constraint for claim in self.claims for constraint in claim.constraints
+            constraint
+            for claim in self.claims
+            for constraint in claim.constraints
         )
         scopes = (constraint.scope for constraint in constraints)
         return frozenset(scope for scope in scopes if scope and scope.group)
@@ -309,10 +311,14 @@ def _fewest_devices(alternative: Alternative) -> int:
 def quorum_of(members: Sequence[Demand]) -> int:
     """Return how many demands of a gang must be placed for any to be, given all of them; one without gang."""
     first = members[0]
-    return len(members) if first.quorum is None or not first.gang else first.quorum
+    return (
+        len(members) if first.quorum is None or not first.gang else first.quorum
+    )
 
 
-def are_admitted(members: Sequence[Demand], placed: Collection[ClaimKey]) -> bool:
+def are_admitted(
+    members: Sequence[Demand], placed: Collection[ClaimKey]
+) -> bool:
     """Whether enough of all demands of a gang, or of a tree of gangs (KEP-6012), are placed for any of them to be."""
     # By group of groups, whether each of its children is admitted; under None, the roots.
     children: dict[ParentGroup | None, dict[str, bool]] = defaultdict(dict)
@@ -328,7 +334,9 @@ def are_admitted(members: Sequence[Demand], placed: Collection[ClaimKey]) -> boo
     # The deepest groups first: whether a group is admitted depends on its children.
     for group in sorted(groups, key=lambda group: -len(list(group.upwards()))):
         admitted = {name for name, enough in children[group].items() if enough}
-        enough = bool(admitted) and len(admitted - group.settled) >= group.quorum
+        enough = (
+            bool(admitted) and len(admitted - group.settled) >= group.quorum
+        )
         children[group.parent][group.name] = enough
     return any(children[None].values())
 

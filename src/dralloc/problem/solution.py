@@ -59,7 +59,9 @@ def grants_of(
 ) -> Iterator[tuple[Claim, Alternative, Grant]]:
     """Every granted device with its claim and the alternative that it serves, in order."""
     for placement in placements:
-        yield from served_by(problem.demands[placement.demand].claims, placement.grants)
+        yield from served_by(
+            problem.demands[placement.demand].claims, placement.grants
+        )
 
 
 def served_by(
@@ -84,7 +86,8 @@ def charged_grants(
             yield (
                 claim,
                 grant.device,
-                problem.eligibility.charge(alternative.index, grant.device) or Charge(),
+                problem.eligibility.charge(alternative.index, grant.device)
+                or Charge(),
             )
 
 
@@ -101,12 +104,16 @@ def devices_only(
     """The placements without synthetic claims, for the problem without them."""
     for placement in placements:
         pairs = zip(
-            problem.demands[placement.demand].claims, placement.grants, strict=True
+            problem.demands[placement.demand].claims,
+            placement.grants,
+            strict=True,
         )
         yield Placement(
             placement.demand,
             placement.node,
-            tuple([grants for claim, grants in pairs if not claim.is_synthetic]),
+            tuple(
+                [grants for claim, grants in pairs if not claim.is_synthetic]
+            ),
         )
 
 
@@ -142,7 +149,9 @@ def _relative_gap(value: int, bound: int) -> float:
     """The distance of a value to its bound, relative to the value; 0 if they meet, 1 if nothing was reached."""
     # Integers can be too large for a float; their quotient is not.
     distance = abs(bound - value)
-    return distance / abs(value) if distance and value else float(bool(distance))
+    return (
+        distance / abs(value) if distance and value else float(bool(distance))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +256,9 @@ def amount_used(
     if drawn:
         return sum(drawn)
     if device.shareable:
-        return sum(amount for name, amount in charge.capacity if name == resource)
+        return sum(
+            amount for name, amount in charge.capacity if name == resource
+        )
     capacity = device.capacity.get(resource)
     return capacity.total if capacity is not None else 0
 
@@ -269,5 +280,7 @@ def spending(
     for claim, device, charge in charged_grants(problem, placements):
         yield (
             claim.key,
-            amount_used(resource, problem.devices[device], charge, problem.counters),
+            amount_used(
+                resource, problem.devices[device], charge, problem.counters
+            ),
         )

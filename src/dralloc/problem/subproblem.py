@@ -35,7 +35,14 @@ from dralloc.problem.requests import (
     Demand,
     Scope,
 )
-from dralloc.problem.supply import Counter, Device, Node, PoolAccess, Scalar, Usage
+from dralloc.problem.supply import (
+    Counter,
+    Device,
+    Node,
+    PoolAccess,
+    Scalar,
+    Usage,
+)
 
 __all__ = [
     "Subproblem",
@@ -102,9 +109,13 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
         )
         devices = with_versions(source, offered)
     if counters is None:
-        groups = dict.fromkeys(source.devices[device].group for device in devices)
+        groups = dict.fromkeys(
+            source.devices[device].group for device in devices
+        )
         of_devices = [
-            counter for group in groups for counter in source.counters_of.get(group, ())
+            counter
+            for group in groups
+            for counter in source.counters_of.get(group, ())
         ]
         counters = sorted((*of_devices, *source.pod_counters))
     counters = tuple(counters)
@@ -114,15 +125,18 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
         demands=tuple(demands),
         nodes=tuple(_node(source.nodes[node], device_at) for node in nodes),
         devices=tuple(
-            _device(source.devices[device], node_at, counter_at) for device in devices
+            _device(source.devices[device], node_at, counter_at)
+            for device in devices
         ),
         counters=tuple(
-            _counter(source.counters[counter], counter, ledger) for counter in counters
+            _counter(source.counters[counter], counter, ledger)
+            for counter in counters
         ),
         usage=(ledger or source).usage_of(
             {source.devices[device].slot for device in devices}
         ),
-        eligibility=eligibility or Renumbered(source.eligibility, devices, counter_at),
+        eligibility=eligibility
+        or Renumbered(source.eligibility, devices, counter_at),
     )
     return Subproblem(problem, nodes, devices, counters)
 
@@ -136,7 +150,9 @@ def with_versions(problem: Problem, devices: Iterable[int]) -> tuple[int, ...]:
     """The devices, then what else generations of their pools publish of them."""
     versions = dict.fromkeys(devices)
     if problem.several_versions:
-        slots = dict.fromkeys(problem.devices[device].slot for device in versions)
+        slots = dict.fromkeys(
+            problem.devices[device].slot for device in versions
+        )
         versions.update(
             dict.fromkeys(
                 version for slot in slots for version in problem.versions[slot]
@@ -161,7 +177,9 @@ def separated(
     for device in devices:
         counters = (("counter", counter) for counter in by_request(device))
         forest.union(device, *problem.devices[device].resources, *counters)
-    return list(grouped((forest[device], device) for device in devices).values())
+    return list(
+        grouped((forest[device], device) for device in devices).values()
+    )
 
 
 def cut_alone(
@@ -189,7 +207,9 @@ def _device(
     nodes = (
         None
         if device.nodes is None
-        else frozenset(node_at[node] for node in device.nodes if node in node_at)
+        else frozenset(
+            node_at[node] for node in device.nodes if node in node_at
+        )
     )
     return replace(
         device, consumes=renumbered(device.consumes, counter_at), nodes=nodes
@@ -199,7 +219,9 @@ def _device(
 def _node(node: Node, device_at: Mapping[int, int]) -> Node:
     pools = []
     for pool in node.pools:
-        devices = [device_at[device] for device in pool.devices if device in device_at]
+        devices = [
+            device_at[device] for device in pool.devices if device in device_at
+        ]
         pools.append(replace(pool, devices=tuple(devices)))
     return Node(node.name, tuple(pools))
 
@@ -231,7 +253,9 @@ def open_claims(
     """
     # A defect stays whatever others got: it may be the pod's alone, beside a claim that it shares.
     unserved = [
-        claim for claim in demand.claims if claim.key not in granted or claim.defect
+        claim
+        for claim in demand.claims
+        if claim.key not in granted or claim.defect
     ]
     if not problem.has_scopes:
         return unserved
@@ -242,7 +266,11 @@ def open_claims(
             members = [demand]
             if scope.group:
                 members += placed.get(scope, {}).values()
-            claims = {claim.key: claim for member in members for claim in member.claims}
+            claims = {
+                claim.key: claim
+                for member in members
+                for claim in member.claims
+            }
             granted_values = _granted(problem, scope, claims, granted)
             held = held_values(constraint.kind, (*scope.held, *granted_values))
             if held is None:
@@ -250,7 +278,10 @@ def open_claims(
                 defect = f"{demand.key}: {rule}: devices that are allocated already violate it"
                 return [
                     replace(
-                        demand.claims[0], requests=(), constraints=(), defect=defect
+                        demand.claims[0],
+                        requests=(),
+                        constraints=(),
+                        defect=defect,
                     )
                 ]
             scopes[scope] = scope._replace(held=held)
@@ -306,7 +337,10 @@ def held_values(
 
 
 def _granted(
-    problem: Problem, scope: Scope, claims: Mapping[ClaimKey, Claim], granted: Granted
+    problem: Problem,
+    scope: Scope,
+    claims: Mapping[ClaimKey, Claim],
+    granted: Granted,
 ) -> Iterator[_Values | None]:
     for key, claim in claims.items():
         for constraint in claim.constraints if key in granted else ():
@@ -365,8 +399,14 @@ class _Copies:
     def add(self, part: Problem) -> None:
         """Add the node of a part under new names."""
         # What the part numbers from 0 on comes after everything that is there already.
-        copy, devices, counters = len(self.nodes), len(self.devices), len(self.counters)
-        moved = {number: counters + number for number in range(len(part.counters))}
+        copy, devices, counters = (
+            len(self.nodes),
+            len(self.devices),
+            len(self.counters),
+        )
+        moved = {
+            number: counters + number for number in range(len(part.counters))
+        }
         offers = Renumbered(part.eligibility, range(len(part.devices)), moved)
         for index, device in enumerate(part.devices):
             self.devices.append(self._device(device, copy, counters))

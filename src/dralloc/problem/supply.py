@@ -198,7 +198,10 @@ class Device:
             slot=number("slot", self.slot),
             group=number("group", self.group),
             consumes=tuple(
-                [(counters(counter), amount) for counter, amount in self.consumes]
+                [
+                    (counters(counter), amount)
+                    for counter, amount in self.consumes
+                ]
             ),
             compatibility=tuple(
                 [

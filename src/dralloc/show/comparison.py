@@ -13,7 +13,14 @@ from dralloc.objects.answer import Documented
 from dralloc.objects.choices import Mode, ObjectiveWord
 from dralloc.objects.errors import Finding
 from dralloc.objects.names import ClaimKey
-from dralloc.objects.report import Line, Part, Table, amount, percent, timing_line
+from dralloc.objects.report import (
+    Line,
+    Part,
+    Table,
+    amount,
+    percent,
+    timing_line,
+)
 from dralloc.show.plan import ComparisonDocument, Plan
 from dralloc.show.question import (
     WHO,
@@ -105,9 +112,7 @@ class Difference:
         """The statement that its demands make true."""
         if self.of_all:
             return f"Only {self.words(self.placed_by)} places"
-        statement = (
-            f"{self.words(self.placed_by)} places, {self.words(self.not_by)} does not"
-        )
+        statement = f"{self.words(self.placed_by)} places, {self.words(self.not_by)} does not"
         return (
             statement
             if self.placed_by is Mode.SCHEDULER
@@ -155,7 +160,9 @@ class Comparison(Documented):
         """Return the rows of each answer, as `Plan.to_frame` has them, with the answer's mode before them."""
         from pandas import concat  # noqa: PLC0415 - an optional dependency
 
-        frames = {str(plan.mode): plan.to_frame() for plan in self.answers.values()}
+        frames = {
+            str(plan.mode): plan.to_frame() for plan in self.answers.values()
+        }
         rows = concat(frames, names=["mode", "row"])
         return rows.reset_index(level="mode").reset_index(drop=True)
 
@@ -181,12 +188,16 @@ class Comparison(Documented):
     @cached_property
     def baseline(self) -> Plan:
         """The answer that the optimum's gain is shown against: kube-scheduler's if it was asked, else first fit's."""
-        return self.first_fit if self.scheduler is None else self.scheduler.median
+        return (
+            self.first_fit if self.scheduler is None else self.scheduler.median
+        )
 
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
         """The differences of the optimum to each other answer, then the reverse. The first pair is the baseline's."""
-        baselines = [plan for plan in self.answers.values() if plan is not self.optimal]
+        baselines = [
+            plan for plan in self.answers.values() if plan is not self.optimal
+        ]
         pairs = [
             pair
             for other_plan in baselines
@@ -197,11 +208,21 @@ class Comparison(Documented):
             for plan, other_plan in pairs
         )
 
-    def _difference(self, plan: Plan, other_plan: Plan, *, of_all: bool) -> Difference:
+    def _difference(
+        self, plan: Plan, other_plan: Plan, *, of_all: bool
+    ) -> Difference:
         asks_scheduler = Mode.SCHEDULER in (plan.mode, other_plan.mode)
-        seed = self.scheduler.median_seed if self.scheduler and asks_scheduler else None
+        seed = (
+            self.scheduler.median_seed
+            if self.scheduler and asks_scheduler
+            else None
+        )
         return Difference(
-            plan.rules, other_plan.rules, _only_in(plan, other_plan), seed, of_all
+            plan.rules,
+            other_plan.rules,
+            _only_in(plan, other_plan),
+            seed,
+            of_all,
         )
 
     @cached_property
@@ -222,7 +243,8 @@ class Comparison(Documented):
     def headline(self) -> str:
         """All answers in one line."""
         first, best = (
-            len(plan.solution.placements) for plan in (self.first_fit, self.optimal)
+            len(plan.solution.placements)
+            for plan in (self.first_fit, self.optimal)
         )
         if not self.optimal.demands:
             return self.optimal.verdict
@@ -237,8 +259,14 @@ class Comparison(Documented):
     @property
     def answers(self) -> dict[str, Plan]:
         """All answers by their titles: the scheduler's, if it was asked, first fit's and the optimum."""
-        scheduler = {"scheduler": self.scheduler.median} if self.scheduler else {}
-        return {**scheduler, "first fit": self.first_fit, "optimum": self.optimal}
+        scheduler = (
+            {"scheduler": self.scheduler.median} if self.scheduler else {}
+        )
+        return {
+            **scheduler,
+            "first fit": self.first_fit,
+            "optimum": self.optimal,
+        }
 
     def names(self) -> Iterator[str]:
         """Yield what the optimum places and the baseline does not."""
@@ -289,7 +317,9 @@ class Comparison(Documented):
                 )
             else:
                 yield Table(
-                    difference.title, (WHO, "asks for"), self._sized(difference.demands)
+                    difference.title,
+                    (WHO, "asks for"),
+                    self._sized(difference.demands),
                 )
 
     @property
@@ -309,7 +339,9 @@ class Comparison(Documented):
 
     def exceeded(self) -> Iterator[str]:
         """Yield the caps that first fit and kube-scheduler, which do not look at them, exceed."""
-        uncapped = [plan for plan in self.answers.values() if plan is not self.optimal]
+        uncapped = [
+            plan for plan in self.answers.values() if plan is not self.optimal
+        ]
         exceeding = [
             (ANSWERS[plan.rules], row)
             for plan in uncapped
@@ -338,7 +370,9 @@ class Comparison(Documented):
             sizes[demand.key] = ", ".join(words)
         return sizes
 
-    def _granted(self, keys: Sequence[ClaimKey]) -> list[tuple[str, str, str, str]]:
+    def _granted(
+        self, keys: Sequence[ClaimKey]
+    ) -> list[tuple[str, str, str, str]]:
         """Return what the optimum gives to demands."""
         best, shown = self.optimal, set(keys)
         devices: dict[tuple[ClaimKey, str], list[str]] = defaultdict(list)
@@ -357,7 +391,9 @@ class Comparison(Documented):
         first, best = self.first_fit.reasons, self.optimal.reasons
         # Each answer gives its own reason: first fit, for instance, knows no caps.
         for key in self.neither[:_SHOWN]:
-            beside = "" if first[key] == best[key] else f"; the optimum: {best[key]}"
+            beside = (
+                "" if first[key] == best[key] else f"; the optimum: {best[key]}"
+            )
             yield str(key), f"{first[key]}{beside}"
         if len(self.neither) > _SHOWN:
             yield f"and {len(self.neither) - _SHOWN} more", ""
@@ -367,16 +403,23 @@ def _only_in(plan: Plan, other_plan: Plan) -> tuple[ClaimKey, ...]:
     """Return what one plan places and another does not, in order."""
     missing = {demand.key for demand in plan.unplaced}
     return tuple(
-        demand.key for demand in other_plan.unplaced if demand.key not in missing
+        demand.key
+        for demand in other_plan.unplaced
+        if demand.key not in missing
     )
 
 
 def _figures(plans: Sequence[Plan]) -> list[tuple[str, ...]]:
-    ranks = list(zip_longest(*(plan.metrics.ranks for plan in plans), fillvalue=0))
+    ranks = list(
+        zip_longest(*(plan.metrics.ranks for plan in plans), fillvalue=0)
+    )
     rows: list[tuple[object, ...]] = [
         (
             f"{kinds_asked(plans[0].compiled)} placed",
-            *(f"{plan.metrics.placed} of {len(plan.demands)}" for plan in plans),
+            *(
+                f"{plan.metrics.placed} of {len(plan.demands)}"
+                for plan in plans
+            ),
         ),
         *_objectives(plans),
         ("devices used", *(plan.metrics.devices for plan in plans)),
@@ -420,7 +463,9 @@ def _objectives(plans: Sequence[Plan]) -> Iterator[tuple[str, ...]]:
             row = [f"{title}{where}"]
             for plan in plans:
                 placements = plan.solution.placements
-                reached = sum(worth_at[placement.demand] for placement in placements)
+                reached = sum(
+                    worth_at[placement.demand] for placement in placements
+                )
                 row.append(f"{_text(name, reached)} of {asked_for}")
             yield tuple(row)
 

@@ -142,7 +142,9 @@ def measure(
     )
 
 
-def _spending(problem: Problem, placements: Sequence[Placement]) -> Iterator[Spending]:
+def _spending(
+    problem: Problem, placements: Sequence[Placement]
+) -> Iterator[Spending]:
     """Yield what the namespace of each budget uses of its resource, before and after."""
     for budget in problem.budgets:
         by_namespace = spent(problem, placements, budget.resource)
@@ -184,7 +186,9 @@ def _devices(ledger: Ledger, products: Sequence[str]) -> _Amounts:
         if device.consumes or device.id.driver == NODE_DRIVER:
             continue
         capacities = device.capacity.values()
-        if device.shareable and any(capacity.consumable for capacity in capacities):
+        if device.shareable and any(
+            capacity.consumable for capacity in capacities
+        ):
             continue
         product = products[number] if products else ""
         used_before = NANOS * (not before.is_free(device))
@@ -209,7 +213,9 @@ def _capacities(ledger: Ledger) -> _Amounts:
             problem.usage.consumed.get(slot, {}),
             ledger.consumed.get(slot, {}),
         )
-        for name, capacity in device.capacity.items() if device.shareable else ():
+        for name, capacity in (
+            device.capacity.items() if device.shareable else ()
+        ):
             if capacity.consumable:
                 yield (
                     device.id.driver,

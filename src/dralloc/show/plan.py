@@ -61,14 +61,19 @@ __all__ = ["ComparisonDocument", "Placed", "Plan", "PlanFields", "Unplaced"]
 
 
 def _wire(allocation: AllocationResult) -> dict[str, Any]:
-    return allocation.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return allocation.model_dump(
+        mode="json", by_alias=True, exclude_defaults=True
+    )
 
 
 Allocation = Annotated[
     AllocationResult,
     PlainSerializer(_wire),
     WithJsonSchema(
-        {"type": "object", "description": "AllocationResult of resource.k8s.io/v1."}
+        {
+            "type": "object",
+            "description": "AllocationResult of resource.k8s.io/v1.",
+        }
     ),
 ]
 
@@ -335,7 +340,9 @@ class Plan(Documented):
     @cached_property
     def metrics(self) -> Metrics:
         """Figures of the answer."""
-        return measure(self.compiled.problem, self.solution, self.compiled.products)
+        return measure(
+            self.compiled.problem, self.solution, self.compiled.products
+        )
 
     @property
     def claims(self) -> Iterator[ResourceClaim]:
@@ -352,7 +359,10 @@ class Plan(Documented):
         """The demands that got everything, in order."""
         for placement in self.solution.placements:
             demand = self.demands[placement.demand]
-            claims = {claim.key: self.allocations[claim.key] for claim in demand.claims}
+            claims = {
+                claim.key: self.allocations[claim.key]
+                for claim in demand.claims
+            }
             yield Placed(demand.key, self.node_of(placement), claims)
 
     @property
@@ -383,8 +393,12 @@ class Plan(Documented):
     def unplaced(self) -> tuple[Unplaced, ...]:
         """The pods and claims that got nothing, in order."""
         placed = {placement.demand for placement in self.solution.placements}
-        budgets = self.compiled.problem.budgets if self.mode is Mode.OPTIMAL else ()
-        capped = {budget.namespace for budget in budgets if budget.most is not None}
+        budgets = (
+            self.compiled.problem.budgets if self.mode is Mode.OPTIMAL else ()
+        )
+        capped = {
+            budget.namespace for budget in budgets if budget.most is not None
+        }
         # A member beyond the minimum of its gang may be left out of a gang that is admitted:
         # then the gang is not the reason.
         admitted = {self.demands[number].gang for number in placed}
@@ -450,7 +464,9 @@ class Plan(Documented):
             return "nothing proven"
         if self.status is Status.OPTIMAL:
             return f"proven optimal{self._reach}"
-        levels = [tier for tier in self.tiers if "@" in tier.name and not tier.proven]
+        levels = [
+            tier for tier in self.tiers if "@" in tier.name and not tier.proven
+        ]
         bound = (
             f"{levels[0].name} at most {levels[0].bound}"
             if levels
@@ -499,14 +515,25 @@ class Plan(Documented):
 
     def _rows(self) -> Iterator[tuple[str | int | None, ...]]:
         for placement, claim, grant in self.grants():
-            alternative = claim.requests[grant.request].alternatives[grant.alternative]
+            alternative = claim.requests[grant.request].alternatives[
+                grant.alternative
+            ]
             device = self.compiled.problem.devices[grant.device].id
             demand = self.demands[placement.demand]
             start = str(demand.key), str(claim.key), self.node_of(placement)
             yield (*start, str(alternative.name), alternative.rank, *device)
         for demand_left in self.unplaced:
             for key in demand_left.claims:
-                yield str(demand_left.key), str(key), None, None, None, None, None, None
+                yield (
+                    str(demand_left.key),
+                    str(key),
+                    None,
+                    None,
+                    None,
+                    None,
+                    None,
+                    None,
+                )
 
     def grants(self) -> Iterator[tuple[Placement, Claim, Grant]]:
         """Yield every granted device with its claim and placement, in order."""
@@ -524,7 +551,11 @@ class Plan(Documented):
                 str(self.demands[placement.demand].key),
                 self.node_of(placement),
                 str(claim.key.name),
-                str(claim.requests[grant.request].alternatives[grant.alternative].name),
+                str(
+                    claim.requests[grant.request]
+                    .alternatives[grant.alternative]
+                    .name
+                ),
                 _without_node(
                     self.compiled.problem.devices[grant.device].id,
                     self.node_of(placement),
@@ -561,7 +592,11 @@ class Plan(Documented):
 
 def _without_node(device: DeviceID, node: str) -> str:
     """Return a device of a placement; the pool goes without saying where it is called as the node."""
-    return f"{device.driver}/{device.device}" if device.pool == node else str(device)
+    return (
+        f"{device.driver}/{device.device}"
+        if device.pool == node
+        else str(device)
+    )
 
 
 def _spending_parts(rows: Sequence[Spending]) -> Iterator[Part]:
@@ -571,7 +606,9 @@ def _spending_parts(rows: Sequence[Spending]) -> Iterator[Part]:
     for row in rows:
         if row.exceeded and row.most is not None:
             cap = f"{row.namespace}={row.resource}:{amount(row.most)}"
-            yield Line(f"cap {cap} is exceeded: {amount(row.used)} in use", "yellow")
+            yield Line(
+                f"cap {cap} is exceeded: {amount(row.used)} in use", "yellow"
+            )
 
 
 def _spending(row: Spending) -> tuple[str, ...]:

@@ -78,7 +78,10 @@ def _counts(compiled: CompiledCluster) -> dict[str, int]:
     claims = sum(map(compiled.is_claim, demands))
     return {
         kind: number
-        for kind, number in (("pods", len(demands) - claims), ("claims", claims))
+        for kind, number in (
+            ("pods", len(demands) - claims),
+            ("claims", claims),
+        )
         if number
     }
 
@@ -100,7 +103,9 @@ class NotAsked:
             else ""
         )
         further = (
-            [f"and {len(self.names) - _NAMED} more"] if len(self.names) > _NAMED else []
+            [f"and {len(self.names) - _NAMED} more"]
+            if len(self.names) > _NAMED
+            else []
         )
         return (
             f"{self.reason}{hint}",
@@ -117,7 +122,9 @@ def unasked(compiled: CompiledCluster) -> Iterator[NotAsked]:
     for why in Unasked:
         if why in by_reason:
             yield NotAsked(
-                why, len(by_reason[why]), tuple(by_reason[why]) if why.telling else ()
+                why,
+                len(by_reason[why]),
+                tuple(by_reason[why]) if why.telling else (),
             )
 
 
@@ -142,13 +149,21 @@ def reach(unmodelled: Iterable[Finding]) -> str:
 
 def unread(unmodelled: Iterable[Finding]) -> Iterator[Finding]:
     """Yield what was not said already when the input was read."""
-    return (finding for finding in unmodelled if not isinstance(finding, UnknownField))
+    return (
+        finding
+        for finding in unmodelled
+        if not isinstance(finding, UnknownField)
+    )
 
 
 def unmodelled_table(findings: Iterable[Finding]) -> Table:
     """Return what is not modelled, by object and field."""
     rows = [
-        (finding.subject, finding.path, finding.rule.removeprefix("is not modelled: "))
+        (
+            finding.subject,
+            finding.path,
+            finding.rule.removeprefix("is not modelled: "),
+        )
         for finding in findings
     ]
     return Table("Not modelled", ("object", "field", "what"), rows)

@@ -12,7 +12,12 @@ import pickle
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import (
+    AbstractContextManager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import dataclass
 from functools import cached_property
 from multiprocessing import resource_tracker
@@ -101,7 +106,9 @@ def _renumbered(
     def renumbered(grants: Sequence[Grant]) -> tuple[Grant, ...]:
         if devices is None:
             return tuple(grants)
-        return tuple(grant._replace(device=devices[grant.device]) for grant in grants)
+        return tuple(
+            grant._replace(device=devices[grant.device]) for grant in grants
+        )
 
     moved = []
     for placement in placements:
@@ -135,7 +142,8 @@ class Parcel(Generic[T]):
     def __reduce__(
         self,
     ) -> tuple[
-        Callable[[str, NDArray[np.uint8]], Parcel[T]], tuple[str, NDArray[np.uint8]]
+        Callable[[str, NDArray[np.uint8]], Parcel[T]],
+        tuple[str, NDArray[np.uint8]],
     ]:
         """Packed into an array, which joblib lays into memory that processes share."""
         if self._packed is None:
@@ -195,7 +203,9 @@ def run_all(
         with (
             _BACKENDS[backend](jobs),
             joblib.parallel_config(
-                backend=backend.value, n_jobs=jobs, **_PARAMETERS.get(backend, {})
+                backend=backend.value,
+                n_jobs=jobs,
+                **_PARAMETERS.get(backend, {}),
             ),
         ):
             for start in range(0, len(tasks), step):
@@ -284,7 +294,9 @@ def _ray(jobs: int) -> Iterator[None]:
             ray.shutdown()
 
 
-_BACKENDS: Final[dict[Backend, Callable[[int], AbstractContextManager[object]]]] = {
+_BACKENDS: Final[
+    dict[Backend, Callable[[int], AbstractContextManager[object]]]
+] = {
     Backend.LOKY: nullcontext,
     Backend.DASK: _dask,
     Backend.RAY: _ray,

@@ -73,7 +73,9 @@ def raised(found: Explanation) -> list[str]:
 
 def test_who_uses_how_much_of_what() -> None:
     found = explained(
-        cards(allocated("held", {"device": "card-0"}), claim("wanted", request())),
+        cards(
+            allocated("held", {"device": "card-0"}), claim("wanted", request())
+        ),
         "default=memory:2Gi",
     )
     assert details(found, "cap") == {
@@ -94,10 +96,12 @@ def test_the_least_that_is_enough_takes_the_smallest_card() -> None:
 
 def test_another_alternative_needs_less() -> None:
     large, small = (
-        f"device.attributes['gpu.example.com'].size == {size}" for size in (2, 0)
+        f"device.attributes['gpu.example.com'].size == {size}"
+        for size in (2, 0)
     )
     wanted = claim(
-        "wanted", first_available("gpu", sub("large", large), sub("small", small))
+        "wanted",
+        first_available("gpu", sub("large", large), sub("small", small)),
     )
     assert raised(explained(cards(wanted), "default=memory:0")) == [
         "raise cap default=memory from 0 to 1Gi"
@@ -106,18 +110,25 @@ def test_another_alternative_needs_less() -> None:
 
 def test_two_caps_have_to_be_raised_together() -> None:
     found = explained(
-        cards(claim("wanted", request())), "default=memory:0", "default=engines:0"
+        cards(claim("wanted", request())),
+        "default=memory:0",
+        "default=engines:0",
     )
     assert raised(found) == [
         "raise cap default=memory from 0 to 1Gi, default=engines from 0 to 1"
     ]
-    assert len(details(found, "cap")) == 1  # the one explains it without the other
+    assert (
+        len(details(found, "cap")) == 1
+    )  # the one explains it without the other
 
 
 def test_what_has_been_placed_counts() -> None:
     pods = [pod("first", "a", priority=5), pod("user", "wanted", priority=1)]
     whole = cards(
-        claim("a", request()), claim("wanted", request()), pods, memory=("2Gi", "2Gi")
+        claim("a", request()),
+        claim("wanted", request()),
+        pods,
+        memory=("2Gi", "2Gi"),
     )
     found = explained(whole, "default=memory:3Gi")
     assert details(found, "cap") == {
@@ -132,17 +143,25 @@ def test_a_move_does_not_help_against_a_cap() -> None:
         claim("wanted", request()),
         memory=("1Gi", "1Gi", "1Gi"),
     )
-    texts = [one.text for one in explained(whole, "default=memory:1Gi").suggestions]
+    texts = [
+        one.text for one in explained(whole, "default=memory:1Gi").suggestions
+    ]
     assert not any(text.startswith("move") for text in texts)
 
 
 def test_less_of_a_capacity_stays_within_the_cap() -> None:
     shared = device(
-        "gpu-0", allowMultipleAllocations=True, capacity={"memory": {"value": "10Gi"}}
+        "gpu-0",
+        allowMultipleAllocations=True,
+        capacity={"memory": {"value": "10Gi"}},
     )
     held = allocated(
         "held",
-        {"device": "gpu-0", "shareID": "a", "consumedCapacity": {"memory": "1Gi"}},
+        {
+            "device": "gpu-0",
+            "shareID": "a",
+            "consumedCapacity": {"memory": "1Gi"},
+        },
     )
     wanted = claim("wanted", request(capacity={"requests": {"memory": "4Gi"}}))
     found = explained(
@@ -158,14 +177,17 @@ def test_less_of_a_capacity_stays_within_the_cap() -> None:
 
 def test_caps_of_others_do_not_matter() -> None:
     whole = cards(
-        allocated("held", {"device": "card-0"}), claim("wanted", request(count=3))
+        allocated("held", {"device": "card-0"}),
+        claim("wanted", request(count=3)),
     )
     assert details(explained(whole, "other=memory:0"), "cap") == {}
 
 
 def test_first_fit_looks_at_no_cap() -> None:
     found = explain(
-        cards(claim("wanted", request())), "default/wanted", caps=["default=memory:0"]
+        cards(claim("wanted", request())),
+        "default/wanted",
+        caps=["default=memory:0"],
     )
     assert found.placed
     assert found.remarks == (
@@ -180,10 +202,24 @@ def test_first_fit_looks_at_no_cap() -> None:
 
 
 def test_on_the_command_line() -> None:
-    arguments = ["--pod", "green/worker-2", "--mode", "optimal", "--fair", "memory"]
+    arguments = [
+        "--pod",
+        "green/worker-2",
+        "--mode",
+        "optimal",
+        "--fair",
+        "memory",
+    ]
     caps = ["--cap", "green=memory:40Gi", "--cap", "blue=memory:40Gi"]
     found = CliRunner().invoke(
-        app, ["explain", str(ROOT / "models/fair-share"), *arguments, *caps, "--json"]
+        app,
+        [
+            "explain",
+            str(ROOT / "models/fair-share"),
+            *arguments,
+            *caps,
+            "--json",
+        ],
     )
     assert found.exit_code == 0, found.output
     answer = json.loads(found.stdout)

@@ -64,7 +64,10 @@ def test_conflicts_are_minimal_and_suggestions_hold(chunk: int) -> None:
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-@given(crowded_clusters(most_claims=2), st.sampled_from([Mode.FIRST_FIT, Mode.OPTIMAL]))
+@given(
+    crowded_clusters(most_claims=2),
+    st.sampled_from([Mode.FIRST_FIT, Mode.OPTIMAL]),
+)
 def test_nodes_are_asked_again(whole: Cluster, mode: Mode) -> None:
     """The same where nodes bind: with taints, CPU, memory, places for pods and ports."""
     plan = allocate(whole, mode)
@@ -82,8 +85,13 @@ def test_nodes_are_asked_again(whole: Cluster, mode: Mode) -> None:
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-@given(crowded_clusters(company=True), st.sampled_from([Mode.FIRST_FIT, Mode.OPTIMAL]))
-def test_suggestions_mind_the_company_of_pods(whole: Cluster, mode: Mode) -> None:
+@given(
+    crowded_clusters(company=True),
+    st.sampled_from([Mode.FIRST_FIT, Mode.OPTIMAL]),
+)
+def test_suggestions_mind_the_company_of_pods(
+    whole: Cluster, mode: Mode
+) -> None:
     plan = allocate(whole, mode)
     placed = {placement.demand for placement in plan.solution.placements}
     for number in range(len(plan.demands)):
@@ -150,7 +158,9 @@ class Case:
         self.members = members_of(model)
         self.conflict = find_conflict(model, self.members)
         rules = self.members if self.conflict is None else self.conflict.members
-        oracle = model if self.exact else FeasibilityOracle(snapshot, compiled, mode)
+        oracle = (
+            model if self.exact else FeasibilityOracle(snapshot, compiled, mode)
+        )
         self.makes_room = (
             oracle.admit(
                 Change(
@@ -161,7 +171,11 @@ class Case:
             is not None
         )
         self.suggestions = find_suggestions(oracle, rules)
-        gang = self.exact and self.conflict is None and problem.demands[number].gang
+        gang = (
+            self.exact
+            and self.conflict is None
+            and problem.demands[number].gang
+        )
         self.gathered = gather(snapshot, Options()) if gang else None
         self.editor = Editor(compiled, snapshot, found)
         self.diagnosis = Diagnosis(snapshot, Wording(snapshot.placed, compiled))
@@ -220,11 +234,19 @@ class Case:
     def verify_company(self) -> None:
         """Whether suggestions hold where pods say something about others, but for those that lift just that."""
         for one in self.suggestions:
-            if not any(rule.startswith("didn't match") for rule in one.change.rules):
-                also = sorted(one.change.released) if one.cost is Cost.MOVE else ()
-                node_like = one.text.rpartition(" ")[2] if one.cost is Cost.NODE else ""
+            if not any(
+                rule.startswith("didn't match") for rule in one.change.rules
+            ):
+                also = (
+                    sorted(one.change.released) if one.cost is Cost.MOVE else ()
+                )
+                node_like = (
+                    one.text.rpartition(" ")[2] if one.cost is Cost.NODE else ""
+                )
                 problem = self.editor.problem(one.change, also, node_like)
-                answer = solve(problem) if self.exact or also else first_fit(problem)
+                answer = (
+                    solve(problem) if self.exact or also else first_fit(problem)
+                )
                 assert len(answer.placements) == len(problem.demands), (
                     f"{self.title}: does not admit it: {one.text}"
                 )
@@ -235,7 +257,9 @@ class Case:
         return most(
             replace(
                 problem,
-                demands=tuple(replace(one, weight=1) for one in problem.demands),
+                demands=tuple(
+                    replace(one, weight=1) for one in problem.demands
+                ),
             )
         )
 
@@ -275,9 +299,13 @@ class Case:
             problem = self.editor.problem(
                 suggestion.change, also=sorted(suggestion.change.released)
             )
-            return most(problem) == sum(demand.weight for demand in problem.demands)
+            return most(problem) == sum(
+                demand.weight for demand in problem.demands
+            )
         node_like = (
-            suggestion.text.rpartition(" ")[2] if suggestion.cost is Cost.NODE else ""
+            suggestion.text.rpartition(" ")[2]
+            if suggestion.cost is Cost.NODE
+            else ""
         )
         problem = self.editor.problem(suggestion.change, node_like=node_like)
         if self.exact:
@@ -290,7 +318,9 @@ def most(problem: Problem) -> int:
     sound = without_partial_defects(problem)
     if not sound.budgets:
         return best(sound)[0]
-    allowed = (one for one in every_solution(sound) if not violations(sound, one))
+    allowed = (
+        one for one in every_solution(sound) if not violations(sound, one)
+    )
     return max(
         sum(sound.demands[placed.demand].weight for placed in one.placements)
         for one in allowed

@@ -52,7 +52,9 @@ def test_it_prints_reasons_conflict_and_changes(full: Path) -> None:
 
 
 def test_lines_can_be_read(root: Path) -> None:
-    result = dralloc(root / "models/h100-mig-smallest", "--pod", "default/large")
+    result = dralloc(
+        root / "models/h100-mig-smallest", "--pod", "default/large"
+    )
     assert max(len(line.rstrip()) for line in result.stdout.splitlines()) <= 140
 
 
@@ -70,7 +72,13 @@ def test_it_prints_json(full: Path) -> None:
 def test_it_explains_some_nodes_only(full: Path) -> None:
     found = json.loads(
         dralloc(
-            full, "--claim", "default/a", "--json", "--node", "node-1", "--no-changes"
+            full,
+            "--claim",
+            "default/a",
+            "--json",
+            "--node",
+            "node-1",
+            "--no-changes",
         ).stdout
     )
     assert [node["node"] for node in found["nodes"]] == ["node-1"]
@@ -92,14 +100,19 @@ def test_it_says_where_a_pod_goes(full: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--claim", "default/none"], "error: ResourceClaim default/none: not found"),
+        (
+            ["--claim", "default/none"],
+            "error: ResourceClaim default/none: not found",
+        ),
         (
             ["--claim", "default/a", "--node", "gone"],
             'error: node "gone" does not exist',
         ),
     ],
 )
-def test_what_it_refuses(full: Path, arguments: list[str], message: str) -> None:
+def test_what_it_refuses(
+    full: Path, arguments: list[str], message: str
+) -> None:
     result = dralloc(full, *arguments)
     assert result.exit_code == Exit.INPUT
     assert message in result.stderr

@@ -29,7 +29,9 @@ from wire import (
 MODEL = f"device.attributes['{DRIVER}'].model"
 
 
-def one_node(*objects: Json | list[Json], devices: list[Json] | None = None) -> Cluster:
+def one_node(
+    *objects: Json | list[Json], devices: list[Json] | None = None
+) -> Cluster:
     return cluster(
         node(),
         device_class(),
@@ -63,9 +65,7 @@ def test_a_clause_of_a_selector() -> None:
     whole = f"device.driver == '{DRIVER}' && {MODEL} == 'b'"
     wanted = claim("wanted", request("gpu", whole))
     found = explain(one_node(wanted, devices=devices), "default/wanted")
-    clause = (
-        f"claim default/wanted, request gpu, {MODEL} == 'b' (part of selector {whole})"
-    )
+    clause = f"claim default/wanted, request gpu, {MODEL} == 'b' (part of selector {whole})"
     assert rules(found) == {"claim default/wanted, request gpu", clause}
     assert changes(found) == [f"drop {clause}"]
 
@@ -101,17 +101,23 @@ def test_a_taint_and_a_cordoned_node() -> None:
 def test_a_constraint() -> None:
     devices = [device("gpu-0", {"numa": 0}), device("gpu-1", {"numa": 1})]
     wanted = claim(
-        "wanted", request(count=2), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]
+        "wanted",
+        request(count=2),
+        constraints=[{"matchAttribute": f"{DRIVER}/numa"}],
     )
     found = explain(one_node(wanted, devices=devices), "default/wanted")
-    constraint = f"claim default/wanted, constraint #0: matchAttribute {DRIVER}/numa"
+    constraint = (
+        f"claim default/wanted, constraint #0: matchAttribute {DRIVER}/numa"
+    )
     assert rules(found) == {"claim default/wanted, request gpu", constraint}
     assert f"drop {constraint}" in changes(found)
 
 
 def test_a_counter_with_who_holds_it() -> None:
     partitions = [
-        device(f"gpu-{number}", consumesCounters=consumes("card", memory="30Gi"))
+        device(
+            f"gpu-{number}", consumesCounters=consumes("card", memory="30Gi")
+        )
         for number in range(2)
     ]
     found = explain(
@@ -142,10 +148,15 @@ def test_a_counter_with_who_holds_it() -> None:
     )
 
 
-def test_what_is_drawn_from_one_counter_always_and_by_request_is_added() -> None:
+def test_what_is_drawn_from_one_counter_always_and_by_request_is_added() -> (
+    None
+):
     memory = {"value": "15Gi", "valueFrom": {"capacityKey": "memory"}}
     drawing = device(
-        "vf", consumesCounters=[{"counterSet": "card", "counters": {"memory": memory}}]
+        "vf",
+        consumesCounters=[
+            {"counterSet": "card", "counters": {"memory": memory}}
+        ],
     )
     found = explain(
         cluster(
@@ -158,7 +169,9 @@ def test_what_is_drawn_from_one_counter_always_and_by_request_is_added() -> None
             ),
             resource_slice(
                 [
-                    device("part", consumesCounters=consumes("card", memory="20Gi")),
+                    device(
+                        "part", consumesCounters=consumes("card", memory="20Gi")
+                    ),
                     drawing,
                 ],
                 count=2,
@@ -187,8 +200,12 @@ def test_who_overdraws_a_counter_of_the_group_is_released() -> None:
             ),
             resource_slice(
                 [
-                    device("wide", consumesCounters=consumes("links", lanes="2")),
-                    device("part", consumesCounters=consumes("card", memory="20Gi")),
+                    device(
+                        "wide", consumesCounters=consumes("links", lanes="2")
+                    ),
+                    device(
+                        "part", consumesCounters=consumes("card", memory="20Gi")
+                    ),
                 ],
                 count=2,
             ),
@@ -203,7 +220,9 @@ def test_who_overdraws_a_counter_of_the_group_is_released() -> None:
 def test_who_leaves_too_little_for_two_devices_is_released() -> None:
     devices = [
         device(
-            "small", {"model": "small"}, consumesCounters=consumes("card", memory="5Gi")
+            "small",
+            {"model": "small"},
+            consumesCounters=consumes("card", memory="5Gi"),
         )
     ]
     large = consumes("card", memory="10Gi")
@@ -232,7 +251,9 @@ def test_who_leaves_too_little_for_two_devices_is_released() -> None:
 def test_compatibility_groups_with_who_uses_the_counter_set() -> None:
     def grouped(name: str, group: str) -> Json:
         (use,) = consumes("card", memory="1Gi")
-        return device(name, consumesCounters=[{**use, "compatibilityGroups": [group]}])
+        return device(
+            name, consumesCounters=[{**use, "compatibilityGroups": [group]}]
+        )
 
     found = explain(
         cluster(
@@ -274,7 +295,10 @@ def test_a_claim_moves_out_of_the_way() -> None:
     )
     moves = [one for one in found.suggestions if one.text.startswith("move")]
     assert [(one.text, one.outcome) for one in moves] == [
-        ("move claim default/held", "fits on node-0; default/held goes to node-1")
+        (
+            "move claim default/held",
+            "fits on node-0; default/held goes to node-1",
+        )
     ]
     assert "release claim default/held (priority 0)" in changes(found)
 
@@ -288,7 +312,9 @@ def test_the_lowest_priority_is_released() -> None:
         pod("user-low", "low", priority=1, nodeName="node-0"),
         pod("user-high", "high", priority=9),
     ]
-    found = explain(one_node(held, users, claim("wanted", request())), "default/wanted")
+    found = explain(
+        one_node(held, users, claim("wanted", request())), "default/wanted"
+    )
     assert "release claim default/low (priority 1)" in changes(found)
     assert not any("default/high" in text for text in changes(found))
 
@@ -299,7 +325,11 @@ def test_a_smaller_amount() -> None:
     )
     held = allocated(
         "held",
-        {"device": "gpu-0", "shareID": "a", "consumedCapacity": {"memory": "4Gi"}},
+        {
+            "device": "gpu-0",
+            "shareID": "a",
+            "consumedCapacity": {"memory": "4Gi"},
+        },
     )
     wanted = claim("wanted", request(capacity={"requests": {"memory": "8Gi"}}))
     found = explain(one_node(held, wanted, devices=shared), "default/wanted")
@@ -307,7 +337,9 @@ def test_a_smaller_amount() -> None:
         changes(found)[0]
         == "claim default/wanted, request gpu: ask for 6Gi of memory in place of 8Gi"
     )
-    assert "claim default/wanted, request gpu, capacity memory: 8Gi" in rules(found)
+    assert "claim default/wanted, request gpu, capacity memory: 8Gi" in rules(
+        found
+    )
 
 
 def test_what_another_claim_asks_for() -> None:
@@ -331,15 +363,23 @@ def test_no_nodes_at_all() -> None:
 
 
 def test_what_the_optimum_leaves_out_competes() -> None:
-    first, second = pod("first", "a", priority=5), pod("second", "b", priority=1)
+    first, second = (
+        pod("first", "a", priority=5),
+        pod("second", "b", priority=1),
+    )
     claims = [claim("a", request(count=2)), claim("b", request())]
     found = explain(
         one_node(claims, first, second), pod="default/second", mode=Mode.OPTIMAL
     )
-    assert rules(found) == {"claim default/b, request gpu", "placed claim default/a"}
+    assert rules(found) == {
+        "claim default/b, request gpu",
+        "placed claim default/a",
+    }
     assert found.competition is not None
     assert found.competition.possible
-    assert [str(key) for key in found.competition.displaced] == ["default/first"]
+    assert [str(key) for key in found.competition.displaced] == [
+        "default/first"
+    ]
     assert (found.competition.weight, found.competition.best) == (1, 2)
 
 
@@ -365,7 +405,9 @@ def test_an_error_is_no_conflict_of_the_model() -> None:
 
 
 def test_first_fit_on_mig(root) -> None:  # type: ignore[no-untyped-def]
-    found = explain(load(root / "models/h100-mig-smallest"), pod="default/large")
+    found = explain(
+        load(root / "models/h100-mig-smallest"), pod="default/large"
+    )
     assert rules(found) == {
         "claim default/large, request mig",
         "claim default/large, request mig, selector device.attributes['gpu.nvidia.com'].profile == '4g.40gb'",
@@ -380,11 +422,20 @@ def test_first_fit_on_mig(root) -> None:  # type: ignore[no-untyped-def]
     [
         ("a", ("a",)),
         ("true && false", ("true", "false")),
-        ("true && (false || true) && true", ("true", "(false || true)", "true")),
+        (
+            "true && (false || true) && true",
+            ("true", "(false || true)", "true"),
+        ),
         ("true || false && true", ("true || false && true",)),
         ("true ? true && false : true", ("true ? true && false : true",)),
-        ("device.driver == ' && ' && true", ("device.driver == ' && '", "true")),
-        ('device.driver == "a\\"&&" && true', ('device.driver == "a\\"&&"', "true")),
+        (
+            "device.driver == ' && ' && true",
+            ("device.driver == ' && '", "true"),
+        ),
+        (
+            'device.driver == "a\\"&&" && true',
+            ('device.driver == "a\\"&&"', "true"),
+        ),
         ("device.driver == r'\\' && true", ("device.driver == r'\\'", "true")),
         ("true // && x\n && false", ("true // && x", "false")),
         (
@@ -394,5 +445,7 @@ def test_first_fit_on_mig(root) -> None:  # type: ignore[no-untyped-def]
         ("true && nonsense", ("true && nonsense",)),
     ],
 )
-def test_a_conjunction_is_split(expression: str, clauses: tuple[str, ...]) -> None:
+def test_a_conjunction_is_split(
+    expression: str, clauses: tuple[str, ...]
+) -> None:
     assert split(expression) == clauses

@@ -29,7 +29,10 @@ from wire import (
 def gang(number: int, *objects: Json, cards: int = 4) -> dralloc.Cluster:
     """Cards that draw on 1Gi of memory each and can be cut in two slots each, and a gang that wants one card each."""
     draws = consumes("set", memory="1Gi", slots="2")
-    found = [device(f"card-{place}", consumesCounters=draws) for place in range(cards)]
+    found = [
+        device(f"card-{place}", consumesCounters=draws)
+        for place in range(cards)
+    ]
     amounts = {"memory": f"{cards}Gi", "slots": str(2 * cards)}
     sets = resource_slice(
         name="sets", count=2, sharedCounters=[counters("set", **amounts)]
@@ -71,17 +74,24 @@ def test_a_cap_that_leaves_too_little_for_the_gang() -> None:
     )
     assert (found.gathering.number, found.gathering.bound) == (2, 2)
     assert changes(found) == [
-        ("raise cap default=memory from 2Gi to 3Gi", "all 3 members of the gang fit")
+        (
+            "raise cap default=memory from 2Gi to 3Gi",
+            "all 3 members of the gang fit",
+        )
     ]
     assert [
-        placed(whole, f"default=memory:{amount}") for amount in ("3Gi", "3145727Ki")
+        placed(whole, f"default=memory:{amount}")
+        for amount in ("3Gi", "3145727Ki")
     ] == [3, 0]
     text = str(found)
     assert (
         "Of the 3 members of its gang at most 2 fit at once beside what is placed."
         in text
     )
-    assert "Not even its gang alone would fit beside what is allocated already." in text
+    assert (
+        "Not even its gang alone would fit beside what is allocated already."
+        in text
+    )
     assert found.to_dict()["gang"]["bound"] == 2
 
 
@@ -103,7 +113,13 @@ def test_more_members_than_devices() -> None:
 def test_somebody_else_takes_what_the_gang_would_need() -> None:
     rivals = [pod(name, name, priority=10) for name in ("first", "second")]
     found = why(
-        gang(3, *rivals, claim("first", request()), claim("second", request()), cards=3)
+        gang(
+            3,
+            *rivals,
+            claim("first", request()),
+            claim("second", request()),
+            cards=3,
+        )
     )
     assert found.gathering is not None
     assert found.gathering.bound == 1
@@ -119,11 +135,15 @@ def test_a_claim_that_somebody_else_was_granted() -> None:
     rival = pod("rival", "worker-1", priority=10)
     found = why(gang(3, rival, cards=2))
     assert found.gathering is None
-    assert any(re.search("its gang is in its way", remark) for remark in found.remarks)
+    assert any(
+        re.search("its gang is in its way", remark) for remark in found.remarks
+    )
 
 
 @pytest.mark.parametrize("mode", ["first-fit", "optimal"])
 def test_a_gang_that_fits(mode: ModeName) -> None:
-    found = dralloc.explain(gang(2), pod="default/worker-0", mode=mode, gang="job")
+    found = dralloc.explain(
+        gang(2), pod="default/worker-0", mode=mode, gang="job"
+    )
     assert found.placed
     assert found.gathering is None

@@ -80,7 +80,9 @@ SPREAD = {
         ),
     ],
 )
-def test_what_is_in_the_way(first: Json, last: Json, text: str, detail: str) -> None:
+def test_what_is_in_the_way(
+    first: Json, last: Json, text: str, detail: str
+) -> None:
     cluster = wire.cluster(
         wire.device_class(),
         wire.resource_slice(wire.gpus(4), nodeName="a"),

@@ -8,12 +8,23 @@ from dralloc import explain
 from dralloc.objects.cluster import Cluster
 from scenario_strategies import bound_pod, tainted_node
 from settled import held
-from wire import Json, claim, cluster, device_class, gpus, request, resource_slice
+from wire import (
+    Json,
+    claim,
+    cluster,
+    device_class,
+    gpus,
+    request,
+    resource_slice,
+)
 
 
 def one_node(node: Json, *objects: Json) -> Cluster:
     return cluster(
-        device_class(), node, resource_slice(gpus(1), nodeName="a"), list(objects)
+        device_class(),
+        node,
+        resource_slice(gpus(1), nodeName="a"),
+        list(objects),
     )
 
 
@@ -21,7 +32,9 @@ CORDONED = tainted_node("a", taints=()) | {"spec": {"unschedulable": True}}
 OTHER_TAINT: Json = {"key": "k", "effect": "NoSchedule"}
 
 
-@pytest.mark.parametrize("node", [CORDONED, tainted_node("a", taints=(OTHER_TAINT,))])
+@pytest.mark.parametrize(
+    "node", [CORDONED, tainted_node("a", taints=(OTHER_TAINT,))]
+)
 def test_a_node_without_cpu_is_no_remedy(node: Json) -> None:
     found = explain(
         one_node(node, claim("c", request()), bound_pod("p", "c", cpu="1000")),
@@ -29,7 +42,9 @@ def test_a_node_without_cpu_is_no_remedy(node: Json) -> None:
     )
     assert not found.suggestions
     assert found.conflict is not None
-    assert [member.title for member in found.conflict.members] == ["Insufficient cpu"]
+    assert [member.title for member in found.conflict.members] == [
+        "Insufficient cpu"
+    ]
 
 
 def test_nothing_is_hidden_behind_what_runs_short_first() -> None:
@@ -45,7 +60,9 @@ def test_nothing_is_hidden_behind_what_runs_short_first() -> None:
     assert [one.text for one in found.suggestions] == ["add a node like a"]
 
 
-@pytest.mark.parametrize("node", [CORDONED, tainted_node("a", taints=(OTHER_TAINT,))])
+@pytest.mark.parametrize(
+    "node", [CORDONED, tainted_node("a", taints=(OTHER_TAINT,))]
+)
 def test_a_node_with_cpu_is_a_remedy(node: Json) -> None:
     found = explain(
         one_node(node, claim("c", request()), bound_pod("p", "c", cpu="8")),
@@ -55,10 +72,15 @@ def test_a_node_with_cpu_is_a_remedy(node: Json) -> None:
 
 
 def test_whoever_gives_back_a_device_gives_back_cpu() -> None:
-    running = [held("x", "pool-0", "gpu-0"), bound_pod("r", "x", cpu="6", nodeName="a")]
+    running = [
+        held("x", "pool-0", "gpu-0"),
+        bound_pod("r", "x", cpu="6", nodeName="a"),
+    ]
     running[0]["status"]["allocation"].pop("nodeSelector")
     waiting = [claim("c", request()), bound_pod("p", "c", cpu="6")]
-    found = explain(one_node(tainted_node("a"), *running, *waiting), pod="default/p")
+    found = explain(
+        one_node(tainted_node("a"), *running, *waiting), pod="default/p"
+    )
     assert found.conflict is not None
     assert [member.title for member in found.conflict.members] == [
         "claim default/c, request gpu",

@@ -46,7 +46,9 @@ def crowd(random: Random) -> list[Json]:
             resource_slice(devices, name=name, pool=name, nodeName=name),
         ]
     for number in range(random.randint(1, 6)):
-        fast = ["device.attributes['gpu.example.com'].fast"] * random.randint(0, 1)
+        fast = ["device.attributes['gpu.example.com'].fast"] * random.randint(
+            0, 1
+        )
         asked = request("gpu", *fast, count=random.randint(1, 4))
         objects += [claim(f"c{number}", asked), pod(f"p{number}", f"c{number}")]
     return objects
@@ -57,7 +59,9 @@ def crowd(random: Random) -> list[Json]:
     st.randoms(use_true_random=False),
     st.sampled_from(["first-fit", "scheduler", "optimal"]),
 )
-def test_everything_that_is_pending_is_there_once(random: Random, mode: str) -> None:
+def test_everything_that_is_pending_is_there_once(
+    random: Random, mode: str
+) -> None:
     objects = cluster(crowd(random))
     plan = dralloc.allocate(objects, mode=dralloc.Mode(mode))
     report = dralloc.explain(objects, mode=dralloc.Mode(mode))
@@ -67,7 +71,8 @@ def test_everything_that_is_pending_is_there_once(random: Random, mode: str) -> 
     assert sum(map(len, report.by_reason.values())) == len(report.kinds)
     assert all(kind.reason for kind in report.kinds)
     counts = [
-        sum(len(kind.demands) for kind in kinds) for kinds in report.by_reason.values()
+        sum(len(kind.demands) for kind in kinds)
+        for kinds in report.by_reason.values()
     ]
     assert counts == sorted(counts, reverse=True)
 
@@ -86,7 +91,11 @@ def test_a_change_of_many_is_a_change_of_each(random: Random) -> None:
         last = kind.demands[-1]
         # Those that are placed come first; then the last one, as its own turn is.
         first = [one for one in objects if _is_of(one, placed)]
-        others = [one for one in objects if one["kind"] not in ("Pod", "ResourceClaim")]
+        others = [
+            one
+            for one in objects
+            if one["kind"] not in ("Pod", "ResourceClaim")
+        ]
         own = [one for one in objects if _is_of(one, {str(last)})]
         alone = dralloc.explain(cluster(others, first, own), pod=str(last))
         assert _own(alone.claims, alone.suggestions) == _own(
@@ -94,7 +103,9 @@ def test_a_change_of_many_is_a_change_of_each(random: Random) -> None:
         )
 
 
-def _own(claims: Sequence[ClaimKey], suggestions: Sequence[Suggestion]) -> list[str]:
+def _own(
+    claims: Sequence[ClaimKey], suggestions: Sequence[Suggestion]
+) -> list[str]:
     """What the author of a claim can change, without the claim's name."""
     texts = [one.text for one in suggestions if one.cost <= Cost.LESS]
     return [text.replace(f"claim {claims[0]}, ", "") for text in texts]
@@ -110,7 +121,10 @@ def test_reasons_and_changes_are_counted() -> None:
     tainted = [one | {"taints": [TAINT]} for one in gpus(4)]
     objects = [device_class(), node(), resource_slice(tainted)]
     for number in range(3):
-        objects += [claim(f"c{number}", request()), pod(f"p{number}", f"c{number}")]
+        objects += [
+            claim(f"c{number}", request()),
+            pod(f"p{number}", f"c{number}"),
+        ]
     objects += [claim("x", request(count=9)), pod("px", "x")]
     report = dralloc.explain(cluster(objects))
     assert report.headline == "first-fit: 0 placed, 4 pending for 1 reason"
@@ -128,7 +142,9 @@ def test_reasons_and_changes_are_counted() -> None:
 
 
 def test_nothing_pending_is_said() -> None:
-    report = dralloc.explain(cluster(device_class(), node(), resource_slice(gpus(1))))
+    report = dralloc.explain(
+        cluster(device_class(), node(), resource_slice(gpus(1)))
+    )
     assert report.headline == "first-fit: 0 placed, nothing pending"
 
 
@@ -141,12 +157,17 @@ def test_other_drivers_are_no_substitute() -> None:
         nic_class,
         node(),
         resource_slice([device("g", {"fast": False})]),
-        resource_slice(gpus(3), name="nics", pool="nics", driver="nic.example.com"),
+        resource_slice(
+            gpus(3), name="nics", pool="nics", driver="nic.example.com"
+        ),
         claim("nic", request(device_class="nic")),
         pod("has-nic", "nic"),
         claim("slow", request()),
         pod("has-gpu", "slow"),
-        claim("wanted", request("gpu", "device.attributes['gpu.example.com'].fast")),
+        claim(
+            "wanted",
+            request("gpu", "device.attributes['gpu.example.com'].fast"),
+        ),
         pod("waits", "wanted"),
     ]
     found = dralloc.explain(cluster(objects), pod="default/waits")

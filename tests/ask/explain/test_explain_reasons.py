@@ -41,7 +41,9 @@ def cause(found: Cluster, place: int = 0) -> FilterReason:
     return group.causes[place]
 
 
-def one_node(*objects: Json | list[Json], devices: list[Json] | None = None) -> Cluster:
+def one_node(
+    *objects: Json | list[Json], devices: list[Json] | None = None
+) -> Cluster:
     return cluster(
         node(),
         device_class(),
@@ -65,9 +67,15 @@ def test_no_device_of_the_class() -> None:
     other = device_class("nic", "device.driver == 'nic.example.com'")
     found = cause(one_node(other, claim("wanted", request(device_class="nic"))))
     assert found.code is Code.CLASS
-    assert str(found) == "claim default/wanted, request gpu: no device of class nic"
+    assert (
+        str(found)
+        == "claim default/wanted, request gpu: no device of class nic"
+    )
     assert found.devices == 2
-    assert "selector of class nic: device.driver == 'nic.example.com'" in found.details
+    assert (
+        "selector of class nic: device.driver == 'nic.example.com'"
+        in found.details
+    )
 
 
 def test_a_selector_excludes_devices() -> None:
@@ -89,12 +97,17 @@ def test_the_clause_of_a_selector_is_named() -> None:
     whole = f"device.driver == '{DRIVER}' && {MODEL} == 'z'"
     wanted = claim("wanted", request("gpu", whole))
     found = cause(one_node(wanted, devices=[device("gpu-0", {"model": "a"})]))
-    assert found.text == f"does not match {MODEL} == 'z' (part of selector {whole})"
+    assert (
+        found.text
+        == f"does not match {MODEL} == 'z' (part of selector {whole})"
+    )
 
 
 def test_a_taint_that_is_not_tolerated() -> None:
     taint = {"key": "broken", "value": "fan", "effect": "NoSchedule"}
-    found = cause(one_node(claim("wanted", request()), devices=gpus(1, taints=[taint])))
+    found = cause(
+        one_node(claim("wanted", request()), devices=gpus(1, taints=[taint]))
+    )
     assert (found.code, found.text) == (
         Code.TAINT,
         "taint broken=fan:NoSchedule is not tolerated",
@@ -103,7 +116,9 @@ def test_a_taint_that_is_not_tolerated() -> None:
 
 def test_in_use_by_claims_allocated_and_placed_before() -> None:
     held = allocated("held", {"device": "gpu-0"})
-    found = cause(one_node(held, claim("first", request()), claim("wanted", request())))
+    found = cause(
+        one_node(held, claim("first", request()), claim("wanted", request()))
+    )
     assert (found.code, found.text, found.devices) == (Code.IN_USE, "in use", 2)
     assert found.details == (
         f"{DRIVER}/pool-0/gpu-0: held by default/held",
@@ -113,7 +128,9 @@ def test_in_use_by_claims_allocated_and_placed_before() -> None:
 
 def test_a_counter_is_short() -> None:
     partitions = [
-        device(f"gpu-{number}", consumesCounters=consumes("card", memory="30Gi"))
+        device(
+            f"gpu-{number}", consumesCounters=consumes("card", memory="30Gi")
+        )
         for number in range(2)
     ]
     found = cause(
@@ -147,10 +164,19 @@ def test_a_capacity_is_short_after_rounding() -> None:
     )
     held = allocated(
         "held",
-        {"device": "gpu-0", "shareID": "a", "consumedCapacity": {"memory": "4Gi"}},
+        {
+            "device": "gpu-0",
+            "shareID": "a",
+            "consumedCapacity": {"memory": "4Gi"},
+        },
     )
-    found = cause(one_node(held, claim("wanted", asking("5Gi")), devices=shared))
-    assert (found.code, found.text) == (Code.CAPACITY, "capacity memory is short")
+    found = cause(
+        one_node(held, claim("wanted", asking("5Gi")), devices=shared)
+    )
+    assert (found.code, found.text) == (
+        Code.CAPACITY,
+        "capacity memory is short",
+    )
     (detail,) = found.details
     assert (
         "8Gi (5Gi asked, rounded up by validRange min 4Gi, step 4Gi) needed, 6Gi left of 10Gi"
@@ -175,7 +201,9 @@ def asking(memory: str) -> Json:
 )
 def test_an_amount_that_no_device_has(capacity: Json, text: str) -> None:
     found = cause(
-        one_node(claim("wanted", asking("5Gi")), devices=gpus(1, capacity=capacity))
+        one_node(
+            claim("wanted", asking("5Gi")), devices=gpus(1, capacity=capacity)
+        )
     )
     assert (found.code, found.text) == (Code.AMOUNT, text)
 
@@ -189,14 +217,17 @@ def test_an_amount_that_the_policy_forbids() -> None:
     )
     found = cause(one_node(claim("wanted", asking("5Gi")), devices=shared))
     assert (
-        found.text == "capacity memory: the device's request policy does not allow 5Gi"
+        found.text
+        == "capacity memory: the device's request policy does not allow 5Gi"
     )
 
 
 def test_a_constraint_without_common_value() -> None:
     devices = [device("gpu-0", {"numa": 0}), device("gpu-1", {"numa": 1})]
     wanted = claim(
-        "wanted", request(count=2), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]
+        "wanted",
+        request(count=2),
+        constraints=[{"matchAttribute": f"{DRIVER}/numa"}],
     )
     found = cause(one_node(wanted, devices=devices))
     assert (found.code, found.text) == (
@@ -215,7 +246,10 @@ def test_a_constraint_without_enough_distinct_values() -> None:
         request(count=2),
         constraints=[{"distinctAttribute": f"{DRIVER}/numa"}],
     )
-    assert "not enough distinct values" in cause(one_node(wanted, devices=devices)).text
+    assert (
+        "not enough distinct values"
+        in cause(one_node(wanted, devices=devices)).text
+    )
 
 
 def test_requests_that_only_fit_alone() -> None:
@@ -230,7 +264,9 @@ def test_requests_that_only_fit_alone() -> None:
 
 def test_requests_that_overdraw_a_counter_together() -> None:
     partitions = [
-        device(f"gpu-{number}", consumesCounters=consumes("card", memory="30Gi"))
+        device(
+            f"gpu-{number}", consumesCounters=consumes("card", memory="30Gi")
+        )
         for number in range(2)
     ]
     found = cause(
@@ -254,7 +290,9 @@ def test_requests_that_overdraw_a_counter_together() -> None:
 
 def grouped(name: str, *groups: str) -> Json:
     (use,) = consumes("card", memory="1Gi")
-    return device(name, consumesCounters=[{**use, "compatibilityGroups": list(groups)}])
+    return device(
+        name, consumesCounters=[{**use, "compatibilityGroups": list(groups)}]
+    )
 
 
 def cards(*devices: Json) -> list[Json]:
@@ -262,7 +300,9 @@ def cards(*devices: Json) -> list[Json]:
         node(),
         device_class(),
         resource_slice(
-            name="counters", count=2, sharedCounters=[counters("card", memory="40Gi")]
+            name="counters",
+            count=2,
+            sharedCounters=[counters("card", memory="40Gi")],
         ),
         resource_slice(devices, count=2),
     ]
@@ -305,7 +345,9 @@ def test_compatibility_groups_of_requests_exclude_each_other() -> None:
 
 
 def test_more_than_32_results() -> None:
-    found = cause(one_node(claim("wanted", request(count=33)), devices=gpus(40)))
+    found = cause(
+        one_node(claim("wanted", request(count=33)), devices=gpus(40))
+    )
     assert found.code is Code.ERROR
     assert "exceeds the claim limit of 32" in found.text
 
@@ -328,7 +370,10 @@ def test_a_pool_is_incomplete() -> None:
     (group,) = reasons(
         cluster(node(), device_class(), half, claim("wanted", request()))
     ).groups
-    assert [one.code for one in group.causes] == [Code.POOL_INCOMPLETE, Code.NO_DEVICE]
+    assert [one.code for one in group.causes] == [
+        Code.POOL_INCOMPLETE,
+        Code.NO_DEVICE,
+    ]
     assert group.causes[0].details == (
         f"pool {DRIVER}/pool-0 is incomplete: 1 of 2 slices of generation 3",
     )
@@ -361,7 +406,9 @@ def test_a_class_that_does_not_exist() -> None:
 
 def test_all_devices_when_one_is_in_use() -> None:
     held = allocated("held", {"device": "gpu-0"})
-    found = cause(one_node(held, claim("wanted", request(allocationMode="All"))))
+    found = cause(
+        one_node(held, claim("wanted", request(allocationMode="All")))
+    )
     assert (found.code, found.text) == (
         Code.IN_USE,
         "asks for all devices, and not all can be had: in use",
@@ -386,7 +433,9 @@ def test_a_feature_that_is_off() -> None:
 
 
 def test_nodes_that_the_pod_excludes() -> None:
-    far = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z"]}]}
+    far = {
+        "matchExpressions": [{"key": "zone", "operator": "In", "values": ["z"]}]
+    }
     affinity = {
         "nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": {
@@ -405,7 +454,12 @@ def test_nodes_that_the_pod_excludes() -> None:
             device_class(),
             resource_slice(gpus(1), allNodes=True),
             claim("wanted", request()),
-            pod("user", "wanted", nodeSelector={"disk": "fast"}, affinity=affinity),
+            pod(
+                "user",
+                "wanted",
+                nodeSelector={"disk": "fast"},
+                affinity=affinity,
+            ),
         ),
         pod="default/user",
         suggest=False,
@@ -423,7 +477,9 @@ def test_nodes_that_an_allocated_claim_of_the_pod_excludes() -> None:
     held["status"]["allocation"]["nodeSelector"] = {
         "nodeSelectorTerms": [{"matchFields": fields}]
     }
-    found = one_node(held, claim("wanted", request()), pod("user", "held", "wanted"))
+    found = one_node(
+        held, claim("wanted", request()), pod("user", "held", "wanted")
+    )
     assert (
         cause(found).text
         == "claim default/held is allocated for metadata.name In ['node-1']"
@@ -455,9 +511,9 @@ def test_equal_nodes_are_counted_together() -> None:
             claim("wanted", request("gpu", "device.driver == 'x'")),
         )
     )
-    assert [(len(group.nodes), group.causes[0].devices) for group in found.groups] == [
-        (3, 3)
-    ]
+    assert [
+        (len(group.nodes), group.causes[0].devices) for group in found.groups
+    ] == [(3, 3)]
 
 
 def map_nodes() -> list[Json]:
@@ -496,7 +552,10 @@ def test_a_gang_fails_because_of_another_member() -> None:
 
 
 def labelled(wire: Json) -> Json:
-    return {**wire, "metadata": {**wire["metadata"], "labels": {"job": "train"}}}
+    return {
+        **wire,
+        "metadata": {**wire["metadata"], "labels": {"job": "train"}},
+    }
 
 
 @pytest.mark.parametrize(
@@ -541,5 +600,11 @@ def test_a_pod_and_a_claim_of_the_same_name() -> None:
         claim("wanted", request()),
         pod("twin", "wanted"),
     )
-    assert explain(found, pod="default/twin", suggest=False).claims[0].name == "wanted"
-    assert explain(found, claim="default/twin", suggest=False).claims[0].name == "twin"
+    assert (
+        explain(found, pod="default/twin", suggest=False).claims[0].name
+        == "wanted"
+    )
+    assert (
+        explain(found, claim="default/twin", suggest=False).claims[0].name
+        == "twin"
+    )

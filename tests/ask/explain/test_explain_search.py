@@ -40,12 +40,18 @@ def searched(
                 alternative = claim.requests[grant.request].alternatives[
                     grant.alternative
                 ]
-                charge = problem.eligibility.charge(alternative.index, grant.device)
+                charge = problem.eligibility.charge(
+                    alternative.index, grant.device
+                )
                 assert charge is not None
                 ledger.take(grant.device, alternative, place, charge)
         ledger.settle()
     demand = problem.demands[number]
-    shared = [allocated[claim.key] for claim in demand.claims if claim.key in allocated]
+    shared = [
+        allocated[claim.key]
+        for claim in demand.claims
+        if claim.key in allocated
+    ]
     reachable = all(
         problem.usable_from(grant.device, home, node)
         for home, grants in shared
@@ -87,13 +93,18 @@ def test_a_node_fits_exactly_if_the_search_finds_something_there(
 
 @settings(max_examples=PROBLEMS // 2)
 @given(problems())
-def test_what_is_placed_before_a_demand_is_that_of_the_batch(problem: Problem) -> None:
+def test_what_is_placed_before_a_demand_is_that_of_the_batch(
+    problem: Problem,
+) -> None:
     alone = replace(
-        problem, demands=tuple(replace(demand, gang="") for demand in problem.demands)
+        problem,
+        demands=tuple(replace(demand, gang="") for demand in problem.demands),
     )
     solution = first_fit(alone)
     for number in range(len(alone.demands)):
         before = tuple(
-            placement for placement in solution.placements if placement.demand < number
+            placement
+            for placement in solution.placements
+            if placement.demand < number
         )
         assert placed_before(alone, number) == before

@@ -59,7 +59,8 @@ def suggestions(seed: int, mode: Mode) -> Iterator[Suggested]:
     plan = allocate(crowd.cluster(), mode, gang=GANG, features=crowd.features())
     compiled, problem = plan.compiled, plan.compiled.problem
     for number in sorted(
-        set(range(len(plan.demands))) - {one.demand for one in plan.solution.placements}
+        set(range(len(plan.demands)))
+        - {one.demand for one in plan.solution.placements}
     ):
         before = (
             plan.solution.placements
@@ -86,7 +87,9 @@ class Suggested:
         assert said, self.text
         compiled = self.editor.compiled
         other = next(
-            one for one in compiled.cluster.claims if str(one.key) == said["other"]
+            one
+            for one in compiled.cluster.claims
+            if str(one.key) == said["other"]
         )
         copied = asked(other, said["others"])
         found = self.editor.cluster(Change(), ())
@@ -103,7 +106,8 @@ class Suggested:
             for one in found.claims
         ]
         return compile_cluster(
-            replace(found, claims=tuple(claims)), features=compiled.problem.features
+            replace(found, claims=tuple(claims)),
+            features=compiled.problem.features,
         ).problem
 
 
@@ -116,7 +120,9 @@ def asked(
         if isinstance(sub, DeviceSubRequest)
         else request.name: sub
         for request in other.spec.devices.requests
-        for sub in ((request.exactly,) if request.exactly else request.first_available)
+        for sub in (
+            (request.exactly,) if request.exactly else request.first_available
+        )
     }
     if name is None:
         (only,) = entries.values()

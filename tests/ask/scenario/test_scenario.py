@@ -29,14 +29,20 @@ P, X = ClaimKey("default", "p"), ClaimKey("default", "x")
 
 def busy() -> Cluster:
     slices = [
-        resource_slice(gpus(1), name=name, pool=name, nodeName=name) for name in "ab"
+        resource_slice(gpus(1), name=name, pool=name, nodeName=name)
+        for name in "ab"
     ]
     running = [
         held("x", "a", "gpu-0"),
-        bound_pod("p", "x", nodeName="a", priority=7, nodeSelector={"zone": "z"}),
+        bound_pod(
+            "p", "x", nodeName="a", priority=7, nodeSelector={"zone": "z"}
+        ),
     ]
     return cluster(
-        device_class(), [tainted_node(name, zone="z") for name in "ab"], slices, running
+        device_class(),
+        [tainted_node(name, zone="z") for name in "ab"],
+        slices,
+        running,
     )
 
 
@@ -61,7 +67,9 @@ def test_a_claim_that_is_released_can_be_had_again() -> None:
 def test_changes_leave_what_they_began_with() -> None:
     whole = busy()
     scenario = Scenario(whole)
-    scenario.release([X]).unbind([P]).cordon(["a"]).with_copy_of("a", "c").emptied()
+    scenario.release([X]).unbind([P]).cordon(["a"]).with_copy_of(
+        "a", "c"
+    ).emptied()
     assert scenario.cluster == whole == busy()
 
 
@@ -121,7 +129,9 @@ def test_what_is_claimed_for_extended_resources_is_asked_for_once() -> None:
     user = pod(
         "p",
         nodeName="a",
-        containers=[{"name": "m", "resources": {"requests": {"example.com/gpu": "1"}}}],
+        containers=[
+            {"name": "m", "resources": {"requests": {"example.com/gpu": "1"}}}
+        ],
     )
     slices = resource_slice(gpus(1), pool="a", nodeName="a")
     whole = cluster(gpu, tainted_node("a", taints=()), slices, extended, user)
@@ -149,7 +159,9 @@ def test_devices_can_be_had_without_their_taints() -> None:
         claim("both", request(count=2)),
     )
     assert not allocate(whole).solution.placements
-    assert allocate(Scenario(whole).without_device_taints().cluster).solution.placements
+    assert allocate(
+        Scenario(whole).without_device_taints().cluster
+    ).solution.placements
 
 
 def test_amounts_that_are_asked_for_are_consumed_as_they_are() -> None:
@@ -161,7 +173,8 @@ def test_amounts_that_are_asked_for_are_consumed_as_they_are() -> None:
         capacity={"memory": {"value": "6Gi", "requestPolicy": policy}},
     )
     asking = [
-        claim(name, request(capacity={"requests": {"memory": "3Gi"}})) for name in "ab"
+        claim(name, request(capacity={"requests": {"memory": "3Gi"}}))
+        for name in "ab"
     ]
     plain = [claim(name, request()) for name in "cd"]
     objects = [node(), device_class(), resource_slice(shared)]
@@ -178,7 +191,8 @@ def test_slices_of_which_nothing_is_lifted_stay_the_same_objects() -> None:
     whole = busy()
     same = Scenario(whole).without_device_taints().with_exact_amounts().cluster
     assert all(
-        one is other for one, other in zip(same.slices, whole.slices, strict=True)
+        one is other
+        for one, other in zip(same.slices, whole.slices, strict=True)
     )
 
 

@@ -11,7 +11,13 @@ from random import Random
 import pytest
 import yaml
 
-from changed_objects import homes_of, of_equal_rank, only, pending_again, settled_on
+from changed_objects import (
+    homes_of,
+    of_equal_rank,
+    only,
+    pending_again,
+    settled_on,
+)
 from dralloc import explain, stranded
 from dralloc.ask.allocate import allocate
 from dralloc.ask.explain.reasons import Cost
@@ -25,7 +31,11 @@ from wire import Json, claim, cluster, device_class, pod, request
 from wire_edits import with_node_like
 
 NODES = 40
-TAINT: Json = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+TAINT: Json = {
+    "key": "nvidia.com/gpu",
+    "value": "present",
+    "effect": "NoSchedule",
+}
 TOLERATION: Json = {
     "key": "nvidia.com/gpu",
     "operator": "Exists",
@@ -51,10 +61,14 @@ def busy(shared: Path) -> Cluster:
         for driver in DRIVERS
     ]
     pods = [one for number in range(NODES) for one in training(number, random)]
-    early = cluster(classes, [gpu_node(name, random) for name in names], slices, pods)
+    early = cluster(
+        classes, [gpu_node(name, random) for name in names], slices, pods
+    )
     running = started(early, early)
     late = [
-        one for number in range(NODES, NODES + 8) for one in training(number, random)
+        one
+        for number in range(NODES, NODES + 8)
+        for one in training(number, random)
     ]
     late += [claim("plain", request(device_class="gpu")), pod("plain", "plain")]
     more = cluster(classes, late)
@@ -70,7 +84,12 @@ def busy(shared: Path) -> Cluster:
 
 def captured(shared: Path, kind: str) -> Iterator[Json]:
     for part in ("gpu", "dranet"):
-        path = shared / "data" / "resourceslices" / f"{kind}_resourceslice-{part}.yaml"
+        path = (
+            shared
+            / "data"
+            / "resourceslices"
+            / f"{kind}_resourceslice-{part}.yaml"
+        )
         for document in yaml.safe_load_all(path.read_text()):
             yield from document.get("items", [document])
 
@@ -121,14 +140,18 @@ def waiting(whole: Cluster) -> list[ClaimKey]:
 
 
 def test_drained_nodes(busy: Cluster) -> None:
-    used = sorted({one.spec.node_name for one in busy.pods if one.spec.node_name})
+    used = sorted(
+        {one.spec.node_name for one in busy.pods if one.spec.node_name}
+    )
     for name in used[:6]:
         found = drain(busy, name)
         leaving = [one.key for one in busy.pods if one.spec.node_name == name]
         homes = homes_of(busy, found.itinerary)
         assert settled_on(pending_again(busy, homes), homes) is not None
         others = [one.name for one in busy.nodes if one.name != name]
-        best = allocate(only(pending_again(busy, leaving), leaving), nodes=others)
+        best = allocate(
+            only(pending_again(busy, leaving), leaving), nodes=others
+        )
         assert found.gone == found.most == len(best.solution.placements)
 
 
@@ -136,7 +159,9 @@ def test_moves_that_make_room(busy: Cluster) -> None:
     found = defragment(busy, 2, time_limit=60)
     homes = homes_of(busy, found.itinerary)
     assert (
-        settled_on(pending_again(busy, homes.keys() - set(waiting(busy))), homes)
+        settled_on(
+            pending_again(busy, homes.keys() - set(waiting(busy))), homes
+        )
         is not None
     )
     assert (
@@ -148,22 +173,29 @@ def test_moves_that_make_room(busy: Cluster) -> None:
 
 def test_what_explanations_suggest(busy: Cluster) -> None:
     """A pod that tolerates no taint is told of the taint, and of nothing that leaves the taint there."""
-    found = explain(only(busy, [ClaimKey("default", "plain")]), pod="default/plain")
+    found = explain(
+        only(busy, [ClaimKey("default", "plain")]), pod="default/plain"
+    )
     assert [one.text for one in found.suggestions] == [
         "lift node taint nvidia.com/gpu=present:NoSchedule is not tolerated"
     ]
     free = replace(
         busy,
         nodes=tuple(
-            changed(one, spec=changed(one.spec, taints=())) for one in busy.nodes
+            changed(one, spec=changed(one.spec, taints=()))
+            for one in busy.nodes
         ),
     )
-    assert allocate(only(free, [ClaimKey("default", "plain")])).solution.placements
+    assert allocate(
+        only(free, [ClaimKey("default", "plain")])
+    ).solution.placements
     seen = set()
     for key in waiting(busy):
         alone = only(busy, [key])
         found = explain(alone, pod=key)
-        assert found.placed == bool(allocate(alone, "first-fit").solution.placements)
+        assert found.placed == bool(
+            allocate(alone, "first-fit").solution.placements
+        )
         for suggestion in found.suggestions:
             seen.add(suggestion.cost)
             if suggestion.cost is Cost.NODE:
@@ -177,7 +209,9 @@ def test_what_explanations_suggest(busy: Cluster) -> None:
                     for one in busy.pods
                     if suggestion.change.released & {*busy.pod_claims(one)}
                 }
-                assert allocate(released(alone, gone), "first-fit").solution.placements
+                assert allocate(
+                    released(alone, gone), "first-fit"
+                ).solution.placements
     assert seen >= {Cost.NODE, Cost.RELEASE}
 
 

@@ -31,7 +31,15 @@ from examples import INDEPENDENT, examples
 from scenario_strategies import bound_pod, crowded_clusters, tainted_node
 from settled import held, started
 from small_strategies import grouped_pods
-from wire import Json, claim, cluster, device_class, gpus, request, resource_slice
+from wire import (
+    Json,
+    claim,
+    cluster,
+    device_class,
+    gpus,
+    request,
+    resource_slice,
+)
 
 EXAMPLES = examples(40)
 THOROUGH = settings(
@@ -45,26 +53,37 @@ THOROUGH = settings(
 
 def two_nodes(*objects: Json, cpu: str = "8") -> Cluster:
     slices = [
-        resource_slice(gpus(2), name=name, pool=name, nodeName=name) for name in "ab"
+        resource_slice(gpus(2), name=name, pool=name, nodeName=name)
+        for name in "ab"
     ]
     return cluster(
-        device_class(), tainted_node("a"), tainted_node("b", cpu), slices, list(objects)
+        device_class(),
+        tainted_node("a"),
+        tainted_node("b", cpu),
+        slices,
+        list(objects),
     )
 
 
 def test_a_pod_that_tolerates_the_taint_of_gpu_nodes_leaves_a_node() -> None:
     found = drain(
-        two_nodes(held("x", "a", "gpu-0"), bound_pod("p", "x", nodeName="a")), "a"
+        two_nodes(held("x", "a", "gpu-0"), bound_pod("p", "x", nodeName="a")),
+        "a",
     )
     assert found.possible
     assert not found.unmodelled
 
 
 def test_moves_of_pods_that_tolerate_the_taint_of_gpu_nodes_make_room() -> None:
-    running = [bound_pod("p", "x", nodeName="a"), bound_pod("q", "y", nodeName="b")]
+    running = [
+        bound_pod("p", "x", nodeName="a"),
+        bound_pod("q", "y", nodeName="b"),
+    ]
     wanted = [claim("w", request(count=2)), bound_pod("w", "w")]
     found = defragment(
-        two_nodes(held("x", "a", "gpu-0"), held("y", "b", "gpu-0"), *running, *wanted),
+        two_nodes(
+            held("x", "a", "gpu-0"), held("y", "b", "gpu-0"), *running, *wanted
+        ),
         1,
     )
     assert [key.name for key in found.admitted] == ["w"]
@@ -74,13 +93,17 @@ def test_moves_of_pods_that_tolerate_the_taint_of_gpu_nodes_make_room() -> None:
 def test_no_pod_moves_to_a_node_without_cpu() -> None:
     found = drain(
         two_nodes(
-            held("x", "a", "gpu-0"), bound_pod("p", "x", cpu="2", nodeName="a"), cpu="1"
+            held("x", "a", "gpu-0"),
+            bound_pod("p", "x", cpu="2", nodeName="a"),
+            cpu="1",
         ),
         "a",
     )
     assert not found.possible
     assert found.conflict is not None
-    assert "Insufficient cpu" in [member.title for member in found.conflict.members]
+    assert "Insufficient cpu" in [
+        member.title for member in found.conflict.members
+    ]
 
 
 def test_a_pod_that_tolerates_everything_does_not_stay_on_the_node() -> None:
@@ -92,21 +115,28 @@ def test_a_pod_that_tolerates_everything_does_not_stay_on_the_node() -> None:
         ),
         "a",
     )
-    assert [one.to_node for step in found.itinerary.steps for one in step.claims] == [
-        "b"
-    ]
+    assert [
+        one.to_node for step in found.itinerary.steps for one in step.claims
+    ] == ["b"]
 
 
 def test_who_has_no_room_beside_itself_restarts() -> None:
     """Two pods change places on nodes that have CPU for one of them each."""
     zoned = [tainted_node(name, "1", zone=name) for name in "ab"]
     slices = [
-        resource_slice(gpus(1 + (name == "a")), name=name, pool=name, nodeName=name)
+        resource_slice(
+            gpus(1 + (name == "a")), name=name, pool=name, nodeName=name
+        )
         for name in "ab"
     ]
     running = [held("x", "a", "gpu-0"), bound_pod("p", "x", nodeName="a")]
-    wanted = [claim("w", request()), bound_pod("w", "w", nodeSelector={"zone": "a"})]
-    found = defragment(cluster(device_class(), zoned, slices, running, wanted), 1)
+    wanted = [
+        claim("w", request()),
+        bound_pod("w", "w", nodeSelector={"zone": "a"}),
+    ]
+    found = defragment(
+        cluster(device_class(), zoned, slices, running, wanted), 1
+    )
     assert [key.name for key in found.admitted] == ["w"]
     assert [step.action for step in found.itinerary.steps] == [
         Action.MOVE,
@@ -119,11 +149,16 @@ def test_what_the_objects_forbid_is_withheld_whatever_the_compiler_reads(
 ) -> None:
     """The compiler overlooks that a pod may only be in one zone."""
 
-    def careless(whole: Cluster, *choices: Any, **words: Any) -> CompiledCluster:
+    def careless(
+        whole: Cluster, *choices: Any, **words: Any
+    ) -> CompiledCluster:
         pods = [
-            changed(pod, spec=changed(pod.spec, node_selector={})) for pod in whole.pods
+            changed(pod, spec=changed(pod.spec, node_selector={}))
+            for pod in whole.pods
         ]
-        return compile_cluster(replace(whole, pods=tuple(pods)), *choices, **words)
+        return compile_cluster(
+            replace(whole, pods=tuple(pods)), *choices, **words
+        )
 
     monkeypatch.setattr(cluster_migration, "compile_cluster", careless)
     zoned = bound_pod("p", "x", nodeName="a", nodeSelector={"zone": "y"})
@@ -139,7 +174,10 @@ def test_what_the_objects_forbid_is_withheld_whatever_the_compiler_reads(
 
 def test_who_ran_moves_though_others_of_its_gang_wait() -> None:
     """Pods of a gang are placed all or none when they come, which is over for those that run."""
-    running = [bound_pod("p", "x", nodeName="a"), bound_pod("q", "y", nodeName="b")]
+    running = [
+        bound_pod("p", "x", nodeName="a"),
+        bound_pod("q", "y", nodeName="b"),
+    ]
     hopeless = bound_pod("h", "h", nodeSelector={"zone": "nowhere"})
     for member in (running[0], hopeless):
         member["metadata"]["labels"] = {"job": "j"}
@@ -154,7 +192,9 @@ def test_who_ran_moves_though_others_of_its_gang_wait() -> None:
     assert [key.name for key in found.admitted] == ["w"]
 
 
-def test_of_a_group_in_several_domains_nobody_moves_who_leaves_some_behind() -> None:
+def test_of_a_group_in_several_domains_nobody_moves_who_leaves_some_behind() -> (
+    None
+):
     """One runs on a without devices and two on b, of which a has room for one."""
     group = {
         "apiVersion": "scheduling.k8s.io/v1alpha3",
@@ -162,7 +202,9 @@ def test_of_a_group_in_several_domains_nobody_moves_who_leaves_some_behind() -> 
         "metadata": {"name": "g", "namespace": "default"},
         "spec": {
             "schedulingPolicy": {"basic": {}},
-            "schedulingConstraints": {"topology": [{"key": "kubernetes.io/hostname"}]},
+            "schedulingConstraints": {
+                "topology": [{"key": "kubernetes.io/hostname"}]
+            },
         },
     }
     member: dict[str, Any] = {"schedulingGroup": {"podGroupName": "g"}}
@@ -195,7 +237,9 @@ def test_nobody_comes_to_a_group_whose_pods_run_in_several_domains(
         "metadata": {"name": "g", "namespace": "default"},
         "spec": {
             "schedulingPolicy": policy,
-            "schedulingConstraints": {"topology": [{"key": "kubernetes.io/hostname"}]},
+            "schedulingConstraints": {
+                "topology": [{"key": "kubernetes.io/hostname"}]
+            },
         },
     }
     member: dict[str, Any] = {"schedulingGroup": {"podGroupName": "g"}}
@@ -252,11 +296,22 @@ def test_moves_agree_with_allocate(whole: Cluster, moves: int) -> None:
     homes = homes_of(whole, found.itinerary)
     waiting = {pod.key for pod in whole.pods if not pod.spec.node_name}
     assert set(found.admitted) == homes.keys() & waiting
-    assert settled_on(pending_again(whole, homes.keys() - waiting), homes) is not None
-    assert len(found.before.placements) == len(allocate(whole).solution.placements)
+    assert (
+        settled_on(pending_again(whole, homes.keys() - waiting), homes)
+        is not None
+    )
+    assert len(found.before.placements) == len(
+        allocate(whole).solution.placements
+    )
     running = [pod.key for pod in whole.pods if pod.spec.node_name]
-    tries = (some for size in range(moves + 1) for some in combinations(running, size))
-    assert len(found.admitted) == max(admitted_after(whole, some) for some in tries)
+    tries = (
+        some
+        for size in range(moves + 1)
+        for some in combinations(running, size)
+    )
+    assert len(found.admitted) == max(
+        admitted_after(whole, some) for some in tries
+    )
 
 
 def admitted_after(whole: Cluster, moved: Collection[ClaimKey]) -> int:
@@ -289,7 +344,9 @@ def test_drains_mind_the_company_of_pods(whole: Cluster) -> None:
     ).solution.placements
     assert len(placed) == len(homes)
     tries = (
-        some for size in range(len(leaving) + 1) for some in combinations(leaving, size)
+        some
+        for size in range(len(leaving) + 1)
+        for some in combinations(leaving, size)
     )
     best = max(len(some) for some in tries if can_go(whole, some, "node-0"))
     assert found.most >= found.gone == best
@@ -318,7 +375,15 @@ def test_moves_mind_the_company_of_pods(whole: Cluster, moves: int) -> None:
         only(pinned(pending_again(whole, homes), homes), homes)
     ).solution.placements
     assert len(placed) == len(homes)
-    assert len(found.before.placements) == len(allocate(whole).solution.placements)
+    assert len(found.before.placements) == len(
+        allocate(whole).solution.placements
+    )
     running = [pod.key for pod in whole.pods if pod.spec.node_name]
-    tries = (some for size in range(moves + 1) for some in combinations(running, size))
-    assert len(found.admitted) == max(admitted_after(whole, some) for some in tries)
+    tries = (
+        some
+        for size in range(moves + 1)
+        for some in combinations(running, size)
+    )
+    assert len(found.admitted) == max(
+        admitted_after(whole, some) for some in tries
+    )

@@ -10,7 +10,12 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from changed_objects import only
 from dralloc import stranded
 from dralloc.ask.allocate import allocate
-from dralloc.ask.whatif import MixEntry, fewest_nodes, headroom, partition_layout
+from dralloc.ask.whatif import (
+    MixEntry,
+    fewest_nodes,
+    headroom,
+    partition_layout,
+)
 from dralloc.ask.whatif.mix_entries import Source
 from dralloc.compile.compiler.pod_rules import PodRules
 from dralloc.objects.api import Node, Pod, ResourceClaim, ResourceSlice
@@ -55,14 +60,18 @@ def test_pods_that_run_take_of_what_there_is() -> None:
     running = bound_pod("r", cpu="3", nodeName="a")
     wanted = [claim("c", request()), bound_pod("p", "c", cpu="2")]
     [count] = headroom(
-        cluster(device_class(), tainted_node("a"), slices, running, wanted), of_pod("p")
+        cluster(device_class(), tainted_node("a"), slices, running, wanted),
+        of_pod("p"),
     ).alone
     assert (count.number, count.bound, count.per_device) == (2, 2, 2)
 
 
 def test_who_keeps_a_distance_to_its_like_is_on_each_node_once() -> None:
     names = [f"node-{number}" for number in range(3)]
-    apart = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "zone"}
+    apart = {
+        "labelSelector": {"matchLabels": {"app": "x"}},
+        "topologyKey": "zone",
+    }
     wanted = bound_pod(
         "p",
         "c",
@@ -99,7 +108,9 @@ def test_pods_need_nodes_for_their_cpu() -> None:
         claim("c", request()),
         bound_pod("p", "c", cpu="3"),
     )
-    answer = fewest_nodes(found, MixEntry(ClaimKey("default", "p"), Source.POD, 4))
+    answer = fewest_nodes(
+        found, MixEntry(ClaimKey("default", "p"), Source.POD, 4)
+    )
     assert answer.cost == answer.bound == 2
 
 
@@ -109,9 +120,13 @@ def with_copies(whole: Cluster, pod: Pod, number: int) -> Cluster:
     claims = [one for one in whole.claims if one.is_allocated]
     used = {one.key: whole.claims_of_pods[one.key] for one in settled}
     for place in range(number):
-        copies = [copied(whole, key, place) for key in whole.claims_of_pods[pod.key]]
+        copies = [
+            copied(whole, key, place) for key in whole.claims_of_pods[pod.key]
+        ]
         metadata = changed(pod.metadata, name=f"{pod.name}-{place}")
-        again = changed(pod, metadata=metadata, spec=changed(pod.spec, node_name=None))
+        again = changed(
+            pod, metadata=metadata, spec=changed(pod.spec, node_name=None)
+        )
         settled.append(again)
         claims += copies
         used[again.key] = tuple(one.key for one in copies)
@@ -168,7 +183,9 @@ def test_headroom_agrees_with_allocate(whole: Cluster) -> None:
         assert count.number < MOST
         plan = allocate(with_copies(whole, pod, count.number + 1))
         assert len(plan.solution.placements) == count.number
-        greedy = allocate(with_copies(whole, pod, count.number + 1), "first-fit")
+        greedy = allocate(
+            with_copies(whole, pod, count.number + 1), "first-fit"
+        )
         assert len(greedy.solution.placements) == count.first_fit
 
 
@@ -180,10 +197,14 @@ def test_the_fewest_nodes_agree_with_allocate(whole: Cluster) -> None:
     mine = replace(whole, nodes=whole.nodes[:1])
     bare = replace(mine, pods=(), claims=(), claims_of_pods={})
     number = 3
-    fitting = allocate(with_nodes(mine, bare, pod, number, number)).solution.placements
+    fitting = allocate(
+        with_nodes(mine, bare, pod, number, number)
+    ).solution.placements
     assume(len(fitting) == number)
     found = fewest_nodes(
-        mine, MixEntry(pod.key, Source.POD, number), kinds={"kind": whole.nodes[0].name}
+        mine,
+        MixEntry(pod.key, Source.POD, number),
+        kinds={"kind": whole.nodes[0].name},
     )
     assert found.exact
     assert (
@@ -206,14 +227,17 @@ def test_the_fewest_nodes_agree_with_allocate(whole: Cluster) -> None:
 
 @THOROUGH
 @given(crowded_clusters(company=True))
-def test_layouts_do_not_depend_on_what_else_pods_and_nodes_say(whole: Cluster) -> None:
+def test_layouts_do_not_depend_on_what_else_pods_and_nodes_say(
+    whole: Cluster,
+) -> None:
     """They serve pods of one device each as if these said nothing beside devices and the nodes that they may have."""
     single = [pod for pod in whole.pods if asks_for_one_device(whole, pod)]
     assume(single)
     beside_devices = [rule for rule in Ignored if rule is not Ignored.TAINTS]
     entry = MixEntry(single[0].key, Source.POD, 3)
     found, ignoring = (
-        partition_layout(whole, entry, ignore=rules) for rules in ((), beside_devices)
+        partition_layout(whole, entry, ignore=rules)
+        for rules in ((), beside_devices)
     )
     assert (found.on_demand, found.plans, found.left_out) == (
         ignoring.on_demand,
@@ -225,7 +249,10 @@ def test_layouts_do_not_depend_on_what_else_pods_and_nodes_say(whole: Cluster) -
 def asks_for_one_device(whole: Cluster, pod: Pod) -> bool:
     claims = [whole.claim(key) for key in whole.pod_claims(pod)]
     requests = [
-        one.exactly for claim in claims if claim for one in claim.spec.devices.requests
+        one.exactly
+        for claim in claims
+        if claim
+        for one in claim.spec.devices.requests
     ]
     return [exactly.count for exactly in requests if exactly] == [1]
 
@@ -236,17 +263,24 @@ def with_nodes(
     """So many copies of the first node, none of which is cordoned, and so many copies of a pod."""
     filled = with_copies(
         replace(
-            bare, pods=(), claims=whole.claims, claims_of_pods=whole.claims_of_pods
+            bare,
+            pods=(),
+            claims=whole.claims,
+            claims_of_pods=whole.claims_of_pods,
         ),
         pod,
         pods,
     )
-    mine = [one for one in whole.slices if one.spec.node_name == whole.nodes[0].name]
+    mine = [
+        one for one in whole.slices if one.spec.node_name == whole.nodes[0].name
+    ]
     numbers = range(nodes)
     return replace(
         filled,
         claims=tuple(one for one in filled.claims if not one.is_allocated),
-        claims_of_pods={one.key: filled.claims_of_pods[one.key] for one in filled.pods},
+        claims_of_pods={
+            one.key: filled.claims_of_pods[one.key] for one in filled.pods
+        },
         nodes=tuple(node_again(whole.nodes[0], number) for number in numbers),
         slices=tuple(
             slice_again(one, whole.nodes[0], number)
@@ -281,7 +315,9 @@ def test_what_is_stranded_agrees_with_allocate(whole: Cluster) -> None:
         if not pod.spec.node_name:
             alone = only(whole, [pod.key])
             for row in stranded(alone).pools:
-                fits = bool(allocate(alone, nodes=[row.pool]).solution.placements)
+                fits = bool(
+                    allocate(alone, nodes=[row.pool]).solution.placements
+                )
                 assert row.usable == (row.free if fits else 0)
                 if not fits:
                     assert row.stranded == row.free

@@ -38,7 +38,9 @@ def row(found: Stranding, measure: str = "devices") -> Row:
     return only
 
 
-def parts(found: Stranding, measure: str = "devices") -> tuple[int, dict[Cause, int]]:
+def parts(
+    found: Stranding, measure: str = "devices"
+) -> tuple[int, dict[Cause, int]]:
     """What is usable and what is stranded, in whole units."""
     one = row(found, measure)
     return one.usable // NANOS, {
@@ -74,7 +76,9 @@ def test_a_taint() -> None:
 def test_a_cordoned_node() -> None:
     cordoned = {**node("node-1"), "spec": {"unschedulable": True}}
     far = resource_slice(gpus(2), name="far", pool="far", nodeName="node-1")
-    found = stranded(one_node(cordoned, far, claim("any", request()), devices=gpus(1)))
+    found = stranded(
+        one_node(cordoned, far, claim("any", request()), devices=gpus(1))
+    )
     assert [(one.pool, dict(one.causes)) for one in found.pools] == [
         ("far", {Cause.NODE: 2 * NANOS}),
         ("pool-0", {}),
@@ -83,12 +87,18 @@ def test_a_cordoned_node() -> None:
 
 def test_attributes_do_not_agree() -> None:
     devices = [
-        device(f"gpu-{index}", {"numa": numa}) for index, numa in enumerate([0, 0, 1])
+        device(f"gpu-{index}", {"numa": numa})
+        for index, numa in enumerate([0, 0, 1])
     ]
     pair = claim(
-        "pair", request(count=2), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]
+        "pair",
+        request(count=2),
+        constraints=[{"matchAttribute": f"{DRIVER}/numa"}],
     )
-    assert parts(stranded(one_node(pair, devices=devices))) == (2, {Cause.ALIGNMENT: 1})
+    assert parts(stranded(one_node(pair, devices=devices))) == (
+        2,
+        {Cause.ALIGNMENT: 1},
+    )
 
 
 def test_too_few_devices_on_a_node() -> None:
@@ -163,12 +173,18 @@ def test_a_smaller_partition_would_use_the_place() -> None:
         claim("two", request("gpu", f"{MODEL} == '2g'")),
         claim("one", request("gpu", f"{MODEL} == '1g'")),
     ]
-    assert parts(stranded(cluster(mig("1g-2"), mix)), "counter slice-*") == (3, {})
+    assert parts(stranded(cluster(mig("1g-2"), mix)), "counter slice-*") == (
+        3,
+        {},
+    )
 
 
 def test_another_counter_is_short() -> None:
     partitions = [
-        device(f"gpu-{n}", consumesCounters=consumes("card", memory="10", engines="1"))
+        device(
+            f"gpu-{n}",
+            consumesCounters=consumes("card", memory="10", engines="1"),
+        )
         for n in range(3)
     ]
     found = stranded(
@@ -185,7 +201,10 @@ def test_another_counter_is_short() -> None:
             claim("any", request()),
         )
     )
-    assert parts(found, "counter memory") == (0, {Cause.COUNTER: 20, Cause.SIZE: 5})
+    assert parts(found, "counter memory") == (
+        0,
+        {Cause.COUNTER: 20, Cause.SIZE: 5},
+    )
 
 
 def test_compatibility_groups_clash() -> None:
@@ -202,7 +221,9 @@ def test_compatibility_groups_clash() -> None:
             node(),
             device_class(),
             resource_slice(
-                name="counters", count=2, sharedCounters=[counters("card", memory="20")]
+                name="counters",
+                count=2,
+                sharedCounters=[counters("card", memory="20")],
             ),
             resource_slice(
                 [grouped("mig-0", "mig"), grouped("vgpu-0", "vgpu")], count=2
@@ -239,7 +260,9 @@ def test_kinds_of_nodes_are_summed_up() -> None:
 
 def test_the_mix_can_be_named() -> None:
     given = one_node(
-        claim("one", request()), claim("three", request(count=3)), devices=gpus(2)
+        claim("one", request()),
+        claim("three", request(count=3)),
+        devices=gpus(2),
     )
     assert row(stranded(given, ["default/three=4"])).stranded == 2 * NANOS
     assert stranded(given, ["default/three=4"]).mix == {"default/three": 4}
@@ -274,7 +297,9 @@ def shares(*wishes: Json) -> Cluster:
 
 
 def compute(name: str, amount: str, count: int = 1) -> Json:
-    return claim(name, request(capacity={"requests": {"compute": amount}}, count=count))
+    return claim(
+        name, request(capacity={"requests": {"compute": amount}}, count=count)
+    )
 
 
 def test_fragmentation_is_what_cannot_serve_a_claim() -> None:
@@ -288,13 +313,20 @@ def test_fragmentation_is_what_cannot_serve_a_claim() -> None:
 
 
 def test_fragmentation_is_everything_where_a_claim_does_not_run() -> None:
-    found = stranded(shares(compute("half", "50"), compute("many", "10", count=3)))
+    found = stranded(
+        shares(compute("half", "50"), compute("many", "10", count=3))
+    )
     assert row(found, "capacity compute").fragmented == (30 + 90) * NANOS
 
 
 def test_the_usual_mix_is_what_allocate_places() -> None:
-    offered = {**device_class(), "spec": {"extendedResourceName": "example.com/gpu"}}
-    containers = [{"name": "c", "resources": {"limits": {"example.com/gpu": "1"}}}]
+    offered = {
+        **device_class(),
+        "spec": {"extendedResourceName": "example.com/gpu"},
+    }
+    containers = [
+        {"name": "c", "resources": {"limits": {"example.com/gpu": "1"}}}
+    ]
     found = stranded(
         cluster(
             node(),

@@ -26,7 +26,12 @@ def odd(tmp_path: Path) -> Path:
     path = tmp_path / "cluster.yaml"
     path.write_text(
         yaml.safe_dump_all(
-            [node(), device_class(), resource_slice(devices), claim("one", request())]
+            [
+                node(),
+                device_class(),
+                resource_slice(devices),
+                claim("one", request()),
+            ]
         )
     )
     return path
@@ -44,7 +49,9 @@ def test_it_prints_what_strands_what(odd: Path) -> None:
 
 
 def test_it_prints_json(odd: Path) -> None:
-    found = json.loads(dralloc(odd, "--json", "--claim", "default/one=3").stdout)
+    found = json.loads(
+        dralloc(odd, "--json", "--claim", "default/one=3").stdout
+    )
     assert found["mix"] == [{"like": "default/one", "claims": 3}]
     (row,) = found["pools"]
     assert (row["measure"], row["free"], row["usable"], row["stranded"]) == (

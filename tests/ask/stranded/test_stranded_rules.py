@@ -34,8 +34,12 @@ def crowds(chunk: int) -> Iterator[tuple[Cluster, list[MixEntry]]]:
         )
 
 
-def rows(cluster: Cluster, mix: list[MixEntry]) -> Mapping[tuple[str, str], Row]:
-    return {(one.pool, one.measure): one for one in stranded(cluster, mix).pools}
+def rows(
+    cluster: Cluster, mix: list[MixEntry]
+) -> Mapping[tuple[str, str], Row]:
+    return {
+        (one.pool, one.measure): one for one in stranded(cluster, mix).pools
+    }
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -82,5 +86,7 @@ def in_some_answer(problem: Problem, demand: Demand) -> set[int]:
         for placement in solution.placements
         for claim, grants in zip(demand.claims, placement.grants, strict=True)
         for grant in grants
-        if not claim.requests[grant.request].alternatives[grant.alternative].admin
+        if not claim.requests[grant.request]
+        .alternatives[grant.alternative]
+        .admin
     }

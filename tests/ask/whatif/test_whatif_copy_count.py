@@ -11,25 +11,42 @@ from hypothesis import strategies as st
 import brute_force
 import strategies
 from crowd_strategies import crowds
-from dralloc.ask.whatif.copies import CopyCount, copies, count_copies, takes_nothing
+from dralloc.ask.whatif.copies import (
+    CopyCount,
+    copies,
+    count_copies,
+    takes_nothing,
+)
 from dralloc.compile.compiler import compile_cluster
 from dralloc.problem import Demand, Problem
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, solve
 from examples import examples
-from wire import claim, cluster, device, device_class, node, request, resource_slice
+from wire import (
+    claim,
+    cluster,
+    device,
+    device_class,
+    node,
+    request,
+    resource_slice,
+)
 
 EXAMPLES = examples(50)
 MANY = 4
 """So many copies are too many to try every answer."""
 THOROUGH = settings(
-    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 
 def most_of(problem: Problem, demand: Demand, number: int) -> int:
     """How many of so many copies fit."""
-    return brute_force.best(replace(problem, demands=tuple(copies(demand, number))))[0]
+    return brute_force.best(
+        replace(problem, demands=tuple(copies(demand, number)))
+    )[0]
 
 
 @THOROUGH
@@ -59,7 +76,10 @@ def nics(**second: Any) -> Problem:
     )
     return compile_cluster(
         cluster(
-            node(), device_class(), whole, claim("all", request(allocationMode="All"))
+            node(),
+            device_class(),
+            whole,
+            claim("all", request(allocationMode="All")),
         )
     ).problem
 
@@ -67,7 +87,9 @@ def nics(**second: Any) -> Problem:
 def test_all_of_what_is_left_can_go_on_for_ever() -> None:
     """Once the second NIC is full, all devices are the first one, which takes any number."""
     problem = nics(
-        capacity={"bandwidth": {"value": "4", "requestPolicy": {"default": "1"}}}
+        capacity={
+            "bandwidth": {"value": "4", "requestPolicy": {"default": "1"}}
+        }
     )
     assert count_copies(problem, problem.demands[0]) == CopyCount(
         None, None, None, None
@@ -76,7 +98,9 @@ def test_all_of_what_is_left_can_go_on_for_ever() -> None:
 
 def test_many_copies_of_all_are_not_tried() -> None:
     problem = nics(
-        capacity={"bandwidth": {"value": "1M", "requestPolicy": {"default": "1"}}}
+        capacity={
+            "bandwidth": {"value": "1M", "requestPolicy": {"default": "1"}}
+        }
     )
     found = count_copies(problem, problem.demands[0])
     assert (found.number, found.bound, found.first_fit) == (512, None, 512)
@@ -84,10 +108,16 @@ def test_many_copies_of_all_are_not_tried() -> None:
 
 @THOROUGH
 @given(crowds(), st.data())
-def test_equal_nodes_are_solved_once(problem: Problem, data: st.DataObject) -> None:
+def test_equal_nodes_are_solved_once(
+    problem: Problem, data: st.DataObject
+) -> None:
     demand = data.draw(st.sampled_from(problem.demands))
     found = count_copies(problem, demand)
     assert found.number == found.bound
-    placed = replace(problem, demands=tuple(copies(demand, (found.number or 0) + 1)))
+    placed = replace(
+        problem, demands=tuple(copies(demand, (found.number or 0) + 1))
+    )
     assert found.first_fit == len(first_fit(placed).placements)
-    assert solve(placed, Options(per_device=True)).tiers[0].value == found.number
+    assert (
+        solve(placed, Options(per_device=True)).tiers[0].value == found.number
+    )

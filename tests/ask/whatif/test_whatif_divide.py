@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 import strategies
 from crowd_strategies import crowds
 from dralloc.ask.whatif.copies import JointPacking, count_copies, find_front
-from dralloc.ask.whatif.headroom import divide, isolated_first_fit, minkowski_sum
+from dralloc.ask.whatif.headroom import (
+    divide,
+    isolated_first_fit,
+    minkowski_sum,
+)
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.cluster import Cluster
 from dralloc.problem import Demand, Problem
@@ -36,7 +40,9 @@ EXAMPLES = examples(10)
 MANY = 12
 """Fronts of the whole take long for more copies."""
 THOROUGH = settings(
-    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 
@@ -65,7 +71,9 @@ def cards(*objects: Json, cards: int = 2, nodes: int = 2) -> Cluster:
                 nodeName=name,
                 sharedCounters=sets,
             ),
-            resource_slice(devices, name=name, pool=name, count=2, nodeName=name),
+            resource_slice(
+                devices, name=name, pool=name, count=2, nodeName=name
+            ),
         ]
     return cluster(device_class(), found, *objects)
 
@@ -74,7 +82,9 @@ def part(name: str, of: str, **fields: Any) -> Json:
     return claim(
         name,
         request(
-            "gpu", f"device.attributes['gpu.example.com'].part == '{of}'", **fields
+            "gpu",
+            f"device.attributes['gpu.example.com'].part == '{of}'",
+            **fields,
         ),
     )
 
@@ -85,7 +95,9 @@ def compiled(whole: Cluster) -> tuple[Problem, tuple[Demand, ...]]:
 
 
 def test_cards_are_nodes_of_their_own() -> None:
-    problem, demands = compiled(cards(part("small", "half"), part("large", "whol")))
+    problem, demands = compiled(
+        cards(part("small", "half"), part("large", "whol"))
+    )
     found = divide(problem, demands)
     parts = [
         [problem.devices[device].id.device for device in node.devices()]
@@ -93,14 +105,21 @@ def test_cards_are_nodes_of_their_own() -> None:
     ]
     names = ["half-0", "half-1", "whole"]
     assert parts == [
-        [f"card-{card}-{name}" for name in names] for _ in range(2) for card in range(2)
+        [f"card-{card}-{name}" for name in names]
+        for _ in range(2)
+        for card in range(2)
     ]
 
 
 def test_what_nobody_wants_is_left_out() -> None:
     problem, demands = compiled(cards(part("small", "half")))
     found = divide(problem, demands)
-    assert [len(list(node.devices())) for node in found.problem.nodes] == [2, 2, 2, 2]
+    assert [len(list(node.devices())) for node in found.problem.nodes] == [
+        2,
+        2,
+        2,
+        2,
+    ]
     assert list(found.homes) == [0, 0, 1, 1]
 
 
@@ -117,7 +136,9 @@ def test_demands_for_several_devices_need_the_node_as_a_whole() -> None:
 def test_equal_cards_are_solved_once() -> None:
     held = allocated("held", {"device": "card-0-whole", "pool": "node-0"})
     problem, demands = compiled(
-        cards(part("small", "half"), part("large", "whol"), held, cards=3, nodes=3)
+        cards(
+            part("small", "half"), part("large", "whol"), held, cards=3, nodes=3
+        )
     )
     sums = minkowski_sum(problem, demands, (16, 8), Options())
     assert sums is not None
@@ -149,7 +170,10 @@ def agree(problem: Problem, demands: Sequence[Demand]) -> None:
 def test_any_problem(problem: Problem) -> None:
     agree(
         problem,
-        [apart(demand, number) for number, demand in enumerate(problem.demands)],
+        [
+            apart(demand, number)
+            for number, demand in enumerate(problem.demands)
+        ],
     )
 
 
@@ -158,5 +182,8 @@ def test_any_problem(problem: Problem) -> None:
 def test_equal_nodes(problem: Problem, number: int) -> None:
     agree(
         problem,
-        [apart(demand, place) for place, demand in enumerate(problem.demands[:number])],
+        [
+            apart(demand, place)
+            for place, demand in enumerate(problem.demands[:number])
+        ],
     )

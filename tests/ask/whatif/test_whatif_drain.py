@@ -45,10 +45,14 @@ def three_nodes(
         for name, size in zip(names, sizes, strict=True)
         if size
     ]
-    return cluster(device_class(), [node(name) for name in names], slices, *objects)
+    return cluster(
+        device_class(), [node(name) for name in names], slices, *objects
+    )
 
 
-def plan_of(found: Drain | Defragmentation) -> list[tuple[str, str, str | None]]:
+def plan_of(
+    found: Drain | Defragmentation,
+) -> list[tuple[str, str, str | None]]:
     """Action, claim and target of each step."""
     steps = found.itinerary.steps
     return [
@@ -87,7 +91,9 @@ def test_what_a_pod_has_for_extended_resources_can_go_nowhere() -> None:
         "ownerReferences": [owner],
     }
     user = pod("p", "network", nodeName="node-0")
-    network = resource_slice(gpus(1), name="network", pool="network", allNodes=True)
+    network = resource_slice(
+        gpus(1), name="network", pool="network", allNodes=True
+    )
     objects = [
         extended,
         held("network", None, "gpu-0"),
@@ -103,7 +109,10 @@ def test_what_a_pod_has_for_extended_resources_can_go_nowhere() -> None:
 def test_others_stay() -> None:
     found = drain(
         three_nodes(
-            [held("x", "node-0", "gpu-0"), held("y", "node-1", "gpu-0", "gpu-1")]
+            [
+                held("x", "node-0", "gpu-0"),
+                held("y", "node-1", "gpu-0", "gpu-1"),
+            ]
         ),
         "node-0",
     )
@@ -127,7 +136,9 @@ def test_two_cannot_go_though_each_could() -> None:
 def test_what_leaves_may_make_room() -> None:
     """Without `b`, which has to stay then and keeps what `a` or `d` could take, the others fit even less."""
 
-    def wants(name: str, home: str | None, device_name: str, *sorts: str) -> Json:
+    def wants(
+        name: str, home: str | None, device_name: str, *sorts: str
+    ) -> Json:
         found = held(name, home, device_name)
         selector = f'device.attributes["{DRIVER}"].sort in {list(sorts)}'
         found["spec"] = claim(name, request("gpu", selector))["spec"]
@@ -135,17 +146,26 @@ def test_what_leaves_may_make_room() -> None:
 
     def devices(*sorts: str) -> list[Json]:
         return [
-            device(f"gpu-{number}", {"sort": sort}) for number, sort in enumerate(sorts)
+            device(f"gpu-{number}", {"sort": sort})
+            for number, sort in enumerate(sorts)
         ]
 
     slices = [
         resource_slice(
-            devices("m", "m", "l", "l"), name="node-0", pool="node-0", nodeName="node-0"
+            devices("m", "m", "l", "l"),
+            name="node-0",
+            pool="node-0",
+            nodeName="node-0",
         ),
         resource_slice(
-            devices("l", "m", "y"), name="node-1", pool="node-1", nodeName="node-1"
+            devices("l", "m", "y"),
+            name="node-1",
+            pool="node-1",
+            nodeName="node-1",
         ),
-        resource_slice(devices("x"), name="network", pool="network", allNodes=True),
+        resource_slice(
+            devices("x"), name="network", pool="network", allNodes=True
+        ),
     ]
     claims = [
         wants("g", "node-0", "gpu-0", "m"),
@@ -159,7 +179,9 @@ def test_what_leaves_may_make_room() -> None:
         *(pod(f"p{one}", one, nodeName="node-0") for one in "gad"),
     ]
     found = drain(
-        cluster(device_class(), node("node-0"), node("node-1"), slices, claims, pods),
+        cluster(
+            device_class(), node("node-0"), node("node-1"), slices, claims, pods
+        ),
         "node-0",
     )
     assert (found.gone, found.most) == (3, 3)
@@ -189,7 +211,9 @@ def test_the_rules_in_the_way_of_one() -> None:
 
 
 def test_a_network_device_stays_with_its_pod() -> None:
-    network = resource_slice(gpus(1), name="network", pool="network", allNodes=True)
+    network = resource_slice(
+        gpus(1), name="network", pool="network", allNodes=True
+    )
     objects = [
         held("x", "node-0", "gpu-0"),
         held("n", None, "gpu-0"),
@@ -225,7 +249,9 @@ def test_a_daemon_ends_with_its_node() -> None:
 
 def test_pods_that_were_not_given_can_run_anywhere() -> None:
     claim = held("x", "node-0", "gpu-0")
-    claim["status"]["reservedFor"] = [{"resource": "pods", "name": "px", "uid": "1"}]
+    claim["status"]["reservedFor"] = [
+        {"resource": "pods", "name": "px", "uid": "1"}
+    ]
     found = drain(three_nodes(claim), "node-0")
     assert found.possible
     assert "1 claim is reserved for pods that were not found" in str(found)
@@ -240,7 +266,9 @@ def test_nodes_have_to_exist() -> None:
 
 def test_one_move_makes_room() -> None:
     objects = [held("x", "node-0", "gpu-0"), held("y", "node-1", "gpu-0")]
-    found = defragment(three_nodes(objects, claim("wanted", request(count=2))), 1)
+    found = defragment(
+        three_nodes(objects, claim("wanted", request(count=2))), 1
+    )
     assert [key.name for key in found.admitted] == ["wanted"]
     assert found.moves == 1
     assert plan_of(found)[1] == ("admit", "wanted", plan_of(found)[1][2])
@@ -249,14 +277,19 @@ def test_one_move_makes_room() -> None:
 
 def test_no_moves_no_room() -> None:
     objects = [held("x", "node-0", "gpu-0"), held("y", "node-1", "gpu-0")]
-    found = defragment(three_nodes(objects, claim("wanted", request(count=2))), 0)
+    found = defragment(
+        three_nodes(objects, claim("wanted", request(count=2))), 0
+    )
     assert not found.admitted
     assert found.tiers[0].bound == 0
 
 
 def test_no_more_moves_than_needed() -> None:
     found = defragment(
-        three_nodes(held("x", "node-0", "gpu-0"), claim("wanted", request(count=2))), 3
+        three_nodes(
+            held("x", "node-0", "gpu-0"), claim("wanted", request(count=2))
+        ),
+        3,
     )
     assert [key.name for key in found.admitted] == ["wanted"]
     assert found.moves == 0
@@ -304,7 +337,10 @@ def test_who_changes_places_has_to_restart() -> None:
         "start",
         "stop",
     ]
-    assert (found.itinerary.outcome.restarts, found.itinerary.outcome.fewest) == (
+    assert (
+        found.itinerary.outcome.restarts,
+        found.itinerary.outcome.fewest,
+    ) == (
         1,
         True,
     )
@@ -319,7 +355,9 @@ def test_a_claim_of_a_pending_pod_stays() -> None:
         held("y", "node-1", "gpu-0"),
         claim("more", request(count=2)),
     ]
-    found = defragment(three_nodes(objects, pod("p", "x", "more"), sizes=(2, 2)), 2)
+    found = defragment(
+        three_nodes(objects, pod("p", "x", "more"), sizes=(2, 2)), 2
+    )
     assert not found.admitted
 
 

@@ -21,7 +21,9 @@ from examples import examples
 
 EXAMPLES = examples(30)
 THOROUGH = settings(
-    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 
@@ -33,7 +35,9 @@ def workloads(draw: st.DrawFn) -> tuple[Problem, list[Demand], list[int]]:
     counters = tuple(
         replace(counter, free=counter.total) for counter in problem.counters
     )
-    problem = replace(problem, usage=Usage(frozenset(), {}, {}), counters=counters)
+    problem = replace(
+        problem, usage=Usage(frozenset(), {}, {}), counters=counters
+    )
     demands = [single(demand) for demand in problem.demands[:3]]
     return problem, demands, [draw(st.integers(1, 5)) for _ in demands]
 
@@ -64,9 +68,13 @@ def test_the_best_layouts_serve_as_many_as_partitions_on_demand(
     found = compared(problem, demands, needs)
     few = [1 for _ in needs]
     once = replace(
-        problem, demands=tuple(one for demand in demands for one in copies(demand, 1))
+        problem,
+        demands=tuple(one for demand in demands for one in copies(demand, 1)),
     )
-    assert sum(compared(problem, demands, few).on_demand) == brute_force.best(once)[0]
+    assert (
+        sum(compared(problem, demands, few).on_demand)
+        == brute_force.best(once)[0]
+    )
     assert sum(found.on_demand) == found.bound == found.plans[-1].total
     totals = [plan.total for plan in found.plans]
     assert totals == sorted(totals)
@@ -79,20 +87,27 @@ def test_the_best_layouts_serve_as_many_as_partitions_on_demand(
 
 @THOROUGH
 @given(workloads())
-def test_one_layout_for_all(workload: tuple[Problem, list[Demand], list[int]]) -> None:
+def test_one_layout_for_all(
+    workload: tuple[Problem, list[Demand], list[int]],
+) -> None:
     problem, demands, needs = workload
     found = compared(problem, demands, needs)
     assume(len(found.units) == 1)
     [units] = found.units
-    numbers = {device.id: number for number, device in enumerate(problem.devices)}
+    numbers = {
+        device.id: number for number, device in enumerate(problem.devices)
+    }
     layouts = together(problem, [numbers[device] for device in units.example])
     served = max(
-        served_by(problem, demands, needs, layout, units.size) for layout in layouts
+        served_by(problem, demands, needs, layout, units.size)
+        for layout in layouts
     )
     assert found.plans[0].total == served
 
 
-def together(problem: Problem, devices: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def together(
+    problem: Problem, devices: Sequence[int]
+) -> Iterator[tuple[int, ...]]:
     """All sets of devices that their counters allow at once."""
     for number in range(1, len(devices) + 1):
         for chosen in combinations(devices, number):
@@ -125,7 +140,8 @@ def served_by(
         for device in layout:
             alternatives = demands[number].claims[0].requests[0].alternatives
             if any(
-                problem.eligibility.admits(one.index, device) for one in alternatives
+                problem.eligibility.admits(one.index, device)
+                for one in alternatives
             ):
                 graph.add_edges_from(
                     ((kind, number, copy), ("device", device, unit))
@@ -143,11 +159,18 @@ def test_only_claims_of_one_device_have_a_request_of_their_own(
     [request] = claim.requests
     pair = replace(
         request,
-        alternatives=tuple(replace(each, count=2) for each in request.alternatives),
+        alternatives=tuple(
+            replace(each, count=2) for each in request.alternatives
+        ),
     )
     assert read_single(one) is not None
-    assert read_single(replace(one, claims=(replace(claim, requests=(pair,)),))) is None
     assert (
-        read_single(replace(one, claims=(replace(claim, requests=(request, request)),)))
+        read_single(replace(one, claims=(replace(claim, requests=(pair,)),)))
+        is None
+    )
+    assert (
+        read_single(
+            replace(one, claims=(replace(claim, requests=(request, request)),))
+        )
         is None
     )

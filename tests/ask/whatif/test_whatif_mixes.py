@@ -9,7 +9,16 @@ from dralloc.ask.whatif import MixEntry
 from dralloc.ask.whatif.mix_entries import Source
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.names import ClaimKey
-from wire import claim, cluster, device_class, gpus, node, pod, request, resource_slice
+from wire import (
+    claim,
+    cluster,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
 
 
 @pytest.mark.parametrize("price", [0, -1])
@@ -28,7 +37,8 @@ def test_nodes_have_a_price_above_0(price: int) -> None:
 @pytest.mark.parametrize("number", [0, -2])
 def test_somebody_is_to_be_had_at_least_once(number: int) -> None:
     with pytest.raises(
-        DrallocError, match=f"default/any={number}: expected a number of at least 1"
+        DrallocError,
+        match=f"default/any={number}: expected a number of at least 1",
     ):
         MixEntry(ClaimKey("default", "any"), number=number)
 
@@ -43,7 +53,10 @@ def test_a_claim_and_a_pod_of_its_name_are_two_entries() -> None:
     """The claim asks for two devices, the pod of its name, which uses another claim, for one."""
     devices = [node(), resource_slice(gpus(4)), device_class()]
     both = cluster(
-        *devices, claim("x", request(count=2)), claim("y", request()), pod("x", "y")
+        *devices,
+        claim("x", request(count=2)),
+        claim("y", request()),
+        pod("x", "y"),
     )
     found = dralloc.headroom(
         both, "default/x", MixEntry(ClaimKey("default", "x"), Source.POD)

@@ -34,7 +34,10 @@ def test_against_trying_everything(migration: Migration, most: int) -> None:
     weight, moves = best_of_all(migration, most)
     assert [tier.value for tier in found.tiers[:2]] == [weight, moves]
     assert (
-        sum(migration.problem.demands[number].weight for number in found.admitted)
+        sum(
+            migration.problem.demands[number].weight
+            for number in found.admitted
+        )
         == weight
     )
     assert len(found.moved) == moves <= most

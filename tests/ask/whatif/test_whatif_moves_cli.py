@@ -21,7 +21,8 @@ def given(tmp_path: Path) -> Path:
     """Two nodes with two GPUs each, one GPU of each in use, and a claim that wants two on one node."""
     names = ("node-0", "node-1")
     slices = [
-        resource_slice(gpus(2), name=name, pool=name, nodeName=name) for name in names
+        resource_slice(gpus(2), name=name, pool=name, nodeName=name)
+        for name in names
     ]
     objects = [
         device_class(),
@@ -30,7 +31,9 @@ def given(tmp_path: Path) -> Path:
         *(held(f"x-{name}", name, "gpu-0") for name in names),
     ]
     path = tmp_path / "cluster.yaml"
-    path.write_text(yaml.safe_dump_all([*objects, claim("wanted", request(count=2))]))
+    path.write_text(
+        yaml.safe_dump_all([*objects, claim("wanted", request(count=2))])
+    )
     return path
 
 
@@ -39,7 +42,9 @@ def test_drain_as_a_table_and_as_json(given: Path) -> None:
     assert shown.exit_code == 0, shown.output
     assert "node-0: the claim fits on another node" in shown.stdout
     found = json.loads(
-        RUN.invoke(app, ["plan", "drain", "node-0", "-f", str(given), "--json"]).stdout
+        RUN.invoke(
+            app, ["plan", "drain", "node-0", "-f", str(given), "--json"]
+        ).stdout
     )
     assert (found["possible"], found["gone"], found["bound"]) == (True, 1, 1)
     moved = found["steps"][0]["claims"][0]
@@ -51,7 +56,9 @@ def test_drain_as_a_table_and_as_json(given: Path) -> None:
 
 
 def test_a_drain_that_is_impossible(given: Path) -> None:
-    shown = RUN.invoke(app, ["plan", "drain", "node-0", "node-1", "-f", str(given)])
+    shown = RUN.invoke(
+        app, ["plan", "drain", "node-0", "node-1", "-f", str(given)]
+    )
     assert shown.exit_code == 1
     assert "0 of 2 claims fit on other nodes, no more do" in shown.stdout
     assert "Minimal conflict" in shown.stdout
@@ -66,14 +73,21 @@ def test_an_unknown_node(given: Path) -> None:
 def test_defragment_as_a_table_and_as_json(given: Path) -> None:
     shown = RUN.invoke(app, ["plan", "defragment", str(given), "--moves", "1"])
     assert shown.exit_code == 0, shown.output
-    assert "1 of 1 admitted with 1 move of at most 1, proven optimal" in shown.stdout
+    assert (
+        "1 of 1 admitted with 1 move of at most 1, proven optimal"
+        in shown.stdout
+    )
     found = json.loads(
         RUN.invoke(
             app, ["plan", "defragment", str(given), "--moves", "1", "--json"]
         ).stdout
     )
     assert found["admitted"] == ["default/wanted"]
-    assert (found["admittedWithoutMoves"], found["moves"], found["restarts"]) == (
+    assert (
+        found["admittedWithoutMoves"],
+        found["moves"],
+        found["restarts"],
+    ) == (
         0,
         1,
         0,

@@ -34,7 +34,9 @@ from whatif_apart import apart
 
 EXAMPLES = examples(40)
 THOROUGH = settings(
-    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 
@@ -103,18 +105,23 @@ def covered(
 @given(strategies.problems(max_demands=2, max_devices=4), st.data())
 def test_small_mixes(problem: Problem, data: st.DataObject) -> None:
     problem = emptied(problem)
-    demands = [apart(demand, number) for number, demand in enumerate(problem.demands)]
+    demands = [
+        apart(demand, number) for number, demand in enumerate(problem.demands)
+    ]
     classes = equivalent_nodes(problem, demands)
     assume(classes is not None and classes.groups)
     assert classes is not None
     node_costs = [
-        NodeCost(group[0], data.draw(st.integers(1, 3))) for group in classes.groups
+        NodeCost(group[0], data.draw(st.integers(1, 3)))
+        for group in classes.groups
     ]
     needs = tuple(data.draw(st.integers(1, 2)) for _ in demands)
     found, homeless = covered(problem, demands, needs, node_costs)
     if found is None:
         nodes = [node_cost.node for node_cost in node_costs]
-        assert brute_force.best(holding(problem, [demands[homeless]], [1], nodes)) == (
+        assert brute_force.best(
+            holding(problem, [demands[homeless]], [1], nodes)
+        ) == (
             0,
             0,
         )
@@ -128,7 +135,9 @@ def test_small_mixes(problem: Problem, data: st.DataObject) -> None:
         )
     )
     for nodes in cheaper(node_costs, found.cost):
-        assert brute_force.best(holding(problem, demands, needs, nodes))[0] < sum(needs)
+        assert brute_force.best(holding(problem, demands, needs, nodes))[
+            0
+        ] < sum(needs)
 
 
 @THOROUGH
@@ -136,13 +145,16 @@ def test_small_mixes(problem: Problem, data: st.DataObject) -> None:
 def test_larger_mixes(problem: Problem, data: st.DataObject) -> None:
     problem = emptied(problem)
     demands = list(
-        {len(each.claims[0].requests): each for each in problem.demands}.values()
+        {
+            len(each.claims[0].requests): each for each in problem.demands
+        }.values()
     )
     classes = equivalent_nodes(problem, demands)
     assert classes is not None
     assume(classes.groups)
     node_costs = [
-        NodeCost(group[0], data.draw(st.integers(1, 3))) for group in classes.groups
+        NodeCost(group[0], data.draw(st.integers(1, 3)))
+        for group in classes.groups
     ]
     needs = tuple(data.draw(st.integers(1, 6)) for _ in demands)
     found, _ = covered(problem, demands, needs, node_costs)
@@ -150,28 +162,39 @@ def test_larger_mixes(problem: Problem, data: st.DataObject) -> None:
     assert found is not None
     assert found.cost == found.bound
     for nodes in cheaper(node_costs, found.cost):
-        best = solve(holding(problem, demands, needs, nodes), Options(per_device=True))
+        best = solve(
+            holding(problem, demands, needs, nodes), Options(per_device=True)
+        )
         assert best.tiers[0].value < sum(needs)
 
 
 @THOROUGH
 @given(crowds(), st.data())
-def test_nodes_that_are_searched_for(problem: Problem, data: st.DataObject) -> None:
+def test_nodes_that_are_searched_for(
+    problem: Problem, data: st.DataObject
+) -> None:
     """They hold everything, as the checker says, and the bound is one for the cheapest."""
     problem = emptied(problem)
     demands = list(
-        {len(each.claims[0].requests): each for each in problem.demands}.values()
+        {
+            len(each.claims[0].requests): each for each in problem.demands
+        }.values()
     )
     classes = equivalent_nodes(problem, demands)
     assert classes is not None
     assume(classes.groups)
     node_costs = [
-        NodeCost(group[0], data.draw(st.integers(1, 3))) for group in classes.groups
+        NodeCost(group[0], data.draw(st.integers(1, 3)))
+        for group in classes.groups
     ]
     needs = tuple(data.draw(st.integers(1, 6)) for _ in demands)
     best, _ = covered(problem, demands, needs, node_costs)
-    nodes, costs = zip(*((each.node, each.cost) for each in node_costs), strict=True)
-    search = NodeSearch(problem, demands, needs, nodes, costs, Options(steps=8), Stop())
+    nodes, costs = zip(
+        *((each.node, each.cost) for each in node_costs), strict=True
+    )
+    search = NodeSearch(
+        problem, demands, needs, nodes, costs, Options(steps=8), Stop()
+    )
     found = search.run()
     assert (found is None) == (best is None) == (search.homeless is not None)
     if best is not None and found is not None:
@@ -198,11 +221,15 @@ def test_covers_are_the_cheapest(
     given_columns: list[tuple[int, int, int]], needs: tuple[int, int]
 ) -> None:
     columns = [
-        CoverColumn(cost, (first, second)) for cost, first, second in given_columns
+        CoverColumn(cost, (first, second))
+        for cost, first, second in given_columns
     ]
     found = cover(columns, needs)
     costs = [
-        sum(column.cost * number for column, number in zip(columns, times, strict=True))
+        sum(
+            column.cost * number
+            for column, number in zip(columns, times, strict=True)
+        )
         for times in product(range(max(needs) + 1), repeat=len(columns))
         if all(
             sum(

@@ -35,7 +35,9 @@ def machines(kinds: list[tuple[str, str]], idle: str) -> list[Json]:
         name = f"n{number}"
         objects.append(node(name, series=series, zone=zone))
         if series != idle:
-            objects.append(resource_slice(gpus(1), name=name, pool=name, nodeName=name))
+            objects.append(
+                resource_slice(gpus(1), name=name, pool=name, nodeName=name)
+            )
     return objects
 
 
@@ -50,13 +52,16 @@ def test_kinds_by_label_are_counted_by_label(
 ) -> None:
     """Where pods choose zones, each zone is counted apart."""
     wanted = [claim(f"c{zone}", request()) for zone in "xy"]
-    choices = {zone: {"nodeSelector": {"zone": zone}} if zoned else {} for zone in "xy"}
+    choices = {
+        zone: {"nodeSelector": {"zone": zone}} if zoned else {} for zone in "xy"
+    }
     pods = [pod(f"p{zone}", f"c{zone}", **choices[zone]) for zone in "xy"]
     given_cluster = cluster(device_class(), machines(kinds, idle), wanted, pods)
     there = Counter(series for series, _ in kinds)
     try:
         found = dralloc.fewest_nodes(
-            given_cluster, kinds={series: f"series={series}" for series in there}
+            given_cluster,
+            kinds={series: f"series={series}" for series in there},
         )
     except DrallocError:
         return  # Nothing fits anywhere.

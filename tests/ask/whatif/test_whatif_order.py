@@ -22,23 +22,33 @@ MOVES = st.lists(
 class Room:
     """Moves with what they hold before and after, in no more room than they need before or after."""
 
-    def __init__(self, moves: list[tuple[Amounts, Amounts]], spare: Amounts) -> None:
+    def __init__(
+        self, moves: list[tuple[Amounts, Amounts]], spare: Amounts
+    ) -> None:
         self.moves = moves
         self.limits = [
-            max(sum(old[axis] for old, _ in moves), sum(new[axis] for _, new in moves))
+            max(
+                sum(old[axis] for old, _ in moves),
+                sum(new[axis] for _, new in moves),
+            )
             + spare[axis]
             for axis in (0, 1)
         ]
 
-    def fits(self, done: frozenset[int], stopped: frozenset[int], number: int) -> bool:
+    def fits(
+        self, done: frozenset[int], stopped: frozenset[int], number: int
+    ) -> bool:
         held = [
             old
             for other, (old, _) in enumerate(self.moves)
             if other not in done | stopped
         ]
-        held += [self.moves[other][1] for other in done] + [self.moves[number][1]]
+        held += [self.moves[other][1] for other in done] + [
+            self.moves[number][1]
+        ]
         return all(
-            sum(each[axis] for each in held) <= self.limits[axis] for axis in (0, 1)
+            sum(each[axis] for each in held) <= self.limits[axis]
+            for axis in (0, 1)
         )
 
     def fewest(self) -> int:

@@ -22,7 +22,9 @@ EXAMPLES = examples(15)
 MANY = 5
 """So many copies are too many to try every answer."""
 THOROUGH = settings(
-    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 
@@ -31,31 +33,40 @@ def best_of(points: set[Vector]) -> list[Vector]:
 
     def exceeded(point: Vector) -> bool:
         return any(
-            other != point and all(a >= b for a, b in zip(other, point, strict=True))
+            other != point
+            and all(a >= b for a, b in zip(other, point, strict=True))
             for other in points
         )
 
-    return sorted((point for point in points if not exceeded(point)), reverse=True)
+    return sorted(
+        (point for point in points if not exceeded(point)), reverse=True
+    )
 
 
 def placed(problem: Problem, demands: list[Demand], numbers: Vector) -> Problem:
     groups = (
-        copies(demand, number) for demand, number in zip(demands, numbers, strict=True)
+        copies(demand, number)
+        for demand, number in zip(demands, numbers, strict=True)
     )
-    return replace(problem, demands=tuple(copy for group in groups for copy in group))
+    return replace(
+        problem, demands=tuple(copy for group in groups for copy in group)
+    )
 
 
 @THOROUGH
 @given(strategies.problems(max_demands=3, max_devices=4))
 def test_small_fronts(problem: Problem) -> None:
-    demands = [apart(demand, number) for number, demand in enumerate(problem.demands)]
+    demands = [
+        apart(demand, number) for number, demand in enumerate(problem.demands)
+    ]
     alone = [count_copies(problem, demand).number for demand in demands]
     most = tuple(number for number in alone if number is not None)
     assume(len(most) == len(demands) > 1 and sum(most) <= MANY)
     fitting = {
         numbers
         for numbers in product(*(range(number + 1) for number in most))
-        if brute_force.best(placed(problem, demands, numbers))[0] == sum(numbers)
+        if brute_force.best(placed(problem, demands, numbers))[0]
+        == sum(numbers)
     }
     found = pareto_front(problem, demands, most)
     assert found.complete
@@ -72,10 +83,14 @@ def test_small_fronts(problem: Problem) -> None:
 @given(crowds())
 def test_fronts_over_equal_nodes(problem: Problem) -> None:
     demands = list(
-        {len(each.claims[0].requests): each for each in problem.demands}.values()
+        {
+            len(each.claims[0].requests): each for each in problem.demands
+        }.values()
     )[:2]
     assume(len(demands) == 2)
-    most = tuple(count_copies(problem, demand).number or 0 for demand in demands)
+    most = tuple(
+        count_copies(problem, demand).number or 0 for demand in demands
+    )
     fitting = {
         numbers
         for numbers in product(*(range(number + 1) for number in most))
@@ -124,7 +139,11 @@ def test_points_of_a_long_front_lie_apart() -> None:
     def reach(least: Vector, last: int) -> Vector | None:
         if sum(least) > long:
             return None
-        return (least[0], long - least[0]) if last == 0 else (long - least[1], least[1])
+        return (
+            (least[0], long - least[0])
+            if last == 0
+            else (long - least[1], least[1])
+        )
 
     found = find_front((long, long), reach, 9)
     gaps = [a[0] - b[0] for a, b in pairwise(found.points)]

@@ -118,7 +118,9 @@ def three_nodes(*objects: Json | list[Json]) -> Cluster:
         resource_slice(gpus(size), name=name, pool=name, nodeName=name)
         for name, size in sizes.items()
     ]
-    return cluster(device_class(), [node(name) for name in sizes], slices, *objects)
+    return cluster(
+        device_class(), [node(name) for name in sizes], slices, *objects
+    )
 
 
 def running(
@@ -147,12 +149,17 @@ ONE_LARGE = running("z", "node-1", "gpu-0", "gpu-1", priority=5)
 
 
 def test_the_fewest_pods() -> None:
-    found = preempt(three_nodes(TWO_SMALL, ONE_LARGE, waiting(2)), pod="default/new")
-    assert (victims(found), found.exact) == (["z"], True)
-    assert "default/new: admitted by evicting 1 pod, proven to be the cheapest" in str(
-        found
+    found = preempt(
+        three_nodes(TWO_SMALL, ONE_LARGE, waiting(2)), pod="default/new"
     )
-    assert [(one.node, len(one.devices)) for one in found.admitted] == [("node-1", 2)]
+    assert (victims(found), found.exact) == (["z"], True)
+    assert (
+        "default/new: admitted by evicting 1 pod, proven to be the cheapest"
+        in str(found)
+    )
+    assert [(one.node, len(one.devices)) for one in found.admitted] == [
+        ("node-1", 2)
+    ]
 
 
 def test_the_lowest_priorities() -> None:
@@ -187,7 +194,10 @@ def test_the_smallest_sum_of_an_annotation() -> None:
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [("much", '"much" is no integer from 0'), (None, "nor an annotation of a pod")],
+    [
+        ("much", '"much" is no integer from 0'),
+        (None, "nor an annotation of a pod"),
+    ],
 )
 def test_an_annotation_that_says_nothing(value: str | None, said: str) -> None:
     annotations = {} if value is None else {"cost": value}
@@ -205,14 +215,18 @@ def test_nobody_of_equal_priority() -> None:
     ]
     found = preempt(three_nodes(*equal, waiting(2)), pod="default/new")
     assert (found.possible, found.exact, found.candidates) == (False, True, 0)
-    assert "evicting any of 0 pods below priority 50 does not help, proven" in str(
-        found
+    assert (
+        "evicting any of 0 pods below priority 50 does not help, proven"
+        in str(found)
     )
 
 
 @pytest.mark.parametrize("mode", ["PodGroup", {"all": {}}])
 def test_a_group_goes_as_a_whole(mode: str | Json) -> None:
-    members = [*running("x", "node-0", "gpu-0"), *running("y", "node-2", "gpu-0")]
+    members = [
+        *running("x", "node-0", "gpu-0"),
+        *running("y", "node-2", "gpu-0"),
+    ]
     for one in (members[0], members[2]):
         one["spec"]["schedulingGroup"] = {"podGroupName": "job"}
     group = {
@@ -222,7 +236,9 @@ def test_a_group_goes_as_a_whole(mode: str | Json) -> None:
         "spec": {"schedulingPolicy": {"basic": {}}, "disruptionMode": mode},
     }
     full = running("f", "node-1", "gpu-0", "gpu-1", priority=99)
-    found = preempt(three_nodes(members, group, full, waiting(2)), pod="default/new")
+    found = preempt(
+        three_nodes(members, group, full, waiting(2)), pod="default/new"
+    )
     assert victims(found) == ["x", "y"]
     assert "PodGroup default/job" in str(found)
 
@@ -257,11 +273,23 @@ def test_victims_free_cpu_too_where_upstream_evicts_more() -> None:
     def busy(name: str, cpu: str, priority: int) -> Json:
         container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
         return {
-            **pod(name, nodeName="node-0", priority=priority, containers=[container])
+            **pod(
+                name,
+                nodeName="node-0",
+                priority=priority,
+                containers=[container],
+            )
         }
 
-    home = {**node("node-0"), "status": {"allocatable": {"cpu": "4", "pods": "10"}}}
-    others = [busy("large", "2", 2), busy("small-1", "1", 1), busy("small-2", "1", 1)]
+    home = {
+        **node("node-0"),
+        "status": {"allocatable": {"cpu": "4", "pods": "10"}},
+    }
+    others = [
+        busy("large", "2", 2),
+        busy("small-1", "1", 1),
+        busy("small-2", "1", 1),
+    ]
     container = {"name": "c", "resources": {"requests": {"cpu": "2"}}}
     slices = resource_slice(gpus(1), nodeName="node-0")
     source = cluster(
@@ -277,7 +305,9 @@ def test_victims_free_cpu_too_where_upstream_evicts_more() -> None:
 
 
 def test_upstream_evicts_nobody_for_devices() -> None:
-    found = preempt(three_nodes(TWO_SMALL, ONE_LARGE, waiting(2)), pod="default/new")
+    found = preempt(
+        three_nodes(TWO_SMALL, ONE_LARGE, waiting(2)), pod="default/new"
+    )
     assert not found.upstream.admits
     assert "Preemption is not helpful for scheduling" in found.upstream.message
 
@@ -285,7 +315,9 @@ def test_upstream_evicts_nobody_for_devices() -> None:
 def test_who_breaks_a_rule_already_is_left_out() -> None:
     """Two dedicated claims of one device: neither could be allocated again beside the other."""
     twice = [*running("x", "node-0", "gpu-0"), *running("y", "node-0", "gpu-0")]
-    found = preempt(three_nodes(twice, ONE_LARGE, waiting(2)), pod="default/new")
+    found = preempt(
+        three_nodes(twice, ONE_LARGE, waiting(2)), pod="default/new"
+    )
     assert victims(found) == ["z"]
     assert [key.name for key in found.left_out] == ["x", "y"]
     # Evicting one of these may be cheaper, or not: nobody looked.
@@ -299,7 +331,9 @@ def test_who_is_too_near_to_others_already_may_go_as_anybody(key: str) -> None:
     label = {"app": "x"}
     term = {"labelSelector": {"matchLabels": label}, "topologyKey": key}
     alone = {
-        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [term]
+        }
     }
     x, y = (
         running("x", "node-0", "gpu-0", labels=label),
@@ -325,7 +359,8 @@ def test_admin_access_has_to_fit_beside_shares_of_those_who_stay() -> None:
     share = {"shareID": "3a1e3bc4-2a1f-4f0b-9c7d-5a52dd5e2f10", "pool": "a"}
     holding = [
         allocated(
-            name, {**share, "device": device, "consumedCapacity": {"memory": amount}}
+            name,
+            {**share, "device": device, "consumedCapacity": {"memory": amount}},
         )
         for name, device, amount in (("x", "gpu-0", "4"), ("y", "gpu-1", "5"))
     ]
@@ -358,7 +393,9 @@ def test_admin_access_has_to_fit_beside_shares_of_those_who_stay() -> None:
     assert (victims(found), found.exact) == (["y"], True)
 
 
-def test_who_asks_for_extended_resources_does_not_ask_its_node_for_them() -> None:
+def test_who_asks_for_extended_resources_does_not_ask_its_node_for_them() -> (
+    None
+):
     kind = device_class()
     kind["spec"]["extendedResourceName"] = "example.com/gpu"
     container = {
@@ -371,9 +408,14 @@ def test_who_asks_for_extended_resources_does_not_ask_its_node_for_them() -> Non
         nodeName="node-0",
         containers=[{"name": "c", "resources": {"requests": {"cpu": "3"}}}],
     )
-    home = {**node("node-0"), "status": {"allocatable": {"cpu": "4", "pods": "10"}}}
+    home = {
+        **node("node-0"),
+        "status": {"allocatable": {"cpu": "4", "pods": "10"}},
+    }
     found = preempt(
-        cluster(kind, home, resource_slice(gpus(1), nodeName="node-0"), new, busy),
+        cluster(
+            kind, home, resource_slice(gpus(1), nodeName="node-0"), new, busy
+        ),
         pod="default/new",
     )
     assert (victims(found), found.exact) == (["x"], True)
@@ -384,7 +426,10 @@ def test_exactly_one_is_asked_for() -> None:
         preempt(dralloc.example())
 
 
-COMPANY = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "host"}
+COMPANY = {
+    "labelSelector": {"matchLabels": {"app": "x"}},
+    "topologyKey": "host",
+}
 
 
 def labelled(name: str, *claims: str, **spec: object) -> Json:
@@ -396,7 +441,9 @@ def labelled(name: str, *claims: str, **spec: object) -> Json:
 
 def hosts_with_one_gpu(*objects: Json) -> Cluster:
     """Two nodes, the first of which has a GPU; a pod that wants it."""
-    nodes = [node(f"node-{number}", host=f"node-{number}") for number in range(2)]
+    nodes = [
+        node(f"node-{number}", host=f"node-{number}") for number in range(2)
+    ]
     return cluster(
         device_class(),
         nodes,
@@ -406,10 +453,14 @@ def hosts_with_one_gpu(*objects: Json) -> Cluster:
     )
 
 
-def test_a_newcomer_is_not_the_first_where_whom_it_means_runs_elsewhere() -> None:
+def test_a_newcomer_is_not_the_first_where_whom_it_means_runs_elsewhere() -> (
+    None
+):
     """It may begin only where nobody whom its affinity means is there, and who runs was there before it."""
     affinity = {
-        "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [COMPANY]}
+        "podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [COMPANY]
+        }
     }
     new = labelled("new", "new", priority=9, affinity=affinity)
     found = preempt(
@@ -444,7 +495,9 @@ def pod_group(name: str, count: int, parent: str | None = None) -> Json:
 
 def test_of_a_gang_with_too_few_pods_upstream_looks_at_none() -> None:
     new = labelled("new", "new", schedulingGroup={"podGroupName": "job"})
-    found = preempt(hosts_with_one_gpu(new, pod_group("job", 2)), pod="default/new")
+    found = preempt(
+        hosts_with_one_gpu(new, pod_group("job", 2)), pod="default/new"
+    )
     assert (found.possible, found.exact) == (False, True)
     assert (
         found.upstream.message
@@ -461,7 +514,8 @@ def test_of_a_tree_with_too_few_groups_nobody_is_admitted() -> None:
         "spec": {"schedulingPolicy": {"gang": {"minGroupCount": 2}}},
     }
     found = preempt(
-        hosts_with_one_gpu(new, pod_group("job", 1, "tree"), tree), pod="default/new"
+        hosts_with_one_gpu(new, pod_group("job", 1, "tree"), tree),
+        pod="default/new",
     )
     assert (found.possible, found.exact) == (False, True)
     assert (
@@ -488,7 +542,8 @@ def test_nobody_is_evicted_for_its_own_group() -> None:
 def test_the_members_that_a_gang_does_not_need_may_stay_out() -> None:
     """One of two is enough, and there is room for one; the other would get its second choice."""
     pods = [
-        pod(name, name, schedulingGroup={"podGroupName": "g"}) for name in ("p", "q")
+        pod(name, name, schedulingGroup={"podGroupName": "g"})
+        for name in ("p", "q")
     ]
     choice = first_available(
         "gpu",

@@ -39,7 +39,9 @@ from wire import (
 
 EXAMPLES = examples(100)
 THOROUGH = settings(
-    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 WISH = MixEntry.parse("default/entry")
@@ -54,7 +56,9 @@ def named(kind: list[Json], name: str) -> list[Json]:
 @st.composite
 def kinds(draw: st.DrawFn) -> list[Json]:
     """A node with pools of its own, and what is allocated there."""
-    labels = {"zone": draw(st.sampled_from("ab"))} if draw(st.booleans()) else {}
+    labels = (
+        {"zone": draw(st.sampled_from("ab"))} if draw(st.booleans()) else {}
+    )
     objects = [node("NAME", **labels)]
     if draw(rarely()):
         objects[0]["spec"] = {"unschedulable": True}
@@ -70,7 +74,10 @@ def kinds(draw: st.DrawFn) -> list[Json]:
             }
             if draw(st.booleans()):
                 amounts = {"memory": str(draw(st.integers(1, 3)))}
-                result |= {"shareID": str(UUID(int=1)), "consumedCapacity": amounts}
+                result |= {
+                    "shareID": str(UUID(int=1)),
+                    "consumedCapacity": amounts,
+                }
             objects.append(allocated(f"held-{driver}-NAME", result))
     return objects
 
@@ -162,17 +169,21 @@ def test_it_makes_no_difference(objects: list[Json], strict: bool) -> None:
 def test_nor_for_several(objects: list[Json], data: st.DataObject) -> None:
     whole = cluster([*objects, *data.draw(pods("other"))])
     entries = [
-        MixEntry.parse(f"default/{name}", Source.POD) for name in ("entry", "other")
+        MixEntry.parse(f"default/{name}", Source.POD)
+        for name in ("entry", "other")
     ]
     found = headroom(whole, *entries)
     staged = compile_mix(whole, entries)
     alone = tuple(
-        count_copies(staged.compiled.problem, demand) for demand in staged.demands
+        count_copies(staged.compiled.problem, demand)
+        for demand in staged.demands
     )
     assert found.alone == alone
     most = tuple(one.bound for one in alone if one.bound is not None)
     joint = (
-        pareto_front(staged.compiled.problem, staged.demands, most, limit=POINTS)
+        pareto_front(
+            staged.compiled.problem, staged.demands, most, limit=POINTS
+        )
         if len(most) == len(alone)
         else None
     )
@@ -217,10 +228,12 @@ def row(*objects: Json | list[Json], **fields: Any) -> Cluster:
 
 
 SMALL = claim(
-    "entry", request("gpu", "device.attributes['gpu.example.com'].kind == 'small'")
+    "entry",
+    request("gpu", "device.attributes['gpu.example.com'].kind == 'small'"),
 )
 BY_NAME = claim(
-    "entry", request("gpu", "device.attributes['gpu.example.com'].uuid != 'node-2-x'")
+    "entry",
+    request("gpu", "device.attributes['gpu.example.com'].uuid != 'node-2-x'"),
 )
 NUMBERED = claim(
     "entry",
@@ -230,9 +243,13 @@ NUMBERED = claim(
 )
 
 
-def times(whole: Cluster, entry: MixEntry = WISH, **options: Any) -> dict[str, int]:
+def times(
+    whole: Cluster, entry: MixEntry = WISH, **options: Any
+) -> dict[str, int]:
     staged = compile_mix(whole, [entry], once=True, **options)
-    return Counter(staged.compiled.problem.nodes[place].name for place in staged.order)
+    return Counter(
+        staged.compiled.problem.nodes[place].name for place in staged.order
+    )
 
 
 def held(name: str, half: int) -> Json:
@@ -264,7 +281,11 @@ def nics(name: str, *, names: str = "ab", elsewhere: str = "") -> list[Json]:
         one = device(kind, {"kind": kind}, **shared)
         found.append(
             resource_slice(
-                [one], name=f"{name}-{letter}", pool=name, nodeName=where, count=2
+                [one],
+                name=f"{name}-{letter}",
+                pool=name,
+                nodeName=where,
+                count=2,
             )
         )
     return found
@@ -293,7 +314,9 @@ APART = {f"node-{number}": 1 for number in range(4)}
     [
         pytest.param([*TWO], True, id="nothing"),
         pytest.param(
-            [*nics("node-0"), *nics("node-1", names="ba")], False, id="order of slices"
+            [*nics("node-0"), *nics("node-1", names="ba")],
+            False,
+            id="order of slices",
         ),
         pytest.param(
             [*nics("node-0"), *nics("node-1", elsewhere="node-2")],
@@ -361,7 +384,9 @@ def test_two_nodes(objects: list[Json], same: bool) -> None:
             id="binds to node",
         ),
         pytest.param(
-            row(SMALL, rule(device="half-0")), {"node-0": 4}, id="a rule for all"
+            row(SMALL, rule(device="half-0")),
+            {"node-0": 4},
+            id="a rule for all",
         ),
         pytest.param(
             row(SMALL, rule(pool="node-1")),
@@ -400,7 +425,9 @@ def test_an_error_ends_first_fit_before_the_other_twins() -> None:
         gpus(f"node-{number}", kind=kind, units="1")
         for number, kind in enumerate(kinds)
     ]
-    whole = cluster(device_class(), *rows, claim("entry", request("gpu", expression)))
+    whole = cluster(
+        device_class(), *rows, claim("entry", request("gpu", expression))
+    )
     assert times(whole) == {"node-0": 3, "node-2": 1}
     [found] = headroom(whole, "entry").alone
     assert (found.number, found.first_fit) == (3, 2)
@@ -410,5 +437,9 @@ def test_an_error_ends_first_fit_before_the_other_twins() -> None:
 def test_a_node_that_does_not_exist() -> None:
     with pytest.raises(DrallocError, match='node "nowhere" does not exist'):
         compile_mix(
-            row(SMALL), [WISH], nodes=["nowhere"], features=ALL_FEATURES, once=True
+            row(SMALL),
+            [WISH],
+            nodes=["nowhere"],
+            features=ALL_FEATURES,
+            once=True,
         )

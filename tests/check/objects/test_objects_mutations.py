@@ -44,7 +44,9 @@ def test_all_mutations_that_break_a_rule_are_refused_and_no_others() -> None:
         if not is_right(referee, answer):
             # Whether the searches are right is another question.
             return
-        promise = Promise([node.name for node in given.nodes], in_order=in_order)
+        promise = Promise(
+            [node.name for node in given.nodes], in_order=in_order
+        )
         assert violations(given, answer, promise) == []
         for kind, mutant in mutants(given, answer, in_order=in_order):
             keeps_rules = is_right(referee, mutant)

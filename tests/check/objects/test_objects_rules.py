@@ -33,9 +33,15 @@ HARD = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def node(
-    name: str, *, taints: Sequence[Json] = (), cordoned: bool = False, **labels: str
+    name: str,
+    *,
+    taints: Sequence[Json] = (),
+    cordoned: bool = False,
+    **labels: str,
 ) -> Json:
-    allocatable = {key: labels.pop(key) for key in ("cpu", "pods") if key in labels}
+    allocatable = {
+        key: labels.pop(key) for key in ("cpu", "pods") if key in labels
+    }
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -76,7 +82,11 @@ def pod(
 
 
 def term(app: str, key: str = HOST, **more: Any) -> Json:
-    return {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key, **more}
+    return {
+        "labelSelector": {"matchLabels": {"app": app}},
+        "topologyKey": key,
+        **more,
+    }
 
 
 def apart(*terms: Json) -> Json:
@@ -98,7 +108,13 @@ def spread(app: str, key: str, skew: int = 1, **more: Any) -> list[Json]:
 
 
 def takes(cpu: str) -> list[Json]:
-    return [{"name": "main", "image": "main", "resources": {"requests": {"cpu": cpu}}}]
+    return [
+        {
+            "name": "main",
+            "image": "main",
+            "resources": {"requests": {"cpu": cpu}},
+        }
+    ]
 
 
 def has_port(number: int, address: str = "") -> list[Json]:
@@ -148,7 +164,10 @@ class Case(NamedTuple):
 
 
 def case(
-    *objects: Json | list[Json], at: dict[str, str], rule: str = "", **promise: Any
+    *objects: Json | list[Json],
+    at: dict[str, str],
+    rule: str = "",
+    **promise: Any,
 ) -> Case:
     return Case(list(objects), at, rule, promise)
 
@@ -163,7 +182,10 @@ CASES = {
     # Where a pod may be.
     "no such pod": case(A, at={"p": "a"}, rule="pod default/p: is not there"),
     "no such node": case(
-        A, pod("p"), at={"p": "b"}, rule="pod default/p: there is no node b for it"
+        A,
+        pod("p"),
+        at={"p": "b"},
+        rule="pod default/p: there is no node b for it",
     ),
     "a node that is not chosen": case(
         A, B, pod("p"), at={"p": "b"}, rule="there is no node b", nodes=["a"]
@@ -328,9 +350,14 @@ CASES = {
     ),
     # Affinity.
     "nobody is near": case(
-        A, pod("p", **TO_WEB), at={"p": "a"}, rule="nobody whom its affinity means"
+        A,
+        pod("p", **TO_WEB),
+        at={"p": "a"},
+        rule="nobody whom its affinity means",
     ),
-    "the one who means itself": case(A, pod("p", app="web", **TO_WEB), at={"p": "a"}),
+    "the one who means itself": case(
+        A, pod("p", app="web", **TO_WEB), at={"p": "a"}
+    ),
     "two who mean each other on two nodes": case(
         A,
         B,
@@ -430,7 +457,9 @@ CASES = {
         pod(
             "p",
             app="web",
-            topologySpreadConstraints=spread("web", "rack", nodeTaintsPolicy="Honor"),
+            topologySpreadConstraints=spread(
+                "web", "rack", nodeTaintsPolicy="Honor"
+            ),
         ),
         at={"p": "a"},
     ),
@@ -450,7 +479,11 @@ CASES = {
         rule="1 pods have a node, 2 are needed",
     ),
     "with one who runs": case(
-        A, group("g", 2), member("r", "g", on="a"), member("p", "g"), at={"p": "a"}
+        A,
+        group("g", 2),
+        member("r", "g", on="a"),
+        member("p", "g"),
+        at={"p": "a"},
     ),
     "with one who is left to others": case(
         A,
@@ -513,7 +546,9 @@ CASES = {
         member("r", "g", on="a"),
         member("p", "g"),
         at={"p": "b"},
-        features=ALL_FEATURES.switched({"TopologyAwareWorkloadScheduling": False}),
+        features=ALL_FEATURES.switched(
+            {"TopologyAwareWorkloadScheduling": False}
+        ),
     ),
     "groups that do not count": case(
         A,
@@ -546,7 +581,11 @@ CASES = {
             "apiVersion": "scheduling.k8s.io/v1alpha1",
             "kind": "Workload",
             "metadata": {"name": "w", "namespace": "default"},
-            "spec": {"podGroups": [{"name": "g", "policy": {"gang": {"minCount": 2}}}]},
+            "spec": {
+                "podGroups": [
+                    {"name": "g", "policy": {"gang": {"minCount": 2}}}
+                ]
+            },
         },
         pod("p", workloadRef={"name": "w", "podGroup": "g"}),
         at={"p": "a"},
@@ -610,7 +649,9 @@ def test_only_what_is_broken_is_refused(one: Case) -> None:
 
 
 def bindings_of(one: Case) -> list[Binding]:
-    return [Binding(ClaimKey.parse(key), name) for key, name in one.bindings.items()]
+    return [
+        Binding(ClaimKey.parse(key), name) for key, name in one.bindings.items()
+    ]
 
 
 def promise_of(one: Case) -> Promise:
@@ -625,12 +666,16 @@ def promise_of(one: Case) -> Promise:
 def test_a_claim_is_used_where_it_was_allocated() -> None:
     held = allocated("p-gpu", {"device": "gpu-0"})
     home = {
-        "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]
+        "matchFields": [
+            {"key": "metadata.name", "operator": "In", "values": ["b"]}
+        ]
     }
     held["status"]["allocation"]["nodeSelector"] = {"nodeSelectorTerms": [home]}
     given = cluster(A, B, device_class(), pod("p")[0], held)
     assert (
-        violations(given, [Binding(ClaimKey("default", "p"), "b")], Promise(["a", "b"]))
+        violations(
+            given, [Binding(ClaimKey("default", "p"), "b")], Promise(["a", "b"])
+        )
         == []
     )
     found = violations(
@@ -645,7 +690,12 @@ def of_set(name: str, owner: str, kind: str = "StatefulSet") -> list[Json]:
     """A pod that a controller made."""
     made, *claims = pod(name)
     made["metadata"]["ownerReferences"] = [
-        {"apiVersion": "apps/v1", "kind": kind, "name": owner, "controller": True}
+        {
+            "apiVersion": "apps/v1",
+            "kind": kind,
+            "name": owner,
+            "controller": True,
+        }
     ]
     return [made, *claims]
 
@@ -658,28 +708,37 @@ def spread_by_default(given: Cluster, *names: str) -> list[str]:
         "whenUnsatisfiable": "DoNotSchedule",
     }
     filters = Filters(
-        default_constraints=(TopologySpreadConstraint.model_validate(constraint),)
+        default_constraints=(
+            TopologySpreadConstraint.model_validate(constraint),
+        )
     )
     bindings = [
         Binding(ClaimKey("default", f"p{number}"), name)
         for number, name in enumerate(names)
     ]
     return violations(
-        given, bindings, Promise(["a", "b"], in_order=True, other_filters=filters)
+        given,
+        bindings,
+        Promise(["a", "b"], in_order=True, other_filters=filters),
     )
 
 
-def test_pods_of_a_controller_are_spread_as_the_scheduler_does_by_default() -> None:
+def test_pods_of_a_controller_are_spread_as_the_scheduler_does_by_default() -> (
+    None
+):
     same = cluster(A, B, of_set("p0", "s"), of_set("p1", "s"))
     assert spread_by_default(same, "a", "b") == []
     assert [
-        found.partition(": topology")[0] for found in spread_by_default(same, "a", "a")
+        found.partition(": topology")[0]
+        for found in spread_by_default(same, "a", "a")
     ] == ["pod default/p1"]
     others = cluster(A, B, of_set("p0", "s"), of_set("p1", "t"))
     assert spread_by_default(others, "a", "a") == []
     assert (
         spread_by_default(
-            cluster(A, B, of_set("p0", "s", "Job"), of_set("p1", "s", "Job")), "a", "a"
+            cluster(A, B, of_set("p0", "s", "Job"), of_set("p1", "s", "Job")),
+            "a",
+            "a",
         )
         == []
     )
@@ -725,7 +784,8 @@ def test_answers_of_a_configured_scheduler_are_right(tmp_path: Path) -> None:
     config.write_text(CONFIGURATION)
     nodes = [A, B, node("c", rack="2", zone="y")]
     slices = [
-        resource_slice(gpus(4), name=name, pool=name, nodeName=name) for name in "abc"
+        resource_slice(gpus(4), name=name, pool=name, nodeName=name)
+        for name in "abc"
     ]
     pods = [of_set(f"p{number}", "s", "ReplicaSet") for number in range(6)]
     plan = allocate(
@@ -757,6 +817,7 @@ def test_what_is_broken_is_an_error_with_every_violation() -> None:
     given = cluster(A, pod("p", nodeSelector={"rack": "2"}), pod("q", **TO_WEB))
     bindings = [Binding(ClaimKey("default", name), "a") for name in "pq"]
     with pytest.raises(
-        CheckError, match=r"has no label rack=2.*\n.*nobody whom its affinity means"
+        CheckError,
+        match=r"has no label rack=2.*\n.*nobody whom its affinity means",
     ):
         check_objects(given, bindings, Promise(["a"]))

@@ -57,7 +57,9 @@ def only_violation(*edits: Edit) -> str:
 
 def solution(**changes: Any) -> Edit:
     """Change fields of the solution."""
-    return lambda scene: Scene(scene.problem, replace(scene.solution, **changes))
+    return lambda scene: Scene(
+        scene.problem, replace(scene.solution, **changes)
+    )
 
 
 def placement(demand: int, **changes: Any) -> Edit:
@@ -83,7 +85,9 @@ def without(*demands: int) -> Edit:
 
     def edit(scene: Scene) -> Scene:
         kept = tuple(
-            known for known in scene.solution.placements if known.demand not in demands
+            known
+            for known in scene.solution.placements
+            if known.demand not in demands
         )
         return scene.edited(solution(placements=kept, tiers=()))
 
@@ -94,7 +98,9 @@ def plus(demand: int, node: int, *grants: tuple[int, int, int]) -> Edit:
     """Place one more demand, and say nothing about the objective."""
 
     def edit(scene: Scene) -> Scene:
-        more = Placement(demand, node, (tuple(Grant(*grant) for grant in grants),))
+        more = Placement(
+            demand, node, (tuple(Grant(*grant) for grant in grants),)
+        )
         return scene.edited(
             solution(placements=(*scene.solution.placements, more), tiers=())
         )
@@ -110,7 +116,11 @@ def sharing(demand: int, other: int, *grants: tuple[int, int, int]) -> Edit:
         claims = (*demands[demand].claims, demands[other].claims[0])
         placements = tuple(
             replace(
-                known, grants=(*known.grants, tuple(Grant(*grant) for grant in grants))
+                known,
+                grants=(
+                    *known.grants,
+                    tuple(Grant(*grant) for grant in grants),
+                ),
             )
             if known.demand == demand
             else known
@@ -126,7 +136,9 @@ def sharing(demand: int, other: int, *grants: tuple[int, int, int]) -> Edit:
 
 def problem(**changes: Any) -> Edit:
     """Change fields of the problem."""
-    return lambda scene: Scene(replace(scene.problem, **changes), scene.solution)
+    return lambda scene: Scene(
+        replace(scene.problem, **changes), scene.solution
+    )
 
 
 def _element(field: str, index: int, changes: dict[str, Any]) -> Edit:
@@ -158,7 +170,11 @@ def claim(demand: int, **changes: Any) -> Edit:
     return lambda scene: _element(
         "demands",
         demand,
-        {"claims": (replace(scene.problem.demands[demand].claims[0], **changes),)},
+        {
+            "claims": (
+                replace(scene.problem.demands[demand].claims[0], **changes),
+            )
+        },
     )(scene)
 
 
@@ -187,13 +203,17 @@ def pool(node: int, index: int, **changes: Any) -> Edit:
     return edit
 
 
-def selects(alternative: int, device: int, answer: bool | AllocationError) -> Edit:
+def selects(
+    alternative: int, device: int, answer: bool | AllocationError
+) -> Edit:
     """Change whether an alternative selects a device."""
 
     def edit(scene: Scene) -> Scene:
         table = _table(scene)
         selected = {**table.selected, (alternative, device): answer}
-        return scene.edited(problem(eligibility=replace(table, selected=selected)))
+        return scene.edited(
+            problem(eligibility=replace(table, selected=selected))
+        )
 
     return edit
 

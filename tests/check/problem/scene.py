@@ -118,16 +118,23 @@ def _nic(
 
 
 def _demand(
-    name: str, *requests: Request, constraints: tuple[Constraint, ...] = (), **more: Any
+    name: str,
+    *requests: Request,
+    constraints: tuple[Constraint, ...] = (),
+    **more: Any,
 ) -> Demand:
-    claim = Claim(ClaimKey("default", name), f"uid-{name}", requests, constraints)
+    claim = Claim(
+        ClaimKey("default", name), f"uid-{name}", requests, constraints
+    )
     return Demand(ClaimKey("default", f"pod-{name}"), (claim,), **more)
 
 
 def _exactly(
     index: int, name: str, count: int | None = 1, *, admin: bool = False
 ) -> Request:
-    return Request(name, (Alternative(index, RequestName(name), 0, count, admin),))
+    return Request(
+        name, (Alternative(index, RequestName(name), 0, count, admin),)
+    )
 
 
 def _problem() -> Problem:
@@ -136,7 +143,9 @@ def _problem() -> Problem:
     on_gpus, on_nics = (0, 3, 4, 6), (1, 2, 5)
     refused = {(wants, nic) for wants in on_gpus for nic in (NIC_0, NIC_1)}
     refused |= {(wants, gpu) for wants in on_nics for gpu in GPUS}
-    fabric = PoolAccess(PoolID(DRIVER, "fabric"), PoolState.USABLE, (NIC_0, NIC_1))
+    fabric = PoolAccess(
+        PoolID(DRIVER, "fabric"), PoolState.USABLE, (NIC_0, NIC_1)
+    )
     return Problem(
         demands=(
             _demand(
@@ -161,14 +170,18 @@ def _problem() -> Problem:
                 "node-a",
                 (
                     fabric,
-                    PoolAccess(PoolID(DRIVER, "node-a"), PoolState.USABLE, (0, 1, 2)),
+                    PoolAccess(
+                        PoolID(DRIVER, "node-a"), PoolState.USABLE, (0, 1, 2)
+                    ),
                 ),
             ),
             Node(
                 "node-b",
                 (
                     fabric,
-                    PoolAccess(PoolID(DRIVER, "node-b"), PoolState.USABLE, (3, 4)),
+                    PoolAccess(
+                        PoolID(DRIVER, "node-b"), PoolState.USABLE, (3, 4)
+                    ),
                 ),
             ),
         ),
@@ -203,7 +216,9 @@ BASE = Scene(
     Solution(
         placements=(
             Placement(
-                TRAIN, 0, ((Grant(0, 0, 0), Grant(0, 0, 1), Grant(1, 0, NIC_0)),)
+                TRAIN,
+                0,
+                ((Grant(0, 0, 0), Grant(0, 0, 1), Grant(1, 0, NIC_0)),),
             ),
             Placement(WATCH, 0, ((Grant(0, 0, 0),),)),
             Placement(EVERY, 1, ((Grant(0, 0, 3), Grant(0, 0, 4)),)),

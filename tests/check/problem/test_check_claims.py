@@ -50,7 +50,11 @@ from dralloc.problem import (
 MATCH, DISTINCT = ConstraintKind.MATCH, ConstraintKind.DISTINCT
 WIDE_NIC = device(NIC_0, capacity={"bandwidth": Capacity("bandwidth", 999)})
 NIC_1_EVERYWHERE = device(NIC_1, nodes=None, attributes=numa(0))
-ALL_NICS = (asks(LINK, 0, count=None), selects(5, 3, False), selects(5, 4, False))
+ALL_NICS = (
+    asks(LINK, 0, count=None),
+    selects(5, 3, False),
+    selects(5, 4, False),
+)
 NO_TIERS = solution(tiers=())
 WATCHED_NIC = (
     selects(3, NIC_0, True),
@@ -60,18 +64,25 @@ WATCHED_NIC = (
 )
 """Watch has admin access to nic-0 instead of a gpu; train and allocated claims hold 8 of its bandwidth of 10."""
 ONLY_NIC_1 = (watts(14), gets(LINK, (0, 0, NIC_1)))
-WITHOUT_LINK = (without(LINK), problem(demands=BASE.problem.demands[: EVERY + 1]))
+WITHOUT_LINK = (
+    without(LINK),
+    problem(demands=BASE.problem.demands[: EVERY + 1]),
+)
 
 
 def constrained(kind: ConstraintKind, *requests: str) -> Edit:
-    return claim(TRAIN, constraints=(Constraint(kind, NUMA, frozenset(requests)),))
+    return claim(
+        TRAIN, constraints=(Constraint(kind, NUMA, frozenset(requests)),)
+    )
 
 
 def two_gpu_requests(*, admin: bool) -> Edit:
     """Let watch ask twice for a gpu."""
     request = BASE.problem.demands[WATCH].claims[0].requests[0]
     again = replace(
-        request, name="again", alternatives=(replace(request.alternatives[0], index=6),)
+        request,
+        name="again",
+        alternatives=(replace(request.alternatives[0], index=6),),
     )
     return lambda scene: scene.edited(
         claim(WATCH, requests=(request, again)),
@@ -94,7 +105,8 @@ REQUESTS = {
         rule="request nic: served by 0 alternatives instead of one",
     ),
     "nothing for all": broken(
-        gets(EVERY), rule="every: request gpu: served by 0 alternatives instead of one"
+        gets(EVERY),
+        rule="every: request gpu: served by 0 alternatives instead of one",
     ),
     "two alternatives": broken(
         NIC_1_EVERYWHERE,
@@ -194,12 +206,16 @@ EVERYTHING = {
     ),
     "incomplete pool": broken(
         *WITHOUT_LINK,
-        pool(1, 0, state=PoolState.INCOMPLETE, devices=(), reason="1 of 2 slices"),
+        pool(
+            1, 0, state=PoolState.INCOMPLETE, devices=(), reason="1 of 2 slices"
+        ),
         rule="every: request gpu: all devices, but pool example.com/fabric is incomplete: 1 of 2 slices",
     ),
     "invalid pool": broken(
         *WITHOUT_LINK,
-        pool(1, 0, state=PoolState.INVALID, devices=(), reason="duplicate device"),
+        pool(
+            1, 0, state=PoolState.INVALID, devices=(), reason="duplicate device"
+        ),
         rule="every: request gpu: all devices, but pool example.com/fabric is invalid: duplicate device",
     ),
     "one is held": broken(
@@ -209,7 +225,8 @@ EVERYTHING = {
         refuses(4, 4), rule="device example.com/node-b/gpu-1: does not admit"
     ),
     "one too many": broken(
-        selects(4, 4, False), rule="device example.com/node-b/gpu-1: not selected"
+        selects(4, 4, False),
+        rule="device example.com/node-b/gpu-1: not selected",
     ),
 }
 CONSTRAINTS = {
@@ -232,7 +249,8 @@ CONSTRAINTS = {
         rule="train: matchAttribute example.com/numa: violated",
     ),
     "match: cannot be compared": broken(
-        device(0, attributes=numa()), rule="train: matchAttribute example.com/numa"
+        device(0, attributes=numa()),
+        rule="train: matchAttribute example.com/numa",
     ),
     "match: of a subrequest": broken(
         constrained(MATCH, "gpu", "nic/fast"),
@@ -249,7 +267,8 @@ CONSTRAINTS = {
         rule="train: distinctAttribute example.com/numa: violated",
     ),
     "distinct: lacking": broken(
-        device(4, attributes={}), rule="gpu-1: distinctAttribute: lacks the attribute"
+        device(4, attributes={}),
+        rule="gpu-1: distinctAttribute: lacks the attribute",
     ),
     "distinct: two cannot be compared": broken(
         device(3, attributes=numa()),
@@ -292,13 +311,21 @@ VALID: dict[str, tuple[Edit, ...]] = {
         *ALL_NICS,
         selects(5, NIC_1, FatalError("no such key")),
     ),
-    "all but one out of reach": (*ALL_NICS, device(NIC_1, nodes=frozenset({0}))),
+    "all but one out of reach": (
+        *ALL_NICS,
+        device(NIC_1, nodes=frozenset({0})),
+    ),
     "match of one that cannot be compared": (
         constrained(MATCH, "nic"),
         device(NIC_0, attributes=numa()),
     ),
-    "match of nothing": (constrained(MATCH, "nic/slow"), device(NIC_0, attributes={})),
-    "distinct beside one that cannot be compared": (device(3, attributes=numa()),),
+    "match of nothing": (
+        constrained(MATCH, "nic/slow"),
+        device(NIC_0, attributes={}),
+    ),
+    "distinct beside one that cannot be compared": (
+        device(3, attributes=numa()),
+    ),
 }
 
 
@@ -314,7 +341,9 @@ def test_valid_claim_is_accepted(edits: tuple[Edit, ...]) -> None:
 
 
 @pytest.mark.parametrize("more", [0, 1])
-def test_a_claim_gets_no_more_devices_than_its_status_can_list(more: int) -> None:
+def test_a_claim_gets_no_more_devices_than_its_status_can_list(
+    more: int,
+) -> None:
     number = MAX_RESULTS + more
     gpus = tuple(
         replace(

@@ -31,12 +31,15 @@ BROKEN = {
         rule="tier alternatives: value 0 is beyond the bound 1 (sense -1)",
     ),
     "any tier's bound": broken(
-        tiers(Tier("nodes", 2, 3, -1)), rule="tier nodes: value 2 is beyond the bound 3"
+        tiers(Tier("nodes", 2, 3, -1)),
+        rule="tier nodes: value 2 is beyond the bound 3",
     ),
     "wrong sense": broken(
         tiers(Tier("weight", 5, 5, -1)), rule="tier weight: sense -1"
     ),
-    "no sense": broken(tiers(Tier("spread", 5, 5, 0)), rule="tier spread: sense 0"),
+    "no sense": broken(
+        tiers(Tier("spread", 5, 5, 0)), rule="tier spread: sense 0"
+    ),
     "not optimal": broken(
         solution(status=Status.OPTIMAL),
         rule="tier weight: status OPTIMAL, but value 5 and bound 6 differ",
@@ -45,11 +48,16 @@ BROKEN = {
 SLOW = gets(TRAIN, (0, 0, 0), (0, 0, 1), (1, 1, NIC_0))
 VALID: dict[str, tuple[Edit, ...]] = {
     "no tiers": (tiers(),),
-    "with gaps": (SLOW, tiers(Tier("weight", 5, 6), Tier("alternatives", 1, 0, -1))),
+    "with gaps": (
+        SLOW,
+        tiers(Tier("weight", 5, 6), Tier("alternatives", 1, 0, -1)),
+    ),
     "optimal": (
         SLOW,
         tiers(
-            Tier("weight", 5, 5), Tier("alternatives", 1, 1, -1), status=Status.OPTIMAL
+            Tier("weight", 5, 5),
+            Tier("alternatives", 1, 1, -1),
+            status=Status.OPTIMAL,
         ),
     ),
     "some other tier": (tiers(Tier("nodes", 2, 1, -1)),),
@@ -72,5 +80,7 @@ def test_check_lists_all_violations_one_per_line() -> None:
     scene = BASE.edited(gets(TRAIN), solution(status=Status.OPTIMAL))
     with pytest.raises(CheckError) as caught:
         check(scene.problem, scene.solution)
-    assert str(caught.value).splitlines() == violations(scene.problem, scene.solution)
+    assert str(caught.value).splitlines() == violations(
+        scene.problem, scene.solution
+    )
     assert len(violations(scene.problem, scene.solution)) == 3

@@ -21,27 +21,35 @@ BROKEN = {
     "no such demand": broken(
         plus(9, 0), rule="placement 4: there is no demand 9, only 5"
     ),
-    "negative demand": broken(plus(-1, 0), rule="placement 4: there is no demand -1"),
+    "negative demand": broken(
+        plus(-1, 0), rule="placement 4: there is no demand -1"
+    ),
     "no such node": broken(
         placement(TRAIN, node=2),
         rule="demand default/pod-train: there is no node 2, only 2",
     ),
-    "negative node": broken(placement(TRAIN, node=-1), rule="there is no node -1"),
+    "negative node": broken(
+        placement(TRAIN, node=-1), rule="there is no node -1"
+    ),
     "no claims": broken(
-        placement(LINK, grants=()), rule="pod-link: grants for 0 claims, but it has 1"
+        placement(LINK, grants=()),
+        rule="pod-link: grants for 0 claims, but it has 1",
     ),
     "too many claims": broken(
-        placement(LINK, grants=((), ())), rule="grants for 2 claims, but it has 1"
+        placement(LINK, grants=((), ())),
+        rule="grants for 2 claims, but it has 1",
     ),
     "no such request": broken(
         gets(LINK, (1, 0, NIC_0)),
         rule="claim default/link: there is no request 1, only 1",
     ),
     "no such alternative": broken(
-        gets(LINK, (0, 1, NIC_0)), rule="request nic: there is no alternative 1, only 1"
+        gets(LINK, (0, 1, NIC_0)),
+        rule="request nic: there is no alternative 1, only 1",
     ),
     "no such device": broken(
-        gets(LINK, (0, 0, 7)), rule="claim default/link: there is no device 7, only 7"
+        gets(LINK, (0, 0, 7)),
+        rule="claim default/link: there is no device 7, only 7",
     ),
     "negative device": broken(
         gets(LINK, (0, 0, -2)), rule="claim default/link: there is no device -2"

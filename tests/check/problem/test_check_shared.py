@@ -61,7 +61,10 @@ SECOND_NIC_0 = (
 )
 """While the fabric's pool is updated, node-b sees a version of nic-0 with less bandwidth, and link gets that."""
 OVERDRAWN = problem(
-    counters=(*BASE.problem.counters, replace(BASE.problem.counters[2], free=-1))
+    counters=(
+        *BASE.problem.counters,
+        replace(BASE.problem.counters[2], free=-1),
+    )
 )
 """One more counter in the fabric's group, of which allocated claims hold more than there is."""
 
@@ -135,7 +138,9 @@ COUNTERS = {
         rule="counter example.com/fabric/shared/watts: 6n charged, 5n free: by example.com/fabric/nic-0",
     ),
     "by both": broken(
-        gets(LINK, (0, 0, NIC_1)), watts(10), rule="shared/watts: 11n charged, 10n free"
+        gets(LINK, (0, 0, NIC_1)),
+        watts(10),
+        rule="shared/watts: 11n charged, 10n free",
     ),
     "incompatible": broken(
         device(0, compatibility=((0, frozenset({"a"})),)),

@@ -73,14 +73,22 @@ VALID: dict[str, tuple[Edit, ...]] = {
         sharing(TRAIN, LINK, (0, 0, NIC_0)),
         gets(LINK),
     ),
-    "by three": (sharing(TRAIN, LINK), sharing(EVERY, LINK, (0, 0, NIC_0)), gets(LINK)),
+    "by three": (
+        sharing(TRAIN, LINK),
+        sharing(EVERY, LINK, (0, 0, NIC_0)),
+        gets(LINK),
+    ),
     "on one node": (sharing(WATCH, TRAIN),),
     "bound to the node of both": (
         sharing(EVERY, LINK),
         device(NIC_0, binds_to_node=True),
     ),
     "with a demand that is not placed": (sharing(LATE, LINK),),
-    "without requests": (claim(LINK, requests=()), gets(LINK), sharing(TRAIN, LINK)),
+    "without requests": (
+        claim(LINK, requests=()),
+        gets(LINK),
+        sharing(TRAIN, LINK),
+    ),
     "rank counted once": (
         sharing(WATCH, TRAIN),
         gets(TRAIN, (0, 0, 0), (0, 0, 1), (1, 1, NIC_0)),

@@ -17,7 +17,12 @@ from brute_force import best_solution, every_solution, feasible
 from brute_pods import is_bound_right
 from dralloc.check import violations
 from dralloc.problem import Charge, Problem
-from dralloc.problem.solution import Grant, Placement, Solution, with_node_grants
+from dralloc.problem.solution import (
+    Grant,
+    Placement,
+    Solution,
+    with_node_grants,
+)
 from dralloc.solve.first_fit import first_fit
 from examples import INDEPENDENT, examples
 from pod_strategies import BoundPods, bound_pods
@@ -41,7 +46,9 @@ thoroughly = settings(
 )
 
 
-def test_all_mutations_of_grants_that_break_a_rule_are_refused_and_no_others() -> None:
+def test_all_mutations_of_grants_that_break_a_rule_are_refused_and_no_others() -> (
+    None
+):
     tried: Counter[tuple[str, bool]] = Counter()
 
     @thoroughly
@@ -50,7 +57,9 @@ def test_all_mutations_of_grants_that_break_a_rule_are_refused_and_no_others() -
         answer = best_solution(drawn) if is_best else first_fit(drawn)
         assert violations(drawn, answer) == []
         every = list(mutants(drawn, Solution(answer.placements)))
-        for kind, problem, mutant in Random(seed).sample(every, min(MOST, len(every))):
+        for kind, problem, mutant in Random(seed).sample(
+            every, min(MOST, len(every))
+        ):
             keeps_rules = feasible(problem, mutant) and is_in_order(mutant)
             found = violations(problem, mutant)
             assert (found == []) == keeps_rules, (kind, mutant, found)
@@ -60,14 +69,18 @@ def test_all_mutations_of_grants_that_break_a_rule_are_refused_and_no_others() -
     has_both(tried, examples(40))
 
 
-def test_all_mutations_of_places_that_break_a_rule_are_refused_and_no_others() -> None:
+def test_all_mutations_of_places_that_break_a_rule_are_refused_and_no_others() -> (
+    None
+):
     tried: Counter[tuple[str, bool]] = Counter()
 
     @thoroughly
     @given(bound_pods(max_pods=3), st.randoms(use_true_random=False))
     def mutate(pods: BoundPods, random: Random) -> None:
         every = [
-            one for one in islice(every_solution(pods.devices), 2000) if one.placements
+            one
+            for one in islice(every_solution(pods.devices), 2000)
+            if one.placements
         ]
         right = [
             one
@@ -80,7 +93,9 @@ def test_all_mutations_of_places_that_break_a_rule_are_refused_and_no_others() -
                 keeps_rules = feasible(pods.devices, mutant) and is_bound_right(
                     pods, mutant.placements
                 )
-                whole = Solution(tuple(with_node_grants(pods.whole, mutant.placements)))
+                whole = Solution(
+                    tuple(with_node_grants(pods.whole, mutant.placements))
+                )
                 found = violations(pods.whole, whole)
                 assert (found == []) == keeps_rules, (kind, mutant, found)
                 tried[kind, keeps_rules] += 1
@@ -92,7 +107,8 @@ def test_all_mutations_of_places_that_break_a_rule_are_refused_and_no_others() -
 def has_both(tried: Counter[tuple[str, bool]], least: int) -> None:
     """Make sure that changes of both sorts were made, and note how many."""
     LOG.info(
-        "mutations, and whether they keep the rules: %s", dict(sorted(tried.items()))
+        "mutations, and whether they keep the rules: %s",
+        dict(sorted(tried.items())),
     )
     breaking, harmless = (
         sum(n for (_, keeps), n in tried.items() if keeps is sort)
@@ -102,7 +118,9 @@ def has_both(tried: Counter[tuple[str, bool]], least: int) -> None:
 
 
 def is_in_order(answer: Solution) -> bool:
-    return all(one.demand < other.demand for one, other in pairwise(answer.placements))
+    return all(
+        one.demand < other.demand for one, other in pairwise(answer.placements)
+    )
 
 
 def with_others(
@@ -150,7 +168,10 @@ def _mutants_of_answer(
                     Solution((*before, replace(placement, node=node), *after)),
                 )
         for kind, grants in _other_grants(problem, placement):
-            yield kind, Solution((*before, replace(placement, grants=grants), *after))
+            yield (
+                kind,
+                Solution((*before, replace(placement, grants=grants), *after)),
+            )
         yield from (
             ("shared claim moved", mutant)
             for mutant in _at_other_homes(problem, answer, place)
@@ -183,16 +204,28 @@ def _other_grants(
                     )
                     yield (
                         "device more",
-                        among(*before, grant, grant._replace(device=device), *after),
+                        among(
+                            *before,
+                            grant,
+                            grant._replace(device=device),
+                            *after,
+                        ),
                     )
             request = (
-                problem.demands[placement.demand].claims[number].requests[grant.request]
+                problem.demands[placement.demand]
+                .claims[number]
+                .requests[grant.request]
             )
             for choice in range(len(request.alternatives)):
                 if choice != grant.alternative:
                     yield (
                         "alternative",
-                        among(*(_of_alternative(one, grant, choice) for one in grants)),
+                        among(
+                            *(
+                                _of_alternative(one, grant, choice)
+                                for one in grants
+                            )
+                        ),
                     )
 
 
@@ -221,10 +254,16 @@ def _at_other_homes(
                 yield Solution(tuple(changed))
 
 
-def _with(placement: Placement, number: int, grants: tuple[Grant, ...]) -> Placement:
+def _with(
+    placement: Placement, number: int, grants: tuple[Grant, ...]
+) -> Placement:
     return replace(
         placement,
-        grants=(*placement.grants[:number], grants, *placement.grants[number + 1 :]),
+        grants=(
+            *placement.grants[:number],
+            grants,
+            *placement.grants[number + 1 :],
+        ),
     )
 
 
@@ -236,13 +275,20 @@ def _with_other_amounts(
     assert isinstance(table, TableEligibility)
     for placement in answer.placements:
         for claim, grants in zip(
-            problem.demands[placement.demand].claims, placement.grants, strict=True
+            problem.demands[placement.demand].claims,
+            placement.grants,
+            strict=True,
         ):
             for request, choice, device in grants:
                 key = claim.requests[request].alternatives[choice].index, device
                 for charge in _other_charges(table.charge(*key)):
-                    changed = replace(table, charges={**table.charges, key: charge})
-                    yield "charge changed", replace(problem, eligibility=changed)
+                    changed = replace(
+                        table, charges={**table.charges, key: charge}
+                    )
+                    yield (
+                        "charge changed",
+                        replace(problem, eligibility=changed),
+                    )
     usage = problem.usage
     for slot, amounts in usage.consumed.items():
         for name in amounts:
@@ -257,10 +303,14 @@ def _with_other_amounts(
                 )
     for number, counter in enumerate(problem.counters):
         for step in (-1, 1):
-            other = replace(counter, free=min(counter.total, counter.free + step))
+            other = replace(
+                counter, free=min(counter.total, counter.free + step)
+            )
             yield (
                 "counter changed",
-                replace(problem, counters=_put(problem.counters, number, other)),
+                replace(
+                    problem, counters=_put(problem.counters, number, other)
+                ),
             )
 
 
@@ -271,13 +321,17 @@ def _other_charges(charge: Charge | None) -> Iterator[Charge | None]:
         for step in (-1, 1):
             yield replace(
                 known,
-                capacity=_put(known.capacity, place, (name, max(0, amount + step))),
+                capacity=_put(
+                    known.capacity, place, (name, max(0, amount + step))
+                ),
             )
     for place, (counter, amount) in enumerate(known.counters):
         for step in (-1, 1):
             yield replace(
                 known,
-                counters=_put(known.counters, place, (counter, max(0, amount + step))),
+                counters=_put(
+                    known.counters, place, (counter, max(0, amount + step))
+                ),
             )
 
 

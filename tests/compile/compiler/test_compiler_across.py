@@ -27,7 +27,11 @@ GANG: Json = {"schedulingPolicy": {"gang": {"minCount": 2}}}
 
 
 def group(annotations: Json, policy: Json = GANG) -> Json:
-    metadata = {"name": "group", "namespace": "default", "annotations": annotations}
+    metadata = {
+        "name": "group",
+        "namespace": "default",
+        "annotations": annotations,
+    }
     return {
         "apiVersion": "scheduling.k8s.io/v1alpha3",
         "kind": "PodGroup",
@@ -43,7 +47,8 @@ def annotated(pod: Json, annotations: Json) -> Json:
 def rails(*rails: int, **spec: Any) -> list[Json]:
     """A node with a device on each of these rails."""
     devices = [
-        device(f"gpu-{number}", {RAIL: rail}) for number, rail in enumerate(rails)
+        device(f"gpu-{number}", {RAIL: rail})
+        for number, rail in enumerate(rails)
     ]
     return [node(), device_class(), resource_slice(devices, **spec)]
 
@@ -84,7 +89,10 @@ MODES = pytest.mark.parametrize("mode", ["first-fit", "scheduler", "optimal"])
 @MODES
 def test_the_claims_of_a_pod_agree(mode: str) -> None:
     objects = rails(0, 1, 1)
-    assert placed(objects, pair(annotations=SAME), mode=mode) == ["gpu-1", "gpu-2"]
+    assert placed(objects, pair(annotations=SAME), mode=mode) == [
+        "gpu-1",
+        "gpu-2",
+    ]
 
 
 @MODES
@@ -107,7 +115,10 @@ def test_the_claims_of_a_pod_differ(mode: str) -> None:
 
 def test_only_requests_that_are_named_are_covered() -> None:
     annotations = {"dralloc.dev/across": f"matchAttribute={RAIL}:nic"}
-    assert placed(rails(0, 1), pair(annotations=annotations)) == ["gpu-0", "gpu-1"]
+    assert placed(rails(0, 1), pair(annotations=annotations)) == [
+        "gpu-0",
+        "gpu-1",
+    ]
 
 
 @pytest.mark.parametrize("policy", [GANG, {"schedulingPolicy": {"basic": {}}}])
@@ -127,7 +138,9 @@ def test_an_option_is_about_every_group() -> None:
     labelled = [annotated(one, {}) for one in members()]
     for one in labelled:
         one["metadata"]["labels"] = {"job": "x"}
-    found = placed(rails(0, 1, 1), labelled, gang="job", across=across, mode="optimal")
+    found = placed(
+        rails(0, 1, 1), labelled, gang="job", across=across, mode="optimal"
+    )
     assert found == ["gpu-1", "gpu-2"]
 
 
@@ -136,7 +149,12 @@ def test_what_is_allocated_counts(mode: str) -> None:
     """A member that runs is on rail 0."""
     running = [
         allocated("r", {"device": "gpu-1"}),
-        pod("r", "r", nodeName="node-0", schedulingGroup={"podGroupName": "group"}),
+        pod(
+            "r",
+            "r",
+            nodeName="node-0",
+            schedulingGroup={"podGroupName": "group"},
+        ),
     ]
     found = placed(
         rails(1, 0, 0),
@@ -149,10 +167,14 @@ def test_what_is_allocated_counts(mode: str) -> None:
 
 
 def test_a_violation_that_is_there_is_told() -> None:
-    held = [allocated("h", {"device": "gpu-0"}), allocated("i", {"device": "gpu-1"})]
+    held = [
+        allocated("h", {"device": "gpu-0"}),
+        allocated("i", {"device": "gpu-1"}),
+    ]
     waiting = annotated(pod("p", "h", "i", "a"), SAME)
     plan = dralloc.allocate(
-        cluster(rails(0, 1, 1), held, claim("a", request()), waiting), mode="first-fit"
+        cluster(rails(0, 1, 1), held, claim("a", request()), waiting),
+        mode="first-fit",
     )
     [reason] = plan.solution.errors.values()
     assert (
@@ -176,7 +198,9 @@ def test_a_claim_that_others_share_counts() -> None:
 
 
 def test_derived_attributes_are_compared() -> None:
-    derived: Json = {"derivedAttributes": [{"name": RAIL, "expression": '"same"'}]}
+    derived: Json = {
+        "derivedAttributes": [{"name": RAIL, "expression": '"same"'}]
+    }
     claims = [
         claim("a", request(**derived)),
         claim("b", request(**derived)),
@@ -237,6 +261,8 @@ def test_what_a_pod_holds_already_keeps_it_from_a_claim_that_it_shares(
     loose = resource_slice(
         [device("loose")], name="slice-1", pool="pool-1", nodeName="node-0"
     )
-    objects[-3]["status"]["allocation"]["devices"]["results"][0]["pool"] = "pool-1"
+    objects[-3]["status"]["allocation"]["devices"]["results"][0]["pool"] = (
+        "pool-1"
+    )
     plan = dralloc.allocate(cluster(objects, loose), mode=mode)
     assert [key.demand.name for key in plan.placed] == ["q"]

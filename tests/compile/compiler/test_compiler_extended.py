@@ -15,12 +15,22 @@ from dralloc.objects.errors import InputError
 from dralloc.objects.features import ALL_FEATURES
 from dralloc.objects.load import load
 from dralloc.solve.first_fit import first_fit
-from wire import Json, allocated, cluster, device_class, gpus, node, resource_slice
+from wire import (
+    Json,
+    allocated,
+    cluster,
+    device_class,
+    gpus,
+    node,
+    resource_slice,
+)
 
 GPU = "example.com/gpu"
 
 
-def extended_class(name: str = "gpu", resource: str = GPU, created: str = "") -> Json:
+def extended_class(
+    name: str = "gpu", resource: str = GPU, created: str = ""
+) -> Json:
     one = device_class(name)
     one["spec"]["extendedResourceName"] = resource
     one["metadata"] |= {"creationTimestamp": created} if created else {}
@@ -39,11 +49,23 @@ def container(name: str = "c", restart: str = "", **resources: Any) -> Json:
 
 
 def pod(
-    *containers: Json, init: list[Json] | None = None, name: str = "p", **spec: Any
+    *containers: Json,
+    init: list[Json] | None = None,
+    name: str = "p",
+    **spec: Any,
 ) -> Json:
-    content = {"containers": list(containers), "initContainers": init or [], **spec}
+    content = {
+        "containers": list(containers),
+        "initContainers": init or [],
+        **spec,
+    }
     metadata = {"name": name, "namespace": "default", "uid": "uid-p"}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": content}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": content,
+    }
 
 
 def compiled(*objects: Any, **choices: Any) -> CompiledCluster:
@@ -73,12 +95,15 @@ def test_one_claim_for_a_pod_with_its_devices() -> None:
     assert claim.name.startswith("p-extended-resources-")
     assert claim.metadata.annotations == {EXTENDED_RESOURCE_ANNOTATION: "true"}
     assert [
-        (one.kind, one.name, one.controller) for one in claim.metadata.owner_references
+        (one.kind, one.name, one.controller)
+        for one in claim.metadata.owner_references
     ] == [("Pod", "p", True)]
     assert requests_of(given) == [("container-0-request-0", "gpu", 2)]
     (written,) = allocated_claims(given, first_fit(given.problem))
     assert written.status.allocation is not None
-    assert [one.device for one in written.status.allocation.devices.results] == [
+    assert [
+        one.device for one in written.status.allocation.devices.results
+    ] == [
         "gpu-0",
         "gpu-1",
     ]
@@ -97,7 +122,10 @@ def test_requests_are_numbered_among_all_resources_of_the_container() -> None:
     classes = [extended_class(), extended_class("nic", "example.com/nic")]
     given = compiled(
         classes,
-        pod(container(limits=limits), container("d", requests={"cpu": "1", GPU: "3"})),
+        pod(
+            container(limits=limits),
+            container("d", requests={"cpu": "1", GPU: "3"}),
+        ),
     )
     assert requests_of(given) == [
         ("container-0-request-1", "gpu", 1),
@@ -120,7 +148,8 @@ def test_init_containers_share_the_devices_of_the_containers_behind_them(
     given = compiled(
         extended_class(),
         pod(
-            container(gpu=3), init=[container(f"i{count}", gpu=count) for count in init]
+            container(gpu=3),
+            init=[container(f"i{count}", gpu=count) for count in init],
         ),
     )
     assert [(name, count) for name, _, count in requests_of(given)] == expected
@@ -151,7 +180,9 @@ def test_of_classes_with_the_same_resource_the_newest_counts_then_the_first_by_n
     assert requests_of(compiled(new, old, pod(container(gpu=1))))[0][1] == "b"
     assert (
         requests_of(
-            compiled(extended_class("d"), extended_class("c"), pod(container(gpu=1)))
+            compiled(
+                extended_class("d"), extended_class("c"), pod(container(gpu=1))
+            )
         )[0][1]
         == "c"
     )
@@ -159,7 +190,9 @@ def test_of_classes_with_the_same_resource_the_newest_counts_then_the_first_by_n
 
 def test_nothing_is_made_without_a_class_a_gate_or_a_need() -> None:
     assert compiled(device_class(), pod(container(gpu=1))).cluster.claims == ()
-    assert compiled(extended_class(), pod(container(gpu=0))).cluster.claims == ()
+    assert (
+        compiled(extended_class(), pod(container(gpu=0))).cluster.claims == ()
+    )
     assert (
         compiled(
             extended_class(), pod(container(gpu=1), nodeName="node-0")
@@ -168,7 +201,9 @@ def test_nothing_is_made_without_a_class_a_gate_or_a_need() -> None:
     )
     off = ALL_FEATURES.switched({"ExtendedResource": False})
     assert (
-        compiled(extended_class(), pod(container(gpu=1)), features=off).cluster.claims
+        compiled(
+            extended_class(), pod(container(gpu=1)), features=off
+        ).cluster.claims
         == ()
     )
 
@@ -180,11 +215,13 @@ def plugin(name: str, **allocatable: str) -> Json:
 
 def test_nodes_with_a_device_plugin_are_left_out() -> None:
     """A node that offers the resource itself serves the pod that way, and what it has left is not known here."""
-    given = compiled(plugin("plugin", gpu="4"), extended_class(), pod(container(gpu=1)))
+    given = compiled(
+        plugin("plugin", gpu="4"), extended_class(), pod(container(gpu=1))
+    )
     (demand,) = given.problem.demands
-    assert [given.problem.nodes[index].name for index in demand.nodes or ()] == [
-        "node-0"
-    ]
+    assert [
+        given.problem.nodes[index].name for index in demand.nodes or ()
+    ] == ["node-0"]
     assert [str(one) for one in given.findings] == [
         "test: DeviceClass gpu: spec.extendedResourceName: a device plugin offers example.com/gpu on plugin: "
         "pods that ask for it are placed on other nodes only"
@@ -193,7 +230,9 @@ def test_nodes_with_a_device_plugin_are_left_out() -> None:
 
 def test_where_only_device_plugins_serve_nothing_is_asked_for() -> None:
     given = compile_cluster(
-        cluster(plugin("plugin", gpu="4"), extended_class(), pod(container(gpu=1)))
+        cluster(
+            plugin("plugin", gpu="4"), extended_class(), pod(container(gpu=1))
+        )
     )
     assert given.cluster.claims == ()
     assert given.problem.demands == ()
@@ -214,7 +253,9 @@ def made_before(claim: Json) -> Json:
     return claim
 
 
-def test_an_allocated_claim_of_the_pod_is_used_and_another_one_made_anew() -> None:
+def test_an_allocated_claim_of_the_pod_is_used_and_another_one_made_anew() -> (
+    None
+):
     done = made_before(allocated("old", {"device": "gpu-0"}))
     given = compiled(extended_class(), pod(container(gpu=1)), done)
     assert [one.name for one in given.cluster.claims] == ["old"]
@@ -232,11 +273,16 @@ def test_amounts_that_no_claim_can_ask_for() -> None:
         compiled(extended_class(), pod(container(gpu=-3)))
     beyond = compiled(extended_class(), pod(container(gpu=9300000000000000000)))
     assert requests_of(beyond) == [("container-0-request-0", "gpu", 2**63 - 1)]
-    assert "exceeds the claim limit of 32" in str(first_fit(beyond.problem).errors[0])
+    assert "exceeds the claim limit of 32" in str(
+        first_fit(beyond.problem).errors[0]
+    )
 
 
 def test_the_demo_of_the_nvidia_driver(shared: Path) -> None:
-    path = shared / "data/claims/nvidia/demo_specs_extended-resources_mig-1g-12gb.yaml"
+    path = (
+        shared
+        / "data/claims/nvidia/demo_specs_extended-resources_mig-1g-12gb.yaml"
+    )
     given = compile_cluster(load(path))
     assert requests_of(given) == [
         ("container-0-request-0", "mig-1g-12gb.gpu.nvidia.com", 1)

@@ -25,7 +25,9 @@ SHARED: Final[Json] = {
         }
     },
     "nodeAllocatableResources": {
-        "cpu": {"mapping": {"capacityKey": "cores", "capacityMultiplier": "500m"}}
+        "cpu": {
+            "mapping": {"capacityKey": "cores", "capacityMultiplier": "500m"}
+        }
     },
 }
 
@@ -39,7 +41,10 @@ def devices(
         node("a", SMALL),
         wire.device_class(),
         wire.resource_slice(
-            wire.gpus(number, **more, **fields), name="s", pool="a", nodeName="a"
+            wire.gpus(number, **more, **fields),
+            name="s",
+            pool="a",
+            nodeName="a",
         ),
     ]
 
@@ -54,7 +59,8 @@ def using(
     """A pod with a claim of its name, by default with one container that refers to it."""
     claims = {"gpu": claim or name, **({"also": also} if also else {})}
     entries = [
-        {"name": entry, "resourceClaimName": one} for entry, one in claims.items()
+        {"name": entry, "resourceClaimName": one}
+        for entry, one in claims.items()
     ]
     spec: Json = {"containers": list(containers) or [container("1")]}
     if whole:
@@ -66,11 +72,16 @@ def container(cpu: str = "", *, refers: bool = True) -> Json:
     claims = [{"name": "gpu"}] if refers else []
     return {
         "name": f"c{cpu}{refers}",
-        "resources": {"requests": {"cpu": cpu} if cpu else {}, "claims": claims},
+        "resources": {
+            "requests": {"cpu": cpu} if cpu else {},
+            "claims": claims,
+        },
     }
 
 
-def placed(mode: Mode, *objects: Json | list[Json], **choices: Any) -> list[str]:
+def placed(
+    mode: Mode, *objects: Json | list[Json], **choices: Any
+) -> list[str]:
     solution = (
         plan := dralloc.allocate(wire.cluster(*objects), mode, **choices)
     ).solution
@@ -132,9 +143,13 @@ def test_a_device_that_follows_a_capacity_of_which_nothing_is_consumed_cannot_be
     mode: Mode,
 ) -> None:
     alone = {
-        key: value for key, value in SHARED.items() if key != "allowMultipleAllocations"
+        key: value
+        for key, value in SHARED.items()
+        if key != "allowMultipleAllocations"
     }
-    assert placed(mode, devices(number=1, **alone), claims("p"), using("p")) == []
+    assert (
+        placed(mode, devices(number=1, **alone), claims("p"), using("p")) == []
+    )
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -145,7 +160,10 @@ def test_overhead_is_for_the_pod_and_for_each_container_that_refers_to_the_claim
 
     def with_containers(*cpu: str) -> list[str]:
         return placed(
-            mode, devices(overhead), claims("p"), using("p", *map(container, cpu))
+            mode,
+            devices(overhead),
+            claims("p"),
+            using("p", *map(container, cpu)),
         )
 
     assert with_containers("1") == ["p"]
@@ -196,10 +214,22 @@ def test_first_fit_and_the_scheduler_do_not_look_for_devices_that_take_less(
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_devices_of_bound_pods_take_what_the_scheduler_noted(mode: Mode) -> None:
-    note = {"resourceClaimName": "h", "containers": ["main"], "resources": {"cpu": "1"}}
-    newer = {**note, "resources": {}, "mapping": [{"name": "cpu", "quantity": "500m"}]}
-    newer["overhead"] = [{"name": "cpu", "perPod": "200m", "perContainer": "300m"}]
+def test_devices_of_bound_pods_take_what_the_scheduler_noted(
+    mode: Mode,
+) -> None:
+    note = {
+        "resourceClaimName": "h",
+        "containers": ["main"],
+        "resources": {"cpu": "1"},
+    }
+    newer = {
+        **note,
+        "resources": {},
+        "mapping": [{"name": "cpu", "quantity": "500m"}],
+    }
+    newer["overhead"] = [
+        {"name": "cpu", "perPod": "200m", "perContainer": "300m"}
+    ]
     for status in (note, newer):
         bound = {
             **pod("h", on="a"),
@@ -213,7 +243,11 @@ def test_devices_of_bound_pods_take_what_the_scheduler_noted(mode: Mode) -> None
         ) == ["p"]
         assert (
             placed(
-                mode, devices(CORES), claims("p"), using("p", container("1500m")), bound
+                mode,
+                devices(CORES),
+                claims("p"),
+                using("p", container("1500m")),
+                bound,
             )
             == []
         )
@@ -240,7 +274,9 @@ def test_devices_that_are_allocated_already_take_something_for_the_pod_that_come
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_a_claim_with_a_device_that_stands_for_cores_is_for_one_pod(mode: Mode) -> None:
+def test_a_claim_with_a_device_that_stands_for_cores_is_for_one_pod(
+    mode: Mode,
+) -> None:
     status: Json = {"allocation": {"devices": {"results": [_result("gpu-3")]}}}
     status["reservedFor"] = [{"resource": "pods", "name": "other", "uid": "1"}]
     asking = [
@@ -248,26 +284,35 @@ def test_a_claim_with_a_device_that_stands_for_cores_is_for_one_pod(mode: Mode) 
         wire.claim("h", wire.request(), status=status),
         using("p", also="h"),
     ]
-    assert placed(mode, devices({"cpu": {"overhead": {"perPod": "1"}}}), asking) == [
-        "p"
-    ]
+    assert placed(
+        mode, devices({"cpu": {"overhead": {"perPod": "1"}}}), asking
+    ) == ["p"]
     assert (
-        placed(mode, devices({"cpu": {"mapping": {"deviceMultiplier": "1"}}}), asking)
+        placed(
+            mode,
+            devices({"cpu": {"mapping": {"deviceMultiplier": "1"}}}),
+            asking,
+        )
         == []
     )
 
 
 def _result(device: str) -> Json:
-    return {"request": "gpu", "driver": wire.DRIVER, "pool": "a", "device": device}
+    return {
+        "request": "gpu",
+        "driver": wire.DRIVER,
+        "pool": "a",
+        "device": device,
+    }
 
 
 def test_what_is_not_modelled_is_named() -> None:
     shared = wire.cluster(
         devices(CORES), claims("p"), using("p"), using("q", claim="p")
     )
-    assert [one.subject for one in dralloc.allocate(shared, "optimal").unmodelled] == [
-        "ResourceClaim default/p"
-    ]
+    assert [
+        one.subject for one in dralloc.allocate(shared, "optimal").unmodelled
+    ] == ["ResourceClaim default/p"]
     assert dralloc.allocate(shared, "scheduler").unmodelled == ()
     network = wire.resource_slice(
         wire.gpus(1, nodeAllocatableResources=CORES), allNodes=True
@@ -276,14 +321,18 @@ def test_what_is_not_modelled_is_named() -> None:
         dralloc.allocate(
             wire.cluster(node("a"), wire.device_class(), network), strict=True
         )
-    admin = wire.cluster(devices(CORES), claims("p", adminAccess=True), using("p"))
-    assert [one.path for one in dralloc.allocate(admin, "first-fit").unmodelled] == [
-        "spec.devices.requests"
-    ]
+    admin = wire.cluster(
+        devices(CORES), claims("p", adminAccess=True), using("p")
+    )
+    assert [
+        one.path for one in dralloc.allocate(admin, "first-fit").unmodelled
+    ] == ["spec.devices.requests"]
 
 
 def test_explanations_tell_what_the_devices_take() -> None:
-    cluster = wire.cluster(devices(CORES), claims("p", "q"), using("p"), using("q"))
+    cluster = wire.cluster(
+        devices(CORES), claims("p", "q"), using("p"), using("q")
+    )
     for mode in ("first-fit", "optimal"):
         assert "Insufficient cpu" in str(
             dralloc.explain(cluster, pod="default/q", mode=mode)
@@ -293,19 +342,28 @@ def test_explanations_tell_what_the_devices_take() -> None:
         ("3 requested with the devices, 1 left",)
     ]
     capped = dralloc.explain(
-        wire.cluster(devices(CORES), claims("p"), using("p", whole={"cpu": "2"})),
+        wire.cluster(
+            devices(CORES), claims("p"), using("p", whole={"cpu": "2"})
+        ),
         pod="default/p",
     )
     assert "pod level request for cpu does not cover the devices" in str(capped)
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_requests_of_the_pod_as_a_whole_are_the_limit_on_any_node(mode: Mode) -> None:
+def test_requests_of_the_pod_as_a_whole_are_the_limit_on_any_node(
+    mode: Mode,
+) -> None:
     """A device stands for two cores, and the pod asks for one: also where nodes do not say what they have."""
     without = node("a", {})
     unlisted = [without, *devices(CORES)[1:]]
     assert (
-        placed(mode, unlisted, claims("p"), using("p", container(), whole={"cpu": "1"}))
+        placed(
+            mode,
+            unlisted,
+            claims("p"),
+            using("p", container(), whole={"cpu": "1"}),
+        )
         == []
     )
     assert placed(

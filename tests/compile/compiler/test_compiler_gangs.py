@@ -63,7 +63,8 @@ def two(*others: Json, gpu_count: int = 1, **spec: Any) -> Cluster:
 def placed(compiled: CompiledCluster) -> list[str]:
     solution = first_fit(compiled.problem)
     return [
-        compiled.problem.demands[one.demand].key.name for one in solution.placements
+        compiled.problem.demands[one.demand].key.name
+        for one in solution.placements
     ]
 
 
@@ -76,20 +77,25 @@ def rules(compiled: CompiledCluster) -> list[str]:
 
 def test_a_pod_group_with_gang_policy_is_a_gang() -> None:
     compiled = compile_cluster(two(group()))
-    assert [demand.gang for demand in compiled.problem.demands] == ["default/group"] * 2
+    assert [demand.gang for demand in compiled.problem.demands] == [
+        "default/group"
+    ] * 2
     assert compiled.findings == ()
     assert placed(compiled) == []
     assert placed(compile_cluster(two(group(), gpu_count=2))) == ["p", "q"]
 
 
 def test_a_pod_group_with_basic_policy_is_none() -> None:
-    assert placed(compile_cluster(two(group(schedulingPolicy={"basic": {}})))) == ["p"]
+    assert placed(
+        compile_cluster(two(group(schedulingPolicy={"basic": {}})))
+    ) == ["p"]
 
 
 def test_the_gate_generic_workload_is_off() -> None:
     assert placed(
         compile_cluster(
-            two(group()), features=ALL_FEATURES.switched({"GenericWorkload": False})
+            two(group()),
+            features=ALL_FEATURES.switched({"GenericWorkload": False}),
         )
     ) == ["p"]
 
@@ -116,13 +122,19 @@ def test_too_few_pods_for_a_gang_are_not_placed() -> None:
 def test_a_gated_pod_is_not_there_yet() -> None:
     gated = member("r", "c", schedulingGates=[{"name": "later"}])
     compiled = compile_cluster(
-        two(group(schedulingPolicy={"gang": {"minCount": 3}}), gated, gpu_count=2)
+        two(
+            group(schedulingPolicy={"gang": {"minCount": 3}}),
+            gated,
+            gpu_count=2,
+        )
     )
     assert placed(compiled) == []
 
 
 def test_more_pods_than_needed_are_welcome() -> None:
-    compiled = compile_cluster(two(group(schedulingPolicy={"gang": {"minCount": 1}})))
+    compiled = compile_cluster(
+        two(group(schedulingPolicy={"gang": {"minCount": 1}}))
+    )
     assert placed(compiled) == ["p"]
     assert compiled.findings == ()
 
@@ -132,7 +144,9 @@ def test_pods_that_run_count() -> None:
     waiting = member("r", "c"), claim("c", request())
     assert placed(compile_cluster(two(three, *waiting, gpu_count=2))) == []
     running = member("s", nodeName="node-0")
-    assert placed(compile_cluster(two(three, *waiting, running, gpu_count=2))) == [
+    assert placed(
+        compile_cluster(two(three, *waiting, running, gpu_count=2))
+    ) == [
         "p",
         "q",
     ]
@@ -140,7 +154,9 @@ def test_pods_that_run_count() -> None:
 
 def test_pods_that_wait_for_no_device_count() -> None:
     three = group(schedulingPolicy={"gang": {"minCount": 3}})
-    assert placed(compile_cluster(two(three, member("launcher"), gpu_count=2))) == [
+    assert placed(
+        compile_cluster(two(three, member("launcher"), gpu_count=2))
+    ) == [
         "p",
         "q",
     ]
@@ -157,7 +173,10 @@ def test_pods_that_ask_for_what_there_is_not_wait() -> None:
         member(
             "q",
             containers=[
-                {"name": "c", "resources": {"limits": {"example.com/fpga": "1"}}}
+                {
+                    "name": "c",
+                    "resources": {"limits": {"example.com/fpga": "1"}},
+                }
             ],
         ),
     ]
@@ -189,8 +208,15 @@ def test_groups_of_a_workload() -> None:
             ]
         },
     }
-    reference = {"name": "job", "podGroup": "workers", "podGroupReplicaKey": "0"}
-    pods = [pod("p", "a", workloadRef=reference), pod("q", "b", workloadRef=reference)]
+    reference = {
+        "name": "job",
+        "podGroup": "workers",
+        "podGroupReplicaKey": "0",
+    }
+    pods = [
+        pod("p", "a", workloadRef=reference),
+        pod("q", "b", workloadRef=reference),
+    ]
     lead = pod("lead", "c", workloadRef={"name": "job", "podGroup": "lead"})
     claims = [claim(name, request()) for name in "abc"]
     compiled = compile_cluster(
@@ -215,7 +241,9 @@ def test_a_label_makes_gangs_of_every_namespace() -> None:
     for one in pods[:2]:
         one["metadata"]["labels"] = {"job": "training"}
     claims = [claim(name, request()) for name in "abc"]
-    given = cluster(node(), device_class(), resource_slice(gpus(2)), claims, pods)
+    given = cluster(
+        node(), device_class(), resource_slice(gpus(2)), claims, pods
+    )
     compiled = compile_cluster(given, gang="job")
     assert [demand.gang for demand in compiled.problem.demands] == [
         "default/training"
@@ -225,7 +253,12 @@ def test_a_label_makes_gangs_of_every_namespace() -> None:
 def test_a_gang_that_does_not_fit_gives_everything_back() -> None:
     """The gang stands before the pod in between, takes both GPUs, and has to return them."""
     claims = [claim(name, request()) for name in "abcd"]
-    pods = [member("p", "a"), pod("alone", "d"), member("q", "b"), member("r", "c")]
+    pods = [
+        member("p", "a"),
+        pod("alone", "d"),
+        member("q", "b"),
+        member("r", "c"),
+    ]
     three = group(schedulingPolicy={"gang": {"minCount": 3}})
     given = cluster(
         node(), device_class(), resource_slice(gpus(2)), claims, pods, three
@@ -268,9 +301,18 @@ def test_pods_share_the_claim_of_their_group() -> None:
     ]
     for one in pods:
         one["metadata"]["uid"] = one["metadata"]["name"]
-    shared = group(schedulingPolicy=GANG["schedulingPolicy"], resourceClaims=[entry])
+    shared = group(
+        schedulingPolicy=GANG["schedulingPolicy"], resourceClaims=[entry]
+    )
     compiled = compile_cluster(
-        cluster(node(), device_class(), resource_slice(gpus(1)), template, pods, shared)
+        cluster(
+            node(),
+            device_class(),
+            resource_slice(gpus(1)),
+            template,
+            pods,
+            shared,
+        )
     )
     solution = first_fit(compiled.problem)
     assert len(solution.placements) == 2
@@ -325,10 +367,14 @@ def test_a_group_counts_once_among_the_users_of_a_claim(mode: Mode) -> None:
 
 def test_outside_of_its_group_a_claim_has_the_usual_limit_of_users() -> None:
     """The group and all others but one: as many as can use a claim at a time."""
-    others = [pod(f"other-{number}", "shared") for number in range(MAX_CONSUMERS)]
+    others = [
+        pod(f"other-{number}", "shared") for number in range(MAX_CONSUMERS)
+    ]
     compiled = compile_cluster(cluster(*sharing(["p", "q"]), others))
     assert len(first_fit(compiled.problem).placements) == 2 + MAX_CONSUMERS - 1
-    assert any("only 256 can use it at a time" in rule for rule in rules(compiled))
+    assert any(
+        "only 256 can use it at a time" in rule for rule in rules(compiled)
+    )
 
 
 RACK = "example.com/rack"
@@ -339,7 +385,8 @@ def racks(*others: Json, **spec: Any) -> CompiledCluster:
     """Two pods of the group, and nodes with one GPU each: two racks with one node, one with two, and a node in none."""
     homes = {"a-0": "a", "b-0": "b", "c-0": "c", "c-1": "c", "loose": ""}
     nodes = [
-        node(name, **({RACK: rack} if rack else {})) for name, rack in homes.items()
+        node(name, **({RACK: rack} if rack else {}))
+        for name, rack in homes.items()
     ]
     slices = [
         resource_slice(gpus(1), name=f"slice-{name}", pool=name, nodeName=name)
@@ -350,7 +397,9 @@ def racks(*others: Json, **spec: Any) -> CompiledCluster:
     policy: Json = {"schedulingPolicy": {"basic": {}}}
     shared = group(**{**policy, **IN_ONE_RACK, **spec})
     return compile_cluster(
-        cluster(nodes, device_class(), slices, claims, pods, shared, list(others))
+        cluster(
+            nodes, device_class(), slices, claims, pods, shared, list(others)
+        )
     )
 
 
@@ -360,9 +409,9 @@ def homes(compiled: CompiledCluster) -> dict[str, str]:
         solution = solve_it(compiled.problem)
         check(compiled.problem, solution)
         found = {
-            compiled.problem.demands[one.demand].key.name: compiled.problem.nodes[
-                one.node
-            ].name
+            compiled.problem.demands[
+                one.demand
+            ].key.name: compiled.problem.nodes[one.node].name
             for one in solution.placements
         }
         assert set(found.values()) <= {"c-0", "c-1"}
@@ -373,11 +422,21 @@ def test_a_group_goes_where_most_of_it_fits_in_one_domain() -> None:
     assert homes(racks()).keys() == {"p", "q"}
 
 
-def test_a_gang_with_a_topology_constraint_needs_its_pods_in_one_domain() -> None:
-    assert homes(racks(schedulingPolicy={"gang": {"minCount": 2}})).keys() == {"p", "q"}
+def test_a_gang_with_a_topology_constraint_needs_its_pods_in_one_domain() -> (
+    None
+):
+    assert homes(racks(schedulingPolicy={"gang": {"minCount": 2}})).keys() == {
+        "p",
+        "q",
+    }
     third = member("r", "c"), claim("c", request())
-    assert homes(racks(*third, schedulingPolicy={"gang": {"minCount": 3}})) == {}
-    assert len(homes(racks(*third, schedulingPolicy={"gang": {"minCount": 2}}))) == 2
+    assert (
+        homes(racks(*third, schedulingPolicy={"gang": {"minCount": 3}})) == {}
+    )
+    assert (
+        len(homes(racks(*third, schedulingPolicy={"gang": {"minCount": 2}})))
+        == 2
+    )
 
 
 def test_pods_that_run_have_chosen_the_domain() -> None:
@@ -401,18 +460,22 @@ def test_members_without_devices_count_for_the_minimum_and_leave_the_domain_to_t
     spec: Json = {"schedulingPolicy": {"gang": {"minCount": 1}}, **IN_ONE_RACK}
     claims = [claim("a", request()), claim("b", request())]
     plan = allocate(
-        cluster(nodes, device_class(), slices, claims, pods, group(**spec)), mode
+        cluster(nodes, device_class(), slices, claims, pods, group(**spec)),
+        mode,
     )
     assert len(plan.solution.placements) == 1
 
 
-def test_a_pod_that_runs_counts_for_its_gang_once_though_its_claim_is_pending() -> None:
+def test_a_pod_that_runs_counts_for_its_gang_once_though_its_claim_is_pending() -> (
+    None
+):
     running = [
         member("running", "c", nodeName="node-0", priority=1),
         claim("c", request()),
     ]
     needs_three, needs_four = (
-        group(schedulingPolicy={"gang": {"minCount": count}}) for count in (3, 4)
+        group(schedulingPolicy={"gang": {"minCount": count}})
+        for count in (3, 4)
     )
     assert placed(compile_cluster(two(needs_three, *running, gpu_count=2))) == [
         "running"

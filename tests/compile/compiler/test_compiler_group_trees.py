@@ -26,12 +26,18 @@ from wire import (
 BOTH = [Mode.FIRST_FIT, Mode.OPTIMAL]
 
 
-def composite(name: str, parent: str = "", *, least: int = 0, near: str = "") -> Json:
-    policy: Json = {"gang": {"minGroupCount": least}} if least else {"basic": {}}
+def composite(
+    name: str, parent: str = "", *, least: int = 0, near: str = ""
+) -> Json:
+    policy: Json = (
+        {"gang": {"minGroupCount": least}} if least else {"basic": {}}
+    )
     return _group("CompositePodGroup", name, parent, policy, near)
 
 
-def group(name: str, parent: str = "", *, least: int = 1, near: str = "") -> Json:
+def group(
+    name: str, parent: str = "", *, least: int = 1, near: str = ""
+) -> Json:
     return _group("PodGroup", name, parent, {"gang": {"minCount": least}}, near)
 
 
@@ -54,7 +60,8 @@ def members(of: str, number: int, **spec: Any) -> list[Json]:
     """So many pods of a group, each with a claim for one GPU."""
     names = [f"{of}-{each}" for each in range(number)]
     pods = [
-        pod(name, name, schedulingGroup={"podGroupName": of}, **spec) for name in names
+        pod(name, name, schedulingGroup={"podGroupName": of}, **spec)
+        for name in names
     ]
     return [*pods, *(claim(name, request()) for name in names)]
 
@@ -72,7 +79,9 @@ def nodes(**numbers: int) -> list[Json]:
     return found
 
 
-def placed(mode: Mode, *objects: Json | list[Json], **choices: Any) -> dict[str, str]:
+def placed(
+    mode: Mode, *objects: Json | list[Json], **choices: Any
+) -> dict[str, str]:
     """The nodes of the placed pods."""
     plan = dralloc.allocate(cluster(*objects), mode, **choices)
     names = plan.compiled.problem
@@ -98,8 +107,15 @@ def test_enough_groups_are_admitted_or_none(mode: Mode) -> None:
 
 @pytest.mark.parametrize("mode", Mode)
 def test_groups_of_a_basic_group_are_independent(mode: Mode) -> None:
-    groups = [composite("job"), group("p", "job", least=2), group("q", "job", least=2)]
-    assert len(placed(mode, nodes(aa=3), groups, members("p", 2), members("q", 2))) == 2
+    groups = [
+        composite("job"),
+        group("p", "job", least=2),
+        group("q", "job", least=2),
+    ]
+    assert (
+        len(placed(mode, nodes(aa=3), groups, members("p", 2), members("q", 2)))
+        == 2
+    )
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -133,25 +149,38 @@ def test_each_level_has_its_domain(mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_what_runs_counts_for_its_group_and_holds_the_domain(mode: Mode) -> None:
+def test_what_runs_counts_for_its_group_and_holds_the_domain(
+    mode: Mode,
+) -> None:
     groups = [
         composite("job", least=2, near="block"),
         group("p", "job"),
         group("q", "job", least=2),
     ]
     running = [pod("p-9", schedulingGroup={"podGroupName": "p"}, nodeName="ba")]
-    assert len(placed(mode, nodes(aa=2, ba=2), groups, running, members("q", 2))) == 2
+    assert (
+        len(placed(mode, nodes(aa=2, ba=2), groups, running, members("q", 2)))
+        == 2
+    )
     assert set(
-        placed(mode, nodes(aa=3, ba=2), groups, running, members("q", 2)).values()
+        placed(
+            mode, nodes(aa=3, ba=2), groups, running, members("q", 2)
+        ).values()
     ) == {"ba"}
-    assert placed(mode, nodes(aa=3, ba=1), groups, running, members("q", 2)) == {}
+    assert (
+        placed(mode, nodes(aa=3, ba=1), groups, running, members("q", 2)) == {}
+    )
 
 
 @pytest.mark.parametrize("mode", BOTH)
-def test_groups_that_ask_for_no_devices_are_placed_by_others(mode: Mode) -> None:
+def test_groups_that_ask_for_no_devices_are_placed_by_others(
+    mode: Mode,
+) -> None:
     groups = [composite("job", least=2), group("p", "job"), group("q", "job")]
     plain = pod("p-0", schedulingGroup={"podGroupName": "p"})
-    assert list(placed(mode, nodes(aa=1), groups, plain, members("q", 1))) == ["q-0"]
+    assert list(placed(mode, nodes(aa=1), groups, plain, members("q", 1))) == [
+        "q-0"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -198,7 +227,11 @@ def test_groups_of_a_group_are_in_one_domain(mode: Mode) -> None:
 
 
 def test_the_scheduler_takes_the_domain_where_most_pods_fit() -> None:
-    groups = [composite("job", near="rack"), group("p", "job"), group("q", "job")]
+    groups = [
+        composite("job", near="rack"),
+        group("p", "job"),
+        group("q", "job"),
+    ]
     for seed in range(4):
         found = placed(
             Mode.SCHEDULER,
@@ -216,7 +249,9 @@ def test_without_a_domain_for_a_group_of_groups_the_scheduler_says_so() -> None:
     plan = dralloc.allocate(
         cluster(nodes(aa=1), groups, members("p", 1)), Mode.SCHEDULER
     )
-    assert [one.reason for one in plan.unplaced] == ["no feasible placements found"]
+    assert [one.reason for one in plan.unplaced] == [
+        "no feasible placements found"
+    ]
 
 
 @pytest.mark.parametrize(("least", "number"), [(1, 1), (2, 0)])
@@ -248,7 +283,11 @@ def test_the_scheduler_gives_back_what_too_few_groups_have(
 
 
 def test_explanations_tell_that_the_tree_does_not_fit() -> None:
-    groups = [composite("job", least=2), group("p", "job"), group("q", "job", least=2)]
+    groups = [
+        composite("job", least=2),
+        group("p", "job"),
+        group("q", "job", least=2),
+    ]
     objects = cluster(nodes(aa=2), groups, members("p", 1), members("q", 2))
     told = dralloc.explain(objects, pod="default/p-0")
     assert told.node == ""
@@ -256,11 +295,15 @@ def test_explanations_tell_that_the_tree_does_not_fit() -> None:
     assert f"{said} (explain default/q-0)" in " ".join(str(told).split())
     blocked = str(dralloc.explain(objects, pod="default/q-0"))
     assert "default/q-1 of the gang fits on no node at its turn" in blocked
-    assert dralloc.explain(objects, pod="default/p-0", mode="optimal").node == ""
+    assert (
+        dralloc.explain(objects, pod="default/p-0", mode="optimal").node == ""
+    )
 
 
 @pytest.mark.parametrize(("least", "victims"), [(2, 3), (1, 1)])
-def test_victims_make_room_for_a_tree_of_groups(least: int, victims: int) -> None:
+def test_victims_make_room_for_a_tree_of_groups(
+    least: int, victims: int
+) -> None:
     groups = [
         composite("job", least=least),
         group("p", "job"),
@@ -288,9 +331,14 @@ def test_victims_make_room_for_a_tree_of_groups(least: int, victims: int) -> Non
 
 
 def held_by(user: str, device: str) -> Json:
-    results = [{"request": "gpu", "driver": DRIVER, "pool": "aa", "device": device}]
+    results = [
+        {"request": "gpu", "driver": DRIVER, "pool": "aa", "device": device}
+    ]
     reserved = [{"resource": "pods", "name": user, "uid": user}]
-    return {"allocation": {"devices": {"results": results}}, "reservedFor": reserved}
+    return {
+        "allocation": {"devices": {"results": results}},
+        "reservedFor": reserved,
+    }
 
 
 def leading(of: str, **spec: Any) -> Json:
@@ -300,7 +348,9 @@ def leading(of: str, **spec: Any) -> Json:
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("priority", [0, 5])
-def test_a_member_without_devices_is_in_the_tree_too(mode: Mode, priority: int) -> None:
+def test_a_member_without_devices_is_in_the_tree_too(
+    mode: Mode, priority: int
+) -> None:
     """The job needs two groups, of which there is one; its leader comes first or not."""
     groups = [composite("job", least=2), group("p", "job", least=2)]
     pods = [leading("p", priority=priority), *members("p", 1)]
@@ -310,21 +360,35 @@ def test_a_member_without_devices_is_in_the_tree_too(mode: Mode, priority: int) 
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_a_group_without_devices_that_lacks_pods_counts_for_nothing(mode: Mode) -> None:
-    groups = [composite("job", least=2), group("p", "job"), group("q", "job", least=2)]
-    assert placed(mode, nodes(aa=1), groups, members("p", 1), leading("q")) == {}
+def test_a_group_without_devices_that_lacks_pods_counts_for_nothing(
+    mode: Mode,
+) -> None:
+    groups = [
+        composite("job", least=2),
+        group("p", "job"),
+        group("q", "job", least=2),
+    ]
+    assert (
+        placed(mode, nodes(aa=1), groups, members("p", 1), leading("q")) == {}
+    )
 
 
 def test_the_scheduler_takes_groups_as_they_were_made() -> None:
     """The GPU is enough for one of the groups: for the one that was made first, whatever their pods say."""
     groups = [composite("job"), group("late", "job"), group("early", "job")]
     for one, made in zip(
-        groups[1:], ("2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"), strict=True
+        groups[1:],
+        ("2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"),
+        strict=True,
     ):
         one["metadata"]["creationTimestamp"] = made
     assert list(
         placed(
-            Mode.SCHEDULER, nodes(aa=1), groups, members("late", 1), members("early", 1)
+            Mode.SCHEDULER,
+            nodes(aa=1),
+            groups,
+            members("late", 1),
+            members("early", 1),
         )
     ) == ["early-0"]
 
@@ -344,7 +408,8 @@ def test_the_scheduler_holds_back_pods_of_trees_that_cannot_be_admitted(
     above: list[Json], said: str
 ) -> None:
     plan = dralloc.allocate(
-        cluster(nodes(aa=1), above, group("p", "job"), members("p", 1)), Mode.SCHEDULER
+        cluster(nodes(aa=1), above, group("p", "job"), members("p", 1)),
+        Mode.SCHEDULER,
     )
     assert [said in one.reason for one in plan.unplaced] == [True]
 
@@ -358,4 +423,7 @@ def test_groups_of_groups_have_no_domain_if_the_feature_is_off() -> None:
     pods = [*members("p", 1), *members("q", 1)]
     off = ALL_FEATURES.switched({"TopologyAwareWorkloadScheduling": False})
     assert placed(Mode.OPTIMAL, nodes(aa=1, ba=1), groups, pods) == {}
-    assert len(placed(Mode.OPTIMAL, nodes(aa=1, ba=1), groups, pods, features=off)) == 2
+    assert (
+        len(placed(Mode.OPTIMAL, nodes(aa=1, ba=1), groups, pods, features=off))
+        == 2
+    )

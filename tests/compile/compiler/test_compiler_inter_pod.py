@@ -27,7 +27,9 @@ def answer(plan: Plan) -> Answer:
 
 @SEVERAL
 @given(companies())
-def test_the_optimum_is_the_best_that_can_come_about(objects: Sequence[Json]) -> None:
+def test_the_optimum_is_the_best_that_can_come_about(
+    objects: Sequence[Json],
+) -> None:
     company, plan = Company(objects), allocate(wire.cluster(objects))
     assert answer(plan) in company.answers
     assert company.worth(answer(plan)) == company.best
@@ -85,9 +87,17 @@ def test_what_is_even_in_the_end_may_come_in_no_order() -> None:
         wire.resource_slice(wire.gpus(3), name=name, pool=name, nodeName=name)
         for name in zone_of
     ]
-    nodes = [node(name, labels={"zone": zone}) for name, zone in zone_of.items()]
+    nodes = [
+        node(name, labels={"zone": zone}) for name, zone in zone_of.items()
+    ]
     pods = [_spread(f"p{number}") for number in range(5)]
-    objects = [wire.device_class(), template("default"), *nodes, *published, *pods]
+    objects = [
+        wire.device_class(),
+        template("default"),
+        *nodes,
+        *published,
+        *pods,
+    ]
     # With two pods on a1 and one on each other node all would be even; but after b1, a1 and b2 nobody can come.
     assert Company(objects).best == [3]
     for mode in Mode:

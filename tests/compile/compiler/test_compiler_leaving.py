@@ -36,7 +36,9 @@ def base(*objects: Json | list[Json]) -> list[Json]:
     return flat
 
 
-def test_an_allocated_claim_that_is_being_deleted_still_holds_its_devices() -> None:
+def test_an_allocated_claim_that_is_being_deleted_still_holds_its_devices() -> (
+    None
+):
     compiled = compile_cluster(
         cluster(base(leaving(allocated("a", {"device": "gpu-0"}))))
     )
@@ -45,7 +47,9 @@ def test_an_allocated_claim_that_is_being_deleted_still_holds_its_devices() -> N
 
 def test_an_unallocated_claim_that_is_being_deleted_is_no_demand() -> None:
     assert (
-        compile_cluster(cluster(base(leaving(claim("a", request()))))).problem.demands
+        compile_cluster(
+            cluster(base(leaving(claim("a", request()))))
+        ).problem.demands
         == ()
     )
 
@@ -91,7 +95,8 @@ def test_no_claim_is_made_for_a_pod_that_is_being_deleted() -> None:
 def used_by(number: int) -> Json:
     one = allocated("a", {"device": "gpu-0"})
     one["status"]["reservedFor"] = [
-        {"resource": "pods", "name": f"u{n}", "uid": f"{n}"} for n in range(number)
+        {"resource": "pods", "name": f"u{n}", "uid": f"{n}"}
+        for n in range(number)
     ]
     return one
 
@@ -99,7 +104,9 @@ def used_by(number: int) -> Json:
 @pytest.mark.parametrize(
     ("users", "fits"), [(MAX_CONSUMERS - 1, True), (MAX_CONSUMERS, False)]
 )
-def test_an_allocated_claim_has_room_for_so_many_pods(users: int, fits: bool) -> None:
+def test_an_allocated_claim_has_room_for_so_many_pods(
+    users: int, fits: bool
+) -> None:
     compiled = compile_cluster(
         cluster(base(used_by(users), claim("b", request()), pod("p", "a", "b")))
     )
@@ -114,7 +121,11 @@ def test_an_allocated_claim_has_room_for_so_many_pods(users: int, fits: bool) ->
 def test_a_pod_that_has_reserved_a_full_claim_can_use_it() -> None:
     compiled = compile_cluster(
         cluster(
-            base(used_by(MAX_CONSUMERS), claim("b", request()), pod("u7", "a", "b"))
+            base(
+                used_by(MAX_CONSUMERS),
+                claim("b", request()),
+                pod("u7", "a", "b"),
+            )
         )
     )
     assert len(first_fit(compiled.problem).placements) == 1

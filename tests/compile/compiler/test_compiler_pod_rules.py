@@ -18,7 +18,10 @@ SMALL = {"cpu": "4", "memory": "8Gi", "pods": "10"}
 TWO_SMALL = [node("a", SMALL), node("b", SMALL)]
 TWO = [node("a"), node("b")]
 JOB = {"job": "x"}
-TWO_ZONES = [node("a", labels={"zone": "east"}), node("b", labels={"zone": "west"})]
+TWO_ZONES = [
+    node("a", labels={"zone": "east"}),
+    node("b", labels={"zone": "west"}),
+]
 TEMPLATE = {
     "apiVersion": wire.VERSION,
     "kind": "ResourceClaimTemplate",
@@ -30,7 +33,9 @@ TEMPLATE = {
 def devices() -> list[Json]:
     """Three GPUs for each of nodes a and b."""
     slices = [
-        wire.resource_slice(wire.gpus(3), name=f"s-{one}", pool=one, nodeName=one)
+        wire.resource_slice(
+            wire.gpus(3), name=f"s-{one}", pool=one, nodeName=one
+        )
         for one in ("a", "b")
     ]
     return [wire.device_class(), *slices, TEMPLATE]
@@ -201,14 +206,18 @@ def test_every_mode_minds(case: str, mode: Mode) -> None:
         ("spread", "evenly, where one domain is full", 6),
     ],
 )
-def test_what_is_ignored_does_not_bind(ignore: str, case: str, number: int) -> None:
+def test_what_is_ignored_does_not_bind(
+    ignore: str, case: str, number: int
+) -> None:
     plan = allocate(wire.cluster(devices(), CASES[case][0]), ignore=ignore)
     assert len(list(plan.placed)) == number
     assert any("ignore, as asked" in str(finding) for finding in plan.findings)
 
 
 def test_where_nothing_can_run_short_the_problem_stays_as_it_is() -> None:
-    compiled = compile_cluster(wire.cluster(devices(), TWO, many(3, {"cpu": "1"})))
+    compiled = compile_cluster(
+        wire.cluster(devices(), TWO, many(3, {"cpu": "1"}))
+    )
     assert compiled.whole is compiled.problem
 
 
@@ -224,7 +233,9 @@ def test_what_runs_out_after_something_else_is_left_out() -> None:
 
 def test_caps_mean_devices_and_not_nodes() -> None:
     gpu = wire.device(
-        "gpu", capacity={"memory": {"value": "80Gi"}}, allowMultipleAllocations=True
+        "gpu",
+        capacity={"memory": {"value": "80Gi"}},
+        allowMultipleAllocations=True,
     )
     published = [wire.device_class(), wire.resource_slice([gpu], nodeName="a")]
     claims = [
@@ -252,5 +263,7 @@ def test_a_pod_of_the_same_name_as_its_claim_takes_cpu() -> None:
         requests={"cpu": "8"},
         resourceClaims=[{"name": "gpu", "resourceClaimName": "x"}],
     )
-    source = wire.cluster(*devices(), *TWO_SMALL, one, wire.claim("x", wire.request()))
+    source = wire.cluster(
+        *devices(), *TWO_SMALL, one, wire.claim("x", wire.request())
+    )
     assert allocate(source).solution.placements == ()

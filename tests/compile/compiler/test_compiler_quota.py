@@ -61,7 +61,10 @@ def template(*requests: Json) -> Json:
 
 def pods(number: int) -> list[Json]:
     entry = {"name": "gpu", "resourceClaimTemplateName": "template"}
-    return [pod(f"p{index}", resourceClaims=[dict(entry)]) for index in range(number)]
+    return [
+        pod(f"p{index}", resourceClaims=[dict(entry)])
+        for index in range(number)
+    ]
 
 
 def compiled(*objects: Any) -> CompiledCluster:
@@ -95,9 +98,13 @@ def test_given_claims_come_first_and_are_never_refused() -> None:
     )
     assert placed(given) == 2
     assert [
-        one.defect != "" for demand in given.problem.demands for one in demand.claims
+        one.defect != ""
+        for demand in given.problem.demands
+        for one in demand.claims
     ] == [True, False, False]
-    over = compiled([claim(name, request()) for name in "abc"], quota(devices="2"))
+    over = compiled(
+        [claim(name, request()) for name in "abc"], quota(devices="2")
+    )
     assert placed(over) == 3
     assert [str(one) for one in over.findings] == [
         f"test: ResourceQuota default/quota: spec.hard[{DEVICES}]: the given claims ask for 3, more than the 2 allowed"
@@ -128,7 +135,10 @@ def test_given_claims_come_first_and_are_never_refused() -> None:
 def test_how_requests_count(requests: list[Json], counted: int) -> None:
     """KEP-4381: ``All`` as 32; KEP-4816: for each class the most that any alternative asks for."""
     enough = compiled(
-        template(*requests), pods(1), quota(devices=str(counted)), device_class("nic")
+        template(*requests),
+        pods(1),
+        quota(devices=str(counted)),
+        device_class("nic"),
     )
     assert enough.problem.demands[0].claims[0].defect == ""
     if counted:
@@ -147,7 +157,10 @@ def test_how_requests_count(requests: list[Json], counted: int) -> None:
 def test_every_alternative_must_be_within_its_quota() -> None:
     either = first_available("x", sub("a"), sub("b", device_class="nic"))
     given = compiled(
-        template(either), pods(1), quota(devices="9", nics="0"), device_class("nic")
+        template(either),
+        pods(1),
+        quota(devices="9", nics="0"),
+        device_class("nic"),
     )
     assert (
         "nic.deviceclass.resource.k8s.io/devices=1"

@@ -44,7 +44,9 @@ def offering(name: str, **allocatable: str) -> Json:
     return {
         **node(name),
         "status": {
-            "allocatable": {key.replace("_", "/"): v for key, v in allocatable.items()}
+            "allocatable": {
+                key.replace("_", "/"): v for key, v in allocatable.items()
+            }
         },
     }
 
@@ -64,7 +66,10 @@ def notices(found: CompiledCluster) -> list[str]:
         (asking("p", "cpu"), Unasked.NO_DEVICE),
         (asking("p", PLUGIN), Unasked.PLUGIN),
         (asking("p", PLUGIN, schedulingGates=WAITS), Unasked.GATED),
-        ({**pod("p", "later"), "status": {"phase": "Failed"}}, Unasked.FINISHED),
+        (
+            {**pod("p", "later"), "status": {"phase": "Failed"}},
+            Unasked.FINISHED,
+        ),
     ],
 )
 def test_why_a_pod_is_not_to_be_placed(given: Json, why: Unasked) -> None:
@@ -83,7 +88,10 @@ def test_pods_of_suspended_jobs_are_named() -> None:
             "apiVersion": "batch/v1",
             "kind": "Job",
             "metadata": {"name": name, "namespace": "default"},
-            "spec": {"suspend": True, "template": {"spec": {"containers": [], **spec}}},
+            "spec": {
+                "suspend": True,
+                "template": {"spec": {"containers": [], **spec}},
+            },
         }
 
     entry = {"name": "gpu", "resourceClaimTemplateName": "one"}
@@ -100,7 +108,9 @@ def test_a_pod_that_asks_for_what_no_class_and_no_node_offers_is_not_placed(
     claims: tuple[str, ...],
 ) -> None:
     wants = asking("p", PLUGIN)
-    wants["spec"]["resourceClaims"] = pod("p", *claims)["spec"]["resourceClaims"]
+    wants["spec"]["resourceClaims"] = pod("p", *claims)["spec"][
+        "resourceClaims"
+    ]
     found = compile_cluster(
         cluster(
             offering("node-0", cpu="8"),
@@ -111,7 +121,10 @@ def test_a_pod_that_asks_for_what_no_class_and_no_node_offers_is_not_placed(
     )
     assert not found.unasked
     (error,) = first_fit(found.problem).errors.values()
-    assert str(error) == f"pod default/p: no DeviceClass and no node offers {PLUGIN}"
+    assert (
+        str(error)
+        == f"pod default/p: no DeviceClass and no node offers {PLUGIN}"
+    )
 
 
 def test_what_some_node_may_offer_is_no_obstacle() -> None:
@@ -125,11 +138,18 @@ def test_what_some_node_may_offer_is_no_obstacle() -> None:
 def test_an_entry_that_names_nothing_makes_a_pod_unplaced_as_a_missing_template_does() -> (
     None
 ):
-    empty, missing = {"name": "a"}, {"name": "a", "resourceClaimTemplateName": "none"}
-    found = compiled(
-        pod("empty", resourceClaims=[empty]), pod("missing", resourceClaims=[missing])
+    empty, missing = (
+        {"name": "a"},
+        {"name": "a", "resourceClaimTemplateName": "none"},
     )
-    assert [demand.key.name for demand in found.problem.demands] == ["empty", "missing"]
+    found = compiled(
+        pod("empty", resourceClaims=[empty]),
+        pod("missing", resourceClaims=[missing]),
+    )
+    assert [demand.key.name for demand in found.problem.demands] == [
+        "empty",
+        "missing",
+    ]
     assert len(first_fit(found.problem).errors) == 2
 
 
@@ -137,4 +157,6 @@ def test_what_is_ignored_is_said() -> None:
     found = compile_cluster(
         cluster(*PLAIN, claim("a", request())), ignore="taints, cpu"
     )
-    assert notices(found) == ["first fit and the optimum ignore, as asked: cpu, taints"]
+    assert notices(found) == [
+        "first fit and the optimum ignore, as asked: cpu, taints"
+    ]

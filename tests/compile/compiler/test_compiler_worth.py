@@ -53,7 +53,8 @@ def placed(plan: dralloc.Plan) -> list[str]:
 
 
 IMPORTANT = three_gpus(
-    wanting("large", 3, 1000), *(wanting(f"small-{number}", 1) for number in range(3))
+    wanting("large", 3, 1000),
+    *(wanting(f"small-{number}", 1) for number in range(3)),
 )
 
 
@@ -96,7 +97,8 @@ def test_of_as_many_devices_the_most_pods() -> None:
 
 def test_an_objective_counts_within_its_priority() -> None:
     plan = dralloc.allocate(
-        three_gpus(wanting("low", 3), wanting("high", 1, 5)), objective="devices"
+        three_gpus(wanting("low", 3), wanting("high", 1, 5)),
+        objective="devices",
     )
     assert placed(plan) == ["high"]
     assert [tier.name for tier in plan.tiers] == [
@@ -111,14 +113,18 @@ def test_an_objective_counts_within_its_priority() -> None:
 
 def test_values_are_annotated() -> None:
     found = three_gpus(
-        wanting("dear", 3, value="3"), wanting("a", 1), wanting("b", 1, value="1")
+        wanting("dear", 3, value="3"),
+        wanting("a", 1),
+        wanting("b", 1, value="1"),
     )
     plan = dralloc.allocate(found, objective="value")
     assert placed(plan) == ["dear"]
     assert plan.tiers[:2] == (Tier("value", 3, 3), Tier("pods", 1, 1))
 
 
-def test_a_claim_that_no_pod_uses_has_not_the_value_of_a_pod_of_its_name() -> None:
+def test_a_claim_that_no_pod_uses_has_not_the_value_of_a_pod_of_its_name() -> (
+    None
+):
     lone, user = claim("x", request()), pod("x", "y")
     lone["metadata"]["annotations"], user["metadata"]["annotations"] = (
         {VALUE_ANNOTATION: text} for text in "35"
@@ -134,8 +140,13 @@ def test_a_claim_that_no_pod_uses_has_not_the_value_of_a_pod_of_its_name() -> No
 
 
 def test_who_is_worth_nothing_is_placed_where_nobody_else_is() -> None:
-    found = three_gpus(wanting("zero", 1, value="0"), wanting("dear", 2, value="3"))
-    assert placed(dralloc.allocate(found, objective="value")) == ["zero", "dear"]
+    found = three_gpus(
+        wanting("zero", 1, value="0"), wanting("dear", 2, value="3")
+    )
+    assert placed(dralloc.allocate(found, objective="value")) == [
+        "zero",
+        "dear",
+    ]
 
 
 @pytest.mark.parametrize("text", ["-1", "1.5", "x", ""])
@@ -158,7 +169,9 @@ def sized(*pods: list[Json]) -> dralloc.Cluster:
         for size in (10, 20, 30)
     ]
     sets = resource_slice(
-        name="counters", count=2, sharedCounters=[counters("gpu", memory="40Gi")]
+        name="counters",
+        count=2,
+        sharedCounters=[counters("gpu", memory="40Gi")],
     )
     return cluster(
         node(),
@@ -171,7 +184,9 @@ def sized(*pods: list[Json]) -> dralloc.Cluster:
 
 def part(name: str, *sizes: int) -> list[Json]:
     of_size = "device.attributes['gpu.example.com'].size == {}".format
-    asked = first_available("gpu", *(sub(f"s{size}", of_size(size)) for size in sizes))
+    asked = first_available(
+        "gpu", *(sub(f"s{size}", of_size(size)) for size in sizes)
+    )
     return [claim(name, asked), pod(name, name)]
 
 
@@ -245,7 +260,9 @@ def test_a_broken_gang_is_not_kept() -> None:
     found = three_gpus(*pair, wanting("c", 1))
     plan = dralloc.allocate(found, keep="scheduler", gang="job")
     assert placed(plan) == ["c"]
-    assert plan.warnings == ("keep: gangs or caps leave out 1 who were to be kept",)
+    assert plan.warnings == (
+        "keep: gangs or caps leave out 1 who were to be kept",
+    )
 
 
 def rows(comparison: dralloc.Comparison, title: str) -> list[tuple[str, ...]]:
@@ -264,7 +281,9 @@ def test_compare_shows_what_answers_reach_of_each_objective() -> None:
         wanting("next", 1, 5, value="4"),
         wanting("low", 1, value="9"),
     )
-    figures = {row[0]: row[1:] for row in rows(dralloc.compare(found), "Both answers")}
+    figures = {
+        row[0]: row[1:] for row in rows(dralloc.compare(found), "Both answers")
+    }
     assert figures["pods at priority 5"] == ("2 of 2", "2 of 2")
     assert figures["pods at priority 0"] == ("0 of 1", "0 of 1")
     assert figures["devices asked for at priority 5"] == ("3 of 3", "3 of 3")
@@ -290,7 +309,9 @@ def test_compare_shows_what_only_the_scheduler_places() -> None:
     found = three_gpus(
         wanting("a-large", 2), *(wanting(name, 1) for name in ("b", "c", "d"))
     )
-    comparison = dralloc.compare(found, modes="scheduler,first-fit,optimal", seeds=1)
+    comparison = dralloc.compare(
+        found, modes="scheduler,first-fit,optimal", seeds=1
+    )
     assert comparison.scheduler
     missing = {one.key for one in comparison.scheduler.median.unplaced}
     left_out = [one.key for one in comparison.optimal.unplaced]

@@ -41,13 +41,19 @@ def with_priorities(draw: st.DrawFn) -> tuple[Problem, str, dict[int, int]]:
     )
     drawn = draw(budgeted(drawn)) if draw(st.booleans()) else drawn
     rule = OneDomain(
-        {node.name: draw(st.sampled_from(["east", "west"])) for node in drawn.nodes}
+        {
+            node.name: draw(st.sampled_from(["east", "west"]))
+            for node in drawn.nodes
+        }
     )
-    together = (Role(rule, carries=True, counts=True),) if draw(st.booleans()) else ()
+    together = (
+        (Role(rule, carries=True, counts=True),) if draw(st.booleans()) else ()
+    )
     drawn = replace(
         drawn,
         demands=tuple(
-            replace(one, roles=together) if one.gang else one for one in drawn.demands
+            replace(one, roles=together) if one.gang else one
+            for one in drawn.demands
         ),
     )
     demands = tuple(
@@ -55,13 +61,16 @@ def with_priorities(draw: st.DrawFn) -> tuple[Problem, str, dict[int, int]]:
         for demand in drawn.demands
     )
     problem = replace(
-        drawn, demands=tuple(sorted(demands, key=lambda demand: -demand.priority))
+        drawn,
+        demands=tuple(sorted(demands, key=lambda demand: -demand.priority)),
     )
     known = [counter.id.counter for counter in problem.counters]
     known += [name for device in problem.devices for name in device.capacity]
     objective = draw(st.sampled_from([*map(str, ObjectiveWord), *known]))
     values = (
-        draw(st.dictionaries(st.integers(0, len(demands) - 1), st.integers(0, 5)))
+        draw(
+            st.dictionaries(st.integers(0, len(demands) - 1), st.integers(0, 5))
+        )
         if demands
         else {}
     )
@@ -79,12 +88,16 @@ def reached(
 
     def of(priority: int) -> Iterator[int]:
         here = [
-            demand for demand in placed if problem.demands[demand].priority == priority
+            demand
+            for demand in placed
+            if problem.demands[demand].priority == priority
         ]
         yield sum(worth.values[objective][demand] for demand in here)
         yield len(here)
 
-    priorities = sorted({demand.priority for demand in problem.demands}, reverse=True)
+    priorities = sorted(
+        {demand.priority for demand in problem.demands}, reverse=True
+    )
     return [
         *(each for priority in priorities for each in of(priority)),
         *shares(problem, solution),
@@ -97,7 +110,9 @@ def shares(problem: Problem, solution: Solution) -> Iterator[int]:
     sharing = [budget for budget in problem.budgets if budget.fair]
     uses = [
         budget.used
-        + spent(problem, solution.placements, budget.resource).get(budget.namespace, 0)
+        + spent(problem, solution.placements, budget.resource).get(
+            budget.namespace, 0
+        )
         for budget in sharing
     ]
     return accumulate(sorted(uses))
@@ -125,7 +140,9 @@ def test_against_trying_everything(
     problem, objective, values = drawn
     worth = worth_of(problem, Priorities.STRICT, objective, values)
     hint = first_fit(problem)
-    hint = replace(hint, placements=tuple(within_caps(problem, hint.placements)))
+    hint = replace(
+        hint, placements=tuple(within_caps(problem, hint.placements))
+    )
     assume(not violations(problem, hint))
     kept = {one.demand for one in hint.placements} if keep else set()
     worth = worth.keeping(frozenset(kept)) if kept else worth
@@ -145,4 +162,6 @@ def test_against_trying_everything(
     )
     assert reached(problem, worth, objective, found) == best
     if objective != ObjectiveWord.PODS:
-        assert [tier.value * tier.sense for tier in worth.tiers(found.tiers)] == best
+        assert [
+            tier.value * tier.sense for tier in worth.tiers(found.tiers)
+        ] == best

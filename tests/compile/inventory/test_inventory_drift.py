@@ -31,7 +31,9 @@ POOL = "gpu.example.com/pool-0"
 
 
 def compiled(*objects: Any, strict: bool = False) -> CompiledCluster:
-    return compile_cluster(cluster(node(), device_class(), *objects), strict=strict)
+    return compile_cluster(
+        cluster(node(), device_class(), *objects), strict=strict
+    )
 
 
 def remarks(*objects: Any) -> list[str]:
@@ -46,16 +48,23 @@ def remarks(*objects: Any) -> list[str]:
 def counter_slice(generation: int, amount: str = "40") -> Json:
     sets = [counters("set", memory=amount)]
     return resource_slice(
-        name=f"c{generation}", generation=generation, count=2, sharedCounters=sets
+        name=f"c{generation}",
+        generation=generation,
+        count=2,
+        sharedCounters=sets,
     )
 
 
 def part_slice(generation: int, *parts: Json) -> Json:
-    return resource_slice(parts, name=f"d{generation}", generation=generation, count=2)
+    return resource_slice(
+        parts, name=f"d{generation}", generation=generation, count=2
+    )
 
 
 def part(name: str, amount: str = "20", **fields: Any) -> Json:
-    return device(name, consumesCounters=consumes("set", memory=amount), **fields)
+    return device(
+        name, consumesCounters=consumes("set", memory=amount), **fields
+    )
 
 
 def test_nothing_to_say_where_everything_agrees() -> None:
@@ -71,7 +80,8 @@ def test_nothing_to_say_where_everything_agrees() -> None:
 
 def test_a_device_that_is_published_no_more() -> None:
     (finding,) = compiled(
-        resource_slice(gpus(1), generation=7), allocated("c", {"device": "gpu-5"})
+        resource_slice(gpus(1), generation=7),
+        allocated("c", {"device": "gpu-5"}),
     ).findings
     assert str(finding) == (
         "test: ResourceClaim default/c: status.allocation.devices.results[0].device: "
@@ -82,7 +92,8 @@ def test_a_device_that_is_published_no_more() -> None:
 def test_a_pool_that_is_published_no_more() -> None:
     gone = "gpu.example.com/gone"
     assert remarks(
-        resource_slice(gpus(1)), allocated("c", {"device": "gpu-0", "pool": "gone"})
+        resource_slice(gpus(1)),
+        allocated("c", {"device": "gpu-0", "pool": "gone"}),
     ) == [
         f"pool: {gone} is not published; what device {gone}/gpu-0 takes of counters is unknown"
     ]
@@ -116,7 +127,9 @@ SHARED: Json = {
         (
             {},
             {"shareID": "s"},
-            [f"shareID: device {POOL}/x does not allow multiple allocations any more"],
+            [
+                f"shareID: device {POOL}/x does not allow multiple allocations any more"
+            ],
         ),
         (
             SHARED,
@@ -134,8 +147,13 @@ SHARED: Json = {
         ),
         (
             SHARED,
-            {"shareID": "s", "consumedCapacity": {"memory": "1Gi", "cores": "1"}},
-            [f"consumedCapacity[cores]: device {POOL}/x has no such capacity any more"],
+            {
+                "shareID": "s",
+                "consumedCapacity": {"memory": "1Gi", "cores": "1"},
+            },
+            [
+                f"consumedCapacity[cores]: device {POOL}/x has no such capacity any more"
+            ],
         ),
         (
             SHARED,
@@ -161,7 +179,11 @@ def test_shares_that_are_too_much_together() -> None:
     holders = [
         allocated(
             name,
-            {"device": "x", "shareID": name, "consumedCapacity": {"memory": "6Gi"}},
+            {
+                "device": "x",
+                "shareID": name,
+                "consumedCapacity": {"memory": "6Gi"},
+            },
         )
         for name in "ab"
     ]
@@ -199,7 +221,10 @@ def by_request(name: str) -> Json:
 def test_counters_by_request(consumed: Json, expected: list[str]) -> None:
     slices = [counter_slice(1), part_slice(1, by_request("v"))]
     assert (
-        remarks(slices, allocated("c", {"device": "v", "consumedCapacity": consumed}))
+        remarks(
+            slices,
+            allocated("c", {"device": "v", "consumedCapacity": consumed}),
+        )
         == expected
     )
 
@@ -208,7 +233,9 @@ def test_without_the_gate_a_counter_by_request_is_no_capacity() -> None:
     slices = [counter_slice(1), part_slice(1, by_request("v"))]
     off = ALL_FEATURES.switched({"SharedConsumableCapacity": False})
     for amounts, fits in (({"mem": "1"}, False), (None, True)):
-        wanted = request(capacity={"requests": amounts}) if amounts else request()
+        wanted = (
+            request(capacity={"requests": amounts}) if amounts else request()
+        )
         given = cluster(node(), device_class(), slices, claim("a", wanted))
         for features, answer in ((off, fits), (ALL_FEATURES, True)):
             assert (

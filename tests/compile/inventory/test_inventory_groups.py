@@ -28,7 +28,9 @@ from wire import (
 
 def part(name: str, counter_set: str, *groups: str) -> Json:
     (use,) = consumes(counter_set, memory="10")
-    return device(name, consumesCounters=[{**use, "compatibilityGroups": list(groups)}])
+    return device(
+        name, consumesCounters=[{**use, "compatibilityGroups": list(groups)}]
+    )
 
 
 def compiled(*objects: Any, gate: bool = False) -> CompiledCluster:
@@ -63,17 +65,24 @@ def test_a_device_with_groups_is_not_offered() -> None:
     ]
 
 
-def test_nor_is_one_on_the_counters_of_an_allocated_device_with_groups() -> None:
+def test_nor_is_one_on_the_counters_of_an_allocated_device_with_groups() -> (
+    None
+):
     given = compiled(allocated("c", {"device": "mig"}))
     assert offered(given) == ["other", "alone"]
-    assert [counter.free // 10**9 for counter in given.problem.counters] == [30, 40]
+    assert [counter.free // 10**9 for counter in given.problem.counters] == [
+        30,
+        40,
+    ]
 
 
 def test_groups_are_read_with_those_of_allocated_devices() -> None:
     given = compiled(allocated("c", {"device": "mig"}), gate=True)
     assert offered(given) == ["mig", "plain", "other", "alone"]
     assert list(given.findings) == []
-    declared = {one.id.device: one.compatibility for one in given.problem.devices}
+    declared = {
+        one.id.device: one.compatibility for one in given.problem.devices
+    }
     assert declared == {
         "mig": ((0, frozenset({"mig"})),),
         "plain": ((0, frozenset({NO_GROUPS})),),
@@ -88,7 +97,9 @@ def placed(*parts: Json, wanted: str, holder: str = "") -> list[list[str]]:
     slices = [
         resource_slice(list(parts), name="parts", count=2),
         resource_slice(
-            name="counters", count=2, sharedCounters=[counters("first", memory="40")]
+            name="counters",
+            count=2,
+            sharedCounters=[counters("first", memory="40")],
         ),
     ]
     held = [allocated("holder", {"device": holder})] if holder else []
@@ -97,7 +108,11 @@ def placed(*parts: Json, wanted: str, holder: str = "") -> list[list[str]]:
         cluster(node(), device_class(), slices, held, claims)
     ).problem
     first = first_fit(problem)
-    answers = (first, first_fit(problem, pruning=False), solve(problem, hint=first))
+    answers = (
+        first,
+        first_fit(problem, pruning=False),
+        solve(problem, hint=first),
+    )
     return [
         sorted(
             problem.devices[grant.device].id.device
@@ -127,7 +142,11 @@ def test_devices_without_groups_are_compatible() -> None:
 
 
 def test_the_optimum_finds_the_larger_party() -> None:
-    parts = [part("a", "first", "x"), part("b", "first", "y"), part("c", "first", "y")]
+    parts = [
+        part("a", "first", "x"),
+        part("b", "first", "y"),
+        part("c", "first", "y"),
+    ]
     first, plain, optimum = placed(*parts, wanted="12")
     assert first == plain == ["a"]
     assert optimum == ["b", "c"]

@@ -12,7 +12,16 @@ from dralloc.compile.inventory import Inventory, take_inventory
 from dralloc.objects.features import ALL_FEATURES, Features
 from dralloc.problem import PoolState
 from examples import examples
-from wire import Json, cluster, consumes, counters, device, gpus, node, resource_slice
+from wire import (
+    Json,
+    cluster,
+    consumes,
+    counters,
+    device,
+    gpus,
+    node,
+    resource_slice,
+)
 
 
 def inventory(*objects: Json, features: Features = ALL_FEATURES) -> Inventory:
@@ -46,16 +55,22 @@ def test_pools_are_searched_by_driver_and_name() -> None:
     found = inventory(
         node(),
         resource_slice([device("late")], name="s1", pool="b"),
-        resource_slice([device("first")], name="s2", pool="z", driver="a.example.com"),
+        resource_slice(
+            [device("first")], name="s2", pool="z", driver="a.example.com"
+        ),
         resource_slice([device("early")], name="s3", pool="a"),
     )
     assert offered(found, "node-0") == ["first", "early", "late"]
 
 
-def test_pools_with_binding_conditions_come_last_even_with_an_empty_list() -> None:
+def test_pools_with_binding_conditions_come_last_even_with_an_empty_list() -> (
+    None
+):
     found = inventory(
         node(),
-        resource_slice([device("a", bindingConditions=[])], name="s1", pool="a"),
+        resource_slice(
+            [device("a", bindingConditions=[])], name="s1", pool="a"
+        ),
         resource_slice([device("b")], name="s2", pool="b"),
     )
     assert offered(found, "node-0") == ["b", "a"]
@@ -70,23 +85,31 @@ def test_only_the_newest_generation_counts() -> None:
     assert offered(found, "node-0") == ["new"]
 
 
-def test_a_newer_generation_elsewhere_makes_an_incomplete_view_obsolete() -> None:
+def test_a_newer_generation_elsewhere_makes_an_incomplete_view_obsolete() -> (
+    None
+):
     found = inventory(
         node("node-0"),
         node("node-1"),
         resource_slice([device("old")], name="s1", generation=1, count=2),
-        resource_slice([device("new")], name="s2", generation=2, nodeName="node-1"),
+        resource_slice(
+            [device("new")], name="s2", generation=2, nodeName="node-1"
+        ),
     )
     assert states(found, "node-0") == {}
     assert offered(found, "node-1") == ["new"]
 
 
-def test_a_complete_view_is_used_although_a_newer_generation_is_elsewhere() -> None:
+def test_a_complete_view_is_used_although_a_newer_generation_is_elsewhere() -> (
+    None
+):
     found = inventory(
         node("node-0"),
         node("node-1"),
         resource_slice([device("old")], name="s1", generation=1),
-        resource_slice([device("new")], name="s2", generation=2, nodeName="node-1"),
+        resource_slice(
+            [device("new")], name="s2", generation=2, nodeName="node-1"
+        ),
     )
     assert offered(found, "node-0") == ["old"]
 
@@ -96,7 +119,9 @@ def test_two_generations_of_one_device_are_one_slot() -> None:
         node("node-0"),
         node("node-1"),
         resource_slice([device("gpu")], name="s1", generation=1),
-        resource_slice([device("gpu")], name="s2", generation=2, nodeName="node-1"),
+        resource_slice(
+            [device("gpu")], name="s2", generation=2, nodeName="node-1"
+        ),
     )
     assert [one.slot for one in found.devices] == [0, 0]
 
@@ -106,7 +131,9 @@ def test_slices_of_other_nodes_complete_a_pool() -> None:
         node("node-0"),
         node("node-1"),
         resource_slice([device("here")], name="s1", count=2),
-        resource_slice([device("there")], name="s2", count=2, nodeName="node-1"),
+        resource_slice(
+            [device("there")], name="s2", count=2, nodeName="node-1"
+        ),
     )
     assert states(found, "node-0") == {"pool-0": PoolState.USABLE}
     assert offered(found, "node-0") == ["here"]
@@ -128,7 +155,9 @@ def invalid_reason(*slices: Json) -> str:
 def test_invalid_pools() -> None:
     first = resource_slice([device("gpu")], name="s1", count=2)
     assert (
-        invalid_reason(first, resource_slice([device("gpu")], name="s2", count=2))
+        invalid_reason(
+            first, resource_slice([device("gpu")], name="s2", count=2)
+        )
         == "duplicate device name gpu"
     )
     sets = resource_slice(
@@ -145,7 +174,9 @@ def test_invalid_pools() -> None:
     )
     assert invalid_reason(sets, wrong_set) == "counter set other not found"
     wrong_counter = resource_slice(
-        [device("gpu", consumesCounters=consumes("set", cores="1"))], name="s2", count=2
+        [device("gpu", consumesCounters=consumes("set", cores="1"))],
+        name="s2",
+        count=2,
     )
     assert (
         invalid_reason(sets, wrong_counter)
@@ -171,7 +202,9 @@ def test_a_consumption_on_another_node_can_make_the_pool_invalid_here() -> None:
     assert states(found, "node-0") == {"pool-0": PoolState.INVALID}
 
 
-def test_a_node_knows_of_unusable_pools_of_which_it_only_sees_counters() -> None:
+def test_a_node_knows_of_unusable_pools_of_which_it_only_sees_counters() -> (
+    None
+):
     found = inventory(
         node("node-0"),
         resource_slice(
@@ -205,13 +238,19 @@ def test_a_usable_pool_of_which_a_node_only_sees_counters_is_left_out() -> None:
 def test_slices_with_node_selector_all_nodes_and_selection_per_device() -> None:
     zone = {
         "nodeSelectorTerms": [
-            {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+            {
+                "matchExpressions": [
+                    {"key": "zone", "operator": "In", "values": ["a"]}
+                ]
+            }
         ]
     }
     found = inventory(
         node("node-0", zone="a"),
         node("node-1", zone="b"),
-        resource_slice([device("zonal")], name="s1", pool="a", nodeSelector=zone),
+        resource_slice(
+            [device("zonal")], name="s1", pool="a", nodeSelector=zone
+        ),
         resource_slice([device("global")], name="s2", pool="b", allNodes=True),
         resource_slice(
             [device("one", nodeName="node-1"), device("any", allNodes=True)],
@@ -262,7 +301,9 @@ def test_at_most_one_generation_of_a_device_draws_on_counters(
     for number in range(3):
         generation = data.draw(st.integers(1, 3))
         slices = data.draw(
-            pools(DRIVERS[0], "both", {"nodeName": f"node-{number}"}, generation)
+            pools(
+                DRIVERS[0], "both", {"nodeName": f"node-{number}"}, generation
+            )
         )
         objects += [
             one | {"metadata": {"name": f"{one['metadata']['name']}-{number}"}}
@@ -270,10 +311,14 @@ def test_at_most_one_generation_of_a_device_draws_on_counters(
         ]
     for one in objects:
         if one["kind"] == "ResourceSlice" and data.draw(st.booleans()):
-            one["spec"]["pool"]["resourceSliceCount"] = data.draw(st.integers(1, 4))
+            one["spec"]["pool"]["resourceSliceCount"] = data.draw(
+                st.integers(1, 4)
+            )
     found = inventory(*objects)
     versions = Counter(device.slot for device in found.devices)
-    drawing = Counter(device.slot for device in found.devices if device.consumes)
+    drawing = Counter(
+        device.slot for device in found.devices if device.consumes
+    )
     event(
         f"{max(versions.values(), default=0)} versions, {max(drawing.values(), default=0)} with counters"
     )

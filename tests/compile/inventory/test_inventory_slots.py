@@ -26,5 +26,6 @@ def test_what_is_not_published_has_none() -> None:
     slots = Slots()
     slots.enter(POOL, ["a"])
     assert [
-        slots.get(DeviceID(*pool, name)) for pool, name in ((POOL, "b"), (OTHER, "a"))
+        slots.get(DeviceID(*pool, name))
+        for pool, name in ((POOL, "b"), (OTHER, "a"))
     ] == [None, None]

@@ -25,7 +25,9 @@ def inventory(*objects: Json, features: Features = ALL_FEATURES) -> Inventory:
 
 
 def free(found: Inventory) -> dict[str, int]:
-    return {counter.id.counter: counter.free // 10**9 for counter in found.counters}
+    return {
+        counter.id.counter: counter.free // 10**9 for counter in found.counters
+    }
 
 
 COUNTERS = resource_slice(
@@ -33,7 +35,9 @@ COUNTERS = resource_slice(
 )
 PARTS = resource_slice(
     [
-        device("half", consumesCounters=consumes("set", memory="20", cores="3")),
+        device(
+            "half", consumesCounters=consumes("set", memory="20", cores="3")
+        ),
         device(
             "shared",
             consumesCounters=consumes("set", memory="10"),
@@ -52,7 +56,9 @@ def test_a_device_in_use_charges_its_counters() -> None:
 
 
 def test_a_shared_device_charges_its_counters_once() -> None:
-    shares = [{"device": "shared", "shareID": f"s{number}"} for number in range(3)]
+    shares = [
+        {"device": "shared", "shareID": f"s{number}"} for number in range(3)
+    ]
     found = inventory(COUNTERS, PARTS, allocated("c", *shares))
     assert found.usage.held == frozenset()
     assert found.usage.shares == {1: 3}
@@ -89,8 +95,16 @@ def test_pools_of_the_same_name_are_told_apart_by_driver() -> None:
 
 def test_consumed_capacity_adds_up() -> None:
     shares = [
-        {"device": "shared", "shareID": "a", "consumedCapacity": {"memory": "1Gi"}},
-        {"device": "shared", "shareID": "b", "consumedCapacity": {"memory": "2Gi"}},
+        {
+            "device": "shared",
+            "shareID": "a",
+            "consumedCapacity": {"memory": "1Gi"},
+        },
+        {
+            "device": "shared",
+            "shareID": "b",
+            "consumedCapacity": {"memory": "2Gi"},
+        },
     ]
     found = inventory(COUNTERS, PARTS, allocated("c", *shares))
     assert found.usage.consumed == {1: {"memory": parse_quantity("3Gi").nanos}}
@@ -98,7 +112,9 @@ def test_consumed_capacity_adds_up() -> None:
 
 def test_counters_can_be_overdrawn_by_what_is_in_use() -> None:
     small = resource_slice(
-        name="s0", count=2, sharedCounters=[counters("set", memory="10", cores="7")]
+        name="s0",
+        count=2,
+        sharedCounters=[counters("set", memory="10", cores="7")],
     )
     found = inventory(small, PARTS, allocated("c", {"device": "half"}))
     assert free(found) == {"memory": -10, "cores": 4}
@@ -133,5 +149,10 @@ def test_counters_by_request_are_rebuilt_from_the_record() -> None:
 
 
 def test_a_device_that_binds_is_used_from_its_node_only() -> None:
-    bound = resource_slice([device("a", bindsToNode=True), device("b")], allNodes=True)
-    assert [one.binds_to_node for one in inventory(bound).devices] == [True, False]
+    bound = resource_slice(
+        [device("a", bindsToNode=True), device("b")], allNodes=True
+    )
+    assert [one.binds_to_node for one in inventory(bound).devices] == [
+        True,
+        False,
+    ]

@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dralloc.compile.inventory.inventory import amount_taken
-from dralloc.objects.api import CapacityRequestPolicy, CapacityRequestPolicyRange
+from dralloc.objects.api import (
+    CapacityRequestPolicy,
+    CapacityRequestPolicyRange,
+)
 from dralloc.objects.quantity import NANOS, Quantity, parse_quantity
 
 
@@ -33,7 +36,8 @@ def in_range(
 
 def one_of(*values: str, default: str | None = None) -> CapacityRequestPolicy:
     return CapacityRequestPolicy(
-        default=q(default) if default else None, valid_values=tuple(map(q, values))
+        default=q(default) if default else None,
+        valid_values=tuple(map(q, values)),
     )
 
 
@@ -59,8 +63,18 @@ CASES = [
         in_range("1Gi", maximum="8Gi", step="4Gi"),
         None,
     ),
-    ("a step of zero makes nothing valid", "3Gi", in_range("1Gi", step="0"), None),
-    ("a step of zero makes no minimum valid", "1Mi", in_range("1Gi", step="0"), None),
+    (
+        "a step of zero makes nothing valid",
+        "3Gi",
+        in_range("1Gi", step="0"),
+        None,
+    ),
+    (
+        "a step of zero makes no minimum valid",
+        "1Mi",
+        in_range("1Gi", step="0"),
+        None,
+    ),
     (
         "a step below zero makes nothing valid",
         "3Gi",
@@ -77,7 +91,12 @@ CASES = [
     ("the next valid value", "3Gi", one_of("2Gi", "4Gi", "8Gi"), "4Gi"),
     ("a valid value", "4Gi", one_of("2Gi", "4Gi", "8Gi"), "4Gi"),
     ("above all valid values", "9Gi", one_of("2Gi", "4Gi", "8Gi"), None),
-    ("the default is always allowed", None, one_of("2Gi", default="3Gi"), "3Gi"),
+    (
+        "the default is always allowed",
+        None,
+        one_of("2Gi", default="3Gi"),
+        "3Gi",
+    ),
     ("no request, whole value not valid", None, one_of("2Gi"), None),
     (
         "only a default: requests as asked",
@@ -94,7 +113,9 @@ CASES = [
     ids=[case[0] for case in CASES],
 )
 def test_amount_taken(
-    requested: str | None, policy: CapacityRequestPolicy | None, taken: str | None
+    requested: str | None,
+    policy: CapacityRequestPolicy | None,
+    taken: str | None,
 ) -> None:
     amount = amount_taken(
         None if requested is None else q(requested), q("80Gi"), policy

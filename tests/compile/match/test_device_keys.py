@@ -23,7 +23,9 @@ def verdicts(expression: str, *attributes: dict[str, Any]) -> list[Any]:
             claim("claim", request("gpu", expression)),
         )
     ).problem
-    return [problem.eligibility.selects(0, place) for place in range(len(devices))]
+    return [
+        problem.eligibility.selects(0, place) for place in range(len(devices))
+    ]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ from wire import (
 GPU, NIC = "gpu.example.com", "nic.example.com"
 NUMA = "example.com/numa"
 GPU_NUMA = f"device.attributes['{GPU}'].numa"
-NIC_NUMA = f"int(device.attributes['{NIC}'].place.split('-')[0].replace('numa', ''))"
+NIC_NUMA = (
+    f"int(device.attributes['{NIC}'].place.split('-')[0].replace('numa', ''))"
+)
 MODES: tuple[Literal["first-fit", "optimal"], ...] = ("first-fit", "optimal")
 
 
@@ -56,22 +58,30 @@ def deriving(expression: str, name: str = NUMA) -> Json:
 
 
 def pair(
-    kind: str = "matchAttribute", gpu: Json | None = None, nic: Json | None = None
+    kind: str = "matchAttribute",
+    gpu: Json | None = None,
+    nic: Json | None = None,
 ) -> Json:
     """A GPU and a network card with a constraint on both."""
     requests = [
         request(
-            "gpu", device_class="gpu", **(deriving(GPU_NUMA) if gpu is None else gpu)
+            "gpu",
+            device_class="gpu",
+            **(deriving(GPU_NUMA) if gpu is None else gpu),
         ),
         request(
-            "nic", device_class="nic", **(deriving(NIC_NUMA) if nic is None else nic)
+            "nic",
+            device_class="nic",
+            **(deriving(NIC_NUMA) if nic is None else nic),
         ),
     ]
     return claim("pair", *requests, constraints=[{kind: NUMA}])
 
 
 def granted(
-    given: Cluster, mode: Literal["first-fit", "scheduler", "optimal"], **words: Any
+    given: Cluster,
+    mode: Literal["first-fit", "scheduler", "optimal"],
+    **words: Any,
 ) -> list[str]:
     plan = dralloc.allocate(given, mode=mode, **words)
     return [
@@ -103,7 +113,9 @@ def test_distinct_attributes_are_derived_too(
     assert granted(given, mode) == ["gpu-1", "nic-numa0-slot0"]
 
 
-def test_a_derived_attribute_shadows_a_published_one_for_its_request_only() -> None:
+def test_a_derived_attribute_shadows_a_published_one_for_its_request_only() -> (
+    None
+):
     published = machine(pair(gpu={}))
     assert granted(published, "first-fit") == ["gpu-0", "nic-numa7-slot0"]
     assert granted(machine(pair()), "first-fit") == ["gpu-1", "nic-numa1-slot4"]
@@ -116,7 +128,9 @@ def test_selectors_do_not_see_it() -> None:
         device_class="gpu",
         **deriving("0"),
     )
-    given = machine(claim("pair", reading, constraints=[{"matchAttribute": NUMA}]))
+    given = machine(
+        claim("pair", reading, constraints=[{"matchAttribute": NUMA}])
+    )
     assert granted(given, "first-fit") == ["gpu-0"]
 
 
@@ -159,7 +173,8 @@ def test_an_error_ends_the_attempt_in_first_fit_and_excludes_the_device_from_the
     assert granted(given, "optimal") == ["gpu-1", "nic-numa1-slot4"]
     told = f"derived attribute {NUMA} of claim default/pair fails on device {NIC}/nics/nic-slot0: CEL runtime error"
     assert any(
-        told in warning for warning in dralloc.allocate(given, mode="optimal").warnings
+        told in warning
+        for warning in dralloc.allocate(given, mode="optimal").warnings
     )
 
 
@@ -167,7 +182,11 @@ def test_an_attribute_that_no_constraint_compares_is_not_evaluated() -> None:
     given = machine(
         claim(
             "pair",
-            request("gpu", device_class="gpu", **deriving("device.attributes['x'].y")),
+            request(
+                "gpu",
+                device_class="gpu",
+                **deriving("device.attributes['x'].y"),
+            ),
         )
     )
     assert granted(given, "first-fit") == ["gpu-0"]
@@ -180,7 +199,12 @@ def test_a_scheduler_without_the_gate_compares_what_is_published() -> None:
 
 
 def test_explain_lists_what_each_request_derives() -> None:
-    text = str(dralloc.explain(machine(pair(), nics=("numa7-slot0",)), "default/pair"))
+    text = str(
+        dralloc.explain(machine(pair(), nics=("numa7-slot0",)), "default/pair")
+    )
     assert f"constraint #0 matchAttribute {NUMA}: no common value" in text
-    assert f"values of {NUMA} on the devices selected for gpu: 0 (1); 1 (1)" in text
+    assert (
+        f"values of {NUMA} on the devices selected for gpu: 0 (1); 1 (1)"
+        in text
+    )
     assert f"values of {NUMA} on the devices selected for nic: 7 (1)" in text

@@ -99,9 +99,13 @@ def granted(given: CompiledCluster) -> list[str]:
         ),
     ],
 )
-def test_which_devices_a_rule_selects(selector: Json | None, left: list[str]) -> None:
+def test_which_devices_a_rule_selects(
+    selector: Json | None, left: list[str]
+) -> None:
     assert (
-        granted(compiled(claim("a", request()), rule(selector, version="v1alpha3")))
+        granted(
+            compiled(claim("a", request()), rule(selector, version="v1alpha3"))
+        )
         == left
     )
 
@@ -109,7 +113,9 @@ def test_which_devices_a_rule_selects(selector: Json | None, left: list[str]) ->
 @pytest.mark.parametrize("version", ["v1alpha3", "v1beta2", "v1"])
 def test_versions(version: str) -> None:
     assert granted(
-        compiled(claim("a", request()), rule({"device": "gpu-0"}, version=version))
+        compiled(
+            claim("a", request()), rule({"device": "gpu-0"}, version=version)
+        )
     ) == ["gpu-1"]
 
 
@@ -119,7 +125,9 @@ def test_versions(version: str) -> None:
 )
 def test_effects(effect: str, left: list[str]) -> None:
     assert (
-        granted(compiled(claim("a", request()), rule({"device": "gpu-0"}, effect)))
+        granted(
+            compiled(claim("a", request()), rule({"device": "gpu-0"}, effect))
+        )
         == left
     )
 
@@ -138,7 +146,9 @@ def test_requests_tolerate_taints_of_rules_and_results_repeat_it() -> None:
 @pytest.mark.parametrize("gate", ["DeviceTaints", "DeviceTaintRules"])
 def test_with_a_gate_off_rules_do_nothing(gate: str) -> None:
     off = ALL_FEATURES.switched({gate: False})
-    assert granted(compiled(claim("a", request()), rule({}), features=off)) == ["gpu-0"]
+    assert granted(compiled(claim("a", request()), rule({}), features=off)) == [
+        "gpu-0"
+    ]
 
 
 def remarks(given: CompiledCluster) -> list[str]:
@@ -146,7 +156,10 @@ def remarks(given: CompiledCluster) -> list[str]:
 
 
 def test_who_is_evicted_is_named() -> None:
-    holders = [allocated("a", {"device": "gpu-0"}), allocated("b", {"device": "gpu-1"})]
+    holders = [
+        allocated("a", {"device": "gpu-0"}),
+        allocated("b", {"device": "gpu-1"}),
+    ]
     given = compiled(holders, rule({}, "NoExecute"))
     assert remarks(given) == [
         "DeviceTaintRule rule: spec.taint: NoExecute: the pods of claims that do not tolerate it are evicted: "
@@ -163,7 +176,9 @@ def test_a_published_taint_evicts_too() -> None:
     tainted = gpus(2)
     tainted[1]["taints"] = [{"key": "example.com/hot", "effect": "NoExecute"}]
     given = compile_cluster(
-        cluster(node(), resource_slice(tainted), allocated("a", {"device": "gpu-1"}))
+        cluster(
+            node(), resource_slice(tainted), allocated("a", {"device": "gpu-1"})
+        )
     )
     assert [one.split(": NoExecute")[0] for one in remarks(given)] == [
         "ResourceSlice slice-0: spec.devices[1].taints[0]"

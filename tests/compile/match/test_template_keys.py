@@ -31,7 +31,12 @@ def objects(expression: str) -> list[dict[str, Any]]:
     }
     resource = {"apiVersion": "resource.k8s.io/v1"}
     return [
-        {**resource, "kind": "DeviceClass", "metadata": {"name": "c"}, "spec": {}},
+        {
+            **resource,
+            "kind": "DeviceClass",
+            "metadata": {"name": "c"},
+            "spec": {},
+        },
         {
             **resource,
             "kind": "ResourceClaim",
@@ -54,9 +59,9 @@ def accepted(cluster: Cluster) -> tuple[list[object], int]:
     problem = compile_cluster(cluster).problem
     devices = range(len(problem.devices))
     keys = {problem.eligibility.device_key(device) for device in devices}
-    return [str(problem.eligibility.selects(0, device)) for device in devices], len(
-        keys
-    )
+    return [
+        str(problem.eligibility.selects(0, device)) for device in devices
+    ], len(keys)
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
@@ -70,7 +75,9 @@ def test_selectors_say_the_same_of_devices_of_a_template(
     assert len(plain[0]) == 3 * SLICES
 
 
-def test_what_nobody_reads_makes_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_nobody_reads_makes_no_keys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(loading, "SPLIT_FROM", 0)
     read, unread = (
         accepted(load_text(text_of(objects(EXPRESSIONS[number]))))[1]

@@ -31,7 +31,9 @@ OBJECTS: Final[dict[str, Json]] = {
         node("a", labels={"zone": "east"}),
         wire.device_class(),
         wire.resource_slice(wire.gpus(1), name="s", pool="a", nodeName="a"),
-        wire.claim("c", wire.request(), constraints=[{"matchAttribute": INDEX}]),
+        wire.claim(
+            "c", wire.request(), constraints=[{"matchAttribute": INDEX}]
+        ),
         pod(
             "p",
             resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}],
@@ -44,7 +46,10 @@ OBJECTS: Final[dict[str, Json]] = {
 
 _ASKED: Final = "ResourceClaim spec.devices.requests.0.exactly"
 _ELSEWHERE: Final = {"key": "zone", "operator": "In", "values": ["west"]}
-_NOBODY: Final = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"job": "x"}}}
+_NOBODY: Final = {
+    "topologyKey": "zone",
+    "labelSelector": {"matchLabels": {"job": "x"}},
+}
 FIELDS: Final[dict[str, Any]] = {
     "Node spec.unschedulable": True,
     "Node spec.taints.0": {"key": "t", "effect": "NoSchedule"},
@@ -85,7 +90,10 @@ FIELDS: Final[dict[str, Any]] = {
     },
     "ResourceSlice spec.nodeName": "b",
     "ResourceSlice spec.pool.resourceSliceCount": 2,
-    "ResourceSlice spec.devices.0.taints.0": {"key": "t", "effect": "NoSchedule"},
+    "ResourceSlice spec.devices.0.taints.0": {
+        "key": "t",
+        "effect": "NoSchedule",
+    },
     "ResourceSlice spec.devices.0.nodeAllocatableResources.cpu.mapping": {
         "deviceMultiplier": "99"
     },
@@ -109,7 +117,9 @@ def with_field(objects: dict[str, Json], place: str, value: Any) -> list[Json]:
     ]
     for step, following in pairwise(steps):
         if isinstance(step, str):
-            inner = inner.setdefault(step, [] if isinstance(following, int) else {})
+            inner = inner.setdefault(
+                step, [] if isinstance(following, int) else {}
+            )
         else:
             inner.extend([{}] * (step + 1 - len(inner)))
             inner = inner[step]
@@ -130,7 +140,9 @@ def field(place: str) -> str:
 
 def fate(place: str, mode: Mode) -> Fate:
     kind, path = place.partition(" ")[0], field(place)
-    row = row_of(kind, path) or row_of(kind, f"{path}.{next(iter(FIELDS[place]))}")
+    row = row_of(kind, path) or row_of(
+        kind, f"{path}.{next(iter(FIELDS[place]))}"
+    )
     assert row is not None
     return row.fates[mode]
 
@@ -138,7 +150,11 @@ def fate(place: str, mode: Mode) -> Fate:
 @pytest.mark.parametrize("mode", Mode)
 def test_without_any_of_them_the_pod_gets_its_device(mode: Mode) -> None:
     assert (
-        len(dralloc.allocate(wire.cluster(*OBJECTS.values()), mode).solution.placements)
+        len(
+            dralloc.allocate(
+                wire.cluster(*OBJECTS.values()), mode
+            ).solution.placements
+        )
         == 1
     )
 
@@ -150,7 +166,9 @@ def test_what_is_modelled_lets_the_pod_wait_and_what_is_ignored_is_named(
 ) -> None:
     cluster = wire.cluster(*with_field(OBJECTS, place, FIELDS[place]))
     plan = dralloc.allocate(cluster, mode)
-    assert len(plan.solution.placements) == (fate(place, mode) is not Fate.MODELLED)
+    assert len(plan.solution.placements) == (
+        fate(place, mode) is not Fate.MODELLED
+    )
     named = [one for one in plan.unmodelled if field(place) in _plain(one.path)]
     assert bool(named) == (fate(place, mode) is Fate.IGNORED)
     if named:
@@ -161,7 +179,8 @@ def test_what_is_modelled_lets_the_pod_wait_and_what_is_ignored_is_named(
 
 def _plain(path: str) -> str:
     return "".join(
-        part.partition("]")[2] if "]" in part else part for part in path.split("[")
+        part.partition("]")[2] if "]" in part else part
+        for part in path.split("[")
     )
 
 
@@ -169,7 +188,9 @@ def test_every_rule_that_is_ignored_has_its_case() -> None:
     known = {field(place) for place in FIELDS}
     rules = {row.rule for row in TABLE if Fate.IGNORED in row.fates.values()}
     shown = {
-        row.rule for row in TABLE if any(row.path.startswith(path) for path in known)
+        row.rule
+        for row in TABLE
+        if any(row.path.startswith(path) for path in known)
     }
     assert rules - shown == {
         "a pod being resized takes the more of what it had and gets"

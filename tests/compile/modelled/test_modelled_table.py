@@ -23,7 +23,9 @@ READ = [model for model in MODELS if not issubclass(model, PodOwner)]
 
 PUBLISHED = [
     tuple(line.split())
-    for line in (ROOT / "tests" / "data" / "api_fields.txt").read_text().splitlines()
+    for line in (ROOT / "tests" / "data" / "api_fields.txt")
+    .read_text()
+    .splitlines()
 ]
 """Kinds and paths of Kubernetes 1.36."""
 
@@ -31,7 +33,11 @@ PUBLISHED = [
 def parts(hint: Any) -> Iterator[type]:
     """The models that a type consists of."""
     if get_origin(hint) is Annotated:
-        wire = [mark.model for mark in hint.__metadata__ if isinstance(mark, WireForm)]
+        wire = [
+            mark.model
+            for mark in hint.__metadata__
+            if isinstance(mark, WireForm)
+        ]
         yield from wire or parts(get_args(hint)[0])
     elif arguments := get_args(hint):
         for one in arguments:
@@ -45,7 +51,8 @@ def parts(hint: Any) -> Iterator[type]:
 def is_written(hint: Any) -> bool:
     """Whether a field is one of the API, and not a note of the reader."""
     return not any(
-        getattr(mark, "exclude", False) for mark in getattr(hint, "__metadata__", ())
+        getattr(mark, "exclude", False)
+        for mark in getattr(hint, "__metadata__", ())
     )
 
 
@@ -54,7 +61,8 @@ def paths(model: Any, above: str = "") -> Iterator[str]:
     hints = get_type_hints(model, include_extras=True)
     if issubclass(model, BaseModel):
         names = {
-            name: field.alias or name for name, field in model.model_fields.items()
+            name: field.alias or name
+            for name, field in model.model_fields.items()
         }
     else:
         names = {
@@ -64,7 +72,9 @@ def paths(model: Any, above: str = "") -> Iterator[str]:
         }
     for name, alias in names.items():
         inner = list(parts(hints[name]))
-        fields = [path for part in inner for path in paths(part, f"{above}{alias}.")]
+        fields = [
+            path for part in inner for path in paths(part, f"{above}{alias}.")
+        ]
         yield from fields or [f"{above}{alias}"]
 
 
@@ -82,7 +92,9 @@ def test_every_field_that_is_read_has_a_row(
     assert [path for path in fields if row_of(model.kind, path) is None] == []
 
 
-@pytest.mark.parametrize("kind", [kind for kinds in KINDS.values() for kind in kinds])
+@pytest.mark.parametrize(
+    "kind", [kind for kinds in KINDS.values() for kind in kinds]
+)
 def test_every_field_of_kubernetes_has_a_row(kind: str) -> None:
     fields = [path for other, path in PUBLISHED if other == kind]
     assert len(fields) > 20
@@ -92,9 +104,9 @@ def test_every_field_of_kubernetes_has_a_row(kind: str) -> None:
 def test_a_field_that_nobody_knows_has_none() -> None:
     assert row_of("Pod", "spec.moodOfTheDay") is None
     assert row_of("Pod", "spec.topologySpreadConstraints.moodOfTheDay") is None
-    assert row_of("Pod", "spec.containers.livenessProbe.moodOfTheDay") is row_of(
-        "Pod", "spec.containers.livenessProbe"
-    )
+    assert row_of(
+        "Pod", "spec.containers.livenessProbe.moodOfTheDay"
+    ) is row_of("Pod", "spec.containers.livenessProbe")
 
 
 def test_no_row_is_for_a_field_that_there_is_not() -> None:
@@ -109,7 +121,9 @@ def test_what_matters_is_read() -> None:
     unread = [
         row
         for row in TABLE
-        if row.matters and (row.kind, row.path) not in read and row.kind not in whole
+        if row.matters
+        and (row.kind, row.path) not in read
+        and row.kind not in whole
     ]
     assert [f"{row.kind} {row.path}" for row in unread] == []
 
@@ -121,7 +135,9 @@ def test_no_field_has_two_rows() -> None:
 
 def test_what_is_not_minded_says_what_it_would_do() -> None:
     assert [
-        row for row in TABLE if Fate.IGNORED in row.fates.values() and not row.rule
+        row
+        for row in TABLE
+        if Fate.IGNORED in row.fates.values() and not row.rule
     ] == []
 
 
@@ -136,5 +152,7 @@ def test_what_is_not_minded_says_what_it_would_do() -> None:
         ),
     ],
 )
-def test_braces_stand_for_all_of_their_parts(text: str, found: list[str]) -> None:
+def test_braces_stand_for_all_of_their_parts(
+    text: str, found: list[str]
+) -> None:
     assert list(spelled_out(text)) == found

@@ -22,7 +22,11 @@ GPU: Final[list[Json]] = [
     wire.device_class(),
     wire.resource_slice(wire.gpus(2), nodeName="a"),
 ]
-PLAIN: Final[list[Json]] = [*GPU, wire.claim("c", wire.request()), wire.pod("p", "c")]
+PLAIN: Final[list[Json]] = [
+    *GPU,
+    wire.claim("c", wire.request()),
+    wire.pod("p", "c"),
+]
 DATA: Final[Json] = {
     "volumes": [
         {"name": "v", "emptyDir": {}},
@@ -57,9 +61,9 @@ def test_what_is_proven_is_proven_for_the_rules_modelled() -> None:
     document = plan.to_dict()
     assert document["status"] == "OPTIMAL"
     assert document["verdict"] == "proven optimal for the rules modelled"
-    assert [(one["object"], one["field"]) for one in document["unmodelled"]] == [
-        ("Pod default/pc", FIELD)
-    ]
+    assert [
+        (one["object"], one["field"]) for one in document["unmodelled"]
+    ] == [("Pod default/pc", FIELD)]
 
 
 def test_nothing_is_said_where_everything_is_modelled() -> None:
@@ -106,7 +110,9 @@ def test_pods_that_are_not_to_be_placed_may_say_what_they_like() -> None:
 def test_pods_that_are_being_resized_hold_more_than_they_ask_for() -> None:
     there = {
         **pod("there", on="a"),
-        "status": {"conditions": [{"type": "Ready"}, {"type": "PodResizePending"}]},
+        "status": {
+            "conditions": [{"type": "Ready"}, {"type": "PodResizePending"}]
+        },
     }
     (found,) = dralloc.allocate(wire.cluster(*PLAIN, there)).unmodelled
     assert (found.subject, found.path) == (
@@ -119,7 +125,8 @@ def test_what_admission_has_added_needs_no_notice() -> None:
     waiting = wire.pod("p", "c", runtimeClassName="fast")
     admitted = {**waiting, "metadata": {**waiting["metadata"], "uid": "1"}}
     plans = [
-        dralloc.allocate(wire.cluster(*PLAIN[:-1], one)) for one in (waiting, admitted)
+        dralloc.allocate(wire.cluster(*PLAIN[:-1], one))
+        for one in (waiting, admitted)
     ]
     assert [len(plan.unmodelled) for plan in plans] == [1, 0]
 
@@ -138,10 +145,14 @@ CLUSTER: Final = [
 ]
 ASKED: Final = MixEntry.parse("pc", Source.POD)
 QUESTIONS: Final[dict[str, Callable[..., Documented]]] = {
-    "headroom": lambda cluster, **words: dralloc.headroom(cluster, ASKED, **words),
+    "headroom": lambda cluster, **words: dralloc.headroom(
+        cluster, ASKED, **words
+    ),
     "fewest nodes": dralloc.fewest_nodes,
     "drain": lambda cluster, **words: dralloc.drain(cluster, "a", **words),
-    "defragment": lambda cluster, **words: dralloc.defragment(cluster, 1, **words),
+    "defragment": lambda cluster, **words: dralloc.defragment(
+        cluster, 1, **words
+    ),
     "partition layout": dralloc.partition_layout,
     "preempt": lambda cluster, **words: dralloc.preempt(
         cluster, pod="default/pc", **words
@@ -152,18 +163,24 @@ QUESTIONS: Final[dict[str, Callable[..., Documented]]] = {
     "explain the optimum": lambda cluster, **words: dralloc.explain(
         cluster, pod="default/pc", mode="optimal", **words
     ),
-    "stranded": lambda cluster, **words: dralloc.stranded(cluster, [ASKED], **words),
+    "stranded": lambda cluster, **words: dralloc.stranded(
+        cluster, [ASKED], **words
+    ),
 }
 
 
 @pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
-def test_every_other_question_says_so_too(ask: Callable[..., Documented]) -> None:
+def test_every_other_question_says_so_too(
+    ask: Callable[..., Documented],
+) -> None:
     answer = ask(wire.cluster(*CLUSTER))
     assert {one["field"] for one in answer.to_dict()["unmodelled"]} == {FIELD}
     assert answer.headline.endswith(", for the rules modelled")
     assert FIELD in str(answer)
     assert "Not modelled" in answer._repr_html_()
-    with pytest.raises(InputError, match=r"persistentVolumeClaim: is not modelled"):
+    with pytest.raises(
+        InputError, match=r"persistentVolumeClaim: is not modelled"
+    ):
         ask(wire.cluster(*CLUSTER), strict=True)
 
 
@@ -181,7 +198,9 @@ def test_no_other_question_says_so_where_everything_is_modelled(
 def _without_volumes(one: Json) -> Json:
     return {
         **one,
-        "spec": {key: value for key, value in one["spec"].items() if key != "volumes"},
+        "spec": {
+            key: value for key, value in one["spec"].items() if key != "volumes"
+        },
     }
 
 
@@ -266,13 +285,17 @@ def test_the_fewest_nodes_say_which_rules_between_pods_they_leave_out(
 
 
 @pytest.mark.parametrize("binding", BINDING)
-def test_answers_about_devices_alone_say_that_pods_ask_for_more(binding: str) -> None:
+def test_answers_about_devices_alone_say_that_pods_ask_for_more(
+    binding: str,
+) -> None:
     _assert_it_is_left_out(
         "partition layout", *BINDING[binding], "only devices count here"
     )
 
 
-def _assert_it_is_left_out(name: str, says: Json, rule: str, notice: str) -> None:
+def _assert_it_is_left_out(
+    name: str, says: Json, rule: str, notice: str
+) -> None:
     """The answer is the one without the rule, and says so."""
     cluster, ask = _bound(says), QUESTIONS[name]
     answer = ask(cluster)
@@ -298,5 +321,7 @@ def test_layouts_serve_pods_on_nodes_that_list_what_they_have() -> None:
 def _saying(one: Json, says: Any) -> Json:
     plain = _without_volumes(one)
     return (
-        {**plain, "spec": {**plain["spec"], **says}} if one["kind"] == "Pod" else plain
+        {**plain, "spec": {**plain["spec"], **says}}
+        if one["kind"] == "Pod"
+        else plain
     )

@@ -22,7 +22,12 @@ from dralloc.lab.simulate.placing import (
     SchedulerPlacer,
     WaitingQueue,
 )
-from dralloc.lab.simulate.simulation import Decisions, History, Instant, Simulation
+from dralloc.lab.simulate.simulation import (
+    Decisions,
+    History,
+    Instant,
+    Simulation,
+)
 from dralloc.objects.choices import Choices, Mode
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import Placement
@@ -30,7 +35,9 @@ from dralloc.solve.first_fit import first_fit
 from examples import examples
 
 MANY = settings(
-    max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 POLICIES = ("first-fit", "best-fit", "fgd", "density", "scheduler", "optimal")
 WHEN = (Decisions(), Decisions(every=2000), Decisions(batch=3))
@@ -91,12 +98,16 @@ def test_everybody_is_in_one_state_and_nothing_is_taken_twice(
         assert placer.placements.keys() == {
             number for number in running if waiting.demands[number] is not None
         }
-        ended = {number for number, stay in stays.items() if stay.ended is not None}
+        ended = {
+            number for number, stay in stays.items() if stay.ended is not None
+        }
         assert running_before - running <= ended
         running_before = running
 
     history = simulation.run(look)
-    event(" ".join(sorted({stay.state.value for stay in history.stays.values()})))
+    event(
+        " ".join(sorted({stay.state.value for stay in history.stays.values()}))
+    )
     for number, stay in history.stays.items():
         duration = waiting.arrivals[number].duration
         match stay.state:
@@ -141,10 +152,14 @@ def test_one_batch_is_what_allocate_answers(scene: Scene, mode: Mode) -> None:
     waiting = waiting_in(
         replace(
             scene,
-            arrivals=tuple(replace(one, time=0, duration=None) for one in by_name),
+            arrivals=tuple(
+                replace(one, time=0, duration=None) for one in by_name
+            ),
         )
     )
-    choices = Choices(kubernetes="1.35") if mode is Mode.SCHEDULER else Choices()
+    choices = (
+        Choices(kubernetes="1.35") if mode is Mode.SCHEDULER else Choices()
+    )
     placer = placer_of(waiting, mode, choices)
     history = Simulation(waiting, placer).run()
     plan = dralloc.allocate(waiting.compiled.cluster, mode, choices=choices)
@@ -167,7 +182,9 @@ def test_when_everybody_has_left_the_cluster_is_as_it_was(
     scene: Scene, policy: str
 ) -> None:
     """The second of two equal waves finds what the first one did."""
-    first = tuple(replace(one, duration=one.duration or 500) for one in scene.arrivals)
+    first = tuple(
+        replace(one, duration=one.duration or 500) for one in scene.arrivals
+    )
     later = max((one.time for one in first), default=0) + 10**6
     again = tuple(
         replace(one, time=one.time + later, group=one.group and f"{one.group}2")
@@ -175,7 +192,9 @@ def test_when_everybody_has_left_the_cluster_is_as_it_was(
     )
     waiting = waiting_in(replace(scene, arrivals=(*first, *again)))
     fresh = Ledger(
-        waiting.problem if policy != Mode.SCHEDULER else waiting.compiled.problem
+        waiting.problem
+        if policy != Mode.SCHEDULER
+        else waiting.compiled.problem
     )
     # A scheduler that leaves nothing to chance.
     placer = placer_of(waiting, policy, Choices(kubernetes="1.35"))
@@ -221,9 +240,13 @@ class PlainPlacer(BatchPlacer):
     def decide(self, queue: WaitingQueue) -> Iterator[int]:
         for job in queue.in_order():
             numbers = self._demands(job)
-            found = first_fit(self.waiting_problem(numbers), pruning=False).placements
+            found = first_fit(
+                self.waiting_problem(numbers), pruning=False
+            ).placements
             for placement in found:
-                self.accept(replace(placement, demand=numbers[placement.demand]))
+                self.accept(
+                    replace(placement, demand=numbers[placement.demand])
+                )
             if found:
                 yield job
 
@@ -264,7 +287,9 @@ def test_a_scheduler_that_remembers_is_the_scheduler(scene: Scene) -> None:
 
 @MANY
 @given(scenes(grouped=False))
-def test_a_recorded_order_of_arrivals_is_scheduled_step_by_step(scene: Scene) -> None:
+def test_a_recorded_order_of_arrivals_is_scheduled_step_by_step(
+    scene: Scene,
+) -> None:
     """One arrival after the other, none of which leaves: as mode scheduler takes pods that come in this order."""
     by_name = sorted(scene.arrivals, key=lambda arrival: arrival.template)
     one_by_one = tuple(
@@ -274,8 +299,12 @@ def test_a_recorded_order_of_arrivals_is_scheduled_step_by_step(scene: Scene) ->
     waiting = waiting_in(replace(scene, arrivals=one_by_one))
     assume(not any(demand.roles for demand in waiting.problem.demands))
     choices = Choices(kubernetes="1.35")
-    history = Simulation(waiting, placer_of(waiting, Mode.SCHEDULER, choices)).run()
-    plan = dralloc.allocate(waiting.compiled.cluster, Mode.SCHEDULER, choices=choices)
+    history = Simulation(
+        waiting, placer_of(waiting, Mode.SCHEDULER, choices)
+    ).run()
+    plan = dralloc.allocate(
+        waiting.compiled.cluster, Mode.SCHEDULER, choices=choices
+    )
     there = {
         str(waiting.pods[number]): stay.node
         for number, stay in history.stays.items()

@@ -48,18 +48,27 @@ class SmallTrace:
 
     def arrivals(self) -> list[Arrival]:
         return [
-            Arrival(time * SECOND, ClaimKey("default", f"gpus-{size}"), length * SECOND)
+            Arrival(
+                time * SECOND,
+                ClaimKey("default", f"gpus-{size}"),
+                length * SECOND,
+            )
             for time, length, size in self.asked
         ]
 
     def best(self, horizon: int) -> int:
         """The most device seconds until the horizon, over all whole seconds at which somebody could begin."""
         return self._best(
-            sorted(self.asked), horizon, [[size] * horizon for size in self.nodes]
+            sorted(self.asked),
+            horizon,
+            [[size] * horizon for size in self.nodes],
         )
 
     def _best(
-        self, asked: Sequence[tuple[int, int, int]], horizon: int, free: list[list[int]]
+        self,
+        asked: Sequence[tuple[int, int, int]],
+        horizon: int,
+        free: list[list[int]],
     ) -> int:
         if not asked:
             return 0
@@ -72,7 +81,8 @@ class SmallTrace:
                     for second in span:
                         node[second] -= size
                     best = max(
-                        best, size * len(span) + self._best(others, horizon, free)
+                        best,
+                        size * len(span) + self._best(others, horizon, free),
                     )
                     for second in span:
                         node[second] += size
@@ -84,23 +94,32 @@ def small_traces(draw: st.DrawFn) -> SmallTrace:
     sizes = st.lists(st.integers(1, 3), min_size=1, max_size=2)
     arrival = st.tuples(st.integers(0, 3), st.integers(1, 3), st.integers(1, 3))
     return SmallTrace(
-        tuple(draw(sizes)), tuple(draw(st.lists(arrival, min_size=1, max_size=4)))
+        tuple(draw(sizes)),
+        tuple(draw(st.lists(arrival, min_size=1, max_size=4))),
     )
 
 
 @settings(
-    max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(200),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 @given(small_traces(), st.integers(1, 6))
-def test_nobody_exceeds_the_clairvoyant_bound(trace: SmallTrace, horizon: int) -> None:
-    waiting = incoming(wire.cluster(list(trace.objects())), trace.arrivals(), Choices())
+def test_nobody_exceeds_the_clairvoyant_bound(
+    trace: SmallTrace, horizon: int
+) -> None:
+    waiting = incoming(
+        wire.cluster(list(trace.objects())), trace.arrivals(), Choices()
+    )
     best = trace.best(horizon) * SECOND
     bound = clairvoyant_bound(waiting, horizon * SECOND, epochs=horizon).value
     assert bound >= best
     event("met" if bound == best else "not met")
     placer = placer_of(waiting, "first-fit", Choices())
     assert (
-        reached_value(waiting, Simulation(waiting, placer).run(), horizon * SECOND)
+        reached_value(
+            waiting, Simulation(waiting, placer).run(), horizon * SECOND
+        )
         <= best
     )
 
@@ -108,7 +127,9 @@ def test_nobody_exceeds_the_clairvoyant_bound(trace: SmallTrace, horizon: int) -
 def test_prices_tell_what_is_scarce() -> None:
     """Two GPUs for ten seconds are all that anybody gets, however many ask."""
     trace = SmallTrace((2,), ((0, 10, 1),) * 7)
-    waiting = incoming(wire.cluster(list(trace.objects())), trace.arrivals(), Choices())
+    waiting = incoming(
+        wire.cluster(list(trace.objects())), trace.arrivals(), Choices()
+    )
     bound = clairvoyant_bound(waiting, 10 * SECOND, reached=20 * SECOND).value
     assert 20 * SECOND <= bound <= 20.2 * SECOND
 
@@ -124,12 +145,16 @@ def test_what_runs_already_is_not_there_for_anybody() -> None:
 
 
 @settings(
-    max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 @given(scenes(), st.sampled_from(POLICIES))
 def test_regret_is_never_negative(scene: Scene, policy: str) -> None:
     assume(scene.arrivals)
-    simulated = dralloc.simulate(scene.cluster, scene.arrivals, policy, regret=True)
+    simulated = dralloc.simulate(
+        scene.cluster, scene.arrivals, policy, regret=True
+    )
     [run] = simulated.runs
     assert run.regret is not None
     assert len(run.regret.decisions) == len(run.history.decided)
@@ -139,15 +164,24 @@ def test_regret_is_never_negative(scene: Scene, policy: str) -> None:
     event(f"regret {any(one.regret for one in run.regret.decisions)}")
 
 
-@pytest.mark.parametrize(("policy", "missed"), [("first-fit", 1), ("optimal", 0)])
-def test_first_fit_regrets_and_the_optimum_does_not(policy: str, missed: int) -> None:
+@pytest.mark.parametrize(
+    ("policy", "missed"), [("first-fit", 1), ("optimal", 0)]
+)
+def test_first_fit_regrets_and_the_optimum_does_not(
+    policy: str, missed: int
+) -> None:
     """A pod of two GPUs comes first, and the next one wants all three."""
     objects = list(SmallTrace((3,), ()).objects())
     arrivals = [
-        Arrival(0, ClaimKey("default", name), 1000) for name in ("gpus-2", "gpus-3")
+        Arrival(0, ClaimKey("default", name), 1000)
+        for name in ("gpus-2", "gpus-3")
     ]
     simulated = dralloc.simulate(
-        wire.cluster(objects), arrivals, policy, objective="devices", regret=True
+        wire.cluster(objects),
+        arrivals,
+        policy,
+        objective="devices",
+        regret=True,
     )
     row = simulated.figures().iloc[0]
     assert simulated.regrets()["regret"].tolist()[0] == missed

@@ -115,12 +115,16 @@ def test_who_loses_patience_is_refused() -> None:
 
 def test_decisions_come_at_multiples_of_an_interval() -> None:
     arrivals = [Arrival(1000, ONE, 1000), Arrival(12_000, ONE, 1000)]
-    simulated = dralloc.simulate(wire.cluster(gpus(2)), arrivals, "optimal", every=10)
+    simulated = dralloc.simulate(
+        wire.cluster(gpus(2)), arrivals, "optimal", every=10
+    )
     assert came(simulated) == [("done", 1, 10, 11), ("done", 12, 20, 21)]
     assert simulated.runs[0].figures.decisions == 2
 
 
-def test_batches_are_placed_when_they_are_full_and_the_last_one_at_the_end() -> None:
+def test_batches_are_placed_when_they_are_full_and_the_last_one_at_the_end() -> (
+    None
+):
     arrivals = [Arrival(1000 * number, ONE, 500) for number in range(5)]
     simulated = dralloc.simulate(wire.cluster(gpus(9)), arrivals, batch=2)
     assert [started for _, _, started, _ in came(simulated)] == [1, 1, 3, 3, 4]
@@ -136,8 +140,16 @@ def test_the_optimum_of_a_batch_places_more_than_first_fit() -> None:
         dralloc.simulate(wire.cluster(gpus(2)), arrivals, one, until=0.5)
         for one in ("first-fit", "optimal")
     )
-    assert [state for state, *_ in came(first)] == ["running", "pending", "pending"]
-    assert [state for state, *_ in came(best)] == ["pending", "running", "running"]
+    assert [state for state, *_ in came(first)] == [
+        "running",
+        "pending",
+        "pending",
+    ]
+    assert [state for state, *_ in came(best)] == [
+        "pending",
+        "running",
+        "running",
+    ]
 
 
 def test_loads_and_the_share_of_the_poorest() -> None:
@@ -146,7 +158,9 @@ def test_loads_and_the_share_of_the_poorest() -> None:
         Arrival(0, ONE, 10_000, namespace="poor"),
     ]
     last = Arrival(10_000, ONE, 0, namespace="rich")
-    simulated = dralloc.simulate(wire.cluster(gpus(2)), [*both, last], patience=5)
+    simulated = dralloc.simulate(
+        wire.cluster(gpus(2)), [*both, last], patience=5
+    )
     [load] = simulated.runs[0].figures.loads
     assert (load.resource, load.offered, load.allocated) == (
         "gpu.example.com",
@@ -164,7 +178,9 @@ def test_who_comes_during_the_warm_up_does_not_count() -> None:
     assert (run.figures.arrivals, run.figures.completion.mean) == (1, 2)
 
 
-def test_what_runs_in_the_cluster_stays_and_what_waits_there_does_not_come() -> None:
+def test_what_runs_in_the_cluster_stays_and_what_waits_there_does_not_come() -> (
+    None
+):
     held = wire.allocated("held", {"device": "gpu-0", "pool": "a"})
     cluster = wire.cluster(gpus(2), held, wire.claim("waits", wire.request()))
     assert came(dralloc.simulate(cluster, [Arrival(0, BOTH, 1000)])) == [
@@ -189,17 +205,25 @@ def test_seeds_draw_other_arrivals() -> None:
     assert [run.seed for run in simulated.runs] == [0, 1, 2]
     assert len({run.figures.arrivals for run in simulated.runs}) == 3
     assert set(simulated.arrivals()["seed"]) == {0, 1, 2}
-    assert simulated.instants().groupby("seed")["pending"].last().tolist() == [0, 0, 0]
+    assert simulated.instants().groupby("seed")["pending"].last().tolist() == [
+        0,
+        0,
+        0,
+    ]
     assert "over 3 seeds" in repr(simulated)
     assert "seed 2" in str(simulated)
 
 
 def test_policies_of_the_user() -> None:
-    def last(_: object, nodes: Sequence[dralloc.OfferedNode]) -> dralloc.OfferedNode:
+    def last(
+        _: object, nodes: Sequence[dralloc.OfferedNode]
+    ) -> dralloc.OfferedNode:
         return nodes[-1]
 
     class LargestFirst:
-        def order(self, pods: Sequence[dralloc.WaitingPod]) -> list[dralloc.WaitingPod]:
+        def order(
+            self, pods: Sequence[dralloc.WaitingPod]
+        ) -> list[dralloc.WaitingPod]:
             return sorted(pods, key=lambda pod: -pod.devices)
 
         def __call__(
@@ -212,11 +236,17 @@ def test_policies_of_the_user() -> None:
         wire.node("b"),
         wire.resource_slice(wire.gpus(2), name="b", pool="b", nodeName="b"),
     ]
-    arrivals = [Arrival(0, ONE, 1000), Arrival(0, BOTH, 1000), Arrival(0, BOTH, 1000)]
+    arrivals = [
+        Arrival(0, ONE, 1000),
+        Arrival(0, BOTH, 1000),
+        Arrival(0, BOTH, 1000),
+    ]
     simulated = dralloc.simulate(wire.cluster(one, more), arrivals, last)
     assert simulated.policy == "last"
     assert simulated.arrivals()["node"].tolist() == ["b", "a", "b"]
-    largest = dralloc.simulate(wire.cluster(one, more), arrivals, LargestFirst())
+    largest = dralloc.simulate(
+        wire.cluster(one, more), arrivals, LargestFirst()
+    )
     assert largest.arrivals()["started"].tolist() == [1, 0, 0]
 
 
@@ -307,7 +337,9 @@ def test_pods_without_devices_are_for_the_scheduler() -> None:
         DrallocError, match="asks for no device; only the policy scheduler"
     ):
         dralloc.simulate(cluster, arrivals)
-    assert came(dralloc.simulate(cluster, arrivals, "scheduler")) == [("done", 0, 0, 1)]
+    assert came(dralloc.simulate(cluster, arrivals, "scheduler")) == [
+        ("done", 0, 0, 1)
+    ]
 
 
 def test_loads_under_the_scheduler_where_pods_keep_apart() -> None:
@@ -319,7 +351,9 @@ def test_loads_under_the_scheduler_where_pods_keep_apart() -> None:
     required = {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
     pod = wire.pod("apart", "one", affinity={"podAntiAffinity": required})
     pod["metadata"]["labels"] = {"app": "x"}
-    arrivals = [Arrival(time, ClaimKey("default", "apart")) for time in (0, 1000)]
+    arrivals = [
+        Arrival(time, ClaimKey("default", "apart")) for time in (0, 1000)
+    ]
     objects = [one for one in gpus(2) if one["kind"] != "Node"]
     node = wire.node("a", **{"kubernetes.io/hostname": "a"})
     cluster = wire.cluster(objects, node, pod)
@@ -336,11 +370,15 @@ def test_the_command_reads_a_trace(tmp_path: Path) -> None:
     trace = tmp_path / "trace.csv"
     trace.write_text("time,duration,template\n0,60,large\n10,60,small\n")
     table = tmp_path / "table.csv"
-    result = simulate(SMALLEST, "--trace", trace, "--policy", "optimal", "-o", table)
+    result = simulate(
+        SMALLEST, "--trace", trace, "--policy", "optimal", "-o", table
+    )
     assert result.exit_code == Exit.DONE, result.stderr
     assert "optimal: 2 of 2 arrivals got a place" in result.stdout
     rows = list(csv.DictReader(table.read_text().splitlines()))
-    assert [(row["template"], row["state"], row["arrived"]) for row in rows] == [
+    assert [
+        (row["template"], row["state"], row["arrived"]) for row in rows
+    ] == [
         ("default/large", "done", "0.0"),
         ("default/small", "done", "10.0"),
     ]
@@ -361,7 +399,9 @@ def test_the_command_draws_arrivals() -> None:
         "-",
     )
     assert result.exit_code == Exit.DONE, result.stderr
-    assert {row["template"] for row in csv.DictReader(result.stdout.splitlines())} == {
+    assert {
+        row["template"] for row in csv.DictReader(result.stdout.splitlines())
+    } == {
         "default/large",
         "default/small",
     }

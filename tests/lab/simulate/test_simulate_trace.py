@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dralloc.lab.simulate import Arrival, PoissonArrivals, read_trace, trace_text
+from dralloc.lab.simulate import (
+    Arrival,
+    PoissonArrivals,
+    read_trace,
+    trace_text,
+)
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.names import ClaimKey
 
@@ -49,8 +54,14 @@ def test_a_trace_is_read_in_the_order_of_its_times(tmp_path: Path) -> None:
             "time,duration,template\nsoon,2,x\n",
             ":2: time: 'soon' is no number of seconds",
         ),
-        ("time,duration,template\n1,-2,x\n", ":2: duration: -2 is not between 0 and"),
-        ("time,duration,template\n1,nan,x\n", ":2: duration: nan is not between 0 and"),
+        (
+            "time,duration,template\n1,-2,x\n",
+            ":2: duration: -2 is not between 0 and",
+        ),
+        (
+            "time,duration,template\n1,nan,x\n",
+            ":2: duration: nan is not between 0 and",
+        ),
         (
             "time,duration,template,priority\n1,2,x,high\n",
             ":2: priority: 'high' is no integer",
@@ -99,13 +110,19 @@ def test_what_is_written_is_read_again(
 
 def test_arrivals_depend_on_the_seed_alone() -> None:
     process = PoissonArrivals(
-        {"small": 3, "ml/big": 1}, per_hour=30, hours=10, durations="pareto", shape=2.5
+        {"small": 3, "ml/big": 1},
+        per_hour=30,
+        hours=10,
+        durations="pareto",
+        shape=2.5,
     )
     assert process.draw(1) == process.draw(1)
     assert process.draw(1) != process.draw(2)
 
 
-@pytest.mark.parametrize("durations", ["fixed", "exponential", "lognormal", "pareto"])
+@pytest.mark.parametrize(
+    "durations", ["fixed", "exponential", "lognormal", "pareto"]
+)
 def test_means_and_shares_are_those_that_were_asked_for(durations: str) -> None:
     process = PoissonArrivals(
         {"small": 3, "ml/big": 1},
@@ -130,7 +147,9 @@ def test_means_and_shares_are_those_that_were_asked_for(durations: str) -> None:
 
 
 def test_more_come_by_day_than_by_night() -> None:
-    process = PoissonArrivals({"small": 1}, per_hour=100, hours=24 * 20, swing=0.8)
+    process = PoissonArrivals(
+        {"small": 1}, per_hour=100, hours=24 * 20, swing=0.8
+    )
     hours = Counter(arrival.time // HOUR % 24 for arrival in process.draw(3))
     assert isclose(hours[12] / hours[0], 9, rel_tol=0.3)
     assert isclose(hours[6] / 2000, 1, rel_tol=0.1)
@@ -142,7 +161,10 @@ def test_more_come_by_day_than_by_night() -> None:
         ({"per_hour": 0}, "per_hour: 0 is not a positive number"),
         ({"hours": float("inf")}, "hours: inf is not a positive number"),
         ({"swing": 1.5}, "swing: 1.5 is not between 0 and 1"),
-        ({"durations": "pareto", "shape": 1.0}, "the Pareto distribution has no mean"),
+        (
+            {"durations": "pareto", "shape": 1.0},
+            "the Pareto distribution has no mean",
+        ),
         ({"durations": "long"}, "no distribution 'long'"),
         ({"mix": {}}, "names no template"),
         ({"mix": {"a": -1}}, "the shares are not from 0"),

@@ -20,7 +20,13 @@ def study(*arguments: str | Path) -> Result:
 
 def test_a_table_goes_to_standard_output() -> None:
     result = study(
-        MODEL, "--modes", "first-fit,fgd,optimal", "--demand", "0.5,1.0", "--seeds", "2"
+        MODEL,
+        "--modes",
+        "first-fit,fgd,optimal",
+        "--demand",
+        "0.5,1.0",
+        "--seeds",
+        "2",
     )
     assert result.exit_code == Exit.DONE
     rows = list(csv.DictReader(result.stdout.splitlines()))
@@ -42,7 +48,9 @@ def test_a_file_keeps_its_rows_beside_it(tmp_path: Path) -> None:
     ]
     first = table.read_text()
     study(MODEL, "-o", table)
-    assert table.read_text() == first, "even the seconds are those of the first time"
+    assert table.read_text() == first, (
+        "even the seconds are those of the first time"
+    )
 
 
 def test_errors_of_users() -> None:

@@ -19,7 +19,9 @@ shares = st.sampled_from([0.0, 0.3, 0.5, 1.0, 1.25, 2.0, 2.6])
 
 @settings(max_examples=examples(25))
 @given(problems(), shares, st.integers(0, 3))
-def test_numbers_names_and_rules(problem: Problem, share: float, seed: int) -> None:
+def test_numbers_names_and_rules(
+    problem: Problem, share: float, seed: int
+) -> None:
     found = scaled(problem, share, seed)
     gang = sum(demand.gang != "" for demand in problem.demands)
     assert (
@@ -38,14 +40,21 @@ def test_numbers_names_and_rules(problem: Problem, share: float, seed: int) -> N
 
 @settings(max_examples=examples(25))
 @given(problems(), shares, st.integers(0, 3))
-def test_copies_ask_for_the_same(problem: Problem, share: float, seed: int) -> None:
+def test_copies_ask_for_the_same(
+    problem: Problem, share: float, seed: int
+) -> None:
     times = Tally(
-        demand.key.name.split("+")[0] for demand in scaled(problem, share, seed).demands
+        demand.key.name.split("+")[0]
+        for demand in scaled(problem, share, seed).demands
     )
     assert all(
-        share - 1 < times[demand.key.name] < share + 1 for demand in problem.demands
+        share - 1 < times[demand.key.name] < share + 1
+        for demand in problem.demands
     )
-    assert scaled(problem, share, seed).demands == scaled(problem, share, seed).demands
+    assert (
+        scaled(problem, share, seed).demands
+        == scaled(problem, share, seed).demands
+    )
 
 
 @settings(max_examples=examples(25))
@@ -58,4 +67,6 @@ def test_once_is_the_problem_itself(problem: Problem) -> None:
 @given(problems(), st.integers(0, 3))
 def test_what_is_left_keeps_its_order(problem: Problem, seed: int) -> None:
     kept = scaled(problem, 0.6, seed).demands
-    assert [demand for demand in problem.demands if demand in kept] == list(kept)
+    assert [demand for demand in problem.demands if demand in kept] == list(
+        kept
+    )

@@ -21,14 +21,26 @@ from dralloc.lab.study import MODES, Trial
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
 from study_scenarios import gpu_cluster, random_cluster
-from wire import claim, cluster, device_class, gpus, node, request, resource_slice
+from wire import (
+    claim,
+    cluster,
+    device_class,
+    gpus,
+    node,
+    request,
+    resource_slice,
+)
 
 MODEL = ROOT / "models" / "keps" / "4816-flexible-takes-big"
 
 
 def without_seconds(table: DataFrame) -> DataFrame:
     return table[
-        [column for column in table.columns if not column.startswith("seconds.")]
+        [
+            column
+            for column in table.columns
+            if not column.startswith("seconds.")
+        ]
     ]
 
 
@@ -36,7 +48,9 @@ def test_one_row_per_seed_demand_and_mode() -> None:
     table = dralloc.study(
         MODEL, seeds=2, demand=[1.0, 2.0], modes=["first-fit", "optimal"]
     )
-    assert list(zip(table["seed"], table["demand"], table["mode"], strict=True)) == [
+    assert list(
+        zip(table["seed"], table["demand"], table["mode"], strict=True)
+    ) == [
         (seed, demand, mode)
         for seed in (0, 1)
         for demand in (1.0, 2.0)
@@ -47,7 +61,9 @@ def test_one_row_per_seed_demand_and_mode() -> None:
     assert (best["status"], best["bound"], best["gap"]) == ("OPTIMAL", 2, 0)
     assert first["status"] == "FEASIBLE"
     assert table["bound"].isna().tolist() == [True, False] * 4
-    assert {"seconds.compile", "seconds.solve", "seconds.check"} <= set(table.columns)
+    assert {"seconds.compile", "seconds.solve", "seconds.check"} <= set(
+        table.columns
+    )
     assert table["total"].tolist() == [2, 2, 4, 4] * 2
 
 
@@ -74,7 +90,10 @@ def test_policies_of_the_user_are_modes(tmp_path: Path) -> None:
     """Their rows are kept for them as they are written: another function of the same name is asked again."""
     store = tmp_path / "rows.jsonl"
     table = dralloc.study(
-        gpu_cluster(), modes=["first-fit", first_node, last_node], jobs=2, store=store
+        gpu_cluster(),
+        modes=["first-fit", first_node, last_node],
+        jobs=2,
+        store=store,
     )
     assert table["mode"].tolist() == ["first-fit", "first_node", "last_node"]
     assert table["placed"].tolist()[0] == table["placed"].tolist()[1] > 0
@@ -92,14 +111,22 @@ def test_policies_of_the_user_are_modes(tmp_path: Path) -> None:
 
     dralloc.study(gpu_cluster(), modes=[Other()], store=store)
     assert store.read_text().split() != kept.split()
-    with pytest.raises(DrallocError, match="several policies are called last_node"):
+    with pytest.raises(
+        DrallocError, match="several policies are called last_node"
+    ):
         dralloc.study(gpu_cluster(), modes=[last_node, Other()])
 
 
 def test_utilisation_is_a_share(root: Path) -> None:
-    table = dralloc.study(root / "models" / "h100-mig-smallest", modes=["first-fit"])
+    table = dralloc.study(
+        root / "models" / "h100-mig-smallest", modes=["first-fit"]
+    )
     used = table[
-        [column for column in table.columns if column.startswith("utilisation.")]
+        [
+            column
+            for column in table.columns
+            if column.startswith("utilisation.")
+        ]
     ]
     assert not used.empty
     assert used.ge(0).all(axis=None)
@@ -139,7 +166,9 @@ def test_another_backend_gives_the_same_rows(backend: str) -> None:
         {"dask": "distributed", "ray": "ray"}[backend],
         reason=f"the extra {backend} is not installed",
     )
-    here = dralloc.study(MODEL, demand=[1.0, 2.0], modes=["first-fit", "optimal"])
+    here = dralloc.study(
+        MODEL, demand=[1.0, 2.0], modes=["first-fit", "optimal"]
+    )
     there = dralloc.study(
         MODEL,
         demand=[1.0, 2.0],
@@ -157,7 +186,9 @@ def test_a_missing_backend_is_an_error_that_names_the_extra(
     monkeypatch.setitem(
         sys.modules, {"dask": "distributed", "ray": "ray"}[backend], None
     )
-    with pytest.raises(DrallocError, match=rf"pip install 'dralloc\[{backend}\]'"):
+    with pytest.raises(
+        DrallocError, match=rf"pip install 'dralloc\[{backend}\]'"
+    ):
         dralloc.study(gpu_cluster(), backend=backend)
 
 
@@ -175,7 +206,9 @@ def test_finished_rows_are_not_worked_out_again(
     first = asked(demand=[1.0, 2.0], modes=["first-fit", "best-fit"])
     assert told == [(2, 4), (4, 4)]
     monkeypatch.setattr(Trial, "run", lambda _: pytest.fail("worked out again"))
-    assert_frame_equal(asked(demand=[1.0, 2.0], modes=["first-fit", "best-fit"]), first)
+    assert_frame_equal(
+        asked(demand=[1.0, 2.0], modes=["first-fit", "best-fit"]), first
+    )
     assert (
         asked(demand=2.0, modes=["best-fit"])["placed"].tolist()
         == first["placed"].tolist()[-1:]
@@ -202,7 +235,9 @@ def test_what_a_row_depends_on_is_part_of_its_key(tmp_path: Path) -> None:
     dralloc.study(gpu_cluster((1, 1)), store=store, modes=["first-fit"])
     dralloc.study(gpu_cluster(), store=store, modes=["first-fit"], seeds=[1])
     features = dralloc.Features(ConsumableCapacity=False)
-    dralloc.study(gpu_cluster(), store=store, modes=["first-fit"], features=features)
+    dralloc.study(
+        gpu_cluster(), store=store, modes=["first-fit"], features=features
+    )
     assert lines() == before + 4
     dralloc.study(random_cluster, store=store, modes=["first-fit"])
     dralloc.study(partial(sized, (1, 1)), store=store, modes=["first-fit"])
@@ -246,7 +281,9 @@ def test_a_killed_study_goes_on(
     assert told == [3, 4]
     assert table["seed"].tolist() == [0, 1, 2, 3]
     finished = [
-        line for line in store.read_text().split("\n") if line and line != '{"key": "12'
+        line
+        for line in store.read_text().split("\n")
+        if line and line != '{"key": "12'
     ]
     assert len({json.loads(line)["key"] for line in finished}) == 4
 
@@ -264,10 +301,15 @@ DAMAGED = [
 
 
 @pytest.mark.parametrize("line", DAMAGED)
-def test_damaged_lines_are_worked_out_again(line: bytes, tmp_path: Path) -> None:
+def test_damaged_lines_are_worked_out_again(
+    line: bytes, tmp_path: Path
+) -> None:
     store = tmp_path / "rows.jsonl"
     asked = partial(
-        dralloc.study, gpu_cluster(), store=store, modes=["first-fit", "best-fit"]
+        dralloc.study,
+        gpu_cluster(),
+        store=store,
+        modes=["first-fit", "best-fit"],
     )
     first = asked()
     whole, other = store.read_bytes().splitlines()
@@ -281,9 +323,18 @@ def test_damaged_lines_are_worked_out_again(line: bytes, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"modes": ["worst"]}, "no mode 'worst'; known modes: first-fit, .*optimal"),
-        ({"backend": "spark"}, "no backend 'spark'; known backends: loky, dask, ray"),
-        ({"store": "/nowhere/rows.jsonl"}, "/nowhere/rows.jsonl: cannot be written"),
+        (
+            {"modes": ["worst"]},
+            "no mode 'worst'; known modes: first-fit, .*optimal",
+        ),
+        (
+            {"backend": "spark"},
+            "no backend 'spark'; known backends: loky, dask, ray",
+        ),
+        (
+            {"store": "/nowhere/rows.jsonl"},
+            "/nowhere/rows.jsonl: cannot be written",
+        ),
         ({"demand": -1.0}, "demand: -1.0 is negative"),
         ({"demand": [1.0, float("nan")]}, "demand: nan is not a finite number"),
         ({"demand": float("inf")}, "demand: inf is not a finite number"),
@@ -299,10 +350,16 @@ def test_damaged_lines_are_worked_out_again(line: bytes, tmp_path: Path) -> None
             {"demand": 2.0, "limits": dralloc.Limits(pods=3)},
             "demand: 2.0 times 4 pods and claims are more than 3",
         ),
-        ({"seeds": 10**12}, "seeds and demands: a study has at most 100000 points"),
+        (
+            {"seeds": 10**12},
+            "seeds and demands: a study has at most 100000 points",
+        ),
         ({"jobs": 0}, "jobs: 0 is not between 1 and 1024"),
         ({"jobs": 100_000}, "jobs: 100000 is not between 1 and 1024"),
-        ({"workers": 100_000}, "workers: 100000 is not between 1 and 1024 threads"),
+        (
+            {"workers": 100_000},
+            "workers: 100000 is not between 1 and 1024 threads",
+        ),
         ({"jobs": 100_000}, "jobs: 100000 is not between 1 and 1024 processes"),
     ],
 )
@@ -348,12 +405,17 @@ def test_the_package_is_sent_by_its_name() -> None:
     assert pickle.loads(pickle.dumps(dralloc)) is dralloc
 
 
-def test_a_generator_without_source_can_be_told_from_others(tmp_path: Path) -> None:
+def test_a_generator_without_source_can_be_told_from_others(
+    tmp_path: Path,
+) -> None:
     """As typed at a prompt: its code stands for its source."""
 
     def asked(pods: int) -> int:
         names: dict[str, Any] = {"gpu_cluster": gpu_cluster}
-        exec(f"def made(seed, demand):\n    return gpu_cluster((1,) * {pods})", names)
+        exec(
+            f"def made(seed, demand):\n    return gpu_cluster((1,) * {pods})",
+            names,
+        )
         table = dralloc.study(
             names["made"], modes=["first-fit"], store=tmp_path / "rows.jsonl"
         )
@@ -392,4 +454,7 @@ def test_pods_of_suspended_owners_are_part_of_what_a_row_is_about(
         modes=["first-fit"],
         include="suspended",
     )
-    assert [asked(owned(pods))["total"].tolist() for pods in (1, 3)] == [[1], [3]]
+    assert [asked(owned(pods))["total"].tolist() for pods in (1, 3)] == [
+        [1],
+        [3],
+    ]

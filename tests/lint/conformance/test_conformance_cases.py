@@ -39,7 +39,11 @@ def case(**changes: Any) -> dict[str, Any]:
             "nodeSelectorTerms": [
                 {
                     "matchFields": [
-                        {"key": "metadata.name", "operator": "In", "values": ["node-0"]}
+                        {
+                            "key": "metadata.name",
+                            "operator": "In",
+                            "values": ["node-0"],
+                        }
                     ]
                 }
             ]
@@ -81,11 +85,20 @@ def test_the_first_difference_is_named() -> None:
 
 
 def test_no_solution_and_errors_are_told_apart() -> None:
-    nothing = {"result": None, "error": None, "errorKind": None, "allocateOne": 1}
-    assert run_first_fit(read_allocation_case(case(slices=[], expected=nothing))).passed
+    nothing = {
+        "result": None,
+        "error": None,
+        "errorKind": None,
+        "allocateOne": 1,
+    }
+    assert run_first_fit(
+        read_allocation_case(case(slices=[], expected=nothing))
+    ).passed
     text = 'claim a, request gpu: could not retrieve device class gpu: deviceclass.resource.k8s.io "gpu" not found'
     fatal = {**nothing, "error": text, "errorKind": "fatal"}
-    assert run_first_fit(read_allocation_case(case(classes=[], expected=fatal))).passed
+    assert run_first_fit(
+        read_allocation_case(case(classes=[], expected=fatal))
+    ).passed
     assert not run_first_fit(
         read_allocation_case(case(slices=[], expected=fatal))
     ).passed
@@ -100,7 +113,10 @@ def test_lines_are_read_plain_or_compressed(tmp_path: Path) -> None:
     (tmp_path / "plain.jsonl").write_text(text + "\n")
     (tmp_path / "packed.jsonl.gz").write_bytes(gzip.compress(text.encode()))
     assert list(read_lines(tmp_path / "plain.jsonl")) == [{"a": 1}, {"b": 2}]
-    assert list(read_lines(tmp_path / "packed.jsonl.gz")) == [{"a": 1}, {"b": 2}]
+    assert list(read_lines(tmp_path / "packed.jsonl.gz")) == [
+        {"a": 1},
+        {"b": 2},
+    ]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +172,8 @@ def test_a_missing_file_and_an_unknown_form(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         list(read_lines(tmp_path / "none.jsonl"))
     with pytest.raises(
-        InputError, match="case x: has neither claims, pods nor claimsToAllocate"
+        InputError,
+        match="case x: has neither claims, pods nor claimsToAllocate",
     ):
         read_allocation_case({"id": "x"})
 
@@ -229,7 +246,8 @@ _INDEX = "device.attributes['gpu.example.com'].index"
 def test_rows_of_upstreams_cel_table_compare_costs_and_texts() -> None:
     assert cel_difference(row(f"{_INDEX} == 3")) == ""
     assert (
-        cel_difference(row(f"{_INDEX} == 3", actualCost=6)) == "cost: expected 6, got 5"
+        cel_difference(row(f"{_INDEX} == 3", actualCost=6))
+        == "cost: expected 6, got 5"
     )
     assert (
         cel_difference(row(f"{_INDEX} == 3", actualMaxCost=6))
@@ -242,7 +260,9 @@ def test_rows_of_upstreams_cel_table_compare_costs_and_texts() -> None:
         "actualMaxCost": 4,
     }
     assert (
-        cel_difference(row("device.attributes['gpu.example.com'].none", **failing))
+        cel_difference(
+            row("device.attributes['gpu.example.com'].none", **failing)
+        )
         == ""
     )
     other = {**failing, "actualMatchError": "no such key: other"}
@@ -256,6 +276,6 @@ def test_of_syntax_errors_only_the_place_is_compared() -> None:
     text = "compilation failed: ERROR: <input>:1:1: Syntax error: extraneous input '?' expecting {'[', '{'}"
     assert cel_difference(row("?!", actualCompileError=text, **recorded)) == ""
     moved = text.replace("1:1", "1:2")
-    assert cel_difference(row("?!", actualCompileError=moved, **recorded)).startswith(
-        "error: expected"
-    )
+    assert cel_difference(
+        row("?!", actualCompileError=moved, **recorded)
+    ).startswith("error: expected")

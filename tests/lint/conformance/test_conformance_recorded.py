@@ -49,15 +49,21 @@ def cases(profile: str) -> tuple[AllocationCase, ...]:
 def test_first_fit_answers_as_recorded(profile: str, pruning: bool) -> None:
     outcomes = [run_first_fit(case, pruning=pruning) for case in cases(profile)]
     assert len(outcomes) >= 60
-    assert [(one.name, one.difference) for one in outcomes if not one.passed] == []
+    assert [
+        (one.name, one.difference) for one in outcomes if not one.passed
+    ] == []
 
 
 @pytest.mark.parametrize(
     "profile", [profile for profile in PROFILES if profile != "batch"]
 )
-def test_the_optimum_finds_a_solution_exactly_when_first_fit_does(profile: str) -> None:
+def test_the_optimum_finds_a_solution_exactly_when_first_fit_does(
+    profile: str,
+) -> None:
     outcomes = [
-        run_optimal(case) for case in cases(profile) if not case.expected["error"]
+        run_optimal(case)
+        for case in cases(profile)
+        if not case.expected["error"]
     ]
     different = {one.name: one.difference for one in outcomes if not one.passed}
     assert different.keys() == {
@@ -71,4 +77,6 @@ def test_the_optimum_finds_a_solution_exactly_when_first_fit_does(profile: str) 
 
 def test_the_optimum_never_places_fewer_pods_than_first_fit() -> None:
     outcomes = [run_optimal(case) for case in cases("batch")]
-    assert [(one.name, one.difference) for one in outcomes if not one.passed] == []
+    assert [
+        (one.name, one.difference) for one in outcomes if not one.passed
+    ] == []

@@ -21,7 +21,8 @@ OWN = Path(__file__).resolve().parents[2] / "data" / "scheduler_runs"
 def runs(folder: Path) -> dict[str, Any]:
     files = sorted(folder.glob("*.json.gz"))
     return {
-        file.name: {"name": file.name, **next(iter(read_lines(file)))} for file in files
+        file.name: {"name": file.name, **next(iter(read_lines(file)))}
+        for file in files
     }
 
 
@@ -34,7 +35,9 @@ def test_every_attempt_of_every_run_agrees() -> None:
     """
     outcomes = [run_scheduler(run) for run in runs(OWN).values()]
     assert len(outcomes) >= 40
-    assert [(one.name, one.difference) for one in outcomes if not one.passed] == []
+    assert [
+        (one.name, one.difference) for one in outcomes if not one.passed
+    ] == []
 
 
 def test_every_attempt_of_other_runs_agrees(shared: Path) -> None:
@@ -43,7 +46,9 @@ def test_every_attempt_of_other_runs_agrees(shared: Path) -> None:
         for run in runs(shared / "control-plane" / "recorded").values()
     ]
     assert len(outcomes) >= 16
-    assert [(one.name, one.difference) for one in outcomes if not one.passed] == []
+    assert [
+        (one.name, one.difference) for one in outcomes if not one.passed
+    ] == []
 
 
 def _score(run: Any) -> None:
@@ -56,14 +61,18 @@ def _message(run: Any) -> None:
 
 
 def _feasible(run: Any) -> None:
-    [one for one in run["attempts"] if one["outcome"] == "bound"][-1]["feasible"] -= 1
+    [one for one in run["attempts"] if one["outcome"] == "bound"][-1][
+        "feasible"
+    ] -= 1
 
 
 def _node(run: Any) -> None:
     attempt = next(
         one for one in run["attempts"] if len(set(one["totals"].values())) > 1
     )
-    attempt["node"] = min(attempt["totals"], key=lambda node: attempt["totals"][node])
+    attempt["node"] = min(
+        attempt["totals"], key=lambda node: attempt["totals"][node]
+    )
 
 
 def _device(run: Any) -> None:
@@ -115,7 +124,10 @@ def test_a_claim_that_is_being_allocated_turns_its_next_user_away() -> None:
     run = next(
         run
         for run in files.values()
-        if any("being allocated" in one.get("message", "") for one in run["attempts"])
+        if any(
+            "being allocated" in one.get("message", "")
+            for one in run["attempts"]
+        )
     )
     assert run_scheduler(run).passed
     decided = next(
@@ -124,7 +136,10 @@ def test_a_claim_that_is_being_allocated_turns_its_next_user_away() -> None:
         if "being allocated" in one.get("message", "")
     )
     early = {**run, "attempts": run["attempts"][decided:]}
-    assert "expected 'unschedulable', got 'bound'" in run_scheduler(early).difference
+    assert (
+        "expected 'unschedulable', got 'bound'"
+        in run_scheduler(early).difference
+    )
 
 
 def test_a_resource_that_nobody_serves_is_found_without_the_plugin_that_says_so_first() -> (
@@ -202,14 +217,18 @@ def test_what_differs_in_a_group_is_named(
 def _without_outcome(run: Any) -> Any:
     """The attempt before the last pod was bound, as if its end were not recorded."""
     attempt = [
-        one for one in run["attempts"] if one["outcome"] == "bound" and one["totals"]
+        one
+        for one in run["attempts"]
+        if one["outcome"] == "bound" and one["totals"]
     ][-2]
     attempt.update(outcome="", node="")
     del attempt["evaluated"], attempt["feasible"]
     return attempt
 
 
-def test_an_attempt_without_an_outcome_holds_its_node_as_long_as_that_agrees() -> None:
+def test_an_attempt_without_an_outcome_holds_its_node_as_long_as_that_agrees() -> (
+    None
+):
     run = copy.deepcopy(runs(OWN)["most-allocated.json.gz"])
     _without_outcome(run)
     assert run_scheduler(run).difference == ""
@@ -217,7 +236,9 @@ def test_an_attempt_without_an_outcome_holds_its_node_as_long_as_that_agrees() -
 
 def test_an_attempt_without_an_outcome_is_compared_by_its_scores() -> None:
     run = copy.deepcopy(runs(OWN)["most-allocated.json.gz"])
-    next(iter(_without_outcome(run)["scores"].values()))["NodeResourcesFit"] += 1
+    next(iter(_without_outcome(run)["scores"].values()))[
+        "NodeResourcesFit"
+    ] += 1
     assert "scores." in run_scheduler(run).difference
 
 
@@ -225,7 +246,9 @@ def test_a_pod_whose_binding_was_given_up_leaves_what_it_was_to_get() -> None:
     """It is tried again, and bound; nothing says when it was given up."""
     run = runs(OWN)["33-ratio.json.gz"]
     (given_up,) = [one["pod"] for one in run["attempts"] if not one["outcome"]]
-    assert [one["outcome"] for one in run["attempts"] if one["pod"] == given_up] == [
+    assert [
+        one["outcome"] for one in run["attempts"] if one["pod"] == given_up
+    ] == [
         "",
         "bound",
     ]
@@ -241,7 +264,9 @@ def test_runs_are_found_below_a_directory(tmp_path: Path) -> None:
         app, ["conformance", str(tmp_path), "--kind", "scheduler", "--json"]
     )
     assert result.exit_code == 0
-    assert [json.loads(line)["name"] for line in result.stdout.splitlines()] == [
+    assert [
+        json.loads(line)["name"] for line in result.stdout.splitlines()
+    ] == [
         "a/run.json.gz",
         "b/c/run.json.gz",
     ]

@@ -26,7 +26,10 @@ def test_the_same(left: str, right: str) -> None:
     [
         ("claim a: no", "claim b: no"),
         ("claim a, request r: no", "claim a, request s: no"),
-        ("claim default/a: 1:7: Syntax error", "claim default/a: 1:8: Syntax error"),
+        (
+            "claim default/a: 1:7: Syntax error",
+            "claim default/a: 1:8: Syntax error",
+        ),
     ],
 )
 def test_not_the_same(left: str, right: str) -> None:

@@ -37,10 +37,8 @@ CONDITION: Final = f"{STATUS}.conditions[0]"
 NETWORK: Final = f"{STATUS}.networkData"
 LONG: Final = "a" * 64
 MATCH: Final = {"matchAttribute": "example.com/numa"}
-COSTLY: Final = (
-    "[{0}].map(a, [{0}].filter(b, [{0}].exists(c, a + b + c > 0)).size())".format(
-        ", ".join(map(str, range(200)))
-    )
+COSTLY: Final = "[{0}].map(a, [{0}].filter(b, [{0}].exists(c, a + b + c > 0)).size())".format(
+    ", ".join(map(str, range(200)))
 )
 
 REQUESTS: Final = (
@@ -111,8 +109,12 @@ REQUESTS: Final = (
         f"{REQUEST}.name",
         {f"{REQUEST}.name": LONG[1:]},
     ),
-    Broken("a request for nothing", CLAIM, {EXACTLY: ABSENT}, "schema", REQUEST),
-    Broken("a request for two things", CLAIM, {LIST: [sub("a")]}, "schema", REQUEST),
+    Broken(
+        "a request for nothing", CLAIM, {EXACTLY: ABSENT}, "schema", REQUEST
+    ),
+    Broken(
+        "a request for two things", CLAIM, {LIST: [sub("a")]}, "schema", REQUEST
+    ),
     Broken(
         "nine alternatives",
         ALTERNATIVES,
@@ -198,24 +200,26 @@ REQUESTS: Final = (
         "33 selectors",
         CLAIM,
         {
-            f"{EXACTLY}.selectors": CLAIM["spec"]["devices"]["requests"][0]["exactly"][
-                "selectors"
-            ]
+            f"{EXACTLY}.selectors": CLAIM["spec"]["devices"]["requests"][0][
+                "exactly"
+            ]["selectors"]
             * 33
         },
         "selector-limit",
         f"{EXACTLY}.selectors",
         {
-            f"{EXACTLY}.selectors": CLAIM["spec"]["devices"]["requests"][0]["exactly"][
-                "selectors"
-            ]
+            f"{EXACTLY}.selectors": CLAIM["spec"]["devices"]["requests"][0][
+                "exactly"
+            ]["selectors"]
             * 32
         },
     ),
     Broken(
         "a selector that does not compile",
         CLAIM,
-        {f"{EXACTLY}.selectors[0].cel.expression": "device.capacity.memory > 1"},
+        {
+            f"{EXACTLY}.selectors[0].cel.expression": "device.capacity.memory > 1"
+        },
         "selector-compile",
         f"{EXACTLY}.selectors[0].cel.expression",
     ),
@@ -245,7 +249,11 @@ REQUESTS: Final = (
     Broken(
         "a toleration of what exists, with value",
         CLAIM,
-        {f"{EXACTLY}.tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]},
+        {
+            f"{EXACTLY}.tolerations": [
+                {"key": "a", "operator": "Exists", "value": "b"}
+            ]
+        },
         "toleration-exists",
         f"{TOLERATION}.value",
     ),
@@ -360,7 +368,10 @@ REQUESTS: Final = (
 NAMES: Final = [f"r{n}/s{m}" for n in range(5) for m in range(8)]
 MANY_NAMES: Final = claim(
     "c",
-    *(first_available(f"r{n}", *(sub(f"s{m}") for m in range(8))) for n in range(5)),
+    *(
+        first_available(f"r{n}", *(sub(f"s{m}") for m in range(8)))
+        for n in range(5)
+    ),
 )
 
 REFERENCES: Final = (
@@ -512,7 +523,9 @@ RESULTS: Final = (
             "status.allocation.devices.results": many(
                 33,
                 {
-                    **ALLOCATED["status"]["allocation"]["devices"]["results"][0],
+                    **ALLOCATED["status"]["allocation"]["devices"]["results"][
+                        0
+                    ],
                     "device": "d{}",
                 },
                 key="device",
@@ -524,7 +537,9 @@ RESULTS: Final = (
             "status.allocation.devices.results": many(
                 32,
                 {
-                    **ALLOCATED["status"]["allocation"]["devices"]["results"][0],
+                    **ALLOCATED["status"]["allocation"]["devices"]["results"][
+                        0
+                    ],
                     "device": "d{}",
                 },
                 key="device",
@@ -628,7 +643,11 @@ RESULTS: Final = (
     Broken(
         "a chosen configuration for one twice",
         ALLOCATED,
-        {CHOSEN: [{"source": "FromClaim", "requests": ["gpu", "gpu"], **CONFIG}]},
+        {
+            CHOSEN: [
+                {"source": "FromClaim", "requests": ["gpu", "gpu"], **CONFIG}
+            ]
+        },
         "result-config-list",
         f"{CHOSEN}[0].requests[1]",
     ),
@@ -672,10 +691,22 @@ RESULTS: Final = (
     Broken(
         "a consumer twice",
         REPORTED,
-        {"status.reservedFor[1]": {"resource": "pods", "name": "q", "uid": UID}},
+        {
+            "status.reservedFor[1]": {
+                "resource": "pods",
+                "name": "q",
+                "uid": UID,
+            }
+        },
         "reserved-unique",
         "status.reservedFor[1]",
-        {"status.reservedFor[1]": {"resource": "pods", "name": "q", "uid": OTHER_UID}},
+        {
+            "status.reservedFor[1]": {
+                "resource": "pods",
+                "name": "q",
+                "uid": OTHER_UID,
+            }
+        },
     ),
     Broken(
         "a consumer without UID",
@@ -701,7 +732,11 @@ RESULTS: Final = (
     Broken(
         "reserved before it is allocated",
         CLAIM,
-        {"status": {"reservedFor": [{"resource": "pods", "name": "p", "uid": UID}]}},
+        {
+            "status": {
+                "reservedFor": [{"resource": "pods", "name": "p", "uid": UID}]
+            }
+        },
         "reserved-allocated",
         "status.reservedFor",
     ),

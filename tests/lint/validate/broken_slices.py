@@ -31,8 +31,10 @@ LONG: Final = "a" * 64
 TAINT: Final = {"key": "broken", "effect": "NoSchedule"}
 NODE: Final = f"{DEVICE}.nodeAllocatableResources"
 PLAIN: Final = {"name": "d{}"}
-EXPENSIVE: Final = "[{0}].all(a, [{0}].all(b, [{0}].all(c, a + b + c > 0)))".format(
-    ", ".join(map(str, range(200)))
+EXPENSIVE: Final = (
+    "[{0}].all(a, [{0}].all(b, [{0}].all(c, a + b + c > 0)))".format(
+        ", ".join(map(str, range(200)))
+    )
 )
 
 METADATA: Final = (
@@ -123,7 +125,9 @@ METADATA: Final = (
 )
 
 SLICES: Final = (
-    Broken("no driver", SLICE, {"spec.driver": ""}, "slice-driver", "spec.driver"),
+    Broken(
+        "no driver", SLICE, {"spec.driver": ""}, "slice-driver", "spec.driver"
+    ),
     Broken(
         "a driver with an underscore",
         SLICE,
@@ -139,7 +143,9 @@ SLICES: Final = (
         "spec.driver",
         {"spec.driver": LONG[1:]},
     ),
-    Broken("no pool", SLICE, {"spec.pool.name": ""}, "pool-name", "spec.pool.name"),
+    Broken(
+        "no pool", SLICE, {"spec.pool.name": ""}, "pool-name", "spec.pool.name"
+    ),
     Broken(
         "a pool with an empty part",
         SLICE,
@@ -215,7 +221,13 @@ SLICES: Final = (
         "slice-node-selection-false",
         "spec.perDeviceNodeSelection",
     ),
-    Broken("nowhere", SLICE, {"spec.nodeName": ABSENT}, "slice-node-selection", "spec"),
+    Broken(
+        "nowhere",
+        SLICE,
+        {"spec.nodeName": ABSENT},
+        "slice-node-selection",
+        "spec",
+    ),
     Broken(
         "on a node and on all",
         SLICE,
@@ -363,7 +375,12 @@ SLICES: Final = (
         {"spec.skipNodeOperations": ["NodePrepareResources"]},
         "slice-skip-pair",
         "spec.skipNodeOperations",
-        {"spec.skipNodeOperations": ["NodePrepareResources", "NodeUnprepareResources"]},
+        {
+            "spec.skipNodeOperations": [
+                "NodePrepareResources",
+                "NodeUnprepareResources",
+            ]
+        },
     ),
     Broken(
         "an attribute of two values",
@@ -391,7 +408,13 @@ SLICES: Final = (
 )
 
 DEVICES: Final = (
-    Broken("no name", SLICE, {f"{DEVICE}.name": ""}, "device-name", f"{DEVICE}.name"),
+    Broken(
+        "no name",
+        SLICE,
+        {f"{DEVICE}.name": ""},
+        "device-name",
+        f"{DEVICE}.name",
+    ),
     Broken(
         "a name in upper case",
         SLICE,
@@ -425,10 +448,20 @@ DEVICES: Final = (
     Broken(
         "49 values",
         SLICE,
-        {f"{DEVICE}.attributes": {"a": {"ints": [*range(48)]}, "b": {"int": 1}}},
+        {
+            f"{DEVICE}.attributes": {
+                "a": {"ints": [*range(48)]},
+                "b": {"int": 1},
+            }
+        },
         "device-value-limit",
         DEVICE,
-        {f"{DEVICE}.attributes": {"a": {"ints": [*range(47)]}, "b": {"int": 1}}},
+        {
+            f"{DEVICE}.attributes": {
+                "a": {"ints": [*range(47)]},
+                "b": {"int": 1},
+            }
+        },
     ),
     Broken(
         "an attribute with a dash",
@@ -800,10 +833,18 @@ COUNTERS_BROKEN: Final = (
     Broken(
         "33 counters",
         COUNTERS,
-        {"spec.sharedCounters[0]": counters("s", **{f"c{n}": "1" for n in range(33)})},
+        {
+            "spec.sharedCounters[0]": counters(
+                "s", **{f"c{n}": "1" for n in range(33)}
+            )
+        },
         "counter-limit",
         "spec.sharedCounters[0].counters",
-        {"spec.sharedCounters[0]": counters("s", **{f"c{n}": "1" for n in range(32)})},
+        {
+            "spec.sharedCounters[0]": counters(
+                "s", **{f"c{n}": "1" for n in range(32)}
+            )
+        },
     ),
     Broken(
         "a counter with an underscore",
@@ -831,7 +872,12 @@ COUNTERS_BROKEN: Final = (
     Broken(
         "one set twice",
         PARTITIONS,
-        {f"{DEVICE}.consumesCounters": [*consumes("s", a="1"), *consumes("s", b="1")]},
+        {
+            f"{DEVICE}.consumesCounters": [
+                *consumes("s", a="1"),
+                *consumes("s", b="1"),
+            ]
+        },
         "consumption-unique",
         f"{DEVICE}.consumesCounters[1]",
     ),
@@ -962,7 +1008,9 @@ POLICIES: Final = (
         "policy-value-default",
         VALID,
     ),
-    Broken("no minimum", SHARED, {f"{RANGE}.min": ABSENT}, "schema", f"{RANGE}.min"),
+    Broken(
+        "no minimum", SHARED, {f"{RANGE}.min": ABSENT}, "schema", f"{RANGE}.min"
+    ),
     Broken(
         "a minimum above all",
         SHARED,

@@ -96,13 +96,16 @@ def _places(one: Json) -> Iterator[_Place]:
         for name in sorted(_OF_METADATA & one["metadata"].keys())
     )
     left += (
-        one["metadata"][name] for name in sorted(_OF_METADATA & one["metadata"].keys())
+        one["metadata"][name]
+        for name in sorted(_OF_METADATA & one["metadata"].keys())
     )
     while left:
         holder = left.pop()
         if isinstance(holder, dict | list):
             keys = (
-                list(holder) if isinstance(holder, dict) else list(range(len(holder)))
+                list(holder)
+                if isinstance(holder, dict)
+                else list(range(len(holder)))
             )
             yield from ((holder, key) for key in keys)
             left += (holder[key] for key in keys)
@@ -149,7 +152,9 @@ def _rename(random: Random, one: Json, place: _Place) -> None:
     holder, key = place
     if isinstance(holder, dict):
         names = {str(name) for _, name in _places(one)}
-        holder[random.choice([*sorted(names), "", "more", "a" * 65])] = holder.pop(key)
+        holder[random.choice([*sorted(names), "", "more", "a" * 65])] = (
+            holder.pop(key)
+        )
 
 
 _CHANGES: Final = (

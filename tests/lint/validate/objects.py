@@ -69,7 +69,9 @@ def edited(base: Json, edit: Edit) -> Json:
         part: Any = found
         for step in way:
             part = (
-                part[int(step)] if isinstance(part, list) else part.setdefault(step, {})
+                part[int(step)]
+                if isinstance(part, list)
+                else part.setdefault(step, {})
             )
         if isinstance(part, list):
             part[int(last) : int(last) + 1] = [] if value is ABSENT else [value]
@@ -84,7 +86,9 @@ def many(count: int, item: Any, *, key: str = "name") -> list[Any]:
     """Copies of an item; in each ``{}`` stands for its number, in its key or in the item itself."""
     if isinstance(item, str):
         return [item.format(number) for number in range(count)]
-    return [{**item, key: str(item[key]).format(number)} for number in range(count)]
+    return [
+        {**item, key: str(item[key]).format(number)} for number in range(count)
+    ]
 
 
 def attributes(count: int) -> Json:
@@ -165,7 +169,11 @@ SELECTED: Final = resource_slice(
                     {"key": "zone", "operator": "In", "values": ["a"]}
                 ],
                 "matchFields": [
-                    {"key": "metadata.name", "operator": "In", "values": ["node-0"]}
+                    {
+                        "key": "metadata.name",
+                        "operator": "In",
+                        "values": ["node-0"],
+                    }
                 ],
             }
         ]
@@ -177,7 +185,9 @@ CONFIG: Final[Json] = {
 }
 CONFIGURED: Final = device_class("gpu", config=[CONFIG])
 CLAIM: Final = claim("c", request("gpu", "device.driver == 'gpu.example.com'"))
-ALTERNATIVES: Final = claim("c", first_available("gpu", sub("large"), sub("small")))
+ALTERNATIVES: Final = claim(
+    "c", first_available("gpu", sub("large"), sub("small"))
+)
 CONSTRAINED: Final = claim(
     "c",
     request("gpu"),
@@ -192,7 +202,10 @@ DERIVED: Final = claim(
     request(
         "gpu",
         derivedAttributes=[
-            {"name": "derived/numa", "expression": "device.attributes['a'].numa"}
+            {
+                "name": "derived/numa",
+                "expression": "device.attributes['a'].numa",
+            }
         ],
     ),
     constraints=[{"matchAttribute": "derived/numa"}],

@@ -22,7 +22,8 @@ def told(text: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "rail", "matchAttribute=rail", "matchAttribute=example.com/rail; "]
+    "text",
+    ["", "rail", "matchAttribute=rail", "matchAttribute=example.com/rail; "],
 )
 def test_it_has_a_form(text: str) -> None:
     assert told(text) == [("across-form", PATH)]
@@ -30,4 +31,6 @@ def test_it_has_a_form(text: str) -> None:
 
 def test_it_names_requests_of_the_claims() -> None:
     assert told("matchAttribute=example.com/rail:gpu") == []
-    assert told("matchAttribute=example.com/rail:gpu,nic") == [("across-request", PATH)]
+    assert told("matchAttribute=example.com/rail:gpu,nic") == [
+        ("across-request", PATH)
+    ]

@@ -58,7 +58,9 @@ def test_what_is_accepted_is_a_warning_at_most(case: Broken) -> None:
         for one in found
         if one.rule not in _OF_WHAT_IS_MISSING
     ]
-    assert said == ([(Level.WARNING, case.rule, case.path)] if case.rule else [])
+    assert said == (
+        [(Level.WARNING, case.rule, case.path)] if case.rule else []
+    )
 
 
 def test_every_error_has_a_broken_object() -> None:

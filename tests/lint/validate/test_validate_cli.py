@@ -14,7 +14,15 @@ from dralloc.cli.console import Exit
 from dralloc.lint.validate import RULES, as_sarif, validate, validate_reading
 from dralloc.objects.load import load_documents, read_documents
 from lint.validate.objects import edited
-from wire import Json, claim, device, device_class, gpus, request, resource_slice
+from wire import (
+    Json,
+    claim,
+    device,
+    device_class,
+    gpus,
+    request,
+    resource_slice,
+)
 
 WHOLE = [device_class(), resource_slice(gpus(2))]
 WARNED = [*WHOLE, claim("c", request(count=3))]
@@ -102,16 +110,22 @@ def test_sarif(write) -> None:  # type: ignore[no-untyped-def]
     rules = only["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == [rule.id for rule in RULES]
     assert all(
-        rule["help"]["text"] and rule["shortDescription"]["text"] for rule in rules
+        rule["help"]["text"] and rule["shortDescription"]["text"]
+        for rule in rules
     )
-    result = next(one for one in only["results"] if one["ruleId"] == "config-opaque")
+    result = next(
+        one for one in only["results"] if one["ruleId"] == "config-opaque"
+    )
     assert rules[result["ruleIndex"]]["id"] == "config-opaque"
     assert result["level"] == "error"
     assert (
-        result["message"]["text"] == "DeviceClass b: spec.config[0].opaque: is required"
+        result["message"]["text"]
+        == "DeviceClass b: spec.config[0].opaque: is required"
     )
     (location,) = result["locations"]
-    assert location["physicalLocation"]["artifactLocation"]["uri"] == path.as_uri()
+    assert (
+        location["physicalLocation"]["artifactLocation"]["uri"] == path.as_uri()
+    )
     assert location["logicalLocations"][0]["properties"] == {"document": 4}
 
 
@@ -120,19 +134,27 @@ def test_sarif_of_standard_input_names_no_file() -> None:
         [edited(device_class("b"), {"spec.config": [{}]})], source="<stdin>"
     )
     log = as_sarif(validate_reading(reading), RULES)
-    assert "physicalLocation" not in log["runs"][0]["results"][0]["locations"][0]
+    assert (
+        "physicalLocation" not in log["runs"][0]["results"][0]["locations"][0]
+    )
 
 
 def test_objects_with_one_name() -> None:
     reading = read_documents(
-        [device_class("a", "true"), device_class("b"), device_class("a", "false")],
+        [
+            device_class("a", "true"),
+            device_class("b"),
+            device_class("a", "false"),
+        ],
         source="x",
     )
     assert reading.refused == ()
     assert [str(finding) for finding in reading.repeated] == [
         "x: DeviceClass a: was given before in x with different content"
     ]
-    assert reading.cluster.classes["a"].spec.selectors[0].cel.expression == "true"  # type: ignore[union-attr]
+    [selector] = reading.cluster.classes["a"].spec.selectors
+    assert selector.cel is not None
+    assert selector.cel.expression == "true"
     assert [str(one) for one in validate_reading(reading)] == [
         "warning: x: DeviceClass a: was given before in x with different content: the API server would update it; "
         "only the first is checked (repeated-object)"
@@ -148,7 +170,8 @@ def test_a_directory_of_demos_is_no_failure(tmp_path: Path) -> None:
     assert result.exit_code == Exit.DONE
     assert "0 errors, 1 warning" in result.stdout
     assert [
-        one["rule"] for one in json.loads(run(tmp_path, "--json").stdout)["violations"]
+        one["rule"]
+        for one in json.loads(run(tmp_path, "--json").stdout)["violations"]
     ] == ["repeated-object"]
     assert run(tmp_path, "--strict").exit_code == Exit.FAILED
 
@@ -169,7 +192,8 @@ def test_the_api_server_of_a_version(write) -> None:  # type: ignore[no-untyped-
     """Before 1.37 a name with two slashes is accepted, and lists are no values."""
     path = write([resource_slice([device("gpu-0", {"a/b/c": 1, "d": ["x"]})])])
     assert [
-        one["path"] for one in json.loads(run(path, "--json").stdout)["violations"]
+        one["path"]
+        for one in json.loads(run(path, "--json").stdout)["violations"]
     ] == ["spec.devices[0].attributes"]
     earlier = json.loads(run(path, "--json", "--kubernetes", "1.36").stdout)[
         "violations"

@@ -12,13 +12,18 @@ def found(*objects: Json) -> list[tuple[str, str, str]]:
     """Rule, object and path of everything that is not an error; there are no errors."""
     violations = validate(cluster(*objects))
     assert all(one.level is not Level.ERROR for one in violations)
-    return [(one.rule, one.subject.partition(" ")[2], one.path) for one in violations]
+    return [
+        (one.rule, one.subject.partition(" ")[2], one.path)
+        for one in violations
+    ]
 
 
 def slices(*each: list[Json], generation: int = 1) -> list[Json]:
     """The slices of one pool, with names a, b, ..."""
     return [
-        resource_slice(devices, name=name, count=len(each), generation=generation)
+        resource_slice(
+            devices, name=name, count=len(each), generation=generation
+        )
         for name, devices in zip("abcdef", each, strict=False)
     ]
 
@@ -37,7 +42,8 @@ def partitions(
     """A slice of devices that consume so much."""
     devices = [
         device(
-            f"part-{index}", consumesCounters=consumes(counter_set, **{counter: amount})
+            f"part-{index}",
+            consumesCounters=consumes(counter_set, **{counter: amount}),
         )
         for index, amount in enumerate(amounts)
     ]
@@ -51,8 +57,12 @@ def test_whole_pools_are_in_order() -> None:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_too_few_and_too_many_slices(count: int) -> None:
-    pool = [resource_slice([device(name)], name=name, count=count) for name in "ab"]
-    assert found(*pool) == [("pool-slices", "a", "spec.pool.resourceSliceCount")]
+    pool = [
+        resource_slice([device(name)], name=name, count=count) for name in "ab"
+    ]
+    assert found(*pool) == [
+        ("pool-slices", "a", "spec.pool.resourceSliceCount")
+    ]
 
 
 def test_slices_that_disagree_on_their_number() -> None:
@@ -60,7 +70,9 @@ def test_slices_that_disagree_on_their_number() -> None:
         resource_slice([device(name)], name=name, count=count)
         for name, count in (("a", 2), ("b", 3))
     ]
-    assert found(*pool) == [("pool-counts", "b", "spec.pool.resourceSliceCount")]
+    assert found(*pool) == [
+        ("pool-counts", "b", "spec.pool.resourceSliceCount")
+    ]
 
 
 def test_older_slices_are_remarked_and_count_for_nothing() -> None:
@@ -78,7 +90,9 @@ def test_a_device_in_two_slices() -> None:
 def test_a_counter_set_in_two_slices() -> None:
     pool = [
         resource_slice(
-            name=name, count=3, sharedCounters=[counters("set-0", memory="40Gi")]
+            name=name,
+            count=3,
+            sharedCounters=[counters("set-0", memory="40Gi")],
         )
         for name in "ab"
     ]
@@ -99,13 +113,19 @@ def test_counter_sets_and_counters_that_are_not_there() -> None:
         ("pool-set", "parts", "spec.devices[0].consumesCounters[0].counterSet"),
     ]
     assert found(SETS, partitions("1", counter="cores")) == [
-        ("pool-counter", "parts", "spec.devices[0].consumesCounters[0].counters[cores]")
+        (
+            "pool-counter",
+            "parts",
+            "spec.devices[0].consumesCounters[0].counters[cores]",
+        )
     ]
 
 
 def test_the_same_name_in_another_pool_does_not_help() -> None:
     other = resource_slice(
-        name="sets", pool="pool-1", sharedCounters=[counters("set-0", memory="40Gi")]
+        name="sets",
+        pool="pool-1",
+        sharedCounters=[counters("set-0", memory="40Gi")],
     )
     devices = resource_slice(
         [device("x", consumesCounters=consumes("set-0", memory="1Gi"))]

@@ -60,7 +60,10 @@ def test_the_first_selector_that_excludes_all_is_named() -> None:
         "request-no-device",
         f"{EXACTLY}.selectors[2].cel.expression",
     )
-    assert only.message == "accepts none of 1 device that the selectors before leave"
+    assert (
+        only.message
+        == "accepts none of 1 device that the selectors before leave"
+    )
 
 
 def test_a_class_without_devices() -> None:
@@ -82,19 +85,26 @@ def test_a_class_that_does_not_exist() -> None:
 
 def test_devices_that_no_class_reaches_are_named_once_for_each_slice() -> None:
     (only,) = violations(
-        SLICE, device_class("gpu", "device.driver == 'nic.example.com' || false")
+        SLICE,
+        device_class("gpu", "device.driver == 'nic.example.com' || false"),
     )[:1]
     assert (only.rule, only.path, only.level) == (
         "device-unreached",
         "spec.devices[0]",
         Level.INFO,
     )
-    assert only.message == 'no class accepts "small" and 1 more devices of the slice'
+    assert (
+        only.message
+        == 'no class accepts "small" and 1 more devices of the slice'
+    )
 
 
 def test_taints_that_are_not_tolerated() -> None:
     tainted = resource_slice(
-        gpus(2, taints=[{"key": "broken", "value": "yes", "effect": "NoSchedule"}])
+        gpus(
+            2,
+            taints=[{"key": "broken", "value": "yes", "effect": "NoSchedule"}],
+        )
     )
     assert found(tainted, device_class(), asking()) == [
         ("request-untolerated", f"{EXACTLY}.tolerations")
@@ -118,12 +128,20 @@ def test_taints_of_rules_count() -> None:
     ]
 
 
-@pytest.mark.parametrize(("amount", "served"), [("40Gi", True), ("41Gi", False)])
+@pytest.mark.parametrize(
+    ("amount", "served"), [("40Gi", True), ("41Gi", False)]
+)
 def test_capacity_that_no_device_has(amount: str, served: bool) -> None:
     slice_ = resource_slice(gpus(1, capacity={"memory": {"value": "40Gi"}}))
-    expected = [] if served else [("request-capacity", f"{EXACTLY}.capacity.requests")]
+    expected = (
+        [] if served else [("request-capacity", f"{EXACTLY}.capacity.requests")]
+    )
     assert (
-        found(slice_, device_class(), asking(capacity={"requests": {"memory": amount}}))
+        found(
+            slice_,
+            device_class(),
+            asking(capacity={"requests": {"memory": amount}}),
+        )
         == expected
     )
 
@@ -144,7 +162,9 @@ def test_capacity_of_a_counter() -> None:
         ),
     ]
     assert (
-        found(*pool, device_class(), asking(capacity={"requests": {"width": "5"}}))
+        found(
+            *pool, device_class(), asking(capacity={"requests": {"width": "5"}})
+        )
         == []
     )
     assert found(
@@ -171,7 +191,9 @@ def test_a_device_that_no_node_reaches() -> None:
 
 
 def test_an_alternative_that_is_never_taken_is_a_remark() -> None:
-    choice = claim("c", first_available("gpu", sub("huge", f"{SIZE} > 2"), sub("any")))
+    choice = claim(
+        "c", first_available("gpu", sub("huge", f"{SIZE} > 2"), sub("any"))
+    )
     assert found(SLICE, device_class(), choice) == [
         (
             "alternative-no-device",
@@ -183,7 +205,9 @@ def test_an_alternative_that_is_never_taken_is_a_remark() -> None:
 def test_only_hopeless_alternatives_are_a_warning() -> None:
     choice = claim(
         "c",
-        first_available("gpu", sub("huge", f"{SIZE} > 2"), sub("tiny", f"{SIZE} < 1")),
+        first_available(
+            "gpu", sub("huge", f"{SIZE} > 2"), sub("tiny", f"{SIZE} < 1")
+        ),
     )
     assert [rule for rule, _ in found(SLICE, device_class(), choice)] == [
         "request-no-device"
@@ -194,7 +218,9 @@ def test_selectors_that_fail() -> None:
     assert found(SLICE, device_class(), asking(f"{SIZE} > 1 || {SIZE}x")) == [
         ("selector-fails", f"{EXACTLY}.selectors[0].cel.expression")
     ]
-    bad = device_class("bad", "device.attributes['gpu.example.com'].colour == 'red'")
+    bad = device_class(
+        "bad", "device.attributes['gpu.example.com'].colour == 'red'"
+    )
     assert [rule for rule, _ in found(SLICE, device_class(), bad)] == [
         "class-selector-fails",
         "class-no-device",
@@ -204,24 +230,42 @@ def test_selectors_that_fail() -> None:
 def test_constraints_on_attributes_that_no_device_has() -> None:
     both = [request("gpu"), request("nic", f"{SIZE} == 1")]
     match = {"matchAttribute": "gpu.example.com/numa"}
-    assert found(SLICE, device_class(), claim("c", *both, constraints=[match])) == [
-        ("constraint-attribute-missing", "spec.devices.constraints[0].matchAttribute"),
-        ("constraint-attribute-missing", "spec.devices.constraints[0].matchAttribute"),
+    assert found(
+        SLICE, device_class(), claim("c", *both, constraints=[match])
+    ) == [
+        (
+            "constraint-attribute-missing",
+            "spec.devices.constraints[0].matchAttribute",
+        ),
+        (
+            "constraint-attribute-missing",
+            "spec.devices.constraints[0].matchAttribute",
+        ),
     ]
-    distinct = {"requests": ["nic"], "distinctAttribute": "gpu.example.com/numa"}
-    assert found(SLICE, device_class(), claim("c", *both, constraints=[distinct])) == [
+    distinct = {
+        "requests": ["nic"],
+        "distinctAttribute": "gpu.example.com/numa",
+    }
+    assert found(
+        SLICE, device_class(), claim("c", *both, constraints=[distinct])
+    ) == [
         (
             "constraint-attribute-missing",
             "spec.devices.constraints[0].distinctAttribute",
         )
     ]
     known = {"matchAttribute": "gpu.example.com/size"}
-    assert found(SLICE, device_class(), claim("c", *both, constraints=[known])) == []
+    assert (
+        found(SLICE, device_class(), claim("c", *both, constraints=[known]))
+        == []
+    )
 
 
 def test_what_is_allocated_is_not_asked_again() -> None:
     assert found(
-        SLICE, device_class("gpu", f"{SIZE} < 2"), allocated("c", {"device": "small"})
+        SLICE,
+        device_class("gpu", f"{SIZE} < 2"),
+        allocated("c", {"device": "small"}),
     ) == [("device-unreached", "spec.devices[1]")]
 
 
@@ -247,7 +291,9 @@ def partitions(*sizes: str) -> list[Json]:
 
 
 def test_large_devices_before_small_ones() -> None:
-    (only,) = violations(*partitions("10Gi", "40Gi", "20Gi"), device_class(), asking())
+    (only,) = violations(
+        *partitions("10Gi", "40Gi", "20Gi"), device_class(), asking()
+    )
     assert (only.rule, only.path, only.level) == (
         "device-order",
         "spec.devices[1]",
@@ -256,7 +302,10 @@ def test_large_devices_before_small_ones() -> None:
     assert only.message.startswith(
         '"part-40gi" takes more of the same counters than "part-20gi" behind it'
     )
-    assert found(*partitions("10Gi", "20Gi", "40Gi"), device_class(), asking()) == []
+    assert (
+        found(*partitions("10Gi", "20Gi", "40Gi"), device_class(), asking())
+        == []
+    )
 
 
 def test_order_does_not_matter_if_nothing_accepts_both() -> None:
@@ -275,13 +324,23 @@ def test_attributes_of_two_types() -> None:
         ("attribute-type", "spec.devices[1].attributes[gpu.example.com/numa]")
     ]
     assert (
-        found(resource_slice([device("a", {"x": "1"}), device("b", {"x": ["1", "2"]})]))
+        found(
+            resource_slice(
+                [device("a", {"x": "1"}), device("b", {"x": ["1", "2"]})]
+            )
+        )
         == []
     )
 
 
 def test_a_node_selector_that_selects_no_node() -> None:
-    terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]
+    terms = [
+        {
+            "matchExpressions": [
+                {"key": "zone", "operator": "In", "values": ["a"]}
+            ]
+        }
+    ]
     slice_ = resource_slice(gpus(1), nodeSelector={"nodeSelectorTerms": terms})
     assert found(node("n", zone="b"), slice_) == [
         ("slice-no-node", "spec.nodeSelector")
@@ -293,13 +352,18 @@ def test_a_device_with_two_terms() -> None:
     term = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
     each = device("x", nodeSelector={"nodeSelectorTerms": [term, term]})
     assert found(resource_slice([each], perDeviceNodeSelection=True)) == [
-        ("device-node-selector-terms", "spec.devices[0].nodeSelector.nodeSelectorTerms")
+        (
+            "device-node-selector-terms",
+            "spec.devices[0].nodeSelector.nodeSelectorTerms",
+        )
     ]
 
 
 def test_two_classes_for_an_extended_resource() -> None:
     both = [
-        edited(device_class(name), {"spec.extendedResourceName": "example.com/gpu"})
+        edited(
+            device_class(name), {"spec.extendedResourceName": "example.com/gpu"}
+        )
         for name in "ab"
     ]
     assert found(*both) == [
@@ -325,7 +389,11 @@ def test_two_classes_for_an_extended_resource() -> None:
             "request-capacity-name",
             f"{EXACTLY}.capacity.requests",
         ),
-        ({f"{EXACTLY}.count": 33}, "request-result-limit", "spec.devices.requests"),
+        (
+            {f"{EXACTLY}.count": 33},
+            "request-result-limit",
+            "spec.devices.requests",
+        ),
         (
             {
                 "spec.devices.constraints": [
@@ -372,20 +440,30 @@ def namespace(**labels: str) -> Json:
 
 def test_admin_access_needs_a_label_on_the_namespace() -> None:
     path = f"{EXACTLY}.adminAccess"
-    assert admin(namespace(**{"resource.kubernetes.io/admin-access": "true"})) == []
-    assert admin(namespace(**{"resource.kubernetes.io/admin-access": "True"})) == [
-        ("admin-access", path)
-    ]
+    assert (
+        admin(namespace(**{"resource.kubernetes.io/admin-access": "true"}))
+        == []
+    )
+    assert admin(
+        namespace(**{"resource.kubernetes.io/admin-access": "True"})
+    ) == [("admin-access", path)]
     assert admin(namespace()) == [("admin-access", path)]
     assert admin(None) == [("admin-access-unknown", path)]
 
 
 def test_pods_that_refer_to_what_is_not_there() -> None:
     missing = pod("p", "gone")
-    assert found(missing) == [("pod-claim", "spec.resourceClaims[0].resourceClaimName")]
+    assert found(missing) == [
+        ("pod-claim", "spec.resourceClaims[0].resourceClaimName")
+    ]
     from_template = edited(
         missing,
-        {"spec.resourceClaims[0]": {"name": "a", "resourceClaimTemplateName": "t"}},
+        {
+            "spec.resourceClaims[0]": {
+                "name": "a",
+                "resourceClaimTemplateName": "t",
+            }
+        },
     )
     assert found(from_template) == [
         ("pod-template", "spec.resourceClaims[0].resourceClaimTemplateName")
@@ -394,7 +472,9 @@ def test_pods_that_refer_to_what_is_not_there() -> None:
 
 def test_pods_of_an_owner_are_looked_at_once() -> None:
     template = {
-        "spec": {"resourceClaims": [{"name": "a", "resourceClaimTemplateName": "t"}]}
+        "spec": {
+            "resourceClaims": [{"name": "a", "resourceClaimTemplateName": "t"}]
+        }
     }
     deployment = {
         "apiVersion": "apps/v1",
@@ -411,7 +491,11 @@ def test_pods_that_the_api_server_refuses() -> None:
     neither = edited(pod("p"), {"spec.resourceClaims": [{"name": "a"}]})
     unknown = edited(
         pod("p"),
-        {"spec.containers": [{"name": "x", "resources": {"claims": [{"name": "a"}]}}]},
+        {
+            "spec.containers": [
+                {"name": "x", "resources": {"claims": [{"name": "a"}]}}
+            ]
+        },
     )
     said = [
         [(one.rule, one.path) for one in validate(cluster(one))]
@@ -430,7 +514,10 @@ def test_containers_that_name_an_unknown_request() -> None:
         {"spec.initContainers": [{"name": "x", "resources": {"claims": uses}}]},
     )
     assert found(wrong, asking(), device_class()) == [
-        ("container-request", "spec.initContainers[0].resources.claims[0].request")
+        (
+            "container-request",
+            "spec.initContainers[0].resources.claims[0].request",
+        )
     ]
 
 
@@ -443,7 +530,11 @@ def test_claims_made_from_templates_are_not_looked_at_beside_them() -> None:
     }
     user = edited(
         pod("p"),
-        {"spec.resourceClaims": [{"name": "a", "resourceClaimTemplateName": "t"}]},
+        {
+            "spec.resourceClaims": [
+                {"name": "a", "resourceClaimTemplateName": "t"}
+            ]
+        },
     )
     assert found(SLICE, device_class(), template, user) == [
         (
@@ -454,7 +545,9 @@ def test_claims_made_from_templates_are_not_looked_at_beside_them() -> None:
 
 
 def test_features_decide_what_an_expression_may_use() -> None:
-    one = cluster(device_class("gpu", "device.allowMultipleAllocations == true"))
+    one = cluster(
+        device_class("gpu", "device.allowMultipleAllocations == true")
+    )
     assert validate(one) == ()
     off = validate(one, ALL_FEATURES.switched({"ConsumableCapacity": False}))
     assert [(found.rule, found.path) for found in off] == [
@@ -476,7 +569,9 @@ def test_the_worst_comes_first_for_each_object() -> None:
 
 
 def test_every_warning_and_remark_is_told_in_some_test() -> None:
-    texts = "".join(path.read_text() for path in Path(__file__).parent.glob("*.py"))
+    texts = "".join(
+        path.read_text() for path in Path(__file__).parent.glob("*.py")
+    )
     missing = [
         rule.id
         for rule in RULES

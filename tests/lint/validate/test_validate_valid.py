@@ -12,7 +12,9 @@ from dralloc.lint.conformance import Json, read_lines
 from dralloc.lint.validate import Level, Violation, validate_reading
 from dralloc.objects.load import read, read_documents
 
-MODELS = sorted({path.parent for path in (ROOT / "models").rglob("expected.yaml")})
+MODELS = sorted(
+    {path.parent for path in (ROOT / "models").rglob("expected.yaml")}
+)
 
 CASES = ROOT / "tests" / "data" / "recorded_cases.jsonl.gz"
 
@@ -25,12 +27,18 @@ LISTED = {
     "kep4815_mig_fragment_1.yaml": {"schema"},
     "kep4815_tpu_4x4.yaml": {"slice-node-selection"},  # for no node
     "kep5941_sriov_shared_bandwidth.yaml": {"slice-node-selection"},
-    "other_templates.yaml": {"slice-devices-or-counters"},  # devices beside counters
+    "other_templates.yaml": {
+        "slice-devices-or-counters"
+    },  # devices beside counters
 }
 
 
 def errors(*paths: Path) -> list[Violation]:
-    return [one for one in validate_reading(read(*paths)) if one.level is Level.ERROR]
+    return [
+        one
+        for one in validate_reading(read(*paths))
+        if one.level is Level.ERROR
+    ]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda path: path.name)
@@ -44,9 +52,9 @@ def test_models(model: Path) -> None:
 def test_captured_objects(shared: Path, folder: str) -> None:
     files = sorted((shared / "data" / folder).rglob("*.yaml"))
     assert files
-    assert {file.name: {one.rule for one in errors(file)} for file in files} == {
-        file.name: LISTED.get(file.name, set()) for file in files
-    }
+    assert {
+        file.name: {one.rule for one in errors(file)} for file in files
+    } == {file.name: LISTED.get(file.name, set()) for file in files}
 
 
 def test_recorded_problems() -> None:
@@ -73,4 +81,8 @@ def _documents(case: Json) -> Iterator[Json]:
         )
     for pod in case.get("pods", [case]):
         for claim in pod["claims"]:
-            yield {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", **claim}
+            yield {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceClaim",
+                **claim,
+            }

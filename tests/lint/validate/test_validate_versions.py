@@ -47,7 +47,9 @@ DIFFERENT = {
 
 def errors(one: Json, gates: Features) -> list[str]:
     found = validate_reading(read_documents([one]), gates, EARLIER)
-    return [violation.path for violation in found if violation.level is Level.ERROR]
+    return [
+        violation.path for violation in found if violation.level is Level.ERROR
+    ]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,9 @@ def test_earlier_servers_count_steps_in_whole_numbers() -> None:
 
 
 def test_dropped_fields_are_told_once_for_each_object() -> None:
-    consumed = [{**consumes("set-0", memory="1")[0], "compatibilityGroups": ["a"]}]
+    consumed = [
+        {**consumes("set-0", memory="1")[0], "compatibilityGroups": ["a"]}
+    ]
     slice_ = resource_slice(
         [
             device(name, {"a": ["1"], "b": 2}, consumesCounters=consumed)
@@ -179,11 +183,15 @@ def server(
             pytest.skip(
                 f"it is an API server of {version['gitVersion']}, not of {EARLIER}"
             )
-        yield Server(plane, Features.of_kubernetes(EARLIER).switched(request.param))
+        yield Server(
+            plane, Features.of_kubernetes(EARLIER).switched(request.param)
+        )
 
 
 @pytest.mark.parametrize("start", range(0, examples(300), 100))
-def test_a_real_server_accepts_the_same_mutants(server: Server, start: int) -> None:
+def test_a_real_server_accepts_the_same_mutants(
+    server: Server, start: int
+) -> None:
     """Types, null, quantities and times at every place: whoever is refused there is refused here, and nobody else."""
     differences = []
     for seed in range(start, start + 100):
@@ -201,7 +209,8 @@ def test_a_real_server_says_the_same(server: Server, case: Broken) -> None:
         ours, answer = errors(one, server.gates), server.verdict(one)
         assert answer.accepted is not bool(ours), answer.body
         theirs = {
-            cause["field"] for cause in answer.body.get("details", {}).get("causes", ())
+            cause["field"]
+            for cause in answer.body.get("details", {}).get("causes", ())
         }
         if case.what in WITHOUT_PATH:
             assert theirs == set()

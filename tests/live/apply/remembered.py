@@ -54,7 +54,9 @@ class RememberedQuestion(Question):
     def plan(self, cluster: Cluster) -> Plan:
         return planned(self.mode, This(cluster))
 
-    def broken_rules(self, cluster: Cluster, units: Iterable[WriteUnit]) -> list[str]:
+    def broken_rules(
+        self, cluster: Cluster, units: Iterable[WriteUnit]
+    ) -> list[str]:
         return list(
             judged(
                 self.mode,
@@ -87,7 +89,10 @@ def unversioned(one: Json) -> Json:
         },
     }
     if allocation := (one.get("status") or {}).get("allocation"):
-        one["status"] = {**one["status"], "allocation": _without_time(allocation)}
+        one["status"] = {
+            **one["status"],
+            "allocation": _without_time(allocation),
+        }
     return one
 
 
@@ -96,11 +101,15 @@ def timeless(unit: Json) -> Json:
     claims: Sequence[Any] = unit["claims"]
     return {
         **unit,
-        "claims": [[*rest, _without_time(allocation)] for *rest, allocation in claims],
+        "claims": [
+            [*rest, _without_time(allocation)] for *rest, allocation in claims
+        ],
     }
 
 
 def _without_time(allocation: Json) -> Json:
     return {
-        key: part for key, part in allocation.items() if key != "allocationTimestamp"
+        key: part
+        for key, part in allocation.items()
+        if key != "allocationTimestamp"
     }

@@ -14,7 +14,16 @@ from dralloc.live.snapshot import (
     take_snapshot,
 )
 from dralloc.objects.choices import Mode
-from wire import Json, claim, device_class, gpus, node, pod, request, resource_slice
+from wire import (
+    Json,
+    claim,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
 
 GATE = "dralloc.dev/batch"
 
@@ -38,7 +47,10 @@ def small_cluster() -> list[Json]:
 
 
 def run_on(
-    wire: Wire, name: str = "run-1", kind: type[ApplyRun] = ApplyRun, **options: Any
+    wire: Wire,
+    name: str = "run-1",
+    kind: type[ApplyRun] = ApplyRun,
+    **options: Any,
 ) -> ApplyRun:
     """A run that waits for nothing."""
     reader = ApiServer(wire, ReadLimits(), verified=True)

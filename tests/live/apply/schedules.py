@@ -9,7 +9,12 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-from dralloc.live.apply import ApplyRun, NodeTaintFence, TaintRuleFence, WriteJournal
+from dralloc.live.apply import (
+    ApplyRun,
+    NodeTaintFence,
+    TaintRuleFence,
+    WriteJournal,
+)
 from dralloc.live.apply.fence import run_of
 from dralloc.live.apply.units import FINALIZER, JournalStep
 from dralloc.live.snapshot import Refused, Unanswered, Wire
@@ -155,13 +160,17 @@ class Scheduler:
     @property
     def claims(self) -> dict[str, Json]:
         """The claims as far as is known, by name."""
-        return {one["metadata"]["name"]: one for one in self.seen["resourceclaims"]}
+        return {
+            one["metadata"]["name"]: one for one in self.seen["resourceclaims"]
+        }
 
     def decide(self) -> None:
         """Choose a device for the first claim that has none, as far as is known."""
         rules = self.seen["devicetaintrules"] if self.knows_rules else []
         fenced = {one["spec"]["deviceSelector"]["pool"] for one in rules}
-        used = {device for one in self.claims.values() for device in devices_of(one)}
+        used = {
+            device for one in self.claims.values() for device in devices_of(one)
+        }
         used |= {
             (each["pool"], each["device"])
             for _, allocation in self.begun
@@ -187,7 +196,10 @@ class Scheduler:
         ]
         for one in wanting:
             for pool, device in free:
-                if one["metadata"]["name"] not in begun and (pool, device) not in used:
+                if (
+                    one["metadata"]["name"] not in begun
+                    and (pool, device) not in used
+                ):
                     result = {
                         "request": "gpu",
                         "driver": DRIVER,
@@ -207,9 +219,14 @@ class Scheduler:
             }
             path = f"{CLAIMS}/{metadata['name']}"
             with suppress(Refused):
-                finalizers = sorted({*metadata.get("finalizers", ()), FINALIZER})
+                finalizers = sorted(
+                    {*metadata.get("finalizers", ()), FINALIZER}
+                )
                 now = self.server.send(
-                    "PATCH", path, {}, {"metadata": {**seen, "finalizers": finalizers}}
+                    "PATCH",
+                    path,
+                    {},
+                    {"metadata": {**seen, "finalizers": finalizers}},
                 )
                 seen = {"resourceVersion": now["metadata"]["resourceVersion"]}
                 user = {
@@ -219,7 +236,10 @@ class Scheduler:
                 }
                 status = {"allocation": allocation, "reservedFor": [user]}
                 self.server.send(
-                    "PATCH", f"{path}/status", {}, {"metadata": seen, "status": status}
+                    "PATCH",
+                    f"{path}/status",
+                    {},
+                    {"metadata": seen, "status": status},
                 )
         self.begun = []
 
@@ -227,10 +247,21 @@ class Scheduler:
         """Try each pod without gates whose claims are allocated, as far as is known."""
         for waiting in self.seen["pods"]:
             spec = waiting["spec"]
-            names = [one["resourceClaimName"] for one in spec.get("resourceClaims", ())]
-            claims = [self.claims[name] for name in names if name in self.claims]
-            may_go = not spec.get("nodeName") and not spec.get("schedulingGates")
-            if may_go and len(claims) == len(names) and all(map(devices_of, claims)):
+            names = [
+                one["resourceClaimName"]
+                for one in spec.get("resourceClaims", ())
+            ]
+            claims = [
+                self.claims[name] for name in names if name in self.claims
+            ]
+            may_go = not spec.get("nodeName") and not spec.get(
+                "schedulingGates"
+            )
+            if (
+                may_go
+                and len(claims) == len(names)
+                and all(map(devices_of, claims))
+            ):
                 with suppress(Refused):
                     self._try(waiting, claims)
 
@@ -248,11 +279,18 @@ class Scheduler:
                 self.server.send("POST", path, {}, {"target": {"name": name}})
                 return
         self._tell(waiting)
-        for one in (one for one in unavailable if not one["status"].get("reservedFor")):
-            metadata = {key: one["metadata"][key] for key in ("uid", "resourceVersion")}
+        for one in (
+            one for one in unavailable if not one["status"].get("reservedFor")
+        ):
+            metadata = {
+                key: one["metadata"][key] for key in ("uid", "resourceVersion")
+            }
             change = {"metadata": metadata, "status": {"allocation": None}}
             self.server.send(
-                "PATCH", f"{CLAIMS}/{one['metadata']['name']}/status", {}, change
+                "PATCH",
+                f"{CLAIMS}/{one['metadata']['name']}/status",
+                {},
+                change,
             )
             self.deallocated.append(waiting["metadata"]["name"])
             return
@@ -292,7 +330,9 @@ class Scheduler:
         for one in claims:
             path = f"{CLAIMS}/{one['metadata']['name']}"
             reserved = (
-                self.server.send("GET", path).get("status", {}).get("reservedFor", [])
+                self.server.send("GET", path)
+                .get("status", {})
+                .get("reservedFor", [])
             )
             self.server.send(
                 "PATCH",
@@ -342,9 +382,12 @@ def is_labelled(pod: Json, node: Json) -> bool:
 
 def tolerates_all(pod: Json, node: Json) -> bool:
     tolerated = [
-        (one.get("key"), one.get("value")) for one in pod["spec"].get("tolerations", ())
+        (one.get("key"), one.get("value"))
+        for one in pod["spec"].get("tolerations", ())
     ]
-    return all((one["key"], one["value"]) in tolerated for one in taints_of(node))
+    return all(
+        (one["key"], one["value"]) in tolerated for one in taints_of(node)
+    )
 
 
 def nodes_of(claim: Json) -> str | None:
@@ -362,9 +405,12 @@ def taints_of(node: Json) -> list[Json]:
 
 
 def devices_of(claim: Json) -> list[tuple[str, str]]:
-    allocation = (claim.get("status") or {}).get("allocation") or {"devices": {}}
+    allocation = (claim.get("status") or {}).get("allocation") or {
+        "devices": {}
+    }
     return [
-        (one["pool"], one["device"]) for one in allocation["devices"].get("results", ())
+        (one["pool"], one["device"])
+        for one in allocation["devices"].get("results", ())
     ]
 
 
@@ -384,7 +430,14 @@ def crowd(devices: int, *pods: Json) -> list[Json]:
         for one in (0, 1)
     )
     claims = (claim(name, request()) for name in NAMES)
-    return [node("node-0"), node("node-1"), device_class(), *slices, *claims, *pods]
+    return [
+        node("node-0"),
+        node("node-1"),
+        device_class(),
+        *slices,
+        *claims,
+        *pods,
+    ]
 
 
 def gang() -> list[Json]:
@@ -397,7 +450,10 @@ def gang() -> list[Json]:
     }
     of_group = {"schedulingGroup": {"podGroupName": "both"}}
     return crowd(
-        3, group, gated("p", "a", "b", **of_group), gated("q", "b", "c", **of_group)
+        3,
+        group,
+        gated("p", "a", "b", **of_group),
+        gated("q", "b", "c", **of_group),
     )
 
 
@@ -416,8 +472,12 @@ class Setting:
 
 @cache
 def _begun(is_gang: bool, without_rules: bool) -> Simulated:
-    server = Simulated(without=frozenset({"devicetaintrules"} if without_rules else ()))
-    server.add(*(gang() if is_gang else crowd(2, gated("p", "a", "b"), pod("q", "c"))))
+    server = Simulated(
+        without=frozenset({"devicetaintrules"} if without_rules else ())
+    )
+    server.add(
+        *(gang() if is_gang else crowd(2, gated("p", "a", "b"), pod("q", "c")))
+    )
     return server
 
 
@@ -540,7 +600,9 @@ class World:
 
     def delete_pod(self, name: str) -> None:
         with suppress(Refused):
-            self.server.send("DELETE", f"/api/v1/namespaces/default/pods/{name}")
+            self.server.send(
+                "DELETE", f"/api/v1/namespaces/default/pods/{name}"
+            )
 
     def release(self, name: str) -> None:
         """Somebody else takes a pod's gates."""
@@ -558,23 +620,35 @@ class World:
         with suppress(Refused):
             labels = {"touched": str(self.server.revision)}
             self.server.send(
-                "PATCH", f"{CLAIMS}/{name}", {}, {"metadata": {"labels": labels}}
+                "PATCH",
+                f"{CLAIMS}/{name}",
+                {},
+                {"metadata": {"labels": labels}},
             )
 
     def touch_node(self) -> None:
         """A kubelet says that it is there."""
         status = {
             "conditions": [
-                {"type": "Ready", "status": "True", "reason": str(self.server.revision)}
+                {
+                    "type": "Ready",
+                    "status": "True",
+                    "reason": str(self.server.revision),
+                }
             ]
         }
-        self.server.send("PATCH", "/api/v1/nodes/node-0/status", {}, {"status": status})
+        self.server.send(
+            "PATCH", "/api/v1/nodes/node-0/status", {}, {"status": status}
+        )
 
     def cordon(self, name: str) -> None:
         """Somebody cordons a node, if it is not cordoned already."""
         if not is_cordoned(self.server.one("nodes", name, "")):
             self.server.send(
-                "PATCH", f"/api/v1/nodes/{name}", {}, {"spec": {"unschedulable": True}}
+                "PATCH",
+                f"/api/v1/nodes/{name}",
+                {},
+                {"spec": {"unschedulable": True}},
             )
             self.cordoned.add(name)
 
@@ -587,9 +661,16 @@ class World:
                 and len(one["spec"]["devices"]) > 1
             ):
                 spec = one["spec"]
-                newer = {**spec["pool"], "generation": spec["pool"]["generation"] + 1}
+                newer = {
+                    **spec["pool"],
+                    "generation": spec["pool"]["generation"] + 1,
+                }
                 changed = {
-                    "spec": {**spec, "pool": newer, "devices": spec["devices"][:-1]}
+                    "spec": {
+                        **spec,
+                        "pool": newer,
+                        "devices": spec["devices"][:-1],
+                    }
                 }
                 self.server.send(
                     "PATCH",
@@ -603,11 +684,15 @@ class World:
         claims = self.server.of("resourceclaims")
         held = Counter(device for one in claims for device in devices_of(one))
         assert [device for device, number in held.items() if number > 1] == []
-        assert set(NAMES) - {one["metadata"]["name"] for one in claims} <= self.deleted
+        assert (
+            set(NAMES) - {one["metadata"]["name"] for one in claims}
+            <= self.deleted
+        )
         assert [
             one
             for one in claims
-            if devices_of(one) and FINALIZER not in one["metadata"]["finalizers"]
+            if devices_of(one)
+            and FINALIZER not in one["metadata"]["finalizers"]
         ] == []
         unfinished = {
             journal.run
@@ -633,4 +718,8 @@ class World:
     def fences(self) -> Mapping[str, str]:
         """The runs to which what is fenced belongs."""
         marked = [*self.server.of("devicetaintrules"), *self.server.of("nodes")]
-        return {one["metadata"]["name"]: run for one in marked if (run := run_of(one))}
+        return {
+            one["metadata"]["name"]: run
+            for one in marked
+            if (run := run_of(one))
+        }

@@ -14,9 +14,13 @@ QUESTION = Question(Mode.FIRST_FIT)
 
 def verdict(*more: Json, without: str = "") -> list[str]:
     """What is wrong with the plan for the small cluster, once it has changed."""
-    units, _ = units_of(QUESTION.plan(load_documents(with_uids(small_cluster()))))
+    units, _ = units_of(
+        QUESTION.plan(load_documents(with_uids(small_cluster())))
+    )
     now = [
-        one for one in with_uids(small_cluster()) if one["metadata"]["name"] != without
+        one
+        for one in with_uids(small_cluster())
+        if one["metadata"]["name"] != without
     ]
     return QUESTION.broken_rules(load_documents([*now, *more]), units)
 
@@ -43,11 +47,15 @@ def test_a_claim_that_is_gone() -> None:
 
 def test_a_pod_that_is_gone() -> None:
     (line,) = verdict(without="slice-0")
-    assert line == "device gpu.example.com/pool-0/gpu-0: is not published any more"
+    assert (
+        line == "device gpu.example.com/pool-0/gpu-0: is not published any more"
+    )
 
 
 def test_a_node_that_is_tainted_by_now() -> None:
-    units, _ = units_of(QUESTION.plan(load_documents(with_uids(small_cluster()))))
+    units, _ = units_of(
+        QUESTION.plan(load_documents(with_uids(small_cluster())))
+    )
     now = with_uids(small_cluster())
     assert QUESTION.broken_by_pods(load_documents(now), units) == []
     for document in now:

@@ -128,7 +128,9 @@ def test_a_killed_run_is_in_the_way_until_it_is_ended(
     assert "no run is to be resumed or rolled back" in again.stderr
 
 
-def test_without_rules_nodes_are_tainted(server: Simulated, tmp_path: Path) -> None:
+def test_without_rules_nodes_are_tainted(
+    server: Simulated, tmp_path: Path
+) -> None:
     server.without = frozenset(["devicetaintrules"])
     result = apply(server, tmp_path, "--yes", "--json")
     assert json.loads(result.stdout)["fence"] == "node taints"
@@ -144,11 +146,16 @@ def test_without_any_fence_nothing_is_written_unless_that_is_wanted(
     assert result.exit_code == Exit.INPUT
     assert "--fence names another one" in result.stderr
     assert allocated(server) == []
-    assert apply(server, tmp_path, "--yes", "--fence", "none").exit_code == Exit.DONE
+    assert (
+        apply(server, tmp_path, "--yes", "--fence", "none").exit_code
+        == Exit.DONE
+    )
     assert allocated(server) == ["a", "b"]
 
 
-def test_what_is_left_alone_is_a_failure(server: Simulated, tmp_path: Path) -> None:
+def test_what_is_left_alone_is_a_failure(
+    server: Simulated, tmp_path: Path
+) -> None:
     server.denied = frozenset(["pods"])
     result = apply(server, tmp_path, "--yes", "--json")
     assert result.exit_code == Exit.FAILED
@@ -160,7 +167,9 @@ def test_what_is_left_alone_is_a_failure(server: Simulated, tmp_path: Path) -> N
 def test_other_pods_are_not_included(server: Simulated, tmp_path: Path) -> None:
     result = apply(server, tmp_path, "--include", "gated")
     assert result.exit_code == Exit.INPUT
-    assert result.stderr.startswith("error: --include: pods are released by their gate")
+    assert result.stderr.startswith(
+        "error: --include: pods are released by their gate"
+    )
 
 
 def test_it_is_kubectls_plugin(
@@ -181,7 +190,8 @@ def test_a_claim_that_the_fence_does_not_keep_away_is_named(
     server: Simulated, tmp_path: Path
 ) -> None:
     server.add(
-        claim("x", request(tolerations=[{"operator": "Exists"}])), pod("monitor", "x")
+        claim("x", request(tolerations=[{"operator": "Exists"}])),
+        pod("monitor", "x"),
     )
     shown = apply(server, tmp_path, "--yes").stderr
     assert (
@@ -198,9 +208,13 @@ def test_taking_back_tells_what_was_taken(
         patched.setattr(Executor, "_allocate", lambda *_: 1 / 0)
         assert apply(server, tmp_path, "--yes").exit_code == Exit.DEFECT
     assert [
-        one["metadata"].get("finalizers", []) for one in server.of("resourceclaims")
+        one["metadata"].get("finalizers", [])
+        for one in server.of("resourceclaims")
     ] == [[], [FINALIZER]]
-    assert apply(server, tmp_path, "--rollback").stdout == "taken back: 1 claim\n"
+    assert (
+        apply(server, tmp_path, "--rollback").stdout == "taken back: 1 claim\n"
+    )
     assert [
-        one["metadata"].get("finalizers", []) for one in server.of("resourceclaims")
+        one["metadata"].get("finalizers", [])
+        for one in server.of("resourceclaims")
     ] == [[], []]

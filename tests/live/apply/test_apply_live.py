@@ -81,7 +81,11 @@ def state(
         for one in pods
         if one["spec"].get("nodeName")
     }
-    return nodes, {str(key_of(one)): devices_of(one) for one in claims}, len(rules)
+    return (
+        nodes,
+        {str(key_of(one)): devices_of(one) for one in claims},
+        len(rules),
+    )
 
 
 def settled(
@@ -89,7 +93,10 @@ def settled(
 ) -> tuple[dict[str, str], dict[str, list[tuple[str, str]]], int]:
     """The state once all planned pods are bound."""
     end = time.monotonic() + PATIENCE
-    while planned.keys() - (found := state(plane))[0].keys() and time.monotonic() < end:
+    while (
+        planned.keys() - (found := state(plane))[0].keys()
+        and time.monotonic() < end
+    ):
         time.sleep(0.5)
     return found
 
@@ -125,7 +132,9 @@ def test_planned_pods_are_bound_as_planned_while_the_scheduler_runs(
     assert {pod: nodes.get(pod) for pod in pods} == pods
     for one in answer["plan"]["placed"]:
         for claim, allocation in one["claims"].items():
-            assert devices[claim] == devices_of({"status": {"allocation": allocation}})
+            assert devices[claim] == devices_of(
+                {"status": {"allocation": allocation}}
+            )
     assert fences == 0
     held = Counter(device for each in devices.values() for device in each)
     if model != "fair-share":

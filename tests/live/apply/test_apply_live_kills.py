@@ -37,7 +37,9 @@ STEPS = 130
 """More than a run has."""
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["rules", "node taints"])
+@pytest.fixture(
+    scope="module", params=[True, False], ids=["rules", "node taints"]
+)
 def plane(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LivePlane]:
@@ -47,7 +49,10 @@ def plane(
     ):
         slices = (
             resource_slice(
-                gpus(2), name=f"s-{one}", pool=f"p-{one}", nodeName=f"node-{one}"
+                gpus(2),
+                name=f"s-{one}",
+                pool=f"p-{one}",
+                nodeName=f"node-{one}",
             )
             for one in (0, 1)
         )
@@ -78,7 +83,9 @@ def run(
                 "pause": time.sleep,
             }
             one = run_on(
-                journal.client, journal.run or f"run-{time.time_ns()}", **settings
+                journal.client,
+                journal.run or f"run-{time.time_ns()}",
+                **settings,
             )
             one.fence = (TaintRuleFence if plane.rules else NodeTaintFence)(
                 one.objects, one.name
@@ -91,7 +98,9 @@ def run(
                 one.rollback()
 
 
-def everything(objects: LiveObjects) -> tuple[list[Json], list[Json], list[Json]]:
+def everything(
+    objects: LiveObjects,
+) -> tuple[list[Json], list[Json], list[Json]]:
     """Claims, pods, and what is fenced."""
     claims, pods, nodes = (
         objects.listed(KINDS[kind])["items"]
@@ -126,8 +135,15 @@ def test_whatever_happens_nothing_is_held_twice_and_no_fence_is_left(
     held = Counter(device for one in claims for device in devices_of(one))
     assert [device for device, times in held.items() if times > 1] == []
     assert fenced == []
-    assert sorted(one["metadata"]["name"] for one in claims) == ["a", "b", "c", "d"]
+    assert sorted(one["metadata"]["name"] for one in claims) == [
+        "a",
+        "b",
+        "c",
+        "d",
+    ]
     assert all(
-        FINALIZER in one["metadata"]["finalizers"] for one in claims if devices_of(one)
+        FINALIZER in one["metadata"]["finalizers"]
+        for one in claims
+        if devices_of(one)
     )
     assert len(pods) == 3

@@ -32,7 +32,9 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePlane]:
             gpus(4), name="remote", pool="remote", driver=NETWORK, allNodes=True
         )
         spare = {**node("spare"), "spec": {"unschedulable": True}}
-        found.add([node(), spare, device_class(), resource_slice(gpus(4)), remote])
+        found.add(
+            [node(), spare, device_class(), resource_slice(gpus(4)), remote]
+        )
         yield found
 
 
@@ -42,7 +44,8 @@ def _waiting(plane: LivePlane, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     plane.wipe(("Pod", "ResourceClaim"))
     here, there = (
-        f'device.driver == "{driver}"' for driver in ("gpu.example.com", NETWORK)
+        f'device.driver == "{driver}"'
+        for driver in ("gpu.example.com", NETWORK)
     )
     plane.add(
         [
@@ -61,7 +64,16 @@ def command(plane: LivePlane, tmp_path: Path, *options: str) -> list[str]:
         "--journal",
         str(tmp_path / "journal"),
     ]
-    return [sys.executable, "-m", "dralloc", "apply", "--json", "-q", *where, *options]
+    return [
+        sys.executable,
+        "-m",
+        "dralloc",
+        "apply",
+        "--json",
+        "-q",
+        *where,
+        *options,
+    ]
 
 
 def apply(plane: LivePlane, tmp_path: Path, *options: str) -> Json:
@@ -89,7 +101,9 @@ def fenced(plane: LivePlane) -> list[str]:
 
 def cordoned(plane: LivePlane) -> list[str]:
     return [
-        one["metadata"]["name"] for one in listed(plane, "Node") if is_cordoned(one)
+        one["metadata"]["name"]
+        for one in listed(plane, "Node")
+        if is_cordoned(one)
     ]
 
 

@@ -35,7 +35,9 @@ def held(server: Simulated) -> list[str]:
 
 
 @pytest.mark.parametrize("failure", [unanswered, refusal(500), refusal(429)])
-def test_a_fence_is_lifted_although_requests_fail(failure: Callable[[], None]) -> None:
+def test_a_fence_is_lifted_although_requests_fail(
+    failure: Callable[[], None],
+) -> None:
     server = begun()
     client = Client(server)
     run = run_on(client)
@@ -86,7 +88,9 @@ def test_a_rollback_needs_no_room_on_the_disk(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("dralloc.live.apply.units.os.fsync", full)
-    with pytest.raises(ApplyError, match="cannot be written: No space left on device"):
+    with pytest.raises(
+        ApplyError, match="cannot be written: No space left on device"
+    ):
         journal.add(JournalStep.FINALIZER)
     journal.entries.pop()
     outcome = run_on(server, journal=journal).rollback()
@@ -134,18 +138,22 @@ def test_what_is_fenced_is_shown_and_lifted(tmp_path: Path) -> None:
     assert [one["run"] for one in answer["fences"]] == ["run-7", "run-8"]
     assert answer["unfinished"] == "run-7"
     assert all(one["since"] for one in answer["fences"])
-    assert "run run-7 is unfinished" in apply(server, tmp_path, "--status").stdout
+    assert (
+        "run run-7 is unfinished" in apply(server, tmp_path, "--status").stdout
+    )
     apply(server, tmp_path, "--lift", "run-8")
     assert server.of("devicetaintrules") == []
     assert [
         one["run"]
-        for one in json.loads(apply(server, tmp_path, "--status", "--json").stdout)[
-            "fences"
-        ]
+        for one in json.loads(
+            apply(server, tmp_path, "--status", "--json").stdout
+        )["fences"]
     ] == ["run-7"]
     apply(server, tmp_path, "--lift", "all")
     assert "nothing is fenced" in apply(server, tmp_path, "--status").stdout
 
 
 def test_one_thing_at_a_time(tmp_path: Path) -> None:
-    assert apply(begun(), tmp_path, "--status", "--resume").exit_code == Exit.INPUT
+    assert (
+        apply(begun(), tmp_path, "--status", "--resume").exit_code == Exit.INPUT
+    )

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from dralloc.live.apply import JournalFile, NodeTaintFence, Selection, TaintRuleFence
+from dralloc.live.apply import (
+    JournalFile,
+    NodeTaintFence,
+    Selection,
+    TaintRuleFence,
+)
 from dralloc.live.apply.fence import run_of
 from dralloc.live.apply.selection import parse_selector
 from dralloc.live.apply.units import JournalStep, default_path
@@ -15,7 +20,16 @@ from dralloc.objects.errors import ApplyError, DrallocError
 from live.apply.runs import GATE, gated, run_on, small_cluster
 from live.apply.schedules import Client
 from simulated import Simulated
-from wire import Json, claim, device_class, gpus, node, pod, request, resource_slice
+from wire import (
+    Json,
+    claim,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
 
 VERSIONS = served(ApiServer(Simulated(), ReadLimits(), verified=True))
 
@@ -32,7 +46,9 @@ def test_a_journal_is_read_back(tmp_path: Path) -> None:
     again.add(JournalStep.END)
     assert not JournalFile(one.path).unfinished
     again.add(JournalStep.BEGIN, run="s", units=[])
-    assert [entry["step"] for entry in JournalFile(one.path).entries] == ["begin"]
+    assert [entry["step"] for entry in JournalFile(one.path).entries] == [
+        "begin"
+    ]
 
 
 def test_a_line_that_was_cut_off_counts_for_nothing(tmp_path: Path) -> None:
@@ -56,24 +72,34 @@ def test_something_else_is_no_journal(tmp_path: Path) -> None:
         JournalFile(path)
 
 
-def test_a_cluster_has_a_journal_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_has_a_journal_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
     assert default_path("https://10.0.0.1:6443") == Path(
         "/state/dralloc/10-0-0-1-6443.journal"
     )
 
 
-def test_a_fenced_node_keeps_its_other_taints_and_what_is_ordered_meanwhile() -> None:
+def test_a_fenced_node_keeps_its_other_taints_and_what_is_ordered_meanwhile() -> (
+    None
+):
     server = Simulated()
     other = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
     server.add({**node("a"), "spec": {"taints": [other]}}, node("b"))
     objects = run_on(server).objects
     fence = NodeTaintFence(objects, "run-1")
-    assert [fence.take(name) for name in ("a", "b", "gone")] == [True, True, True]
+    assert [fence.take(name) for name in ("a", "b", "gone")] == [
+        True,
+        True,
+        True,
+    ]
     assert fence.take("a")  # once more is no mistake
     assert not NodeTaintFence(objects, "run-2").take("a")
     assert [run_of(one) for one in server.of("nodes")] == ["run-1", "run-1"]
-    server.send("PATCH", "/api/v1/nodes/a", {}, {"spec": {"unschedulable": True}})
+    server.send(
+        "PATCH", "/api/v1/nodes/a", {}, {"spec": {"unschedulable": True}}
+    )
     NodeTaintFence(objects, "run-2").lift("b")
     assert run_of(server.one("nodes", "b", "")) == "run-1"
     for name in ("a", "b", "gone"):
@@ -101,12 +127,17 @@ def test_selectors_are_kubectls(text: str, fits: bool) -> None:
 
 
 def test_an_odd_selector_is_named() -> None:
-    with pytest.raises(DrallocError, match="--selector a b: 'a b' is none of KEY"):
+    with pytest.raises(
+        DrallocError, match="--selector a b: 'a b' is none of KEY"
+    ):
         parse_selector("a b")
 
 
 def names(objects: list[Json], selection: Selection) -> list[str]:
-    return [f"{one['kind']} {one['metadata']['name']}" for one in selection.of(objects)]
+    return [
+        f"{one['kind']} {one['metadata']['name']}"
+        for one in selection.of(objects)
+    ]
 
 
 def test_a_claim_is_selected_with_its_pod() -> None:
@@ -135,7 +166,11 @@ def test_a_pod_whose_devices_many_nodes_reach_is_kept_on_its_node() -> None:
     server = Simulated()
     selector = {
         "nodeSelectorTerms": [
-            {"matchExpressions": [{"key": "rack", "operator": "In", "values": ["r"]}]}
+            {
+                "matchExpressions": [
+                    {"key": "rack", "operator": "In", "values": ["r"]}
+                ]
+            }
         ]
     }
     remote = resource_slice(gpus(1), nodeSelector=selector)
@@ -158,9 +193,9 @@ def test_a_pod_whose_devices_many_nodes_reach_is_kept_on_its_node() -> None:
     run = run_on(server)
     outcome = run.write(run.plan()[1])
     assert [str(key) for key in outcome.released] == ["default/p"]
-    terms = server.one("pods", "p")["spec"]["affinity"]["nodeAffinity"][required][
-        "nodeSelectorTerms"
-    ]
+    terms = server.one("pods", "p")["spec"]["affinity"]["nodeAffinity"][
+        required
+    ]["nodeSelectorTerms"]
     only = {"key": "metadata.name", "operator": "In", "values": ["node-0"]}
     assert terms == [{"matchExpressions": [zone], "matchFields": [only]}]
 
@@ -180,7 +215,9 @@ def test_a_gang_is_written_together_or_not_at_all() -> None:
         *pods,
     )
     run = run_on(server)
-    run.question = type(run.question)(choices=type(run.question.choices)(gang="team"))
+    run.question = type(run.question)(
+        choices=type(run.question.choices)(gang="team")
+    )
     units = run.plan()[1]
     assert [len(unit.demands) for unit in units] == [2]
     server.objects.pop(("resourceclaims", "default", "q"))
@@ -193,7 +230,11 @@ def test_a_claim_that_no_pod_uses_is_written_beside_a_pod_of_its_name() -> None:
     server = Simulated()
     claims = [claim(name, request()) for name in ("x", "y")]
     server.add(
-        node(), device_class(), resource_slice(gpus(2)), *claims, gated("x", "y")
+        node(),
+        device_class(),
+        resource_slice(gpus(2)),
+        *claims,
+        gated("x", "y"),
     )
     run = run_on(server)
     outcome = run.write(run.plan()[1])
@@ -214,7 +255,9 @@ def test_claims_of_templates_are_waited_for() -> None:
     waiting["spec"]["resourceClaims"] = [
         {"name": "gpu", "resourceClaimTemplateName": "t"}
     ]
-    server.add(node(), device_class(), resource_slice(gpus(1)), template, waiting)
+    server.add(
+        node(), device_class(), resource_slice(gpus(1)), template, waiting
+    )
 
     def controller(_seconds: float) -> None:
         uid = server.one("pods", "p")["metadata"]["uid"]
@@ -232,10 +275,14 @@ def test_claims_of_templates_are_waited_for() -> None:
         }
         server.add(made)
         server.one("pods", "p")["status"] = {
-            "resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "p-gpu-x"}]
+            "resourceClaimStatuses": [
+                {"name": "gpu", "resourceClaimName": "p-gpu-x"}
+            ]
         }
 
-    assert [str(aside.key) for aside in run_on(server).plan()[2]] == ["default/p"]
+    assert [str(aside.key) for aside in run_on(server).plan()[2]] == [
+        "default/p"
+    ]
     run = run_on(server, wait=5, pause=controller)
     _, units, asides = run.plan()
     assert asides == []
@@ -247,10 +294,16 @@ def test_claims_of_templates_are_waited_for() -> None:
 def test_another_gate_keeps_a_pod_out_of_the_plan() -> None:
     server = Simulated()
     other = pod(
-        "p", "a", schedulingGates=[{"name": GATE}, {"name": "kueue.x-k8s.io/admission"}]
+        "p",
+        "a",
+        schedulingGates=[{"name": GATE}, {"name": "kueue.x-k8s.io/admission"}],
     )
     server.add(
-        node(), device_class(), resource_slice(gpus(1)), claim("a", request()), other
+        node(),
+        device_class(),
+        resource_slice(gpus(1)),
+        claim("a", request()),
+        other,
     )
     assert run_on(server).plan()[1] == []
 
@@ -284,7 +337,9 @@ def test_of_two_runs_that_take_a_fence_at_once_one_has_it(
     server.add(node())
     taken: list[bool] = []
     second = kind(LiveObjects(server, VERSIONS), "run-2")
-    client = Client(server, {step: lambda: taken.append(second.take(FENCES[kind]))})
+    client = Client(
+        server, {step: lambda: taken.append(second.take(FENCES[kind]))}
+    )
     first = kind(LiveObjects(client, VERSIONS), "run-1")
     taken.append(first.take(FENCES[kind]))
     assert sorted(taken) == [False, True]
@@ -314,7 +369,9 @@ def test_a_fence_is_lifted_although_others_write_its_objects(
             {"status": {"conditions": [{"type": "Seen"}]}},
         )
 
-    kind(LiveObjects(Client(server, {2: write}), VERSIONS), "run-1").lift(FENCES[kind])
+    kind(LiveObjects(Client(server, {2: write}), VERSIONS), "run-1").lift(
+        FENCES[kind]
+    )
     assert fenced(server) == []
 
 

@@ -48,7 +48,10 @@ def test_nothing_is_written_before_the_scheduler_knows_of_the_fence() -> None:
     assert len(looks) >= 6
     assert outcome.unasked == ""
     assert len(outcome.claims) == 2
-    assert [one["metadata"]["name"] for one in server.of("pods")] == ["serve", "train"]
+    assert [one["metadata"]["name"] for one in server.of("pods")] == [
+        "serve",
+        "train",
+    ]
 
 
 @pytest.mark.parametrize("hears", [True, False])
@@ -72,8 +75,13 @@ def test_a_scheduler_that_does_not_honour_the_fence_is_not_written_beside(
     ):
         run.write(run.plan()[1])
     assert not any(map(devices_of, server.of("resourceclaims")))
-    assert all("taints" not in one.get("spec", {}) for one in server.of("nodes"))
-    assert [one["metadata"]["name"] for one in server.of("pods")] == ["serve", "train"]
+    assert all(
+        "taints" not in one.get("spec", {}) for one in server.of("nodes")
+    )
+    assert [one["metadata"]["name"] for one in server.of("pods")] == [
+        "serve",
+        "train",
+    ]
 
 
 def test_who_may_make_no_pods_goes_on_and_says_so() -> None:

@@ -25,11 +25,15 @@ from wire import (
 )
 
 
-def busy(server: Simulated, *, knows_rules: bool = True) -> tuple[Client, Scheduler]:
+def busy(
+    server: Simulated, *, knows_rules: bool = True
+) -> tuple[Client, Scheduler]:
     """A client between whose requests a scheduler hears of everything and tries what it can."""
     scheduler = Scheduler(server, knows_rules)
     scheduler.look()
-    return Client(server, dict.fromkeys(range(1000), scheduler.settle)), scheduler
+    return Client(
+        server, dict.fromkeys(range(1000), scheduler.settle)
+    ), scheduler
 
 
 def bound(server: Simulated) -> dict[str, str | None]:
@@ -40,7 +44,9 @@ def bound(server: Simulated) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize("kind", [NodeTaintFence, TaintRuleFence, Fence])
-def test_gated_pods_are_bound_as_planned_under_every_fence(kind: type[Fence]) -> None:
+def test_gated_pods_are_bound_as_planned_under_every_fence(
+    kind: type[Fence],
+) -> None:
     server = Simulated()
     server.add(*crowd(1, gated("p", "a"), gated("q", "b")), node("other"))
     client, scheduler = busy(server)
@@ -53,13 +59,17 @@ def test_gated_pods_are_bound_as_planned_under_every_fence(kind: type[Fence]) ->
         one.key.name: one.node for unit in outcome.units for one in unit.demands
     }
     assert scheduler.deallocated == []
-    assert all("taints" not in one.get("spec", {}) for one in server.of("nodes"))
+    assert all(
+        "taints" not in one.get("spec", {}) for one in server.of("nodes")
+    )
 
 
 def test_without_a_node_of_its_own_a_pod_loses_its_plan_to_a_closed_node(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dralloc.live.apply.executor._on_node", lambda _pod, _node: {})
+    monkeypatch.setattr(
+        "dralloc.live.apply.executor._on_node", lambda _pod, _node: {}
+    )
     monkeypatch.setattr(NodeTaintFence, "toleration", None)
     server = Simulated()
     server.add(*crowd(1, gated("p", "a")), node("other"))
@@ -78,7 +88,11 @@ def test_a_fence_that_the_scheduler_ignores_is_void() -> None:
         server = Simulated()
         claims = (claim(name, request()) for name in "ad")
         server.add(
-            node(), device_class(), resource_slice(gpus(1)), *claims, gated("p", "d")
+            node(),
+            device_class(),
+            resource_slice(gpus(1)),
+            *claims,
+            gated("p", "d"),
         )
         scheduler = Scheduler(server, knows_rules=False)
         scheduler.look()
@@ -88,7 +102,9 @@ def test_a_fence_that_the_scheduler_ignores_is_void() -> None:
         )
         run.write(run.plan()[1])
         held |= Counter(
-            device for one in server.of("resourceclaims") for device in devices_of(one)
+            device
+            for one in server.of("resourceclaims")
+            for device in devices_of(one)
         )
     assert max(held.values()) > 1
 
@@ -133,7 +149,9 @@ def test_a_pod_that_is_bound_elsewhere_is_named() -> None:
     assert told == ["pod default/p: is bound to other in place of node-0"]
 
 
-def test_a_pod_that_is_not_bound_is_named_with_what_the_scheduler_says() -> None:
+def test_a_pod_that_is_not_bound_is_named_with_what_the_scheduler_says() -> (
+    None
+):
     conditions = [
         {
             "type": "PodScheduled",
@@ -141,7 +159,9 @@ def test_a_pod_that_is_not_bound_is_named_with_what_the_scheduler_says() -> None
             "message": "0/1 nodes are available",
         }
     ]
-    told = outcome_of(waiting(), {"spec": {}, "status": {"conditions": conditions}})
+    told = outcome_of(
+        waiting(), {"spec": {}, "status": {"conditions": conditions}}
+    )
     assert told == [
         "pod default/p: is not bound to node-0 after 1 s: 0/1 nodes are available"
     ]
@@ -168,7 +188,9 @@ def test_a_pod_that_shares_a_claim_and_has_no_place_stays_gated() -> None:
 
 def test_pods_without_claims_do_not_wait_for_ever() -> None:
     server = Simulated()
-    server.add(node(), device_class(), resource_slice(gpus(1)), gated("p"), pod("q"))
+    server.add(
+        node(), device_class(), resource_slice(gpus(1)), gated("p"), pod("q")
+    )
     run = run_on(server)
     outcome = run.write(run.plan()[1])
     assert [str(key) for key in outcome.released] == ["default/p"]
@@ -181,7 +203,11 @@ def test_nothing_is_released_of_a_unit_of_which_a_pod_is_gone() -> None:
     run = run_on(server)
     (unit,) = [unit for unit in run.plan()[1] if len(unit.demands) == 2]
     run.journal.add(
-        JournalStep.BEGIN, run="run-1", fence="none", gate=GATE, units=[unit.to_dict()]
+        JournalStep.BEGIN,
+        run="run-1",
+        fence="none",
+        gate=GATE,
+        units=[unit.to_dict()],
     )
     executor = Executor(run.objects, run.journal)
     executor.write(unit)
@@ -199,7 +225,11 @@ def test_what_has_begun_to_be_released_is_released() -> None:
     run = run_on(server)
     (unit,) = [unit for unit in run.plan()[1] if len(unit.demands) == 3]
     run.journal.add(
-        JournalStep.BEGIN, run="run-1", fence="none", gate=GATE, units=[unit.to_dict()]
+        JournalStep.BEGIN,
+        run="run-1",
+        fence="none",
+        gate=GATE,
+        units=[unit.to_dict()],
     )
     executor = Executor(run.objects, run.journal)
     executor.write(unit)
@@ -218,7 +248,9 @@ def test_what_has_begun_to_be_released_is_released() -> None:
     assert devices_of(server.one("resourceclaims", "a")) != []
 
 
-def test_what_the_scheduler_takes_back_of_pods_without_a_gate_is_planned_anew() -> None:
+def test_what_the_scheduler_takes_back_of_pods_without_a_gate_is_planned_anew() -> (
+    None
+):
     server = Simulated()
     server.add(*crowd(1, pod("q", "b")), node("other"))
     _, scheduler = busy(server)
@@ -226,7 +258,9 @@ def test_what_the_scheduler_takes_back_of_pods_without_a_gate_is_planned_anew() 
 
     def works(_seconds: float) -> None:
         """The scheduler tries the pod in the middle of the first fence, and again in the end."""
-        fenced = any(one.get("spec", {}).get("taints") for one in server.of("nodes"))
+        fenced = any(
+            one.get("spec", {}).get("taints") for one in server.of("nodes")
+        )
         if not fenced or not tries:
             scheduler.settle()
         tries.extend([fenced] if fenced and scheduler.deallocated else [])
@@ -238,11 +272,15 @@ def test_what_the_scheduler_takes_back_of_pods_without_a_gate_is_planned_anew() 
     outcome = run.write([unit for unit in units if unit.demands[0].pod])
     assert scheduler.deallocated == ["q"]
     assert (outcome.asides, outcome.findings) == ((), ())
-    (demand,) = [one for unit in outcome.units for one in unit.demands if one.pod]
+    (demand,) = [
+        one for unit in outcome.units for one in unit.demands if one.pod
+    ]
     assert bound(server)["q"] == demand.node
 
 
-def test_a_pod_whose_claims_are_allocated_is_released_only_if_a_node_has_room() -> None:
+def test_a_pod_whose_claims_are_allocated_is_released_only_if_a_node_has_room() -> (
+    None
+):
     server = Simulated()
     home = {**node(), "status": {"allocatable": {"cpu": "4", "pods": "10"}}}
     shared = allocated("a", {"device": "gpu-0"})

@@ -39,7 +39,11 @@ def scheduler_pod(tag: str, *flags: str) -> Json:
     [
         ("v1.32.1", [BOTH], RuleSupport.NONE),
         ("v1.34.2", [], RuleSupport.OFF),
-        ("v1.34.2", ["--feature-gates=DRADeviceTaints=true"], RuleSupport.WORKS),
+        (
+            "v1.34.2",
+            ["--feature-gates=DRADeviceTaints=true"],
+            RuleSupport.WORKS,
+        ),
         ("v1.35.0", ["--feature-gates=DRADeviceTaints=true"], RuleSupport.OFF),
         ("v1.35.0", [BOTH], RuleSupport.WORKS),
         ("v1.36.0", [], RuleSupport.OFF),
@@ -49,10 +53,18 @@ def scheduler_pod(tag: str, *flags: str) -> Json:
             ["--feature-gates=DRADeviceTaintRules=true"],
             RuleSupport.VOID,
         ),
-        ("v1.36.3", ["--feature-gates=DRADeviceTaintRules=true"], RuleSupport.WORKS),
+        (
+            "v1.36.3",
+            ["--feature-gates=DRADeviceTaintRules=true"],
+            RuleSupport.WORKS,
+        ),
         ("v1.36.3", [], RuleSupport.OFF),
         ("v1.37.0", [], RuleSupport.WORKS),
-        ("v1.37.0", ["--feature-gates=DRADeviceTaintRules=false"], RuleSupport.OFF),
+        (
+            "v1.37.0",
+            ["--feature-gates=DRADeviceTaintRules=false"],
+            RuleSupport.OFF,
+        ),
         ("latest", [], RuleSupport.UNKNOWN),
     ],
 )
@@ -80,7 +92,9 @@ def test_without_a_scheduler_that_can_be_seen_the_oldest_possible_counts(
 
 def test_the_worst_of_several_schedulers_counts() -> None:
     good, bad = (
-        RunningScheduler(KubernetesVersion(36, patch), {"DRADeviceTaintRules": True})
+        RunningScheduler(
+            KubernetesVersion(36, patch), {"DRADeviceTaintRules": True}
+        )
         for patch in (3, 2)
     )
     assert support_of(KubernetesVersion(37), [good, bad]) is RuleSupport.VOID
@@ -108,12 +122,15 @@ def test_rules_fence_only_where_they_are_sure_to_work() -> None:
         is NodeTaintFence
     )
     assert (
-        chosen(scheduler_pod("v1.37.1"), kind=FenceKind.NODE_TAINTS) is NodeTaintFence
+        chosen(scheduler_pod("v1.37.1"), kind=FenceKind.NODE_TAINTS)
+        is NodeTaintFence
     )
     assert chosen(kind=FenceKind.NONE) is Fence
 
 
-def test_rules_that_do_nothing_are_refused_although_they_are_asked_for() -> None:
+def test_rules_that_do_nothing_are_refused_although_they_are_asked_for() -> (
+    None
+):
     with pytest.raises(
         ApplyError,
         match=r"--fence device-taints: kube-scheduler ignores DeviceTaintRules, or panics",

@@ -41,7 +41,9 @@ def test_claims_are_written_with_their_finalizer_and_pods_released() -> None:
     assert gates_of(server.one("pods", "train")) == []
 
 
-def test_a_fence_that_was_noted_and_not_taken_is_taken_when_the_run_goes_on() -> None:
+def test_a_fence_that_was_noted_and_not_taken_is_taken_when_the_run_goes_on() -> (
+    None
+):
     server = Simulated()
     server.add(*small_cluster())
     run = run_on(server)
@@ -49,7 +51,11 @@ def test_a_fence_that_was_noted_and_not_taken_is_taken_when_the_run_goes_on() ->
     plan = [unit.to_dict() for unit in units]
     journal = run.journal
     journal.add(
-        JournalStep.BEGIN, run="run-1", fence=run.fence.kind, gate=GATE, units=plan
+        JournalStep.BEGIN,
+        run="run-1",
+        fence=run.fence.kind,
+        gate=GATE,
+        units=plan,
     )
     journal.add(JournalStep.FENCE, parts=["gpu.example.com/pool-0"])
     fenced: list[int] = []
@@ -70,13 +76,16 @@ def test_a_pool_that_another_run_has_fenced_is_left_to_it() -> None:
     run = run_on(server)
     # As if the other run had begun just after the plan was made.
     plan = [
-        *units_of(Question(Mode.FIRST_FIT).plan(load_documents(small_cluster())))[0]
+        *units_of(
+            Question(Mode.FIRST_FIT).plan(load_documents(small_cluster()))
+        )[0]
     ]
     outcome = run.write(run.plan()[1] or plan)
     assert outcome.units == ()
     assert devices(server) == {}
     assert [
-        rule["metadata"]["labels"][FENCE] for rule in server.of("devicetaintrules")
+        rule["metadata"]["labels"][FENCE]
+        for rule in server.of("devicetaintrules")
     ] == ["run-2"]
 
 
@@ -108,7 +117,9 @@ def test_what_a_rollback_cannot_look_at_is_not_called_taken_back(
     run = run_on(client)
     run.write(run.plan()[1])
     run.journal.entries = [
-        entry for entry in run.journal.entries if entry["step"] != JournalStep.END
+        entry
+        for entry in run.journal.entries
+        if entry["step"] != JournalStep.END
     ]
     client.agenda = dict.fromkeys(range(1000), refusal(status))
     again = run_on(server, journal=run.journal)
@@ -116,7 +127,8 @@ def test_what_a_rollback_cannot_look_at_is_not_called_taken_back(
     outcome = again.rollback()
     assert outcome.taken_back == ()
     assert [
-        aside.reason.startswith(f"claim {aside.key}: {why}") for aside in outcome.asides
+        aside.reason.startswith(f"claim {aside.key}: {why}")
+        for aside in outcome.asides
     ] == [True, True]
 
 
@@ -126,7 +138,9 @@ def test_a_rollback_leaves_alone_what_is_reserved_and_what_is_gone() -> None:
     run = run_on(server)
     run.write(run.plan()[1])
     run.journal.entries = [
-        entry for entry in run.journal.entries if entry["step"] != JournalStep.END
+        entry
+        for entry in run.journal.entries
+        if entry["step"] != JournalStep.END
     ]
     held = server.one("resourceclaims", "a")
     user = {"resource": "pods", "name": "train", "uid": "u"}

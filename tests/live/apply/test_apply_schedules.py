@@ -7,7 +7,12 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+)
 
 from dralloc.objects.choices import Mode
 from examples import examples
@@ -23,7 +28,9 @@ SETTINGS = st.builds(
 ACTIONS = sorted(Setting().world().actions)
 STEPS = 140
 """More than a run has that nobody disturbs."""
-AGENDA = st.dictionaries(st.integers(0, STEPS), st.sampled_from(ACTIONS), max_size=6)
+AGENDA = st.dictionaries(
+    st.integers(0, STEPS), st.sampled_from(ACTIONS), max_size=6
+)
 MEANWHILE = [
     name
     for name in ACTIONS
@@ -96,13 +103,17 @@ def test_killed_at_every_step(then: str, node_taints: bool) -> None:
             one.rollback({})
         one.check()
         allocated = [
-            claim for claim in one.server.of("resourceclaims") if devices_of(claim)
+            claim
+            for claim in one.server.of("resourceclaims")
+            if devices_of(claim)
         ]
         if then == "resume":
             assert len(allocated) == 4, step
         elif unfinished:
             assert [
-                claim for claim in allocated if not claim["status"].get("reservedFor")
+                claim
+                for claim in allocated
+                if not claim["status"].get("reservedFor")
             ] == [], step
 
 

@@ -7,7 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from dralloc.live.apply import NodeTaintFence, Question, Selection, TaintRuleFence
+from dralloc.live.apply import (
+    NodeTaintFence,
+    Question,
+    Selection,
+    TaintRuleFence,
+)
 from dralloc.live.apply.fence import RULES
 from dralloc.live.apply.selection import gates_of
 from dralloc.live.batch import (
@@ -19,7 +24,13 @@ from dralloc.live.batch import (
     PodNotes,
     WatchCache,
 )
-from dralloc.live.snapshot import ApiServer, LiveObjects, ReadLimits, Wire, served
+from dralloc.live.snapshot import (
+    ApiServer,
+    LiveObjects,
+    ReadLimits,
+    Wire,
+    served,
+)
 from dralloc.objects.choices import Mode
 from dralloc.objects.names import ClaimKey
 from live.apply.runs import gated
@@ -47,7 +58,9 @@ def queue(
 ) -> Iterator[BatchQueue]:
     """A replica that places what waits after 60 seconds; ``wire``: what it writes by."""
     versions = served(ApiServer(server, ReadLimits(), verified=True))
-    objects = LiveObjects(wire or server, {**versions, EVENTS: "v1", LEASES: "v1"})
+    objects = LiveObjects(
+        wire or server, {**versions, EVENTS: "v1", LEASES: "v1"}
+    )
     cache = WatchCache(LiveObjects(server, versions))
     cache.start()
     kind = TaintRuleFence if RULES in versions else NodeTaintFence
@@ -57,7 +70,9 @@ def queue(
         question=Question(Mode.FIRST_FIT),
         selection=Selection(gated=True),
         fence=lambda run, is_over: kind(objects, run, is_over=is_over),
-        lease=LeaderLease(objects, ClaimKey("system", "batch"), name, clock=clock),
+        lease=LeaderLease(
+            objects, ClaimKey("system", "batch"), name, clock=clock
+        ),
         notes=PodNotes(objects, "batch"),
         figures=Figures(),
         interval=60,
@@ -87,7 +102,9 @@ def crowd(pods: int) -> list[Json]:
 
 
 def waiting(server: Simulated) -> list[str]:
-    return [one["metadata"]["name"] for one in server.of("pods") if gates_of(one)]
+    return [
+        one["metadata"]["name"] for one in server.of("pods") if gates_of(one)
+    ]
 
 
 def until(holds: Callable[[], bool], seconds: float = 10) -> None:

@@ -65,9 +65,14 @@ def test_the_service_works_and_ends_at_sigterm_with_lines_of_time_and_level(
     assert process.returncode == 0
     lines = told.splitlines()
     assert [line for line in lines if not LINE.match(line)] == []
-    assert "fence: taint rules: kube-scheduler honours DeviceTaintRules" in lines[0]
+    assert (
+        "fence: taint rules: kube-scheduler honours DeviceTaintRules"
+        in lines[0]
+    )
     assert lines[-1].endswith("ended")
-    assert server.one("leases", "batch", "system")["spec"]["holderIdentity"] == ""
+    assert (
+        server.one("leases", "batch", "system")["spec"]["holderIdentity"] == ""
+    )
 
 
 def test_the_service_collects_its_garbage(

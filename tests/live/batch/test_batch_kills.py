@@ -31,7 +31,9 @@ def begun(*objects: Json) -> Simulated:
     return server
 
 
-def worked(server: Simulated, what: Callable[[Client], None], clock: Clock) -> int:
+def worked(
+    server: Simulated, what: Callable[[Client], None], clock: Clock
+) -> int:
     """A replica works while something happens at each of its steps; how many it took."""
     client = Client(server)
     client.agenda = dict.fromkeys(range(1000), lambda: what(client))
@@ -67,11 +69,15 @@ def is_at(step: int, client: Client) -> bool:
 
 def holders(server: Simulated) -> Counter[tuple[str, str]]:
     return Counter(
-        device for one in server.of("resourceclaims") for device in devices_of(one)
+        device
+        for one in server.of("resourceclaims")
+        for device in devices_of(one)
     )
 
 
-def test_another_replica_places_everything_wherever_the_first_is_killed() -> None:
+def test_another_replica_places_everything_wherever_the_first_is_killed() -> (
+    None
+):
     every = killed(begun(*gang()), lambda _client: False)
     assert every > 30
     for step in range(1, every + 1):
@@ -114,14 +120,23 @@ def half_written(*more: Json) -> Simulated:
     return server
 
 
-def test_half_of_a_pod_is_taken_back_if_the_rest_has_no_place_any_more() -> None:
+def test_half_of_a_pod_is_taken_back_if_the_rest_has_no_place_any_more() -> (
+    None
+):
     server = half_written(
-        allocated("rival", {"device": "gpu-1"}), claim("c", request()), gated("q", "c")
+        allocated("rival", {"device": "gpu-1"}),
+        claim("c", request()),
+        gated("q", "c"),
     )
     said = taken_over(server)
-    assert said[0] == "leading as two; lifted 1 parts of old fences, took back 1 claims"
+    assert (
+        said[0]
+        == "leading as two; lifted 1 parts of old fences, took back 1 claims"
+    )
     assert waiting(server) == ["p"]
-    assert devices_of(server.one("resourceclaims", "c")) == [("pool-0", "gpu-0")]
+    assert devices_of(server.one("resourceclaims", "c")) == [
+        ("pool-0", "gpu-0")
+    ]
     left = server.one("resourceclaims", "a")["metadata"]
     assert FINALIZER not in left["finalizers"]
     assert RUN not in left["annotations"]
@@ -150,7 +165,9 @@ def test_what_somebody_else_allocated_is_not_taken_back() -> None:
     )
     server.add(gated("p", "a", "b"), allocated("rival", {"device": "gpu-1"}))
     assert taken_over(server)[0] == "leading as two"
-    assert devices_of(server.one("resourceclaims", "a")) == [("pool-0", "gpu-0")]
+    assert devices_of(server.one("resourceclaims", "a")) == [
+        ("pool-0", "gpu-0")
+    ]
 
 
 def test_who_loses_the_lease_writes_nothing_more() -> None:

@@ -41,7 +41,9 @@ def account(plane: LivePlane, root: Path, folder: Path) -> Path:
     ]
     with plane.objects() as (server, _):
         for one in (
-            one for file in files for one in yaml.safe_load_all(file.read_text())
+            one
+            for file in files
+            for one in yaml.safe_load_all(file.read_text())
         ):
             server.wire.send("POST", PATHS[one["kind"]], {}, one)
         wanted = {
@@ -53,7 +55,9 @@ def account(plane: LivePlane, root: Path, folder: Path) -> Path:
             "POST", f"{PATHS['ServiceAccount']}/dralloc-batch/token", {}, wanted
         )
     return write_kubeconfig(
-        folder, f"https://127.0.0.1:{plane.plane.port}", answer["status"]["token"]
+        folder,
+        f"https://127.0.0.1:{plane.plane.port}",
+        answer["status"]["token"],
     )
 
 
@@ -82,7 +86,9 @@ def replica(
         str(kubeconfig),
         *options,
     ]
-    with subprocess.Popen(command, cwd=root, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, cwd=root, stderr=subprocess.DEVNULL
+    ) as process:
         try:
             yield process
         finally:
@@ -143,7 +149,10 @@ def test_all_pods_are_bound_or_told_why_although_leaders_are_killed(
             until(plane, lambda: len(held(plane)) > 5)
             second.kill()
         assert listed(plane, "DeviceTaintRule") != []
-        with replica(root, kubeconfig, "three"), replica(root, kubeconfig, "four"):
+        with (
+            replica(root, kubeconfig, "three"),
+            replica(root, kubeconfig, "four"),
+        ):
             until(plane, lambda: progress(plane) == (8, 0))
             until(plane, lambda: listed(plane, "DeviceTaintRule") == [])
         assert len(held(plane)) == len(set(held(plane))) == 8
@@ -172,7 +181,9 @@ def listed(plane: LivePlane, kind: str) -> list[Json]:
 
 def held(plane: LivePlane) -> list[tuple[str, str]]:
     return [
-        device for one in listed(plane, "ResourceClaim") for device in devices_of(one)
+        device
+        for one in listed(plane, "ResourceClaim")
+        for device in devices_of(one)
     ]
 
 

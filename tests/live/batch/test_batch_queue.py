@@ -32,7 +32,9 @@ def test_enough_pods_are_placed_at_once_and_the_others_hear_why() -> None:
     condition = server.one("pods", "p3")["status"]["conditions"][0]
     assert condition["type"] == "dralloc.dev/Placed"
     assert condition["message"].startswith("1 nodes: ")
-    assert [event["message"] for event in server.of("events")] == [condition["message"]]
+    assert [event["message"] for event in server.of("events")] == [
+        condition["message"]
+    ]
     assert server.of("devicetaintrules") == []
 
 
@@ -94,7 +96,9 @@ def test_another_replica_takes_over_and_lifts_what_is_left() -> None:
         assert len(outcome.released) == 2
         assert first.step() is None
     assert server.of("devicetaintrules") == []
-    assert server.one("leases", "batch", "system")["spec"]["leaseTransitions"] == 1
+    assert (
+        server.one("leases", "batch", "system")["spec"]["leaseTransitions"] == 1
+    )
 
 
 def test_a_released_lease_is_free_at_once() -> None:
@@ -109,11 +113,14 @@ def test_fences_of_others_stay() -> None:
     server = Simulated()
     server.add(*crowd(0))
     with queue(server, Clock()) as one:
-        TaintRuleFence(one.objects, "run-of-apply").take("gpu.example.com/pool-0")
+        TaintRuleFence(one.objects, "run-of-apply").take(
+            "gpu.example.com/pool-0"
+        )
         one.lease.renew()
         one.step()
     assert [
-        rule["metadata"]["labels"][FENCE] for rule in server.of("devicetaintrules")
+        rule["metadata"]["labels"][FENCE]
+        for rule in server.of("devicetaintrules")
     ] == ["run-of-apply"]
 
 
@@ -178,17 +185,22 @@ def test_a_store_that_was_put_back_is_seen_as_it_is_now() -> None:
 
 def test_what_was_said_to_a_pod_is_taken_back_when_it_is_released() -> None:
     server, clock = Simulated(), Clock()
-    server.add(*crowd(1), claim("late", request(count=9)), gated("late", "late"))
+    server.add(
+        *crowd(1), claim("late", request(count=9)), gated("late", "late")
+    )
     with queue(server, clock) as one:
         one.lease.renew()
         one.step()
         until(
-            lambda: bool(server.one("pods", "late").get("status", {}).get("conditions"))
+            lambda: bool(
+                server.one("pods", "late").get("status", {}).get("conditions")
+            )
         )
         server.add(resource_slice(gpus(9), name="more", pool="more"))
         until(
             lambda: any(
-                item["metadata"]["name"] == "more" for item in one.cache.of(SLICES)
+                item["metadata"]["name"] == "more"
+                for item in one.cache.of(SLICES)
             )
         )
         until(

@@ -37,7 +37,9 @@ def test_gates_are_taken_and_fences_of_the_queue_lifted(tmp_path: Path) -> None:
     other["spec"]["schedulingGates"].append({"name": "other.example.com/gate"})
     server.add(other)
     with queue(server, Clock()) as one:
-        TaintRuleFence(one.objects, f"{one.runs}3-x").take("gpu.example.com/pool-0")
+        TaintRuleFence(one.objects, f"{one.runs}3-x").take(
+            "gpu.example.com/pool-0"
+        )
         TaintRuleFence(one.objects, "run-7").take("gpu.example.com/pool-1")
     result = release_all(server, tmp_path)
     assert result.exit_code == Exit.DONE, result.output
@@ -54,6 +56,7 @@ def test_nothing_is_released_while_a_replica_works(tmp_path: Path) -> None:
         result = release_all(server, tmp_path)
     assert result.exit_code == Exit.INPUT
     assert (
-        "a replica holds the Lease system/batch: end all of them first" in result.stderr
+        "a replica holds the Lease system/batch: end all of them first"
+        in result.stderr
     )
     assert waiting(server) == ["p0", "p1"]

@@ -18,13 +18,17 @@ SCHEDULES = examples(25)
 STEPS = 80
 """More than a replica takes for a batch that nobody disturbs."""
 ACTIONS = sorted(Setting().world().actions)
-AGENDA = st.dictionaries(st.integers(0, STEPS), st.sampled_from(ACTIONS), max_size=5)
+AGENDA = st.dictionaries(
+    st.integers(0, STEPS), st.sampled_from(ACTIONS), max_size=5
+)
 
 
 def work(world: World, clock: Clock, name: str, agenda: dict[int, str]) -> None:
     """A replica works for three rounds, or until it is killed."""
     client = world.journal.client = Client(world.server)
-    client.agenda = {step: world.actions[action] for step, action in agenda.items()}
+    client.agenda = {
+        step: world.actions[action] for step, action in agenda.items()
+    }
     with (
         suppress(Killed),
         queue(world.server, clock, name, at_least=1, wire=client) as one,
@@ -67,5 +71,6 @@ def test_whatever_happens_the_next_replica_leaves_everything_in_order(
 
 def is_told(pod: Json) -> bool:
     return any(
-        one["type"] == CONDITION for one in pod.get("status", {}).get("conditions", ())
+        one["type"] == CONDITION
+        for one in pod.get("status", {}).get("conditions", ())
     )

@@ -68,10 +68,16 @@ def paused_at(step: int, without: tuple[str, ...]) -> int:
             # What the sleeper did last is undone by who leads.
             second.lease.renew()
             until(
-                lambda: all(run == "" or second.is_over(run) for run in fences(server))
+                lambda: all(
+                    run == "" or second.is_over(run) for run in fences(server)
+                )
             )
             second.step()
-    held = [device for one in server.of("resourceclaims") for device in devices_of(one)]
+    held = [
+        device
+        for one in server.of("resourceclaims")
+        for device in devices_of(one)
+    ]
     assert sorted(held) == sorted(set(held)), step
     assert len(held) == 2, step
     assert waiting(server) == [], step
@@ -86,9 +92,10 @@ def test_a_fence_of_an_earlier_leader_is_taken_over(
     server, clock = Simulated(), Clock()
     server.add(*crowd(2))
     with queue(server, clock) as one:
-        part = {TaintRuleFence: "gpu.example.com/pool-0", NodeTaintFence: "node-0"}[
-            kind
-        ]
+        part = {
+            TaintRuleFence: "gpu.example.com/pool-0",
+            NodeTaintFence: "node-0",
+        }[kind]
         one.lease.token = 4
         old, later = f"{one.runs}3-x", f"{one.runs}5-x"
         assert kind(one.objects, old).take(part)
@@ -143,7 +150,9 @@ def test_a_plan_is_given_up_when_the_process_is_to_end() -> None:
             one.stop()
         one.run()
     assert not SlowQuestion.begun.is_set()
-    assert server.one("leases", "batch", "system")["spec"]["holderIdentity"] == ""
+    assert (
+        server.one("leases", "batch", "system")["spec"]["holderIdentity"] == ""
+    )
     assert waiting(server) == ["p0", "p1"]
 
 
@@ -161,7 +170,8 @@ def test_the_lease_is_kept_while_what_was_begun_is_written() -> None:
             going.set()
 
         client.agenda = dict.fromkeys(
-            range(8, 400), lambda: held.append(one.lease.held or not fences(server))
+            range(8, 400),
+            lambda: held.append(one.lease.held or not fences(server)),
         )
         client.agenda[30] = stop
         worker = Thread(target=one.run)

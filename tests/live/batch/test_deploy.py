@@ -13,13 +13,21 @@ from wire import Json
 
 @pytest.fixture
 def rules(root: Path) -> list[Json]:
-    objects = list(yaml.safe_load_all((root / "deploy" / "rbac.yaml").read_text()))
+    objects = list(
+        yaml.safe_load_all((root / "deploy" / "rbac.yaml").read_text())
+    )
     return [rule for one in objects for rule in one.get("rules", ())]
 
 
-def test_nothing_is_allowed_by_wildcard_nor_for_secrets(rules: list[Json]) -> None:
+def test_nothing_is_allowed_by_wildcard_nor_for_secrets(
+    rules: list[Json],
+) -> None:
     for rule in rules:
-        assert "*" not in [*rule["verbs"], *rule["resources"], *rule["apiGroups"]]
+        assert "*" not in [
+            *rule["verbs"],
+            *rule["resources"],
+            *rule["apiGroups"],
+        ]
         assert not {"secrets", "configmaps"} & set(rule["resources"])
 
 
@@ -47,7 +55,9 @@ def test_an_allocation_may_be_bound(rules: list[Json]) -> None:
 
 
 def test_the_deployment_runs_as_that_account(root: Path) -> None:
-    deployment = yaml.safe_load((root / "deploy" / "deployment.yaml").read_text())
+    deployment = yaml.safe_load(
+        (root / "deploy" / "deployment.yaml").read_text()
+    )
     spec = deployment["spec"]["template"]["spec"]
     assert spec["serviceAccountName"] == "dralloc-batch"
     assert spec["containers"][0]["args"][0] == "batch"

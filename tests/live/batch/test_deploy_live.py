@@ -46,7 +46,9 @@ def test_manifests_are_taken(
 ) -> None:
     assert kubeconfig.is_file()  # their namespace is there
     with plane.objects() as (server, _):
-        for one in yaml.safe_load_all((root / "deploy" / f"{name}.yaml").read_text()):
+        for one in yaml.safe_load_all(
+            (root / "deploy" / f"{name}.yaml").read_text()
+        ):
             again = {
                 **one,
                 "metadata": {
@@ -54,31 +56,46 @@ def test_manifests_are_taken(
                     "name": f"{one['metadata']['name']}-again",
                 },
             }
-            made = server.wire.send("POST", MANIFESTS[one["kind"]], STRICT, again)
+            made = server.wire.send(
+                "POST", MANIFESTS[one["kind"]], STRICT, again
+            )
             assert made["kind"] == one["kind"]
 
 
-def test_only_what_is_needed_may_be_done(plane: LivePlane, kubeconfig: Path) -> None:
+def test_only_what_is_needed_may_be_done(
+    plane: LivePlane, kubeconfig: Path
+) -> None:
     plane.add([device_class(), claim("a", request())])
     with connect(kubeconfig) as server:
         send = server.wire.send
         assert send(
-            "PATCH", CLAIM, {}, {"metadata": {"annotations": {"dralloc.dev/run": "x"}}}
+            "PATCH",
+            CLAIM,
+            {},
+            {"metadata": {"annotations": {"dralloc.dev/run": "x"}}},
         )
-        assert send("PATCH", f"{CLAIM}/status", {}, {"status": {"allocation": RESULT}})[
-            "status"
-        ]["allocation"]
+        assert send(
+            "PATCH", f"{CLAIM}/status", {}, {"status": {"allocation": RESULT}}
+        )["status"]["allocation"]
         denied: list[tuple[str, str, Json | None]] = [
             ("GET", "/api/v1/secrets", None),
             ("GET", "/api/v1/configmaps", None),
             ("DELETE", CLAIM, None),
-            ("PATCH", "/api/v1/nodes/node-0", {"spec": {"unschedulable": True}}),
+            (
+                "PATCH",
+                "/api/v1/nodes/node-0",
+                {"spec": {"unschedulable": True}},
+            ),
             (
                 "PATCH",
                 "/apis/resource.k8s.io/v1/resourceslices/s",
                 {"metadata": {"labels": {"x": "y"}}},
             ),
-            ("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": "p"}}),
+            (
+                "POST",
+                "/api/v1/namespaces/default/pods",
+                {"metadata": {"name": "p"}},
+            ),
             ("DELETE", "/api/v1/namespaces/default/pods/p", None),
             (
                 "GET",
@@ -92,7 +109,9 @@ def test_only_what_is_needed_may_be_done(plane: LivePlane, kubeconfig: Path) -> 
             assert refusal.value.status == 403, path
 
 
-def test_allocating_needs_the_right_to_bind(plane: LivePlane, kubeconfig: Path) -> None:
+def test_allocating_needs_the_right_to_bind(
+    plane: LivePlane, kubeconfig: Path
+) -> None:
     """Kubernetes 1.36 asks for more than the right to write a status (DRAResourceClaimGranularStatusAuthorization)."""
     plane.wipe(["ResourceClaim"])
     plane.add([claim("a", request())])
@@ -100,13 +119,18 @@ def test_allocating_needs_the_right_to_bind(plane: LivePlane, kubeconfig: Path) 
     with plane.objects() as (admin, _), connect(kubeconfig) as server:
         rules = admin.wire.send("GET", role)["rules"]
         fewer = [
-            rule for rule in rules if rule["resources"] != ["resourceclaims/binding"]
+            rule
+            for rule in rules
+            if rule["resources"] != ["resourceclaims/binding"]
         ]
         admin.wire.send("PATCH", role, {}, {"rules": fewer})
         with pytest.raises(
             Refused, match='cannot patch resource "resourceclaims/binding"'
         ):
             server.wire.send(
-                "PATCH", f"{CLAIM}/status", {}, {"status": {"allocation": RESULT}}
+                "PATCH",
+                f"{CLAIM}/status",
+                {},
+                {"status": {"allocation": RESULT}},
             )
         admin.wire.send("PATCH", role, {}, {"rules": rules})

@@ -109,7 +109,9 @@ class Recorded:
             return self.lists.get(path, ())
         namespace, _, plural = rest.partition("/")
         every = self.lists.get(f"{before}/{plural}", ())
-        return [one for one in every if one["metadata"]["namespace"] == namespace]
+        return [
+            one for one in every if one["metadata"]["namespace"] == namespace
+        ]
 
     @staticmethod
     def _refused(code: int, path: str) -> tuple[int, Json]:
@@ -125,7 +127,8 @@ def _group(name: str, versions: dict[str, list[str]]) -> Json:
     return {
         "name": name,
         "versions": [
-            {"groupVersion": f"{name}/{one}", "version": one} for one in versions
+            {"groupVersion": f"{name}/{one}", "version": one}
+            for one in versions
         ],
     }
 
@@ -142,7 +145,9 @@ def serving(
 
         def do_GET(self) -> None:
             url = urlsplit(self.path)
-            query = {key: values[0] for key, values in parse_qs(url.query).items()}
+            query = {
+                key: values[0] for key, values in parse_qs(url.query).items()
+            }
             recorded.asked.append(
                 (url.path, query)
             )  # before the answer: who has it may look at once
@@ -169,11 +174,14 @@ def serving(
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         if tls is not None:
             server.socket = tls.wrap_socket(server.socket, server_side=True)
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread = Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.01}
+        )
         thread.start()
         try:
             yield write_kubeconfig(
-                tmp_path, f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
+                tmp_path,
+                f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}",
             )
         finally:
             server.shutdown()
@@ -195,7 +203,8 @@ def write_kubeconfig(tmp_path: Path, url: str, token: str = TOKEN) -> Path:
             }
         ],
         "users": [
-            {"name": name, "user": {"token": one}} for name, one in users.items()
+            {"name": name, "user": {"token": one}}
+            for name, one in users.items()
         ],
         "contexts": [
             {"name": name, "context": {"cluster": "here", "user": name}}

@@ -25,7 +25,12 @@ def dralloc(*arguments: str | Path, stdin: str | None = None) -> Result:
 
 
 def cluster() -> list[Json]:
-    return [node(), device_class(), resource_slice(gpus(2)), claim("a", request())]
+    return [
+        node(),
+        device_class(),
+        resource_slice(gpus(2)),
+        claim("a", request()),
+    ]
 
 
 @pytest.fixture
@@ -42,11 +47,19 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     )
 
 
-def test_a_snapshot_can_be_allocated(recorded: Recorded, tmp_path: Path) -> None:
+def test_a_snapshot_can_be_allocated(
+    recorded: Recorded, tmp_path: Path
+) -> None:
     path = tmp_path / "cluster.yaml"
     with serving(recorded, tmp_path) as kubeconfig:
         result = dralloc(
-            "snapshot", "-o", path, "--kubeconfig", kubeconfig, "--context", "test"
+            "snapshot",
+            "-o",
+            path,
+            "--kubeconfig",
+            kubeconfig,
+            "--context",
+            "test",
         )
     assert result.exit_code == Exit.DONE, result.stderr
     assert result.stdout == ""
@@ -57,9 +70,13 @@ def test_a_snapshot_can_be_allocated(recorded: Recorded, tmp_path: Path) -> None
     assert [one["demand"] for one in plan["placed"]] == ["default/a"]
 
 
-def test_a_snapshot_on_standard_output(recorded: Recorded, tmp_path: Path) -> None:
+def test_a_snapshot_on_standard_output(
+    recorded: Recorded, tmp_path: Path
+) -> None:
     with serving(recorded, tmp_path) as kubeconfig:
-        result = dralloc("snapshot", "-o", "-", "--kubeconfig", kubeconfig, "--quiet")
+        result = dralloc(
+            "snapshot", "-o", "-", "--kubeconfig", kubeconfig, "--quiet"
+        )
     assert list(yaml.safe_load_all(result.stdout)) == cluster()
     assert result.stderr == ""
 
@@ -67,7 +84,9 @@ def test_a_snapshot_on_standard_output(recorded: Recorded, tmp_path: Path) -> No
 def test_a_redacted_snapshot(recorded: Recorded, tmp_path: Path) -> None:
     path = tmp_path / "cluster.json"
     with serving(recorded, tmp_path) as kubeconfig:
-        result = dralloc("snapshot", "--redact", "-o", path, "--kubeconfig", kubeconfig)
+        result = dralloc(
+            "snapshot", "--redact", "-o", path, "--kubeconfig", kubeconfig
+        )
     assert result.exit_code == Exit.DONE, result.stderr
     names = [one["metadata"]["name"] for one in load_objects(path)]
     assert names == ["node-0001", "gpu", "slice-0001", "claim-0001"]
@@ -117,7 +136,9 @@ def test_redact_reads_files_and_leaves_out_secrets(tmp_path: Path) -> None:
     kinds = [one["kind"] for one in yaml.safe_load_all(result.stdout)]
     assert kinds == ["Node", "DeviceClass", "ResourceSlice", "ResourceClaim"]
     path = tmp_path / "shared.yaml"
-    assert dralloc("redact", "-", "-o", path, "--quiet", stdin=given).stderr == ""
+    assert (
+        dralloc("redact", "-", "-o", path, "--quiet", stdin=given).stderr == ""
+    )
     assert path.read_text() == result.stdout
 
 
@@ -138,7 +159,11 @@ def test_nothing_is_written_when_a_name_would_be_left(
     tmp_path: Path, output: str
 ) -> None:
     given = yaml.safe_dump_all(
-        [node("rack-7"), *cluster(), device_class("broken", "device.driver == 'rack-7")]
+        [
+            node("rack-7"),
+            *cluster(),
+            device_class("broken", "device.driver == 'rack-7"),
+        ]
     )
     path = output if output == "-" else tmp_path / output
     result = dralloc("redact", "-", "-o", path, stdin=given)

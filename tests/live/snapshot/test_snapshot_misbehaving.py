@@ -16,7 +16,12 @@ import trustme
 from typer.testing import CliRunner
 
 from dralloc.cli import app
-from dralloc.live.snapshot import ClusterSnapshot, ReadLimits, connect, take_snapshot
+from dralloc.live.snapshot import (
+    ClusterSnapshot,
+    ReadLimits,
+    connect,
+    take_snapshot,
+)
 from dralloc.objects.errors import SnapshotError
 from live.snapshot.recorded import Recorded, serving
 from wire import Json, claim, request, resource_slice
@@ -33,7 +38,10 @@ Odd = Callable[[BaseHTTPRequestHandler], bool]
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     return Recorded(
-        {f"{DRA}/resourceslices": [resource_slice()], CLAIMS: [claim("a", request())]}
+        {
+            f"{DRA}/resourceslices": [resource_slice()],
+            CLAIMS: [claim("a", request())],
+        }
     )
 
 
@@ -55,7 +63,9 @@ def read(
         return take_snapshot(server)
 
 
-def failure(recorded: Recorded, tmp_path: Path, limits: ReadLimits = QUICK) -> str:
+def failure(
+    recorded: Recorded, tmp_path: Path, limits: ReadLimits = QUICK
+) -> str:
     with pytest.raises(SnapshotError) as found:
         read(recorded, tmp_path, limits)
     text = str(found.value)
@@ -67,7 +77,9 @@ def times(recorded: Recorded, path: str) -> int:
     return sum(1 for asked, _ in recorded.asked if asked == path)
 
 
-def answering(body: Json | Iterator[Json], status: int = 200, **headers: str) -> Odd:
+def answering(
+    body: Json | Iterator[Json], status: int = 200, **headers: str
+) -> Odd:
     """Answers so, or with one body after the other."""
     bodies = repeat(body) if isinstance(body, dict) else body
 
@@ -94,7 +106,9 @@ def listing(token: str) -> Json:
     return {"metadata": {"continue": token}, "items": []}
 
 
-def test_the_same_page_again_and_again(recorded: Recorded, tmp_path: Path) -> None:
+def test_the_same_page_again_and_again(
+    recorded: Recorded, tmp_path: Path
+) -> None:
     recorded.odd[CLAIMS] = answering(listing("again"))
     assert failure(recorded, tmp_path) == (
         "cannot list resourceclaims.resource.k8s.io: the API server goes on where it has been before"
@@ -103,7 +117,9 @@ def test_the_same_page_again_and_again(recorded: Recorded, tmp_path: Path) -> No
 
 
 def test_pages_without_end(recorded: Recorded, tmp_path: Path) -> None:
-    recorded.odd[CLAIMS] = answering(listing(f"from-{number}") for number in count())
+    recorded.odd[CLAIMS] = answering(
+        listing(f"from-{number}") for number in count()
+    )
     limits = ReadLimits(pages=7)
     assert (
         failure(recorded, tmp_path, limits)
@@ -129,7 +145,9 @@ def test_a_server_that_asks_to_wait_for_days(
     assert times(recorded, CLAIMS) == 1
 
 
-@pytest.mark.parametrize("seconds", ["0", "soon", "Fri, 31 Dec 1999 23:59:59 GMT"])
+@pytest.mark.parametrize(
+    "seconds", ["0", "soon", "Fri, 31 Dec 1999 23:59:59 GMT"]
+)
 def test_a_server_that_asks_for_another_attempt(
     recorded: Recorded, tmp_path: Path, seconds: str
 ) -> None:
@@ -144,7 +162,10 @@ def test_a_server_that_asks_for_another_attempt(
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({}, "the API server does not serve resourceslices.resource.k8s.io and"),
+        (
+            {},
+            "the API server does not serve resourceslices.resource.k8s.io and",
+        ),
         (
             {"groups": None},
             "the API server does not serve resourceslices.resource.k8s.io and",
@@ -153,7 +174,10 @@ def test_a_server_that_asks_for_another_attempt(
             {"groups": [{"name": "resource.k8s.io"}]},
             "the API server does not serve resourceslices.resource.k8s.io and",
         ),
-        ({"groups": {}}, "the API server's answer to /apis/: groups: is no list"),
+        (
+            {"groups": {}},
+            "the API server's answer to /apis/: groups: is no list",
+        ),
         (
             {"groups": [None]},
             "the API server's answer to /apis/: groups[0]: is no object",
@@ -174,8 +198,14 @@ def test_a_discovery_that_is_none(
 @pytest.mark.parametrize(
     ("items", "message"),
     [
-        ([None], f"the API server's answer to {CLAIMS}: items[0]: is no object"),
-        ([{}, 5], f"the API server's answer to {CLAIMS}: items[1]: is no object"),
+        (
+            [None],
+            f"the API server's answer to {CLAIMS}: items[0]: is no object",
+        ),
+        (
+            [{}, 5],
+            f"the API server's answer to {CLAIMS}: items[1]: is no object",
+        ),
         ("none", f"the API server's answer to {CLAIMS}: items: is no list"),
     ],
 )

@@ -14,7 +14,16 @@ from dralloc.objects.errors import SnapshotError
 from dralloc.objects.load import load_documents
 from dralloc.objects.names import ClaimKey
 from live.snapshot.recorded import Recorded, serving, write_kubeconfig
-from wire import Json, claim, device_class, gpus, node, pod, request, resource_slice
+from wire import (
+    Json,
+    claim,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
 
 DRA = "/apis/resource.k8s.io/v1"
 CLAIMS = f"{DRA}/resourceclaims"
@@ -30,7 +39,9 @@ def bare(one: Json) -> Json:
         "resourceVersion": "5",
     }
     return {
-        key: value for key, value in one.items() if key not in ("kind", "apiVersion")
+        key: value
+        for key, value in one.items()
+        if key not in ("kind", "apiVersion")
     } | {"metadata": metadata}
 
 
@@ -71,7 +82,9 @@ def kinds(snapshot: ClusterSnapshot) -> list[str]:
     return [f"{one['kind']} {one['metadata']['name']}" for one in snapshot]
 
 
-def test_a_snapshot_loads_and_allocates(recorded: Recorded, tmp_path: Path) -> None:
+def test_a_snapshot_loads_and_allocates(
+    recorded: Recorded, tmp_path: Path
+) -> None:
     snapshot = read(recorded, tmp_path)
     assert snapshot.warnings == []
     assert kinds(snapshot) == [
@@ -90,7 +103,9 @@ def test_a_snapshot_loads_and_allocates(recorded: Recorded, tmp_path: Path) -> N
     assert devices == {"default/a": ["gpu-0"], "default/b": ["gpu-1"]}
 
 
-def test_only_what_is_used_is_read_and_kept(recorded: Recorded, tmp_path: Path) -> None:
+def test_only_what_is_used_is_read_and_kept(
+    recorded: Recorded, tmp_path: Path
+) -> None:
     snapshot = read(recorded, tmp_path)
     paths = {path for path, _ in recorded.asked}
     assert not any(
@@ -112,14 +127,17 @@ def test_fields_that_are_newer_than_the_client_stay(
     new = resource_slice(gpus(1, fromTheFuture={"x": 1}))
     recorded.lists |= served(new, path=f"{DRA}/resourceslices")
     (found,) = (
-        one for one in read(recorded, tmp_path) if one["kind"] == "ResourceSlice"
+        one
+        for one in read(recorded, tmp_path)
+        if one["kind"] == "ResourceSlice"
     )
     assert found["spec"] == new["spec"]
 
 
 def test_long_lists_come_in_pages(recorded: Recorded, tmp_path: Path) -> None:
     recorded.lists |= served(
-        *(claim(f"c{number:04}", request()) for number in range(1201)), path=CLAIMS
+        *(claim(f"c{number:04}", request()) for number in range(1201)),
+        path=CLAIMS,
     )
     seen: list[int] = []
 
@@ -144,11 +162,15 @@ def test_an_expired_list_is_read_again(
     recorded: Recorded, tmp_path: Path, times: int, requests: int
 ) -> None:
     names = [f"c{number:04}" for number in range(1201)]
-    recorded.lists |= served(*(claim(name, request()) for name in names), path=CLAIMS)
+    recorded.lists |= served(
+        *(claim(name, request()) for name in names), path=CLAIMS
+    )
     recorded.expiring[CLAIMS] = times
     snapshot = read(recorded, tmp_path)
     assert [
-        one["metadata"]["name"] for one in snapshot if one["kind"] == "ResourceClaim"
+        one["metadata"]["name"]
+        for one in snapshot
+        if one["kind"] == "ResourceClaim"
     ] == names
     queries = [query for path, query in recorded.asked if path == CLAIMS]
     assert len(queries) == requests
@@ -189,7 +211,9 @@ def test_each_kind_has_its_own_newest_version(
     assert CLAIMS in asked
 
 
-def test_what_is_denied_is_a_warning(recorded: Recorded, tmp_path: Path) -> None:
+def test_what_is_denied_is_a_warning(
+    recorded: Recorded, tmp_path: Path
+) -> None:
     recorded.refusals |= {NODES: 403, PODS: 403, "/api/v1/resourcequotas": 404}
     snapshot = read(recorded, tmp_path)
     assert snapshot.warnings == [
@@ -226,7 +250,9 @@ def test_what_cannot_be_missing(
     assert message in str(failure.value)
 
 
-def test_a_cluster_without_the_api_is_told(recorded: Recorded, tmp_path: Path) -> None:
+def test_a_cluster_without_the_api_is_told(
+    recorded: Recorded, tmp_path: Path
+) -> None:
     del recorded.groups["resource.k8s.io"]
     with pytest.raises(
         SnapshotError,
@@ -242,7 +268,9 @@ def test_only_some_namespaces(recorded: Recorded, tmp_path: Path) -> None:
     recorded.lists |= served(*elsewhere, path=CLAIMS)
     snapshot = read(recorded, tmp_path, namespaces=["web", "ml", "web"])
     assert [
-        one["metadata"]["name"] for one in snapshot if one["kind"] == "ResourceClaim"
+        one["metadata"]["name"]
+        for one in snapshot
+        if one["kind"] == "ResourceClaim"
     ] == ["x", "z", "y"]
     assert "devices that they hold look free" in snapshot.warnings[0]
     assert CLAIMS not in {path for path, _ in recorded.asked}
@@ -257,7 +285,9 @@ def test_the_context_decides_about_the_credentials(
         match=r"credentials of the kubeconfig are not accepted \(Unauthorized\)",
     ):
         read(recorded, tmp_path, context="stranger")
-    with pytest.raises(SnapshotError, match=r"kubeconfig .*/kubeconfig: .*nobody"):
+    with pytest.raises(
+        SnapshotError, match=r"kubeconfig .*/kubeconfig: .*nobody"
+    ):
         read(recorded, tmp_path, context="nobody")
 
 

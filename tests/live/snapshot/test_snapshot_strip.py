@@ -15,18 +15,29 @@ CONTAINER: Json = {
     "image": "registry.example.com/secret:1",
     "env": [{"name": "PASSWORD", "value": "hunter2"}],
     "command": ["run"],
-    "resources": {"claims": [{"name": "c0"}], "limits": {"example.com/gpu": "1"}},
+    "resources": {
+        "claims": [{"name": "c0"}],
+        "limits": {"example.com/gpu": "1"},
+    },
 }
 
 
 def test_a_pod_keeps_what_places_it() -> None:
     given = pod(
-        "train", "a", containers=[CONTAINER], nodeSelector={"zone": "a"}, hostname="h"
+        "train",
+        "a",
+        containers=[CONTAINER],
+        nodeSelector={"zone": "a"},
+        hostname="h",
     )
-    given["spec"]["tolerations"] = [{"key": "example.com/gpu", "operator": "Exists"}]
+    given["spec"]["tolerations"] = [
+        {"key": "example.com/gpu", "operator": "Exists"}
+    ]
     given["metadata"] |= {
         "labels": {"gang": "g"},
-        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"},
+        "annotations": {
+            "kubectl.kubernetes.io/last-applied-configuration": "{}"
+        },
         "managedFields": [{}],
         "creationTimestamp": "2026-01-01T00:00:00Z",
     }
@@ -52,7 +63,10 @@ def test_a_pod_keeps_what_places_it() -> None:
             "nodeSelector": {"zone": "a"},
             "tolerations": [{"key": "example.com/gpu", "operator": "Exists"}],
         },
-        "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled"}]},
+        "status": {
+            "phase": "Pending",
+            "conditions": [{"type": "PodScheduled"}],
+        },
     }
 
 
@@ -79,7 +93,10 @@ def test_a_node_keeps_labels_and_resources() -> None:
         "unschedulable": True,
         "taints": [{"key": "example.com/gpu", "effect": "NoSchedule"}],
     }
-    given = {**node("n", zone="a"), "spec": {"podCIDR": "10.0.0.0/24", **placing}}
+    given = {
+        **node("n", zone="a"),
+        "spec": {"podCIDR": "10.0.0.0/24", **placing},
+    }
     given["status"] = {
         "allocatable": {"cpu": "1"},
         "images": [{"names": ["x"]}],
@@ -108,9 +125,20 @@ def test_odd_objects_are_no_obstacle() -> None:
     ("spec", "needed"),
     [
         ({"resourceClaims": [{"name": "x"}]}, True),
-        ({"containers": [{"resources": {"limits": {"example.com/gpu": "1"}}}]}, True),
         (
-            {"initContainers": [{"resources": {"requests": {"example.com/gpu": "1"}}}]},
+            {
+                "containers": [
+                    {"resources": {"limits": {"example.com/gpu": "1"}}}
+                ]
+            },
+            True,
+        ),
+        (
+            {
+                "initContainers": [
+                    {"resources": {"requests": {"example.com/gpu": "1"}}}
+                ]
+            },
             True,
         ),
         ({"schedulingGroup": {"podGroupName": "g"}}, True),
@@ -118,7 +146,12 @@ def test_odd_objects_are_no_obstacle() -> None:
         (
             {
                 "containers": [
-                    {"resources": {"limits": {"cpu": "1"}, "claims": [{"name": "x"}]}}
+                    {
+                        "resources": {
+                            "limits": {"cpu": "1"},
+                            "claims": [{"name": "x"}],
+                        }
+                    }
                 ]
             },
             False,
@@ -127,10 +160,17 @@ def test_odd_objects_are_no_obstacle() -> None:
         ({}, False),
     ],
 )
-def test_pending_pods_without_devices_are_not_needed(spec: Json, needed: bool) -> None:
+def test_pending_pods_without_devices_are_not_needed(
+    spec: Json, needed: bool
+) -> None:
     assert (
         is_needed(
-            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "p"},
+                "spec": spec,
+            }
         )
         is needed
     )

@@ -50,7 +50,9 @@ def test_objects_are_made_changed_watched_and_deleted(tmp_path: Path) -> None:
         start = live.listed(CLAIM)["metadata"]["resourceVersion"]
         made = live.create(CLAIM, claim("a", request()))
         changed = live.patch(
-            CLAIM, ClaimKey("default", "a"), {"metadata": {"labels": {"x": "y"}}}
+            CLAIM,
+            ClaimKey("default", "a"),
+            {"metadata": {"labels": {"x": "y"}}},
         )
         with pytest.raises(Refused, match="409"):
             live.delete(CLAIM, made)
@@ -71,7 +73,11 @@ def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
         dry = LiveObjects(live.wire, live.versions, dry=True)
         dry.create(CLAIM, claim("a", request()))
         made = live.create(CLAIM, claim("a", request()))
-        dry.patch(CLAIM, ClaimKey("default", "a"), {"metadata": {"labels": {"x": "y"}}})
+        dry.patch(
+            CLAIM,
+            ClaimKey("default", "a"),
+            {"metadata": {"labels": {"x": "y"}}},
+        )
         assert live.get(CLAIM, ClaimKey("default", "a")) == made
 
 
@@ -101,7 +107,9 @@ def test_a_change_without_answer_is_not_repeated_and_a_question_is(
         hanging_up(tmp_path, heard) as kubeconfig,
         connect(kubeconfig, limits=QUICK) as api,
     ):
-        with pytest.raises(Unanswered, match="whether it was done is not known"):
+        with pytest.raises(
+            Unanswered, match="whether it was done is not known"
+        ):
             api.wire.send("PATCH", "/x", {}, {"a": 1})
         assert len(heard) == 1
         assert heard[0].startswith(b"PATCH /x HTTP/1.1")
@@ -127,7 +135,10 @@ def test_in_a_pod_the_cluster_is_that_of_the_pod(
 @contextmanager
 def away_and_back(tmp_path: Path, outage: float) -> Iterator[LiveObjects]:
     """A server that was reached, cannot be reached now, and is back after half a second."""
-    server, limits = Simulated(), ReadLimits(seconds=30, pause=0.05, outage=outage)
+    server, limits = (
+        Simulated(),
+        ReadLimits(seconds=30, pause=0.05, outage=outage),
+    )
     with ExitStack() as stack:
         with serving(server, tmp_path) as kubeconfig:
             api = stack.enter_context(connect(kubeconfig, limits=limits))
@@ -146,7 +157,9 @@ def away_and_back(tmp_path: Path, outage: float) -> Iterator[LiveObjects]:
             again.join()
 
 
-def serve_later(server: Simulated, folder: Path, port: int, gone: Event) -> None:
+def serve_later(
+    server: Simulated, folder: Path, port: int, gone: Event
+) -> None:
     sleep(0.5)
     with serving(server, folder, port):
         gone.wait(20)

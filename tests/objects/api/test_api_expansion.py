@@ -25,7 +25,9 @@ from dralloc.objects.api.owners import (
 
 POD = Pod(
     metadata=ObjectMeta(
-        name="web-0", namespace="team", creation_timestamp="2026-01-01T00:00:00Z"
+        name="web-0",
+        namespace="team",
+        creation_timestamp="2026-01-01T00:00:00Z",
     )
 )
 
@@ -36,7 +38,9 @@ def test_pods_of_a_deployment() -> None:
     )
     deployment = OWNERS["apps", "Deployment"](
         metadata=ObjectMeta(
-            name="web", namespace="team", creation_timestamp="2026-01-01T00:00:00Z"
+            name="web",
+            namespace="team",
+            creation_timestamp="2026-01-01T00:00:00Z",
         ),
         sets=(PodSet(ranges=((0, 2),), template=template),),
     )
@@ -51,10 +55,15 @@ def test_pods_of_a_deployment() -> None:
 
 
 def test_names_are_generated_alike_every_time() -> None:
-    assert generated_name("web-gpu-", "team") == generated_name("web-gpu-", "team")
-    assert generated_name("web-gpu-", "team") != generated_name("web-gpu-", "other")
+    assert generated_name("web-gpu-", "team") == generated_name(
+        "web-gpu-", "team"
+    )
+    assert generated_name("web-gpu-", "team") != generated_name(
+        "web-gpu-", "other"
+    )
     assert re.fullmatch(
-        "web-gpu-[bcdfghjklmnpqrstvwxz2456789]{5}", generated_name("web-gpu-", "team")
+        "web-gpu-[bcdfghjklmnpqrstvwxz2456789]{5}",
+        generated_name("web-gpu-", "team"),
     )
     assert len(generated_name("x" * 100)) == 63
     assert claim_name(POD, "gpu") == "web-0-gpu-lbncm"
@@ -65,7 +74,8 @@ def test_claims_of_templates() -> None:
         devices=DeviceClaim(
             requests=(
                 DeviceRequest(
-                    name="r", exactly=ExactDeviceRequest(device_class_name="gpu")
+                    name="r",
+                    exactly=ExactDeviceRequest(device_class_name="gpu"),
                 ),
             )
         )
@@ -73,7 +83,8 @@ def test_claims_of_templates() -> None:
     template = ResourceClaimTemplate(
         metadata=ObjectMeta(name="t", namespace="team"),
         spec=ResourceClaimTemplateSpec(
-            metadata=ObjectMeta(labels={"a": "b"}, annotations={"c": "d"}), spec=spec
+            metadata=ObjectMeta(labels={"a": "b"}, annotations={"c": "d"}),
+            spec=spec,
         ),
     )
     claim = claim_for(POD, "gpu", template, "web-0-gpu-xxxxx")

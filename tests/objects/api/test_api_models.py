@@ -52,7 +52,10 @@ def claim(**request: Any) -> dict[str, Any]:
         "spec": {
             "devices": {
                 "requests": [
-                    {"name": "gpu", "exactly": {"deviceClassName": "gpu", **request}}
+                    {
+                        "name": "gpu",
+                        "exactly": {"deviceClassName": "gpu", **request},
+                    }
                 ]
             }
         },
@@ -60,20 +63,24 @@ def claim(**request: Any) -> dict[str, Any]:
 
 
 def test_everything_public_is_importable() -> None:
-    assert len(set(dralloc.objects.api.__all__)) == len(dralloc.objects.api.__all__)
+    assert len(set(dralloc.objects.api.__all__)) == len(
+        dralloc.objects.api.__all__
+    )
     for name in dralloc.objects.api.__all__:
         assert hasattr(dralloc.objects.api, name)
 
 
 def test_every_model_has_camel_case_aliases_and_is_frozen() -> None:
     models = [
-        getattr(dralloc.objects.api, name) for name in dralloc.objects.api.__all__
+        getattr(dralloc.objects.api, name)
+        for name in dralloc.objects.api.__all__
     ]
     for model in models:
         if isinstance(model, type) and issubclass(model, BaseModel):
             assert model.model_config["frozen"]
             assert all(
-                "_" not in (field.alias or "") for field in model.model_fields.values()
+                "_" not in (field.alias or "")
+                for field in model.model_fields.values()
             )
 
 
@@ -84,7 +91,9 @@ def test_defaults_of_the_api() -> None:
         1,
         False,
     )
-    empty = read(claim(allocationMode="", count=0)).spec.devices.requests[0].exactly
+    empty = (
+        read(claim(allocationMode="", count=0)).spec.devices.requests[0].exactly
+    )
     assert (empty.allocation_mode, empty.count) == ("ExactCount", 1)
 
 
@@ -95,11 +104,13 @@ def test_tolerations_are_kept_as_they_were_written() -> None:
         {"operator": "Exists"},
     ]
     found = read(claim(tolerations=tolerations))
-    assert found.spec.devices.requests[0].exactly.tolerations[0] == DeviceToleration(
-        key="a"
-    )
+    assert found.spec.devices.requests[0].exactly.tolerations[
+        0
+    ] == DeviceToleration(key="a")
     assert (
-        to_wire(found)["spec"]["devices"]["requests"][0]["exactly"]["tolerations"]
+        to_wire(found)["spec"]["devices"]["requests"][0]["exactly"][
+            "tolerations"
+        ]
         == tolerations
     )
 
@@ -179,7 +190,9 @@ def test_construction_by_name_and_the_wire_form() -> None:
         "spec": {
             "driver": "d",
             "pool": {"name": "p", "resourceSliceCount": 1},
-            "devices": [{"name": "a", "capacity": {"memory": {"value": "1Gi"}}}],
+            "devices": [
+                {"name": "a", "capacity": {"memory": {"value": "1Gi"}}}
+            ],
         },
     }
 
@@ -264,7 +277,8 @@ def test_managed_fields_are_dropped_and_the_input_stays_as_it_is() -> None:
 
 
 @pytest.mark.skipif(
-    not RECORDED.exists(), reason="the recorded cases are not beside the repository"
+    not RECORDED.exists(),
+    reason="the recorded cases are not beside the repository",
 )
 def test_recorded_objects_survive_the_round_trip() -> None:
     api = "resource.k8s.io/v1"

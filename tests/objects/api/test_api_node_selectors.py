@@ -25,7 +25,9 @@ def matches(*terms: NodeSelectorTerm) -> bool:
 
 
 def where(key: str, operator: str, *values: str) -> NodeSelectorTerm:
-    requirement = NodeSelectorRequirement(key=key, operator=operator, values=values)
+    requirement = NodeSelectorRequirement(
+        key=key, operator=operator, values=values
+    )
     return NodeSelectorTerm(match_expressions=(requirement,))
 
 
@@ -87,16 +89,23 @@ def test_an_empty_term_matches_nothing() -> None:
 
 def test_names_are_those_that_every_term_gives() -> None:
     def named(*names: str) -> NodeSelectorRequirement:
-        return NodeSelectorRequirement(key="metadata.name", operator="In", values=names)
+        return NodeSelectorRequirement(
+            key="metadata.name", operator="In", values=names
+        )
 
     both = NodeSelectorTerm(match_fields=(named("a", "b"), named("b", "c")))
-    assert names_of(NodeSelector(node_selector_terms=(both, field("d")))) == {"b", "d"}
+    assert names_of(NodeSelector(node_selector_terms=(both, field("d")))) == {
+        "b",
+        "d",
+    }
 
 
 def test_a_selector_with_a_term_that_names_none_names_none() -> None:
     assert (
         names_of(
-            NodeSelector(node_selector_terms=(field("a"), where("zone", "Exists")))
+            NodeSelector(
+                node_selector_terms=(field("a"), where("zone", "Exists"))
+            )
         )
         is None
     )

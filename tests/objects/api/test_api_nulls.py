@@ -44,7 +44,9 @@ def test_null_in_a_list_is_the_zero_value() -> None:
         },
     ]
     found = read(
-        resource_slice([device("gpu-0")], nodeSelector={"nodeSelectorTerms": terms})
+        resource_slice(
+            [device("gpu-0")], nodeSelector={"nodeSelectorTerms": terms}
+        )
     )
     empty, filled = found.spec.node_selector.node_selector_terms
     assert empty.match_expressions == ()
@@ -54,11 +56,16 @@ def test_null_in_a_list_is_the_zero_value() -> None:
 def test_null_in_a_map_is_the_zero_value() -> None:
     found = read(
         resource_slice(
-            [device("gpu-0", capacity={"memory": None, "cores": {"value": None}})]
+            [
+                device(
+                    "gpu-0", capacity={"memory": None, "cores": {"value": None}}
+                )
+            ]
         )
     )
     assert {
-        name: amount.value for name, amount in found.spec.devices[0].capacity.items()
+        name: amount.value
+        for name, amount in found.spec.devices[0].capacity.items()
     } == dict.fromkeys(("memory", "cores"), parse_quantity("0"))
 
 
@@ -78,7 +85,9 @@ def test_null_in_lists_of_attributes_and_of_amounts() -> None:
     )
 
 
-def test_a_field_that_is_null_is_absent_and_what_may_be_anything_stays() -> None:
+def test_a_field_that_is_null_is_absent_and_what_may_be_anything_stays() -> (
+    None
+):
     config = {"opaque": {"driver": "d", "parameters": {"a": None}}}
     found = read(
         claim("c", request(adminAccess=None), config=[config], constraints=None)
@@ -87,7 +96,9 @@ def test_a_field_that_is_null_is_absent_and_what_may_be_anything_stays() -> None
     assert found.spec.devices.config[0].opaque.parameters == {"a": None}
 
 
-@pytest.mark.parametrize("model", [ResourceSlice, ResourceClaim, DeviceTaintRule, Pod])
+@pytest.mark.parametrize(
+    "model", [ResourceSlice, ResourceClaim, DeviceTaintRule, Pod]
+)
 @given(
     body=st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=3),
@@ -118,7 +129,9 @@ def test_a_taint_is_added_at_a_time() -> None:
             [
                 device(
                     "gpu-0",
-                    taints=[{**taint, "timeAdded": "2026-01-31T12:00:00.5+02:00"}],
+                    taints=[
+                        {**taint, "timeAdded": "2026-01-31T12:00:00.5+02:00"}
+                    ],
                 )
             ]
         )
@@ -151,12 +164,16 @@ def test_times_are_those_of_go(text: str, expected: bool) -> None:
     assert is_time(text) is expected
 
 
-@pytest.mark.parametrize("text", [" 1Gi", "1Gi ", "\u00a01Gi\u2003", "\u00851Gi"])
+@pytest.mark.parametrize(
+    "text", [" 1Gi", "1Gi ", "\u00a01Gi\u2003", "\u00851Gi"]
+)
 def test_blanks_around_a_quantity_do_not_matter(text: str) -> None:
     found = read(
         resource_slice([device("gpu-0", capacity={"memory": {"value": text}})])
     )
-    assert found.spec.devices[0].capacity["memory"].value == parse_quantity("1Gi")
+    assert found.spec.devices[0].capacity["memory"].value == parse_quantity(
+        "1Gi"
+    )
 
 
 @pytest.mark.parametrize("text", ["", " ", "1 Gi", "\t1", "\u200b1"])
@@ -166,9 +183,13 @@ def test_other_blanks_do(text: str) -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["1e400", "1E400", "-1e400", "0.1e400", "0e400"])
+@pytest.mark.parametrize(
+    "text", ["1e400", "1E400", "-1e400", "0.1e400", "0e400"]
+)
 def test_large_exponents_are_quantities(text: str) -> None:
     found = read(
         resource_slice([device("gpu-0", capacity={"memory": {"value": text}})])
     )
-    assert found.spec.devices[0].capacity["memory"].value == parse_quantity(text)
+    assert found.spec.devices[0].capacity["memory"].value == parse_quantity(
+        text
+    )

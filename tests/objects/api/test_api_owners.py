@@ -14,7 +14,9 @@ TEMPLATE: Json = {"spec": {"containers": [{"name": "c"}]}}
 JOB: Json = {"template": TEMPLATE}
 
 
-def read(api_version: str, kind: str, spec: object, status: object = None) -> PodOwner:
+def read(
+    api_version: str, kind: str, spec: object, status: object = None
+) -> PodOwner:
     reader = ObjectReader()
     raw = {
         "apiVersion": api_version,
@@ -45,10 +47,25 @@ def mpi(**worker: object) -> Json:
 RAY: Json = {
     "headGroupSpec": {"template": TEMPLATE},
     "workerGroupSpecs": [
-        {"groupName": "big", "replicas": 1, "numOfHosts": 2, "template": TEMPLATE},
+        {
+            "groupName": "big",
+            "replicas": 1,
+            "numOfHosts": 2,
+            "template": TEMPLATE,
+        },
         {"groupName": "least", "minReplicas": 1, "template": TEMPLATE},
-        {"groupName": "most", "replicas": 3, "maxReplicas": 1, "template": TEMPLATE},
-        {"groupName": "off", "replicas": 3, "suspend": True, "template": TEMPLATE},
+        {
+            "groupName": "most",
+            "replicas": 3,
+            "maxReplicas": 1,
+            "template": TEMPLATE,
+        },
+        {
+            "groupName": "off",
+            "replicas": 3,
+            "suspend": True,
+            "template": TEMPLATE,
+        },
     ],
 }
 RAY_PODS = [
@@ -121,7 +138,12 @@ JOB_SET: Json = {
             {"rayClusterSpec": RAY, "submitterPodTemplate": TEMPLATE},
             [*RAY_PODS, "a-submitter"],
         ),
-        ("ray.io/v1", "RayJob", {"clusterSelector": {"ray.io/cluster": "b"}}, []),
+        (
+            "ray.io/v1",
+            "RayJob",
+            {"clusterSelector": {"ray.io/cluster": "b"}},
+            [],
+        ),
         ("ray.io/v1", "RayService", {"rayClusterConfig": RAY}, RAY_PODS),
         (
             "batch.volcano.sh/v1alpha1",
@@ -169,12 +191,18 @@ def test_the_leader_of_a_group_may_have_a_template_of_its_own() -> None:
     [
         ("batch/v1", "Job", {**JOB, "suspend": True}),
         ("jobset.x-k8s.io/v1alpha2", "JobSet", {**JOB_SET, "suspend": True}),
-        ("kubeflow.org/v1", "PyTorchJob", {**PYTORCH, "runPolicy": {"suspend": True}}),
+        (
+            "kubeflow.org/v1",
+            "PyTorchJob",
+            {**PYTORCH, "runPolicy": {"suspend": True}},
+        ),
         ("ray.io/v1", "RayCluster", {**RAY, "suspend": True}),
         ("kueue.x-k8s.io/v1beta1", "Workload", {"podSets": []}),
     ],
 )
-def test_owners_may_be_suspended(api_version: str, kind: str, spec: Json) -> None:
+def test_owners_may_be_suspended(
+    api_version: str, kind: str, spec: Json
+) -> None:
     assert read(api_version, kind, spec).suspended
 
 
@@ -185,7 +213,10 @@ def condition(kind: str, status: str = "True") -> Json:
 def test_a_workload_of_kueue_is_suspended_until_it_is_admitted() -> None:
     def suspended(status: Json, **spec: object) -> bool:
         return read(
-            "kueue.x-k8s.io/v1beta1", "Workload", {"podSets": [], **spec}, status
+            "kueue.x-k8s.io/v1beta1",
+            "Workload",
+            {"podSets": [], **spec},
+            status,
         ).suspended
 
     assert suspended({})
@@ -232,7 +263,11 @@ def test_owners_may_have_run_to_their_end(status: object, ended: bool) -> None:
             "jobset.x-k8s.io/v1alpha2 JobSet",
             {
                 "replicatedJobs": [
-                    {"template": {"spec": {"template": {"spec": {"nodeName": 1}}}}}
+                    {
+                        "template": {
+                            "spec": {"template": {"spec": {"nodeName": 1}}}
+                        }
+                    }
                 ]
             },
             "spec.replicatedJobs[0].template.spec.template.spec.nodeName: must be a string, not 1",
@@ -262,7 +297,8 @@ def test_defects_are_named_where_they_were_written(
 def test_a_daemon_set_has_a_pod_on_each_node_that_takes_it() -> None:
     def node(name: str, *taints: Taint, **labels: str) -> Node:
         return Node(
-            metadata=ObjectMeta(name=name, labels=labels), spec=NodeSpec(taints=taints)
+            metadata=ObjectMeta(name=name, labels=labels),
+            spec=NodeSpec(taints=taints),
         )
 
     cordon = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")

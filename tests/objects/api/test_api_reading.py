@@ -9,7 +9,9 @@ from dralloc.objects.api.reading import field_path
 from dralloc.objects.quantity import parse_quantity
 
 
-def slice_with(device: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+def slice_with(
+    device: dict[str, Any] | None = None, **spec: Any
+) -> dict[str, Any]:
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",
@@ -84,7 +86,9 @@ def test_unknown_fields_do_not_hide_other_defects() -> None:
     for strict in (False, True):
         reader = ObjectReader(strict=strict)
         assert reader.read(raw, "") is None
-        assert [str(finding) for finding in (*reader.warnings, *reader.errors)] == [
+        assert [
+            str(finding) for finding in (*reader.warnings, *reader.errors)
+        ] == [
             "ResourceClaim c: spec.devices.requests[0].exaclty: unknown field",
             "ResourceClaim c: spec.devices.requests[0]: needs exactly or firstAvailable",
         ]
@@ -92,7 +96,9 @@ def test_unknown_fields_do_not_hide_other_defects() -> None:
 
 def test_a_field_that_is_unknown_in_many_places_is_one_finding() -> None:
     raw = slice_with(
-        devices=[{"name": f"gpu-{number}", "colour": "red"} for number in range(4)]
+        devices=[
+            {"name": f"gpu-{number}", "colour": "red"} for number in range(4)
+        ]
     )
     reader = ObjectReader()
     found = reader.read(raw, "")
@@ -123,10 +129,14 @@ def test_other_groups_have_fields_that_do_not_matter() -> None:
 def test_all_defects_of_an_object_are_reported() -> None:
     reader = ObjectReader()
     raw = slice_with(
-        {"name": 3, "capacity": {"m": {"value": []}}}, driver=None, allNodes="yes"
+        {"name": 3, "capacity": {"m": {"value": []}}},
+        driver=None,
+        allNodes="yes",
     )
     assert reader.read(raw, "") is None
-    assert sorted((finding.path, finding.rule) for finding in reader.errors) == [
+    assert sorted(
+        (finding.path, finding.rule) for finding in reader.errors
+    ) == [
         ("spec.allNodes", 'must be true or false, not "yes"'),
         ("spec.devices[0].capacity[m].value", "must be a quantity"),
         ("spec.devices[0].name", "must be a string, not 3"),
@@ -141,13 +151,17 @@ def test_an_amount_that_is_left_out_is_zero() -> None:
         "counters": {"a": {}, "b": {"valueFrom": {"capacityKey": "b"}}},
     }
     read = ObjectReader().read(
-        slice_with({"capacity": {"m": {}}, "consumesCounters": [by_request]}), ""
+        slice_with({"capacity": {"m": {}}, "consumesCounters": [by_request]}),
+        "",
     )
     assert isinstance(read, ResourceSlice)
     (device,) = read.spec.devices
     assert device.capacity["m"].value == parse_quantity("0")
     consumed = device.consumes_counters[0].counters
-    assert (consumed["a"].value, consumed["b"].value) == (parse_quantity("0"), None)
+    assert (consumed["a"].value, consumed["b"].value) == (
+        parse_quantity("0"),
+        None,
+    )
 
 
 def test_what_is_nested_without_end() -> None:
@@ -164,7 +178,9 @@ def test_what_is_nested_without_end() -> None:
 def test_values_in_messages_are_short() -> None:
     reader = ObjectReader()
     assert (
-        reader.read(slice_with(nodeName=["n"], driver={"a": 1}, allNodes="x" * 100), "")
+        reader.read(
+            slice_with(nodeName=["n"], driver={"a": 1}, allNodes="x" * 100), ""
+        )
         is None
     )
     rules = {finding.path: finding.rule for finding in reader.errors}
@@ -187,7 +203,12 @@ def test_field_paths() -> None:
 
 
 def pod(name: str, **spec: Any) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
 
 
 def test_equal_specifications_are_one_object() -> None:
@@ -196,7 +217,9 @@ def test_equal_specifications_are_one_object() -> None:
         reader.read(
             pod(
                 name,
-                containers=[{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
+                containers=[
+                    {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+                ],
             ),
             "",
         )

@@ -12,22 +12,29 @@ from dralloc.objects.api.slice_reader import SliceReader
 
 names = st.text("abcdefgh-", min_size=1, max_size=4)
 quantities = st.one_of(
-    st.sampled_from(("1", "2Gi", "500m", "1e3")), st.integers(0, 9), st.just(0.5)
+    st.sampled_from(("1", "2Gi", "500m", "1e3")),
+    st.integers(0, 9),
+    st.just(0.5),
 )
 attributes = st.one_of(
     st.builds(lambda value: {"int": value}, st.integers(-3, 3)),
     st.builds(lambda value: {"bool": value}, st.booleans()),
     st.builds(lambda value: {"string": value}, st.text(max_size=40)),
-    st.builds(lambda value: {"version": value}, st.sampled_from(("1.0.0", "2.0.0"))),
+    st.builds(
+        lambda value: {"version": value}, st.sampled_from(("1.0.0", "2.0.0"))
+    ),
     st.builds(lambda value: {"strings": value}, st.lists(names, max_size=3)),
-    st.builds(lambda value: {"ints": value}, st.lists(st.integers(0, 3), max_size=3)),
+    st.builds(
+        lambda value: {"ints": value}, st.lists(st.integers(0, 3), max_size=3)
+    ),
     st.just({}),
 )
 capacities = st.fixed_dictionaries(
     {"value": quantities},
     optional={
         "requestPolicy": st.fixed_dictionaries(
-            {"default": quantities}, optional={"validValues": st.lists(quantities)}
+            {"default": quantities},
+            optional={"validValues": st.lists(quantities)},
         )
     },
 )
@@ -50,7 +57,9 @@ devices = st.fixed_dictionaries(
         "allowMultipleAllocations": st.booleans(),
         "bindingConditions": st.lists(names, max_size=2),
         "taints": st.lists(
-            st.fixed_dictionaries({"key": names, "effect": st.just("NoSchedule")}),
+            st.fixed_dictionaries(
+                {"key": names, "effect": st.just("NoSchedule")}
+            ),
             max_size=2,
         ),
     },
@@ -76,7 +85,9 @@ def test_gives_what_the_models_give(items: list[dict[str, Any]]) -> None:
     slow = by_models(raw)
     fast = SliceReader().read(json.loads(json.dumps(raw)))
     if fast is None:
-        assert any({} in device.get("attributes", {}).values() for device in items)
+        assert any(
+            {} in device.get("attributes", {}).values() for device in items
+        )
     else:
         assert fast == slow
         assert str(fast) == str(slow), "types as well"
@@ -118,10 +129,14 @@ def test_equal_parts_are_one_object() -> None:
 
 def test_one_and_true_are_not_equal_parts() -> None:
     read = SliceReader().read(
-        body({"name": "a", "attributes": {"i": {"int": 1}, "b": {"bool": True}}})
+        body(
+            {"name": "a", "attributes": {"i": {"int": 1}, "b": {"bool": True}}}
+        )
     )
     assert read is not None
-    assert [type(value) for value in read.spec.devices[0].attributes.values()] == [
+    assert [
+        type(value) for value in read.spec.devices[0].attributes.values()
+    ] == [
         int,
         bool,
     ]

@@ -30,6 +30,8 @@ def test_numbers_are_decimal_and_have_64_bits(
 ) -> None:
     toleration = Toleration(key="level", operator=operator, value=value)
     assert (
-        tolerates(toleration, Taint(key="level", effect="NoSchedule", value=taint))
+        tolerates(
+            toleration, Taint(key="level", effect="NoSchedule", value=taint)
+        )
         is covered
     )

@@ -5,7 +5,12 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from dralloc.objects.api import UNSET, AttributeValue, Version, attribute_to_wire
+from dralloc.objects.api import (
+    UNSET,
+    AttributeValue,
+    Version,
+    attribute_to_wire,
+)
 from dralloc.objects.api.slices import AttributeField
 
 ADAPTER: TypeAdapter[AttributeValue] = TypeAdapter(AttributeField)
@@ -51,7 +56,9 @@ def test_types_are_not_converted(wire: object) -> None:
 
 
 def test_one_value_only() -> None:
-    with pytest.raises(ValidationError, match="has more than one value: int, string"):
+    with pytest.raises(
+        ValidationError, match="has more than one value: int, string"
+    ):
         ADAPTER.validate_python({"int": 3, "string": "3"})
 
 

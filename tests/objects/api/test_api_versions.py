@@ -122,7 +122,11 @@ def test_v1beta1_devices_lie_under_basic() -> None:
         "spec": {
             "driver": "cards.dra.example.com",
             "nodeName": "worker-1",
-            "pool": {"name": "worker-1", "generation": 1, "resourceSliceCount": 1},
+            "pool": {
+                "name": "worker-1",
+                "generation": 1,
+                "resourceSliceCount": 1,
+            },
             "devices": [
                 {
                     "name": "card-1",
@@ -130,7 +134,10 @@ def test_v1beta1_devices_lie_under_basic() -> None:
                         "productName": {"string": "ACME T1000 16GB"},
                         "driverVersion": {"version": "1.2.3"},
                     },
-                    "capacity": {"memory": {"value": "16Gi"}, "cores": {"value": "8"}},
+                    "capacity": {
+                        "memory": {"value": "16Gi"},
+                        "cores": {"value": "8"},
+                    },
                     "taints": [{"key": "broken", "effect": "NoSchedule"}],
                 }
             ],
@@ -140,7 +147,9 @@ def test_v1beta1_devices_lie_under_basic() -> None:
 
 @pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceClaimTemplate"])
 @pytest.mark.parametrize("version", ["v1alpha3", "v1beta1"])
-def test_v1beta1_requests_are_exact_without_saying_so(kind: str, version: str) -> None:
+def test_v1beta1_requests_are_exact_without_saying_so(
+    kind: str, version: str
+) -> None:
     claim = """
     devices:
       requests:
@@ -167,7 +176,9 @@ def test_v1beta1_requests_are_exact_without_saying_so(kind: str, version: str) -
     found = reader.read(raw, "")
     assert not reader.warnings
     assert isinstance(found, ResourceClaim | ResourceClaimTemplate)
-    claimed = found.spec if isinstance(found, ResourceClaim) else found.spec.spec
+    claimed = (
+        found.spec if isinstance(found, ResourceClaim) else found.spec.spec
+    )
     nic, gpu = claimed.devices.requests
     assert nic.exactly is not None
     assert (nic.exactly.device_class_name, nic.exactly.count) == ("rdma-nic", 2)
@@ -175,7 +186,9 @@ def test_v1beta1_requests_are_exact_without_saying_so(kind: str, version: str) -
         ("big", 1),
         ("small", 2),
     ]
-    assert "exactly" not in spec["devices"]["requests"][0], "the input is not changed"
+    assert "exactly" not in spec["devices"]["requests"][0], (
+        "the input is not changed"
+    )
 
 
 def test_v1beta2_is_like_v1() -> None:
@@ -203,7 +216,9 @@ def test_the_alpha_example_of_kep_5075() -> None:
     assert memory.consumable
 
 
-def test_alpha_capacity_without_policy_is_not_consumed_on_a_shareable_device() -> None:
+def test_alpha_capacity_without_policy_is_not_consumed_on_a_shareable_device() -> (
+    None
+):
     gpu, dedicated = read(KEP5075_SLICE).spec.devices
     assert gpu.capacity["power"].value == parse_quantity("700")
     assert not gpu.capacity["power"].consumable
@@ -237,7 +252,10 @@ def test_alpha_requests_and_results() -> None:
         "bandwidth": parse_quantity("1Mi")
     }
     assert claim.status.allocation.devices.results[0].share_id == "0d274f"
-    assert (claim.status.devices[0].device, claim.status.devices[0].share_id) == (
+    assert (
+        claim.status.devices[0].device,
+        claim.status.devices[0].share_id,
+    ) == (
         "eth1",
         "0d274f",
     )
@@ -253,16 +271,17 @@ def test_alpha_spelling_in_a_v1beta1_request() -> None:
         """
     )
     assert (
-        str(claim.spec.devices.requests[0].exactly.capacity.requests["memory"]) == "1Gi"
+        str(claim.spec.devices.requests[0].exactly.capacity.requests["memory"])
+        == "1Gi"
     )
 
 
 def test_alpha_and_v1_spelling_side_by_side_is_reported() -> None:
     reader = ObjectReader()
     raw = yaml.safe_load(KEP5075_SLICE)
-    raw["spec"]["devices"][0]["basic"]["capacity"]["memory"]["requestPolicy"] = {
-        "default": "10Gi"
-    }
+    raw["spec"]["devices"][0]["basic"]["capacity"]["memory"][
+        "requestPolicy"
+    ] = {"default": "10Gi"}
     reader.read(raw, "")
     assert [str(finding) for finding in reader.warnings] == [
         "ResourceSlice gpus: spec.devices[0].basic.capacity[memory].sharingPolicy: unknown field"
@@ -272,7 +291,10 @@ def test_alpha_and_v1_spelling_side_by_side_is_reported() -> None:
 @pytest.mark.parametrize(
     ("path", "change"),
     [
-        ("spec.devices[0].basic.capacity[memory]", {"capacity": {"memory": "10Gx"}}),
+        (
+            "spec.devices[0].basic.capacity[memory]",
+            {"capacity": {"memory": "10Gx"}},
+        ),
         (
             "spec.devices[0].basic.attributes[a].int",
             {"attributes": {"a": {"int": "1"}}},
@@ -309,7 +331,9 @@ def test_findings_in_v1beta1_requests_do_not_say_exactly() -> None:
         "metadata": {"name": "c"},
         "spec": {
             "devices": {
-                "requests": [{"name": "a", "deviceClassName": "x", "count": "2"}]
+                "requests": [
+                    {"name": "a", "deviceClassName": "x", "count": "2"}
+                ]
             }
         },
     }
@@ -343,6 +367,7 @@ def test_other_groups_are_read_in_their_stable_version() -> None:
     assert deployment.kind == "Deployment"
     reader = ObjectReader()
     assert (
-        reader.read({"apiVersion": "batch.example.com/v1", "kind": "Job"}, "") is None
+        reader.read({"apiVersion": "batch.example.com/v1", "kind": "Job"}, "")
+        is None
     )
     assert reader.skipped == {"Job": 1}

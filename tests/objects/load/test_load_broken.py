@@ -163,7 +163,9 @@ def test_all_problems_of_all_files_are_one_error(tmp_path: Path) -> None:
     second.write_text("{")
     with pytest.raises(InputError) as error:
         load(first, second, missing)
-    assert [(finding.source, finding.path) for finding in error.value.findings] == [
+    assert [
+        (finding.source, finding.path) for finding in error.value.findings
+    ] == [
         (f"{first}: document 1", "spec.devices[0].capacity[memory].value"),
         (f"{first}: document 3", "spec.driver"),
         (str(second), ""),
@@ -178,14 +180,22 @@ def test_all_problems_of_all_files_are_one_error(tmp_path: Path) -> None:
 def test_a_directory_without_files(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         load(tmp_path)
-    assert str(error.value) == f"{tmp_path}: holds no *.yaml, *.yml or *.json file"
+    assert (
+        str(error.value) == f"{tmp_path}: holds no *.yaml, *.yml or *.json file"
+    )
 
 
 def test_later_files_override_earlier_ones_and_say_so(tmp_path: Path) -> None:
-    first, second, third = (tmp_path / name for name in ("a.yaml", "b.yaml", "c.yaml"))
-    first.write_text(yaml.safe_dump_all([labelled("n", "1"), labelled("m", "1")]))
+    first, second, third = (
+        tmp_path / name for name in ("a.yaml", "b.yaml", "c.yaml")
+    )
+    first.write_text(
+        yaml.safe_dump_all([labelled("n", "1"), labelled("m", "1")])
+    )
     second.write_text(yaml.safe_dump(labelled("n", "2")))
-    third.write_text(yaml.safe_dump_all([labelled("n", "3"), labelled("m", "1")]))
+    third.write_text(
+        yaml.safe_dump_all([labelled("n", "3"), labelled("m", "1")])
+    )
     cluster = load(first, second, third)
     assert [(node.name, node.metadata.labels) for node in cluster.nodes] == [
         ("n", {"v": "3"}),

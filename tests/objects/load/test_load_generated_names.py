@@ -11,14 +11,27 @@ from hypothesis import strategies as st
 import dralloc
 from dralloc.lint.validate.checks import dns_subdomain
 from dralloc.objects.load import read_documents
-from wire import Json, claim, device_class, gpus, node, pod, request, resource_slice
+from wire import (
+    Json,
+    claim,
+    device_class,
+    gpus,
+    node,
+    pod,
+    request,
+    resource_slice,
+)
 
-_BASES: Final = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,70}[a-z0-9])?-?", fullmatch=True)
+_BASES: Final = st.from_regex(
+    r"[a-z0-9]([a-z0-9-]{0,70}[a-z0-9])?-?", fullmatch=True
+)
 
 
 def unnamed(found: Json, base: str) -> Json:
     """The object with a prefix in place of its name."""
-    metadata = {key: value for key, value in found["metadata"].items() if key != "name"}
+    metadata = {
+        key: value for key, value in found["metadata"].items() if key != "name"
+    }
     return {**found, "metadata": {**metadata, "generateName": base}}
 
 
@@ -28,7 +41,10 @@ def names(documents: list[Json]) -> list[str]:
 
 def test_each_object_with_generate_name_is_one_of_its_own() -> None:
     first, second, other = names(
-        [unnamed(claim("x", request()), base) for base in ("train-", "train-", "eval-")]
+        [
+            unnamed(claim("x", request()), base)
+            for base in ("train-", "train-", "eval-")
+        ]
     )
     assert first != second
     assert first.startswith("train-")
@@ -40,7 +56,9 @@ def test_a_name_stays_the_same_from_run_to_run_and_beside_others() -> None:
     wanted = unnamed(claim("x", request()), "train-")
     [alone] = names([wanted])
     assert (
-        names([claim("given", request()), wanted, unnamed(pod("p"), "train-")])[1]
+        names([claim("given", request()), wanted, unnamed(pod("p"), "train-")])[
+            1
+        ]
         == alone
     )
 
@@ -56,7 +74,9 @@ def test_names_are_valid_and_different(bases: list[str]) -> None:
     made = names([unnamed(claim("x", request()), base) for base in bases])
     assert len(set(made)) == len(bases)
     assert not any(map(dns_subdomain, made))
-    assert all(name[:-5] == base[:58] for name, base in zip(made, bases, strict=True))
+    assert all(
+        name[:-5] == base[:58] for name, base in zip(made, bases, strict=True)
+    )
 
 
 def test_a_job_with_generate_name_is_placed() -> None:
@@ -68,20 +88,34 @@ def test_a_job_with_generate_name_is_placed() -> None:
         "spec": {"spec": claim("x", request())["spec"]},
     }
     spec = {
-        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}],
+        "resourceClaims": [
+            {"name": "gpu", "resourceClaimTemplateName": "one-gpu"}
+        ],
         "containers": [],
     }
     job = {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"generateName": "sample-job-"},
-        "spec": {"parallelism": 2, "completions": 2, "template": {"spec": spec}},
+        "spec": {
+            "parallelism": 2,
+            "completions": 2,
+            "template": {"spec": spec},
+        },
     }
-    objects = [node(), device_class(), resource_slice(gpus(4)), template, job, job]
+    objects = [
+        node(),
+        device_class(),
+        resource_slice(gpus(4)),
+        template,
+        job,
+        job,
+    ]
     plan = dralloc.allocate(read_documents(objects).cluster)
     assert plan.metrics.placed == len(plan.demands) == 4
     assert all(
-        str(demand.key).startswith("default/sample-job-") for demand in plan.demands
+        str(demand.key).startswith("default/sample-job-")
+        for demand in plan.demands
     )
 
 

@@ -181,10 +181,14 @@ def test_integers_have_the_size_of_their_type(text: str, finding: str) -> None:
 def test_limits_can_be_raised_and_lowered(tmp_path: Path) -> None:
     aliases = HEAD + "a: &a [aaaa]\nb: [*a, *a]\n"
     assert load_text(aliases, limits=Limits(aliases=12)).nodes[0].name == "n"
-    with pytest.raises(InputError, match="aliases stand for more than 11 characters"):
+    with pytest.raises(
+        InputError, match="aliases stand for more than 11 characters"
+    ):
         load_text(aliases, limits=Limits(aliases=11))
     packed = tmp_path / "node.yaml.gz"
-    packed.write_bytes(gzip.compress(NODE.encode()) + gzip.compress(b" " * 5_000_000))
+    packed.write_bytes(
+        gzip.compress(NODE.encode()) + gzip.compress(b" " * 5_000_000)
+    )
     assert load(packed).nodes[0].name == "n"
     with pytest.raises(
         InputError,
@@ -219,7 +223,8 @@ def test_data_comes_back_as_it_was_written(data: object) -> None:
 
 def test_a_device_that_never_ends() -> None:
     with pytest.raises(
-        InputError, match="/dev/zero: is a device that gives more than 1000000 bytes"
+        InputError,
+        match="/dev/zero: is a device that gives more than 1000000 bytes",
     ):
         load("/dev/zero", limits=Limits(unpacked=1_000_000))
     with pytest.raises(InputError, match="/dev/null: holds no objects"):

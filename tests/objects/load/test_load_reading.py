@@ -27,7 +27,10 @@ def slice_json(number: int = 0, **more: Any) -> dict[str, Any]:
         "nodeName": f"n{number}",
         "pool": {"name": f"p{number}", "resourceSliceCount": 1},
         "devices": [
-            {"name": "a", "attributes": {"text": {"string": '},{"apiVersion": ]'}}},
+            {
+                "name": "a",
+                "attributes": {"text": {"string": '},{"apiVersion": ]'}},
+            },
             {"name": "b"},
         ],
     }
@@ -49,9 +52,9 @@ def findings(text: str | bytes, **options: Any) -> str:
 
 def test_the_readme_case() -> None:
     cluster = load_text(SLICE + "---\n" + NODE)
-    assert cluster.slices[0].spec.devices[0].capacity["memory"].value == parse_quantity(
-        "40Gi"
-    )
+    assert cluster.slices[0].spec.devices[0].capacity[
+        "memory"
+    ].value == parse_quantity("40Gi")
     assert [node.name for node in cluster.nodes] == ["n"]
     assert not cluster.findings
 
@@ -61,7 +64,9 @@ def test_files_directories_and_standard_input(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_text(NODE.replace("name: n", "name: b"))
     (tmp_path / "a.yml").write_text(NODE.replace("name: n", "name: a"))
     (tmp_path / "sub" / "c.json").write_text(
-        json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "c"}})
+        json.dumps(
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "c"}}
+        )
     )
     (tmp_path / "sub" / "d.yaml.gz").write_bytes(
         gzip.compress(NODE.replace("name: n", "name: d").encode())
@@ -69,7 +74,13 @@ def test_files_directories_and_standard_input(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("not read")
     stdin = io.BytesIO(NODE.replace("name: n", "name: stdin").encode())
     cluster = load("-", tmp_path, tmp_path / "b.yaml", "-", stdin=stdin)
-    assert [node.name for node in cluster.nodes] == ["stdin", "a", "b", "c", "d"]
+    assert [node.name for node in cluster.nodes] == [
+        "stdin",
+        "a",
+        "b",
+        "c",
+        "d",
+    ]
     assert [str(finding) for finding in cluster.findings] == [
         f"{tmp_path / 'b.yaml'}: Node b: is the same as in {tmp_path / 'b.yaml'}, kept once"
     ]
@@ -82,12 +93,16 @@ def test_a_list_of_paths_is_as_good_as_single_ones(tmp_path: Path) -> None:
     for given in ((paths,), tuple(paths), (map(str, paths[:2]), paths[2])):
         assert [node.name for node in load(*given).nodes] == ["a", "b", "c"]
     assert load_objects(paths) == load_objects(*paths)
-    with pytest.raises(InputError, match=r"d\.yaml: cannot be read: No such file"):
+    with pytest.raises(
+        InputError, match=r"d\.yaml: cannot be read: No such file"
+    ):
         load([tmp_path / "d.yaml"])
 
 
 def test_standard_input_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(NODE.encode())))
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO(NODE.encode()))
+    )
     assert [node.name for node in load("-").nodes] == ["n"]
 
 
@@ -108,7 +123,11 @@ def test_garbage_collection_is_left_as_it_was() -> None:
 
 def test_lists_are_taken_apart() -> None:
     text = json.dumps(
-        {"apiVersion": "v1", "kind": "List", "items": [slice_json(0), slice_json(1)]}
+        {
+            "apiVersion": "v1",
+            "kind": "List",
+            "items": [slice_json(0), slice_json(1)],
+        }
     )
     assert len(load_text(text).slices) == 2
     typed = [
@@ -128,7 +147,9 @@ def test_lists_are_taken_apart() -> None:
     )
     assert load_text(text).slices[0].name == "s2"
     assert load_text("apiVersion: v1\nkind: List\nitems: []\n") == Cluster()
-    assert load_text("apiVersion: v1\nkind: PodList\nitems: null\n") == Cluster()
+    assert (
+        load_text("apiVersion: v1\nkind: PodList\nitems: null\n") == Cluster()
+    )
 
 
 @pytest.mark.parametrize("indent", [None, 4])
@@ -147,7 +168,10 @@ def test_long_lists_are_read_item_by_item(
         ("resource.k8s.io/v1", "ResourceSliceList") if typed else ("v1", "List")
     )
     if typed:
-        items = [{"metadata": item["metadata"], "spec": item["spec"]} for item in items]
+        items = [
+            {"metadata": item["metadata"], "spec": item["spec"]}
+            for item in items
+        ]
     whole = {
         "apiVersion": api_version,
         "items": items,
@@ -171,7 +195,9 @@ def test_long_lists_with_unexpected_text_are_read_at_once(
         "kind": "ResourceClaim",
         "metadata": {"name": "c"},
         "spec": {
-            "devices": {"config": [{"opaque": {"driver": "d", "parameters": nested}}]}
+            "devices": {
+                "config": [{"opaque": {"driver": "d", "parameters": nested}}]
+            }
         },
     }
     text = json.dumps(
@@ -208,13 +234,17 @@ def test_a_defect_in_a_long_list(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_several_json_values_in_a_row() -> None:
     text = "\n".join(json.dumps(slice_json(number)) for number in range(3))
     assert [one.name for one in load_text(text).slices] == ["s0", "s1", "s2"]
-    pretty = "\n".join(json.dumps(slice_json(number), indent=2) for number in range(2))
+    pretty = "\n".join(
+        json.dumps(slice_json(number), indent=2) for number in range(2)
+    )
     assert len(load_text(pretty).slices) == 2
 
 
 def test_flow_style_yaml_is_not_json() -> None:
     assert (
-        load_text("{apiVersion: v1, kind: Node, metadata: {name: n}}", source="a.yaml")
+        load_text(
+            "{apiVersion: v1, kind: Node, metadata: {name: n}}", source="a.yaml"
+        )
         .nodes[0]
         .name
         == "n"
@@ -227,7 +257,10 @@ def test_a_byte_order_mark_is_no_matter() -> None:
 
 def test_documents_that_are_data_already() -> None:
     cluster = load_documents(
-        [slice_json(0), {"apiVersion": "v1", "kind": "List", "items": [slice_json(1)]}]
+        [
+            slice_json(0),
+            {"apiVersion": "v1", "kind": "List", "items": [slice_json(1)]},
+        ]
     )
     assert [one.name for one in cluster.slices] == ["s0", "s1"]
     assert load_documents([]) == Cluster()
@@ -240,8 +273,21 @@ def test_text_that_other_yaml_readers_turn_into_something_else() -> None:
     [device] = devices(text)
     assert device.name == "on"
     assert device.attributes["model"] == "yes"
-    for plain in ("2026-01-01", "10:10", "no", "off", "1e3", "=", "0x", "08", "NaN"):
-        assert devices(SLICE.replace("A100", plain))[0].attributes["model"] == plain
+    for plain in (
+        "2026-01-01",
+        "10:10",
+        "no",
+        "off",
+        "1e3",
+        "=",
+        "0x",
+        "08",
+        "NaN",
+    ):
+        assert (
+            devices(SLICE.replace("A100", plain))[0].attributes["model"]
+            == plain
+        )
 
 
 def test_versions_need_quotes_only_where_they_look_like_numbers() -> None:
@@ -282,11 +328,17 @@ def test_anchors_and_merge_keys() -> None:
         SLICE
         + "  - {<<: &base {name: gpu-1, allNodes: true}, name: gpu-2}\n  - *base\n"
     )
-    assert [device.name for device in devices(text)] == ["gpu-0", "gpu-2", "gpu-1"]
+    assert [device.name for device in devices(text)] == [
+        "gpu-0",
+        "gpu-2",
+        "gpu-1",
+    ]
 
 
 def test_keys_become_text() -> None:
-    text = NODE.replace("{name: n}", "{name: n, labels: {1: a, true: b, 0.5: c, x: d}}")
+    text = NODE.replace(
+        "{name: n}", "{name: n, labels: {1: a, true: b, 0.5: c, x: d}}"
+    )
     assert load_text(text).nodes[0].metadata.labels == {
         "1": "a",
         "true": "b",
@@ -298,7 +350,10 @@ def test_keys_become_text() -> None:
 def test_other_kinds_are_counted_in_one_notice() -> None:
     other = "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
     text = (
-        NODE + other + other + "---\napiVersion: v1\nkind: Event\nmetadata: {name: e}\n"
+        NODE
+        + other
+        + other
+        + "---\napiVersion: v1\nkind: Event\nmetadata: {name: e}\n"
     )
     cluster = load_text(text)
     assert cluster.skipped == {"ConfigMap": 2, "Event": 1}
@@ -316,7 +371,9 @@ def test_unknown_fields_are_findings_or_errors() -> None:
         load_text(text, strict=True)
 
 
-def test_empty_files_are_findings_unless_there_is_nothing_else(tmp_path: Path) -> None:
+def test_empty_files_are_findings_unless_there_is_nothing_else(
+    tmp_path: Path,
+) -> None:
     empty, node = tmp_path / "empty.yaml", tmp_path / "node.yaml"
     empty.write_text("# nothing\n")
     node.write_text(NODE)
@@ -346,7 +403,8 @@ NOT_LOADABLE = {
 
 
 @pytest.mark.skipif(
-    not SHARED.is_dir(), reason="the collected data is not beside the repository"
+    not SHARED.is_dir(),
+    reason="the collected data is not beside the repository",
 )
 def test_collected_files_load_or_say_why_not() -> None:
     for file in shared_files():

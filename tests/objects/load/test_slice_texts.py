@@ -51,7 +51,8 @@ def slice_of(number: int) -> dict[str, Any]:
 
 def text_of(items: list[dict[str, Any]], **layout: Any) -> str:
     return json.dumps(
-        {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {}}, **layout
+        {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {}},
+        **layout,
     )
 
 
@@ -69,12 +70,15 @@ def both(
     return found[0], found[1]
 
 
-@pytest.mark.parametrize("layout", [{}, {"indent": 2}, {"separators": (",", ":")}])
+@pytest.mark.parametrize(
+    "layout", [{}, {"indent": 2}, {"separators": (",", ":")}]
+)
 def test_lists_of_one_template_differ_in_identifiers_only(
     layout: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick, plain = both(
-        text_of([slice_of(number) for number in range(SLICES)], **layout), monkeypatch
+        text_of([slice_of(number) for number in range(SLICES)], **layout),
+        monkeypatch,
     )
     assert isinstance(quick, Cluster)
     assert quick == plain
@@ -91,7 +95,9 @@ def test_lists_of_one_template_differ_in_identifiers_only(
     assert third[1].capacity is fourth[1].capacity
 
 
-def test_counter_sets_are_recognised_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counter_sets_are_recognised_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     items = [slice_of(number) for number in range(SLICES)]
     for item in items:
         del item["spec"]["devices"]
@@ -101,7 +107,10 @@ def test_counter_sets_are_recognised_too(monkeypatch: pytest.MonkeyPatch) -> Non
     quick, plain = both(text_of(items), monkeypatch)
     assert isinstance(quick, Cluster)
     assert quick == plain
-    assert quick.slices[2].spec.shared_counters is quick.slices[3].spec.shared_counters
+    assert (
+        quick.slices[2].spec.shared_counters
+        is quick.slices[3].spec.shared_counters
+    )
 
 
 LONG = "x" * 40
@@ -113,10 +122,16 @@ CHANGES = {
         '"name": "gpu-2", "colour": "red"',
     ),
     "an unknown field of the slice": ('"driver"', '"colour": "red", "driver"'),
-    "a key twice in a device": ('"name": "gpu-2"', '"name": "gpu-2", "name": "gpu-2"'),
+    "a key twice in a device": (
+        '"name": "gpu-2"',
+        '"name": "gpu-2", "name": "gpu-2"',
+    ),
     "the list twice": ('"driver"', '"devices": [], "driver"'),
     "a wrong type": ('"name": "gpu-2"', '"name": 2'),
-    "a line break in an identifier": ("GPU-00000003-0002", "GPU-00000003\n0002"),
+    "a line break in an identifier": (
+        "GPU-00000003-0002",
+        "GPU-00000003\n0002",
+    ),
     "an escaped identifier": ("GPU-00000003-0002", "GPU-00000003\\n0002"),
     "an identifier that is not ASCII": ("GPU-00000003-0002", "GPU-00000003-é"),
     "a character that stands for an identifier": (
@@ -125,7 +140,10 @@ CHANGES = {
     ),
     "a missing bracket": ('"driver"', '"driver" ]'),
     "no value": ('"80Gi"', ""),
-    "another list of that name": ('"metadata": {', '"metadata": {"devices": [],'),
+    "another list of that name": (
+        '"metadata": {',
+        '"metadata": {"devices": [],',
+    ),
     "a key that ends with that name": (
         '"metadata": {',
         '"metadata": {"labels": {"my\\"devices": "[]"},',
@@ -152,10 +170,14 @@ def test_what_is_unusual_is_read_as_without_templates(
     change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, new = CHANGES[change]
-    before, after = text_of([slice_of(number) for number in range(SLICES)]).rsplit(
-        '{"apiVersion"', 1
+    before, after = text_of(
+        [slice_of(number) for number in range(SLICES)]
+    ).rsplit('{"apiVersion"', 1)
+    text = (
+        before
+        + '{"apiVersion"'
+        + (after.replace(old, new, 1) if old else after)
     )
-    text = before + '{"apiVersion"' + (after.replace(old, new, 1) if old else after)
     quick, plain = both(text, monkeypatch)
     assert quick == plain
     assert str(quick) == str(plain)

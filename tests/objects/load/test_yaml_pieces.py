@@ -32,13 +32,18 @@ def pod(number: int) -> dict[str, Any]:
     }
 
 
-OBJECTS = [one for number in range(NODES) for one in (slice_of(number), pod(number))]
+OBJECTS = [
+    one for number in range(NODES) for one in (slice_of(number), pod(number))
+]
 
 
 def listed(margin: str = "") -> str:
     """The objects as items of a list, as ``kubectl get -o yaml`` and others write it."""
     items = [
-        dump_yaml([one]).removeprefix("---\n").replace("\n", f"\n{margin}  ").rstrip()
+        dump_yaml([one])
+        .removeprefix("---\n")
+        .replace("\n", f"\n{margin}  ")
+        .rstrip()
         for one in OBJECTS
     ]
     return (
@@ -76,26 +81,44 @@ def test_what_differs_in_names_is_parsed_three_times(
     assert isinstance(last_but_one, TemplateDevices)
     assert isinstance(last, TemplateDevices)
     assert last_but_one.template is last.template
-    assert [one.spec.node_name for one in quick.pods] == ["node-0", "node-1"] * 3
+    assert [one.spec.node_name for one in quick.pods] == [
+        "node-0",
+        "node-1",
+    ] * 3
 
 
 CHANGES = {
     "nothing": ("", ""),
     "a comment": ("kind: Pod\n", "kind: Pod # as pod-7\n"),
-    "a comment that ends like a name": ("kind: Pod\n", "kind: Pod\n# note: pod-7\n"),
-    "a text that goes on": ("rack: rack-5\n", "rack: rack-5\n        and-more\n"),
+    "a comment that ends like a name": (
+        "kind: Pod\n",
+        "kind: Pod\n# note: pod-7\n",
+    ),
+    "a text that goes on": (
+        "rack: rack-5\n",
+        "rack: rack-5\n        and-more\n",
+    ),
     "a text in lines": (
         "rack: rack-5\n",
         "rack: |\n        a: rack-5\n        --- b-3\n",
     ),
-    "a folded text": ("rack: rack-5\n", "rack: >-\n        a: rack-5\n        - b-3\n"),
+    "a folded text": (
+        "rack: rack-5\n",
+        "rack: >-\n        a: rack-5\n        - b-3\n",
+    ),
     "a quoted text": ("rack: rack-5\n", 'rack: "rack-5"\n'),
-    "a quoted text in lines": ("rack: rack-5\n", 'rack: "rack-5\n- a: b-3\n--- c"\n'),
+    "a quoted text in lines": (
+        "rack: rack-5\n",
+        'rack: "rack-5\n- a: b-3\n--- c"\n',
+    ),
     "a list in brackets": (
         "rack: rack-5\n",
         "rack: rack-5\n    tolerations: [\n- {key: a-3}\n]\n",
     ),
-    "an unfinished list": ("rack: rack-5\n", "rack: rack-5\n    tolerations: [\n"),
+    "an unfinished list": (
+        "rack: rack-5\n",
+        "rack: rack-5\n    tolerations: [\n",
+    ),
     "an anchor": ("name: pod-5", "name: &name pod-5"),
     "an alias": ("rack: rack-5\n", "rack: &rack rack-5\n      also: *rack\n"),
     "an unknown alias": ("rack: rack-5\n", "rack: *rack\n"),
@@ -104,17 +127,29 @@ CHANGES = {
     "nothing at all": ("rack: rack-5\n", "rack:\n"),
     "a key twice": ("rack: rack-5\n", "rack: rack-5\n      rack: rack-5\n"),
     "a name as a key": ("rack: rack-5\n", "rack-5: rack-5\n"),
-    "a wrong indentation": ("rack: rack-5\n", "rack: rack-5\n     other: rack-5\n"),
+    "a wrong indentation": (
+        "rack: rack-5\n",
+        "rack: rack-5\n     other: rack-5\n",
+    ),
     "what stands for a name": ("rack: rack-5\n", "rack: name-of-dralloc-0-\n"),
     "a text that is none": ("rack: rack-5\n", "rack: \x07\n"),
     "an empty document": ("kind: Pod\n", "kind: Pod\n---\n---\n"),
     "a document that is no object": ("kind: Pod\n", "kind: Pod\n--- pod-5\n"),
     "the end of a document": ("kind: Pod\n", "kind: Pod\n...\n"),
-    "a directive": ("kind: Pod\n", "kind: Pod\n...\n%YAML 1.1\n---\nkind: Pod\n"),
+    "a directive": (
+        "kind: Pod\n",
+        "kind: Pod\n...\n%YAML 1.1\n---\nkind: Pod\n",
+    ),
     "lines that end otherwise": ("rack: rack-5\n", "rack: rack-5\r\n"),
     "another list": ("kind: Pod\n", "kind: Pod\nitems:\n- a: b-3\n"),
-    "what looks like an item": ("kind: Pod\n", "items:\n- c\n-d-5\nkind: PodList\n"),
-    "an item behind a tab": ("kind: Pod\n", "items:\n- c\n-\td-5\nkind: PodList\n"),
+    "what looks like an item": (
+        "kind: Pod\n",
+        "items:\n- c\n-d-5\nkind: PodList\n",
+    ),
+    "an item behind a tab": (
+        "kind: Pod\n",
+        "items:\n- c\n-\td-5\nkind: PodList\n",
+    ),
     "an item that goes on": (
         "kind: Pod\n",
         "items:\n- c\n d-5\n-  e: f\n   g: h\nkind: PodList\n",

@@ -52,7 +52,9 @@ def names() -> st.SearchStrategy[str]:
 
 @st.composite
 def requirements(draw: st.DrawFn) -> Json:
-    key = draw(st.sampled_from(["kubernetes.io/hostname", "metadata.name", "zone"]))
+    key = draw(
+        st.sampled_from(["kubernetes.io/hostname", "metadata.name", "zone"])
+    )
     operator = draw(st.sampled_from(["In", "In", "NotIn"]))
     field = "matchFields" if key == "metadata.name" else "matchExpressions"
     return {
@@ -68,7 +70,11 @@ def requirements(draw: st.DrawFn) -> Json:
 
 @st.composite
 def selectors(draw: st.DrawFn) -> Json:
-    return {"nodeSelectorTerms": draw(st.lists(requirements(), min_size=1, max_size=2))}
+    return {
+        "nodeSelectorTerms": draw(
+            st.lists(requirements(), min_size=1, max_size=2)
+        )
+    }
 
 
 @st.composite
@@ -79,7 +85,9 @@ def devices(draw: st.DrawFn, name: str) -> Json:
         ),
         "numa": draw(st.integers(0, 1)),
         "example.com/group": draw(
-            st.lists(st.sampled_from([*NAMES[:3], *UUIDS]), min_size=1, max_size=2)
+            st.lists(
+                st.sampled_from([*NAMES[:3], *UUIDS]), min_size=1, max_size=2
+            )
         ),
     }
     return device(name, attributes)
@@ -91,7 +99,9 @@ def slices(draw: st.DrawFn, nodes: list[str]) -> list[Json]:
     pools = st.tuples(st.sampled_from(DRIVERS), names())
     slice_names = draw(st.lists(names(), min_size=4, max_size=4, unique=True))
     for (driver, pool), name in zip(
-        draw(st.lists(pools, max_size=4, unique=True)), slice_names, strict=False
+        draw(st.lists(pools, max_size=4, unique=True)),
+        slice_names,
+        strict=False,
     ):
         where: Json = draw(
             st.one_of(
@@ -102,9 +112,13 @@ def slices(draw: st.DrawFn, nodes: list[str]) -> list[Json]:
         )
         held = [
             draw(devices(one))
-            for one in draw(st.lists(names(), min_size=1, max_size=3, unique=True))
+            for one in draw(
+                st.lists(names(), min_size=1, max_size=3, unique=True)
+            )
         ]
-        found.append(resource_slice(held, name=name, pool=pool, driver=driver, **where))
+        found.append(
+            resource_slice(held, name=name, pool=pool, driver=driver, **where)
+        )
     return found
 
 
@@ -114,22 +128,35 @@ def requests(draw: st.DrawFn, name: str) -> Json:
         driver=draw(st.sampled_from(DRIVERS)), name=draw(names())
     )
     wanted: tuple[str, ...] = draw(st.sampled_from([(), (expression,)]))
-    fields: Json = draw(st.sampled_from([{}, {"count": 2}, {"allocationMode": "All"}]))
+    fields: Json = draw(
+        st.sampled_from([{}, {"count": 2}, {"allocationMode": "All"}])
+    )
     return request(name, *wanted, **fields)
 
 
 @st.composite
 def claims(draw: st.DrawFn, name: str) -> Json:
-    constraint = draw(st.sampled_from([None, "host", "numa", "example.com/group"]))
+    constraint = draw(
+        st.sampled_from([None, "host", "numa", "example.com/group"])
+    )
     kind = draw(st.sampled_from(["matchAttribute", "distinctAttribute"]))
     constraints = (
-        [{kind: f"{DRIVER}/{constraint}" if constraint == "host" else constraint}]
+        [
+            {
+                kind: f"{DRIVER}/{constraint}"
+                if constraint == "host"
+                else constraint
+            }
+        ]
         if constraint
         else []
     )
     return claim(
         name,
-        *(draw(requests(one)) for one in ("gpu", "a")[: draw(st.integers(1, 2))]),
+        *(
+            draw(requests(one))
+            for one in ("gpu", "a")[: draw(st.integers(1, 2))]
+        ),
         constraints=constraints,
     )
 
@@ -140,7 +167,9 @@ def clusters(draw: st.DrawFn) -> list[Json]:
     nodes = draw(st.lists(names(), min_size=1, max_size=3, unique=True))
     objects = [node(one, zone=draw(names())) for one in nodes]
     for one in objects:
-        one["metadata"]["labels"]["kubernetes.io/hostname"] = one["metadata"]["name"]
+        one["metadata"]["labels"]["kubernetes.io/hostname"] = one["metadata"][
+            "name"
+        ]
     published = draw(slices(nodes))
     objects += [device_class("gpu"), *published]
     claim_names = draw(st.lists(names(), min_size=1, max_size=4, unique=True))
@@ -156,9 +185,13 @@ def clusters(draw: st.DrawFn) -> list[Json]:
             "device": spec["devices"][0]["name"],
         }
         objects.append(allocated("held", use))
-    for number, user in enumerate(draw(st.lists(names(), max_size=2, unique=True))):
+    for number, user in enumerate(
+        draw(st.lists(names(), max_size=2, unique=True))
+    ):
         where: Json = draw(
-            st.sampled_from([{}, {"zone": "a"}, {"kubernetes.io/hostname": nodes[0]}])
+            st.sampled_from(
+                [{}, {"zone": "a"}, {"kubernetes.io/hostname": nodes[0]}]
+            )
         )
         used = claim_names[number : number + 1]
         objects.append(pod(user, *used, nodeSelector=where))

@@ -72,7 +72,8 @@ class Planter:
             return [self.extended(item, arguments[0]) for item in value]
         if origin is Mapping and isinstance(value, dict):
             return {
-                key: self.extended(part, arguments[1]) for key, part in value.items()
+                key: self.extended(part, arguments[1])
+                for key, part in value.items()
             }
         if NoneType in arguments:
             return self.extended(
@@ -81,7 +82,8 @@ class Planter:
         if _is_model(hint) and isinstance(value, dict):
             known = dict(_fields(hint))
             return {
-                key: self.extended(part, known.get(key)) for key, part in value.items()
+                key: self.extended(part, known.get(key))
+                for key, part in value.items()
             } | self._unknown()
         return value
 
@@ -110,7 +112,9 @@ class Planter:
         if origin is Mapping:
             return {self.marker(): self._value(arguments[1]), **self._unknown()}
         if NoneType in arguments:
-            return self._value(next(one for one in arguments if one is not NoneType))
+            return self._value(
+                next(one for one in arguments if one is not NoneType)
+            )
         if _is_model(hint):
             return {
                 alias: self._value(part) for alias, part in _fields(hint)
@@ -130,7 +134,8 @@ def _fields(model: Any) -> Iterator[tuple[str, Any]]:
         )
     else:
         yield from (
-            (field.alias, hints[name]) for name, field in model.model_fields.items()
+            (field.alias, hints[name])
+            for name, field in model.model_fields.items()
         )
 
 
@@ -146,7 +151,10 @@ def places(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
         for key, part in value.items():
             if MARKER.search(key):
                 yield ".".join((*path, "*")), key
-            chosen = MARKER.search(key) or path[-1:] in (("labels",), ("nodeSelector",))
+            chosen = MARKER.search(key) or path[-1:] in (
+                ("labels",),
+                ("nodeSelector",),
+            )
             yield from places(part, (*path, "[*]" if chosen else key))
     elif isinstance(value, list):
         for part in value:

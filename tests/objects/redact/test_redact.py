@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from dralloc.objects.redact import Identifiers, Redaction, looks_inside, plan_redaction
+from dralloc.objects.redact import (
+    Identifiers,
+    Redaction,
+    looks_inside,
+    plan_redaction,
+)
 from wire import (
     DRIVER,
     Json,
@@ -72,7 +77,11 @@ def test_a_name_is_the_same_everywhere() -> None:
         "nodeSelectorTerms": [
             {
                 "matchFields": [
-                    {"key": "metadata.name", "operator": "In", "values": ["rack-7"]}
+                    {
+                        "key": "metadata.name",
+                        "operator": "In",
+                        "values": ["rack-7"],
+                    }
                 ]
             }
         ]
@@ -94,7 +103,9 @@ def test_a_name_is_the_same_everywhere() -> None:
     published["metadata"]["ownerReferences"] = [
         {"apiVersion": "v1", "kind": "Node", "name": "rack-7", "uid": "u-2"}
     ]
-    new_node, new_slice, new_claim, new_pod = redacted(machine, published, held, user)
+    new_node, new_slice, new_claim, new_pod = redacted(
+        machine, published, held, user
+    )
     assert new_node["metadata"]["name"] == "node-0001"
     assert new_node["metadata"]["labels"] == {
         "kubernetes.io/hostname": "node-0001",
@@ -102,7 +113,10 @@ def test_a_name_is_the_same_everywhere() -> None:
     }
     assert new_slice["metadata"]["name"] == "slice-0001"
     assert new_slice["metadata"]["ownerReferences"][0]["name"] == "node-0001"
-    assert (new_slice["spec"]["nodeName"], new_slice["spec"]["pool"]["name"]) == (
+    assert (
+        new_slice["spec"]["nodeName"],
+        new_slice["spec"]["pool"]["name"],
+    ) == (
         "node-0001",
         "node-0001",
     )
@@ -140,7 +154,14 @@ def test_a_name_is_the_same_everywhere() -> None:
         (["node-b", "node-a"], ["node-0002", "node-0001"]),
         (["z", "y"], ["pool-0002", "pool-0001"]),
         (
-            ["node-b", "node-b-net", "node-a", "node-a-net", "node-a-opt", "fabric"],
+            [
+                "node-b",
+                "node-b-net",
+                "node-a",
+                "node-a-net",
+                "node-a-opt",
+                "fabric",
+            ],
             [
                 "node-0002",
                 "node-0002-pool-0001",
@@ -154,7 +175,8 @@ def test_a_name_is_the_same_everywhere() -> None:
 )
 def test_pools_keep_their_order(pools: list[str], expected: list[str]) -> None:
     slices = [
-        resource_slice(pool=pool, name=f"s-{pool}", nodeName="node-a") for pool in pools
+        resource_slice(pool=pool, name=f"s-{pool}", nodeName="node-a")
+        for pool in pools
     ]
     found = pool_names(node("node-b"), node("node-a"), *slices)
     assert found == expected
@@ -230,7 +252,8 @@ def test_texts(given: Any, expected: Any) -> None:
 def test_counters_are_called_after_other_nodes_and_devices() -> None:
     sets = [counters("gpu-0-counters", **{"links-rack-7": "4"})]
     drawing = device(
-        "gpu-0", consumesCounters=consumes("gpu-0-counters", **{"links-rack-7": "1"})
+        "gpu-0",
+        consumesCounters=consumes("gpu-0-counters", **{"links-rack-7": "1"}),
     )
     rows, devices, _ = redacted(
         resource_slice(sharedCounters=sets, name="a", count=2),
@@ -264,11 +287,23 @@ def test_equal_identifiers_stay_equal() -> None:
             "device.attributes['d'].host == 'node-a'",
             "device.attributes['d'].host == \"node-0001\"",
         ),
-        ('x == "node-b" || x == r"node-b"', 'x == "node-0002" || x == "node-0002"'),
-        ('x in ["""node-a""", \'node\\x2da\']', 'x in ["node-0001", "node-0001"]'),
-        ("x == 'node-a-1' || x == 'Node-a'", "x == \"node-0001-1\" || x == 'Node-a'"),
+        (
+            'x == "node-b" || x == r"node-b"',
+            'x == "node-0002" || x == "node-0002"',
+        ),
+        (
+            'x in ["""node-a""", \'node\\x2da\']',
+            'x in ["node-0001", "node-0001"]',
+        ),
+        (
+            "x == 'node-a-1' || x == 'Node-a'",
+            "x == \"node-0001-1\" || x == 'Node-a'",
+        ),
         ("x.startsWith('pci/node-a.')", 'x.startsWith("pci/node-0001.")'),
-        ("x == 'node-ab' || x == 'snode-a'", "x == 'node-ab' || x == 'snode-a'"),
+        (
+            "x == 'node-ab' || x == 'snode-a'",
+            "x == 'node-ab' || x == 'snode-a'",
+        ),
         ("x == 'it\\'s' // node-a", "x == 'it\\'s' //"),
         ("x == '// node-a'", 'x == "// node-0001"'),
         ("x == b'node-a'", 'x == b"node-0001"'),
@@ -284,9 +319,7 @@ def test_expressions(expression: str, expected: str) -> None:
 def test_words_that_expressions_may_name_stay() -> None:
     # A node is called as an attribute, another one as a driver.
     same = [node("host"), node(DRIVER), attribute("x")]
-    text = (
-        f"device.attributes['{DRIVER}']['host'] == 'x' && device.driver == '{DRIVER}'"
-    )
+    text = f"device.attributes['{DRIVER}']['host'] == 'x' && device.driver == '{DRIVER}'"
     assert selector(text, *same) == text
 
 
@@ -309,7 +342,10 @@ def test_a_selector_that_looks_inside_of_redacted_text_is_a_warning() -> None:
     text = f"device.attributes['{DRIVER}'].host.startsWith('node')"
     _, redaction = planned(attribute("node-0"), device_class("gpu", text))
     (warning,) = redaction.warnings()
-    assert "a selector looks inside of the text of host, which is redacted" in warning
+    assert (
+        "a selector looks inside of the text of host, which is redacted"
+        in warning
+    )
     _, redaction = planned(attribute("free"), device_class("gpu", text))
     assert list(redaction.warnings()) == []
 
@@ -329,7 +365,9 @@ def test_a_selector_that_looks_inside_of_redacted_text_is_a_warning() -> None:
 )
 def test_names_inside_of_longer_texts(given: str, expected: str) -> None:
     found, _ = redacted(attribute(given), node("node-0"))
-    assert found["spec"]["devices"][0]["attributes"]["host"]["string"] == expected
+    assert (
+        found["spec"]["devices"][0]["attributes"]["host"]["string"] == expected
+    )
 
 
 def test_a_name_inside_of_a_text_that_stays_is_a_warning() -> None:
@@ -366,7 +404,8 @@ def test_labels_of_nodes_stay_if_they_are_asked_for() -> None:
         {"key": "seen-by", "operator": "In", "values": ["a"]},
     ]
     selected = resource_slice(
-        gpus(1), nodeSelector={"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+        gpus(1),
+        nodeSelector={"nodeSelectorTerms": [{"matchExpressions": expressions}]},
     )
     user = pod("8", nodeSelector={"rack": "r1"})
     new_node, new_slice, new_pod = redacted(machine, selected, user)
@@ -462,15 +501,21 @@ def test_images_and_ports_of_nodes() -> None:
     ]
     user = pod(
         "a",
-        containers=[{"name": "c", "image": "acme.example.com/train:1", "ports": ports}],
+        containers=[
+            {"name": "c", "image": "acme.example.com/train:1", "ports": ports}
+        ],
     )
     machine = {
         **node("n"),
-        "status": {"images": [{"names": ["acme.example.com/train:1"], "sizeBytes": 5}]},
+        "status": {
+            "images": [{"names": ["acme.example.com/train:1"], "sizeBytes": 5}]
+        },
     }
     found, new_node = redacted(user, machine)
     (container,) = found["spec"]["containers"]
-    assert new_node["status"]["images"] == [{"names": ["image-0001"], "sizeBytes": 5}]
+    assert new_node["status"]["images"] == [
+        {"names": ["image-0001"], "sizeBytes": 5}
+    ]
     assert container["image"] == "image-0001"
     assert [port["hostIP"] for port in container["ports"]] == [
         "0.0.0.0",
@@ -487,7 +532,10 @@ def test_what_only_drivers_read_is_emptied() -> None:
         status={"devices": [{"driver": DRIVER, "data": {"ip": "10.0.0.1"}}]},
     )
     found, class_ = redacted(given, device_class("gpu", config=[opaque]))
-    for config in (found["spec"]["devices"]["config"], class_["spec"]["config"]):
+    for config in (
+        found["spec"]["devices"]["config"],
+        class_["spec"]["config"],
+    ):
         assert config == [{"opaque": {"driver": DRIVER, "parameters": {}}}]
     assert found["status"]["devices"] == [{"driver": DRIVER}]
 
@@ -510,7 +558,9 @@ def test_older_versions(version: str) -> None:
         if version == "v1beta1"
         else {"name": "gpu-0", **inner}
     )
-    published = resource_slice([wire]) | {"apiVersion": f"resource.k8s.io/{version}"}
+    published = resource_slice([wire]) | {
+        "apiVersion": f"resource.k8s.io/{version}"
+    }
     exact = {
         "deviceClassName": "gpu",
         "selectors": [{"cel": {"expression": "x == 'node-0'"}}],
@@ -571,7 +621,11 @@ def test_taint_rules_and_groups() -> None:
         "kind": "DeviceTaintRule",
         "metadata": {"name": "drain-node-0"},
         "spec": {
-            "deviceSelector": {"driver": DRIVER, "pool": "pool-0", "device": "gpu-1"},
+            "deviceSelector": {
+                "driver": DRIVER,
+                "pool": "pool-0",
+                "device": "gpu-1",
+            },
             "taint": {
                 "key": "example.com/broken",
                 "value": "node-0",
@@ -587,10 +641,14 @@ def test_taint_rules_and_groups() -> None:
         "spec": {
             "schedulingPolicy": {"gang": {"minCount": 2}},
             "podGroupTemplateRef": {"workloadName": "acme"},
-            "resourceClaims": [{"name": "x", "resourceClaimTemplateName": "wide"}],
+            "resourceClaims": [
+                {"name": "x", "resourceClaimTemplateName": "wide"}
+            ],
         },
     }
-    member = pod("train", schedulingGroup={"podGroupName": "ring"}, nodeName="node-0")
+    member = pod(
+        "train", schedulingGroup={"podGroupName": "ring"}, nodeName="node-0"
+    )
     _, new_rule, new_group, new_pod = redacted(
         resource_slice(gpus(2)), rule, group, member
     )
@@ -610,7 +668,9 @@ def test_taint_rules_and_groups() -> None:
     assert "status" not in new_rule
     assert new_group["spec"] == {
         "schedulingPolicy": {"gang": {"minCount": 2}},
-        "resourceClaims": [{"name": "x", "resourceClaimTemplateName": "template-0001"}],
+        "resourceClaims": [
+            {"name": "x", "resourceClaimTemplateName": "template-0001"}
+        ],
     }
     assert (
         new_pod["spec"]["schedulingGroup"]["podGroupName"]

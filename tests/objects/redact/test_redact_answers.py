@@ -20,7 +20,9 @@ from objects.redact.clusters import clusters
 from objects.redact.planted import Planter
 from wire import Json
 
-MODELS = sorted({path.parent for path in (ROOT / "models").rglob("expected.yaml")})
+MODELS = sorted(
+    {path.parent for path in (ROOT / "models").rglob("expected.yaml")}
+)
 
 
 def redacted(objects: list[Json]) -> tuple[list[Json], Redaction]:
@@ -38,7 +40,9 @@ def assert_same_answer(objects: list[Json]) -> None:
     assert results(after, None) == results(before, redaction)
 
 
-def results(plan: dralloc.Plan, redaction: Redaction | None) -> list[tuple[str, ...]]:
+def results(
+    plan: dralloc.Plan, redaction: Redaction | None
+) -> list[tuple[str, ...]]:
     """What each placed claim got, in order; with names replaced if there is a redaction."""
     found: list[tuple[str, ...]] = []
     for allocation in plan.allocations.values():
@@ -59,7 +63,9 @@ def results(plan: dralloc.Plan, redaction: Redaction | None) -> list[tuple[str, 
 def test_models(model: Path) -> None:
     objects = [one for one in load_objects(model) if model_of(one)]
     assert_same_answer(objects)
-    assert_same_answer([Planter().extended(one, model_of(one)) for one in objects])
+    assert_same_answer(
+        [Planter().extended(one, model_of(one)) for one in objects]
+    )
     replaced, _ = redacted(objects)
     assert redacted(replaced)[0] == replaced
 
@@ -70,9 +76,13 @@ WARNED = {"batch-1-4", "batch-1-35"}
 
 @pytest.mark.parametrize("batch", range(4))
 def test_recorded_cases(batch: int) -> None:
-    cases = list(read_lines(ROOT / "tests" / "data" / "recorded_cases.jsonl.gz"))
+    cases = list(
+        read_lines(ROOT / "tests" / "data" / "recorded_cases.jsonl.gz")
+    )
     for case in some_of(cases[batch::4]):
-        objects = [Planter().extended(one, model_of(one)) for one in documents(case)]
+        objects = [
+            Planter().extended(one, model_of(one)) for one in documents(case)
+        ]
         warned = list(redacted(objects)[1].warnings())
         assert bool(warned) == (case["id"] in WARNED), warned
         if not warned:
@@ -104,7 +114,12 @@ def test_no_name_is_left_where_names_are(objects: list[Json]) -> None:
 
 @pytest.mark.parametrize(
     "place",
-    ["claims/example-driver", "claims/nvidia", "claims/sriov", "resourceslices"],
+    [
+        "claims/example-driver",
+        "claims/nvidia",
+        "claims/sriov",
+        "resourceslices",
+    ],
 )
 def test_recorded_objects_of_real_clusters(shared: Path, place: str) -> None:
     files = [
@@ -114,13 +129,21 @@ def test_recorded_objects_of_real_clusters(shared: Path, place: str) -> None:
     ]
     for path in files:
         known = [one for one in load_objects(path) if model_of(one)]
-        assert_same_answer([Planter().extended(one, model_of(one)) for one in known])
+        assert_same_answer(
+            [Planter().extended(one, model_of(one)) for one in known]
+        )
 
 
 def test_recorded_slices_of_real_clusters(shared: Path) -> None:
     objects = load_objects(shared / "data" / "resourceslices")
     assert_same_answer(objects)
     text = str(redacted(objects)[0])
-    for told in ("ip-192-168", "10.140.65", "ec2.internal", "0e:96:fe", "60:5e:65"):
+    for told in (
+        "ip-192-168",
+        "10.140.65",
+        "ec2.internal",
+        "0e:96:fe",
+        "60:5e:65",
+    ):
         assert told in str(objects)
         assert told not in text

@@ -18,10 +18,26 @@ from dralloc.objects.errors import RedactionError
 from dralloc.objects.load import load_objects
 from dralloc.objects.redact import plan_redaction
 from examples import some_of
-from objects.api.test_api_owners import JOB, JOB_SET, PYTORCH, RAY, TEMPLATE, mpi
+from objects.api.test_api_owners import (
+    JOB,
+    JOB_SET,
+    PYTORCH,
+    RAY,
+    TEMPLATE,
+    mpi,
+)
 from objects.redact.cases import documents
 from objects.redact.planted import Planter, places
-from wire import Json, claim, device, device_class, gpus, node, pod, resource_slice
+from wire import (
+    Json,
+    claim,
+    device,
+    device_class,
+    gpus,
+    node,
+    pod,
+    resource_slice,
+)
 
 STAYS = {
     Public.DRIVER: ("driver",),
@@ -93,7 +109,8 @@ def leaks(objects: list[Json]) -> Iterator[str]:
         for place, _ in places(redaction.apply(one)):
             full = f"{one['kind']}.{place}"
             if not any(
-                full == listed or full.endswith(f".{listed}") for listed in allowed
+                full == listed or full.endswith(f".{listed}")
+                for listed in allowed
             ):
                 yield full
 
@@ -107,7 +124,9 @@ def sources() -> list[Path]:
         if "apiVersion:" in path.read_text()
     ]
     return [
-        *sorted({path.parent for path in (ROOT / "models").rglob("expected.yaml")}),
+        *sorted(
+            {path.parent for path in (ROOT / "models").rglob("expected.yaml")}
+        ),
         *recorded,
     ]
 
@@ -147,7 +166,9 @@ MODELLED = [model for model in MODELS if not issubclass(model, PodOwner)]
 
 
 @pytest.mark.parametrize("mistyped", [False, True])
-@pytest.mark.parametrize("model", MODELLED, ids=[model.kind for model in MODELLED])
+@pytest.mark.parametrize(
+    "model", MODELLED, ids=[model.kind for model in MODELLED]
+)
 def test_a_marker_in_every_field(model: Any, mistyped: bool) -> None:
     assert list(leaks([Planter(mistyped=mistyped).full(model)])) == []
 
@@ -159,7 +180,9 @@ def test_markers_in_all_kinds_at_once() -> None:
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: path.name)
 def test_markers_in_real_objects(path: Path) -> None:
-    assert list(leaks([Planter().grown(one) for one in read_objects(path)])) == []
+    assert (
+        list(leaks([Planter().grown(one) for one in read_objects(path)])) == []
+    )
 
 
 OWNERS_OF_PODS = [
@@ -170,9 +193,17 @@ OWNERS_OF_PODS = [
         "Job",
         {"tasks": [{"name": "ps", "replicas": 1, "template": TEMPLATE}]},
     ),
-    ("batch/v1", "Job", {"parallelism": 3, "completions": 2, "suspend": True, **JOB}),
+    (
+        "batch/v1",
+        "Job",
+        {"parallelism": 3, "completions": 2, "suspend": True, **JOB},
+    ),
     ("jobset.x-k8s.io/v1alpha2", "JobSet", JOB_SET),
-    ("kubeflow.org/v1", "PyTorchJob", {**PYTORCH, "runPolicy": {"suspend": True}}),
+    (
+        "kubeflow.org/v1",
+        "PyTorchJob",
+        {**PYTORCH, "runPolicy": {"suspend": True}},
+    ),
     ("kubeflow.org/v2beta1", "MPIJob", mpi(replicas=2)),
     (
         "kueue.x-k8s.io/v1beta2",
@@ -192,14 +223,20 @@ OWNERS_OF_PODS = [
         },
     ),
     ("ray.io/v1", "RayCluster", RAY),
-    ("ray.io/v1", "RayJob", {"rayClusterSpec": RAY, "submitterPodTemplate": TEMPLATE}),
+    (
+        "ray.io/v1",
+        "RayJob",
+        {"rayClusterSpec": RAY, "submitterPodTemplate": TEMPLATE},
+    ),
     ("ray.io/v1", "RayService", {"rayClusterConfig": RAY}),
 ]
 
 
 @pytest.mark.parametrize(("api_version", "kind", "spec"), OWNERS_OF_PODS)
 @pytest.mark.parametrize("ended", ["True", "False"])
-def test_owners_of_pods(api_version: str, kind: str, spec: Json, ended: str) -> None:
+def test_owners_of_pods(
+    api_version: str, kind: str, spec: Json, ended: str
+) -> None:
     """No marker comes through, and as many pods are made as before."""
     conditions = [
         {"type": "Complete", "status": ended, "message": "m"},
@@ -214,7 +251,9 @@ def test_owners_of_pods(api_version: str, kind: str, spec: Json, ended: str) -> 
         "status": status,
     }
     assert list(leaks([Planter().grown(one)])) == []
-    before, after = (ObjectReader().read(raw, "") for raw in (one, *redacted(one)))
+    before, after = (
+        ObjectReader().read(raw, "") for raw in (one, *redacted(one))
+    )
     assert isinstance(before, PodOwner)
     assert isinstance(after, PodOwner)
     assert [named.ranges for named in after.sets] == [
@@ -226,9 +265,9 @@ def test_owners_of_pods(api_version: str, kind: str, spec: Json, ended: str) -> 
 def test_markers_in_recorded_cases() -> None:
     cases = read_lines(ROOT / "tests" / "data" / "recorded_cases.jsonl.gz")
     for case in some_of(cases):
-        assert list(leaks([Planter().grown(one) for one in documents(case)])) == [], (
-            case["id"]
-        )
+        assert (
+            list(leaks([Planter().grown(one) for one in documents(case)])) == []
+        ), case["id"]
 
 
 @pytest.mark.parametrize("version", ["v1alpha3", "v1beta1", "v1beta2"])
@@ -258,7 +297,9 @@ def test_markers_in_older_versions(version: str) -> None:
         claim("a", asked),
         device_class("gpu", "device.driver == 'x'"),
     ]
-    older = [{**one, "apiVersion": f"resource.k8s.io/{version}"} for one in objects]
+    older = [
+        {**one, "apiVersion": f"resource.k8s.io/{version}"} for one in objects
+    ]
     assert list(leaks([Planter().grown(one) for one in older])) == []
 
 
@@ -308,10 +349,13 @@ def test_numbers_that_json_does_not_hold() -> None:
     """A quantity is written as text, and no field of the API is an integer beyond int64."""
     (found,) = redacted(
         resource_slice(
-            [device("a", capacity={"memory": {"value": 10**30}})], generation=10**30
+            [device("a", capacity={"memory": {"value": 10**30}})],
+            generation=10**30,
         )
     )
-    assert found["spec"]["devices"][0]["capacity"]["memory"] == {"value": str(10**30)}
+    assert found["spec"]["devices"][0]["capacity"]["memory"] == {
+        "value": str(10**30)
+    }
     assert "generation" not in found["spec"]["pool"]
 
 
@@ -347,7 +391,9 @@ def test_priority_classes_in_scopes_of_quotas_are_names() -> None:
         "metadata": {"name": "acme-high"},
         "value": 9,
     }
-    found, named, user = redacted(quota, high, pod("a", priorityClassName="acme-high"))
+    found, named, user = redacted(
+        quota, high, pod("a", priorityClassName="acme-high")
+    )
     assert found["spec"]["scopes"] == ["BestEffort", "term-0001"]
     assert found["spec"]["scopeSelector"]["matchExpressions"] == [
         {**wanted, "values": ["priority-0001", "system-node-critical"]}
@@ -383,15 +429,26 @@ def test_a_name_that_would_be_left_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["In", "default", "device", "gpu", "name", "size", "1", "1k", "10.0.0.1"]
+    "name",
+    ["In", "default", "device", "gpu", "name", "size", "1", "1k", "10.0.0.1"],
 )
 def test_names_like_words_of_the_api_are_no_error(name: str) -> None:
     published = resource_slice(
-        [device(name, {"address": "192.168.0.1"}, capacity={"memory": {"value": "1k"}})]
+        [
+            device(
+                name,
+                {"address": "192.168.0.1"},
+                capacity={"memory": {"value": "1k"}},
+            )
+        ]
     )
     selected = {
         "nodeSelectorTerms": [
-            {"matchExpressions": [{"key": name, "operator": "In", "values": [name]}]}
+            {
+                "matchExpressions": [
+                    {"key": name, "operator": "In", "values": [name]}
+                ]
+            }
         ]
     }
     expression = "device.driver == 'd' && size(device.attributes) > 1"
@@ -405,7 +462,9 @@ def test_names_like_words_of_the_api_are_no_error(name: str) -> None:
     found = redacted(
         *objects, resource_slice(gpus(1), name="other", nodeSelector=selected)
     )
-    assert {one["metadata"]["name"].rpartition("-")[0] for one in found[:3]} == {"node"}
+    assert {
+        one["metadata"]["name"].rpartition("-")[0] for one in found[:3]
+    } == {"node"}
 
 
 def test_kinds_that_are_not_read_are_refused() -> None:

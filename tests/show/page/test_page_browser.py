@@ -35,7 +35,8 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path: Path = tmp_path_factory.mktemp("report") / "page.html"
     result = CliRunner().invoke(
-        app, ["report", str(ROOT / "models" / "h100-mig-smallest"), "-o", str(path)]
+        app,
+        ["report", str(ROOT / "models" / "h100-mig-smallest"), "-o", str(path)],
     )
     assert result.exit_code == 0
     return path

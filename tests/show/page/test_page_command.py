@@ -25,7 +25,8 @@ def test_a_page_is_written(tmp_path: Path) -> None:
     assert result.exit_code == Exit.DONE
     assert result.stdout == ""
     assert (
-        "2 claims: first fit places 1, the optimum 2 (proven optimal)" in result.stderr
+        "2 claims: first fit places 1, the optimum 2 (proven optimal)"
+        in result.stderr
     )
     text = path.read_text()
     assert "<dt>goal</dt><dd>fewest-nodes</dd>" in text
@@ -42,9 +43,13 @@ def test_caps_and_fairness_are_on_the_page(tmp_path: Path) -> None:
     text = path.read_text()
     assert '<a href="#namespaces">Namespaces</a>' in text
     assert (
-        "First fit exceeds a cap: blue uses 160Gi of memory, allowed are 40Gi." in text
+        "First fit exceeds a cap: blue uses 160Gi of memory, allowed are 40Gi."
+        in text
     )
-    assert "what the 2 poorest namespaces use together, the more the better" in text
+    assert (
+        "what the 2 poorest namespaces use together, the more the better"
+        in text
+    )
     assert "The best value goes from" in text
     assert "0000000000" not in text
     assert "<dt>caps</dt><dd>blue=memory:40Gi</dd>" in text
@@ -52,14 +57,21 @@ def test_caps_and_fairness_are_on_the_page(tmp_path: Path) -> None:
 
 def test_without_timings_the_page_is_the_same_again(tmp_path: Path) -> None:
     for name in ("a.html", "b.html"):
-        assert report(MODEL, "-o", tmp_path / name, "--no-timings", "-q").stderr == ""
-    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+        assert (
+            report(MODEL, "-o", tmp_path / name, "--no-timings", "-q").stderr
+            == ""
+        )
+    assert (tmp_path / "a.html").read_bytes() == (
+        tmp_path / "b.html"
+    ).read_bytes()
 
 
 def test_a_page_that_cannot_be_written_is_an_error_before_the_work(
     tmp_path: Path,
 ) -> None:
-    result = report(tmp_path / "missing.yaml", "-o", tmp_path / "nowhere" / "page.html")
+    result = report(
+        tmp_path / "missing.yaml", "-o", tmp_path / "nowhere" / "page.html"
+    )
     assert result.exit_code == Exit.INPUT
     assert "nowhere" in result.stderr
     assert "missing.yaml" not in result.stderr

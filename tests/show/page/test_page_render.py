@@ -31,9 +31,7 @@ from wire import (
 )
 
 _VOID: Final = {"meta", "br", "hr", "img", "link", "input"}
-_HOSTILE: Final = (
-    "<script>alert('x')</script>\" onload=\"alert(1) $x^{2}$ ]]> &amp; </style></svg>"
-)
+_HOSTILE: Final = "<script>alert('x')</script>\" onload=\"alert(1) $x^{2}$ ]]> &amp; </style></svg>"
 Attributes = dict[str, str]
 
 
@@ -51,15 +49,23 @@ class Page(HTMLParser):
         self.feed(self.text)
         assert self.open == []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(
+        self, tag: str, attrs: list[tuple[str, str | None]]
+    ) -> None:
         names = [name for name, _ in attrs]
         assert len(names) == len(set(names)), (tag, names)
-        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        self.elements.append(
+            (tag, {name: value or "" for name, value in attrs})
+        )
         if tag not in _VOID:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+    def handle_startendtag(
+        self, tag: str, attrs: list[tuple[str, str | None]]
+    ) -> None:
+        self.elements.append(
+            (tag, {name: value or "" for name, value in attrs})
+        )
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open, f"</{tag}> closes nothing"
@@ -74,7 +80,9 @@ class Page(HTMLParser):
 
     def ids(self) -> list[str]:
         return [
-            attributes["id"] for _, attributes in self.elements if "id" in attributes
+            attributes["id"]
+            for _, attributes in self.elements
+            if "id" in attributes
         ]
 
 
@@ -86,7 +94,9 @@ def compared(model: str) -> dralloc.Comparison:
 @cache
 def page_of(model: str) -> Page:
     records = (Progress("weight", 1, 5, 0.1), Progress("weight", 3, 5, 0.2))
-    about = Circumstances(f"models/{model}", {"seed": "0"}, records, ("a remark",))
+    about = Circumstances(
+        f"models/{model}", {"seed": "0"}, records, ("a remark",)
+    )
     return Page(render(compared(model), about))
 
 
@@ -152,10 +162,14 @@ def test_landmarks_headings_and_tables(model: str) -> None:
     for tag in ("header", "nav", "main", "footer", "h1"):
         assert len(page.all(tag)) == 1
     assert (
-        page.elements[[tag for tag, _ in page.elements].index("body") + 1][1]["href"]
+        page.elements[[tag for tag, _ in page.elements].index("body") + 1][1][
+            "href"
+        ]
         == "#main"
     )
-    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
+    levels = [
+        int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h[1-6]", tag)
+    ]
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
     assert len(page.all("caption")) == len(page.all("table")) > 0
@@ -165,10 +179,17 @@ def test_landmarks_headings_and_tables(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_every_figure_has_a_title_a_description_and_a_caption(model: str) -> None:
+def test_every_figure_has_a_title_a_description_and_a_caption(
+    model: str,
+) -> None:
     page = page_of(model)
     pictures = page.all("svg")
-    assert len(pictures) == len(page.all("figure")) == len(page.all("figcaption")) >= 3
+    assert (
+        len(pictures)
+        == len(page.all("figure"))
+        == len(page.all("figcaption"))
+        >= 3
+    )
     for picture in pictures:
         assert picture["role"] == "img"
         for name, tag in (
@@ -194,7 +215,9 @@ def test_the_page_has_both_themes() -> None:
 
 def test_the_page_says_what_the_answers_are() -> None:
     text = page_of("h100-mig").text
-    assert "48 pods: first fit places 44, the optimum 48 (proven optimal)" in text
+    assert (
+        "48 pods: first fit places 44, the optimum 48 (proven optimal)" in text
+    )
     for said in (
         "ml/distill-0",
         "fits on no node",
@@ -276,7 +299,9 @@ def test_long_tables_say_how_much_is_left_out() -> None:
 
 def test_a_page_of_all_answers_shows_kube_scheduler_beside_them() -> None:
     smallest = dralloc.load(ROOT / "models" / "h100-mig-smallest")
-    comparison = dralloc.compare(smallest, modes="scheduler,first-fit,optimal", seeds=2)
+    comparison = dralloc.compare(
+        smallest, modes="scheduler,first-fit,optimal", seeds=2
+    )
     text = render(comparison)
     page = Page(text)
     tiles = [
@@ -296,7 +321,13 @@ def test_a_page_of_all_answers_shows_kube_scheduler_beside_them() -> None:
 
 def test_reasons_have_a_column_for_each_answer() -> None:
     smallest = dralloc.load(ROOT / "models" / "h100-mig-smallest")
-    every = dralloc.compare(smallest, modes="scheduler,first-fit,optimal", seeds=1)
+    every = dralloc.compare(
+        smallest, modes="scheduler,first-fit,optimal", seeds=1
+    )
     both = dralloc.compare(smallest)
-    assert unplaced_table(every).columns[1:] == ("scheduler", "first fit", "optimum")
+    assert unplaced_table(every).columns[1:] == (
+        "scheduler",
+        "first fit",
+        "optimum",
+    )
     assert unplaced_table(both).columns[1:] == ("first fit", "optimum")

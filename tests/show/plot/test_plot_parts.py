@@ -54,7 +54,10 @@ from wire import (
     ("expression", "short"),
     [
         ("device.attributes['gpu.nvidia.com'].profile == '1g.10gb'", "1g.10gb"),
-        ("device.driver == 'x' && device.attributes['x'].size == \"big\"", "size=big"),
+        (
+            "device.driver == 'x' && device.attributes['x'].size == \"big\"",
+            "size=big",
+        ),
         ('device.capacity["tpu"].tpus == quantity("16")', "tpus=16"),
         ("device.attributes['dra.net'].numaNode >= 1", "numaNode>=1"),
         ("device.driver == 'gpu.nvidia.com'", "gpu.nvidia.com"),
@@ -64,7 +67,9 @@ from wire import (
         ),
     ],
 )
-def test_kinds_are_named_by_what_they_compare(expression: str, short: str) -> None:
+def test_kinds_are_named_by_what_they_compare(
+    expression: str, short: str
+) -> None:
     found = RequestProfile("gpu.example.com", (expression,)).short
     assert found == short
 
@@ -83,7 +88,9 @@ def test_what_fonts_lack_is_replaced() -> None:
 
 
 @given(st.text(max_size=80))
-def test_a_text_that_was_cleaned_and_shortened_stays_as_it_is(text: str) -> None:
+def test_a_text_that_was_cleaned_and_shortened_stays_as_it_is(
+    text: str,
+) -> None:
     short = shortened(clean(text), 28)
     assert clean(short) == short
 
@@ -115,7 +122,9 @@ def test_a_kind_looks_the_same_in_every_plan() -> None:
     ]
     profiles = RequestProfiles(both.optimal.compiled.cluster)
     assert len(profiles.all) == 7
-    first, best = ([palette.style(one) for one in profiles.all] for palette in palettes)
+    first, best = (
+        [palette.style(one) for one in profiles.all] for palette in palettes
+    )
     assert first == best
     assert len(set(first)) == 7
 
@@ -190,7 +199,9 @@ def test_shares_are_stacked_to_scale() -> None:
     plan = dralloc.allocate(source)
     (row,) = rows(plan.compiled.problem)
     found = blocks(
-        plan.compiled.problem, row.units[0], held_devices(plan, RequestProfiles(source))
+        plan.compiled.problem,
+        row.units[0],
+        held_devices(plan, RequestProfiles(source)),
     )
     assert [block.box for block in found] == [
         Box(0, index / 8, 1, 1 / 8) for index in range(8)
@@ -229,7 +240,9 @@ class Titles(HTMLParser):
         self.tags: list[str] = []
         self.feed(page)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(
+        self, tag: str, attrs: list[tuple[str, str | None]]
+    ) -> None:
         del attrs
         self.tags.append(tag)
 
@@ -238,7 +251,9 @@ def test_svg_says_what_it_shows_and_is_the_same_every_time() -> None:
     before = plt.get_fignums()
     both = dralloc.compare(dralloc.load(ROOT / "models" / "gpu-nic"))
     written = [
-        svg(lambda: device_map(both.optimal), "map", "A <title>", "What & where")
+        svg(
+            lambda: device_map(both.optimal), "map", "A <title>", "What & where"
+        )
         for _ in range(2)
     ]
     assert written[0] == written[1]

@@ -29,7 +29,15 @@ from dralloc.show.plot import (
 )
 from dralloc.show.plot.canvas import DARK, LIGHT
 from dralloc.solve.optimum import Progress
-from wire import claim, cluster, device_class, gpus, node, request, resource_slice
+from wire import (
+    claim,
+    cluster,
+    device_class,
+    gpus,
+    node,
+    request,
+    resource_slice,
+)
 
 mpl.use("agg")
 
@@ -75,7 +83,11 @@ def study() -> pd.DataFrame:
             "demand": demand,
             "placed_share": min(1.0, reach / demand + seed / 50),
         }
-        for policy, reach in (("first-fit", 0.8), ("best-fit", 0.9), ("optimal", 1.0))
+        for policy, reach in (
+            ("first-fit", 0.8),
+            ("best-fit", 0.9),
+            ("optimal", 1.0),
+        )
         for demand in (1.0, 1.5, 2.0)
         for seed in range(2)
     ]
@@ -92,7 +104,9 @@ def texts(ax: Axes) -> list[Text]:
     return [
         one
         for one in ax.findobj(Text)
-        if isinstance(one, Text) and one.get_visible() and one.get_text().strip()
+        if isinstance(one, Text)
+        and one.get_visible()
+        and one.get_text().strip()
     ]
 
 
@@ -142,7 +156,8 @@ def test_pictures_are_dark_under_a_dark_style(picture: str) -> None:
 def test_large_clusters_are_summarised() -> None:
     names = [f"node-{number:02}" for number in range(20)]
     slices = [
-        resource_slice(gpus(1), name=name, pool=name, nodeName=name) for name in names
+        resource_slice(gpus(1), name=name, pool=name, nodeName=name)
+        for name in names
     ]
     claims = [claim(f"c{number}", request()) for number in range(5)]
     plan = dralloc.allocate(
@@ -159,9 +174,15 @@ def test_large_clusters_are_summarised() -> None:
 def test_both_maps_of_a_large_cluster_show_the_same_nodes() -> None:
     both = compared("gpu-nic")
     pairs = (both.first_fit, both.optimal), (both.optimal, both.first_fit)
-    maps = [device_map(plan, beside=beside, max_nodes=2) for plan, beside in pairs]
+    maps = [
+        device_map(plan, beside=beside, max_nodes=2) for plan, beside in pairs
+    ]
     shown = [
-        {one.get_text()[:5] for one in texts(ax) if " placed here" in one.get_text()}
+        {
+            one.get_text()[:5]
+            for one in texts(ax)
+            if " placed here" in one.get_text()
+        }
         for ax in maps
     ]
     assert shown[0] == shown[1]
@@ -178,7 +199,8 @@ def test_nothing_to_draw_is_no_error() -> None:
     nothing = dralloc.compare(cluster(node()))
     for picture in ("map of the optimum", "utilisation", "gained", "ranks"):
         assert not any(
-            bar.get_extents().width for bar in PICTURES[picture](nothing, None).patches
+            bar.get_extents().width
+            for bar in PICTURES[picture](nothing, None).patches
         )
     assert not any(len(line.get_path()) for line in progress([]).lines)
     assert not demand_curve(

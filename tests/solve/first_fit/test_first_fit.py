@@ -33,7 +33,9 @@ from wire import (
 def run(
     *objects: Json | list[Json], features: Features = ALL_FEATURES
 ) -> tuple[CompiledCluster, Solution]:
-    compiled = compile_cluster(cluster(device_class(), *objects), features=features)
+    compiled = compile_cluster(
+        cluster(device_class(), *objects), features=features
+    )
     return compiled, first_fit(compiled.problem)
 
 
@@ -46,7 +48,9 @@ def placed(
     found = {}
     for placement in solution.placements:
         for one, grants in zip(
-            problem.demands[placement.demand].claims, placement.grants, strict=True
+            problem.demands[placement.demand].claims,
+            placement.grants,
+            strict=True,
         ):
             found[one.key.name] = [
                 f"{problem.nodes[placement.node].name}: "
@@ -112,7 +116,9 @@ def test_higher_priority_goes_first_then_older_then_input_order() -> None:
 
 def test_a_claim_without_requests_is_no_obstacle() -> None:
     claims = [claim("empty"), claim("a", request())]
-    got = placed(node(), resource_slice(gpus(1)), claims, pod("user", "empty", "a"))
+    got = placed(
+        node(), resource_slice(gpus(1)), claims, pod("user", "empty", "a")
+    )
     assert got == {"empty": [], "a": ["node-0: gpu=gpu-0"]}
 
 
@@ -138,13 +144,17 @@ def test_combinations_not_permutations() -> None:
 
 
 def test_selectors_of_class_and_request_must_hold() -> None:
-    fast = device_class("fast", "device.attributes['gpu.example.com'].index > 0")
-    wanted = request(
-        "gpu", "device.attributes['gpu.example.com'].index < 2", device_class="fast"
+    fast = device_class(
+        "fast", "device.attributes['gpu.example.com'].index > 0"
     )
-    assert placed(node(), fast, resource_slice(gpus(3)), claim("a", wanted)) == {
-        "a": ["node-0: gpu=gpu-1"]
-    }
+    wanted = request(
+        "gpu",
+        "device.attributes['gpu.example.com'].index < 2",
+        device_class="fast",
+    )
+    assert placed(
+        node(), fast, resource_slice(gpus(3)), claim("a", wanted)
+    ) == {"a": ["node-0: gpu=gpu-1"]}
 
 
 def test_a_failing_selector_is_fatal_once_the_search_reaches_it() -> None:
@@ -178,7 +188,9 @@ def test_a_selector_is_not_evaluated_for_a_device_in_use() -> None:
 
 def test_all_evaluates_every_device_first() -> None:
     picky = request(
-        "gpu", "device.attributes['gpu.example.com'].special", allocationMode="All"
+        "gpu",
+        "device.attributes['gpu.example.com'].special",
+        allocationMode="All",
     )
     devices = [device("good", {"special": True}), device("bad")]
     assert isinstance(
@@ -220,13 +232,15 @@ def test_all_needs_every_pool(slices: list[Json], state: str) -> None:
 
 
 def test_an_invalid_pool_is_reported_only_if_nothing_else_fits() -> None:
-    broken = resource_slice([device("x"), device("x")], name="s0", pool="broken")
+    broken = resource_slice(
+        [device("x"), device("x")], name="s0", pool="broken"
+    )
     found = error(node(), broken, claim("a", request()))
     assert isinstance(found, NodeError)
     assert str(found) == "invalid resource pools were encountered"
-    assert placed(node(), broken, resource_slice(gpus(1)), claim("a", request())) == {
-        "a": ["node-0: gpu=gpu-0"]
-    }
+    assert placed(
+        node(), broken, resource_slice(gpus(1)), claim("a", request())
+    ) == {"a": ["node-0: gpu=gpu-0"]}
 
 
 def test_an_error_of_one_node_leaves_the_others() -> None:
@@ -237,9 +251,9 @@ def test_an_error_of_one_node_leaves_the_others() -> None:
     compiled, solution = run(
         node("node-0"), node("node-1"), broken, fine, claim("a", request())
     )
-    assert [compiled.problem.nodes[one.node].name for one in solution.placements] == [
-        "node-1"
-    ]
+    assert [
+        compiled.problem.nodes[one.node].name for one in solution.placements
+    ] == ["node-1"]
     assert solution.errors == {}
 
 
@@ -254,7 +268,9 @@ def test_at_most_32_devices_per_claim() -> None:
 
 
 def test_an_alternative_with_too_many_devices_is_passed_over() -> None:
-    alternatives = first_available("list", sub("many", count=30), sub("few", count=2))
+    alternatives = first_available(
+        "list", sub("many", count=30), sub("few", count=2)
+    )
     got = placed(
         node(),
         resource_slice(gpus(40)),
@@ -265,21 +281,27 @@ def test_an_alternative_with_too_many_devices_is_passed_over() -> None:
 
 def test_alternatives_are_tried_in_order() -> None:
     alternatives = first_available("list", sub("two", count=2), sub("one"))
-    assert placed(node(), resource_slice(gpus(2)), claim("a", alternatives))["a"] == [
+    assert placed(node(), resource_slice(gpus(2)), claim("a", alternatives))[
+        "a"
+    ] == [
         "node-0: list/two=gpu-0",
         "node-0: list/two=gpu-1",
     ]
-    assert placed(node(), resource_slice(gpus(1)), claim("a", alternatives)) == {
-        "a": ["node-0: list/one=gpu-0"]
-    }
+    assert placed(
+        node(), resource_slice(gpus(1)), claim("a", alternatives)
+    ) == {"a": ["node-0: list/one=gpu-0"]}
 
 
-def test_an_alternative_of_the_first_node_beats_a_better_one_elsewhere() -> None:
+def test_an_alternative_of_the_first_node_beats_a_better_one_elsewhere() -> (
+    None
+):
     slices = [
         resource_slice(gpus(1), name="s0", pool="a", nodeName="node-0"),
         resource_slice(gpus(2), name="s1", pool="b", nodeName="node-1"),
     ]
-    wanted = claim("a", first_available("list", sub("two", count=2), sub("one")))
+    wanted = claim(
+        "a", first_available("list", sub("two", count=2), sub("one"))
+    )
     assert placed(node("node-0"), node("node-1"), slices, wanted) == {
         "a": ["node-0: list/one=gpu-0"]
     }
@@ -287,7 +309,8 @@ def test_an_alternative_of_the_first_node_beats_a_better_one_elsewhere() -> None
 
 def racks(*names: str | list[str]) -> list[Json]:
     return [
-        device(f"gpu-{number}", {"rack": name}) for number, name in enumerate(names)
+        device(f"gpu-{number}", {"rack": name})
+        for number, name in enumerate(names)
     ]
 
 
@@ -310,7 +333,11 @@ RACK = "gpu.example.com/rack"
             ["gpu-0", "gpu-2"],
         ),
         (racks("a", ["b", "a"]), {"matchAttribute": RACK}, ["gpu-0", "gpu-1"]),
-        ([device("x"), *racks("a", "a")], {"matchAttribute": RACK}, ["gpu-0", "gpu-1"]),
+        (
+            [device("x"), *racks("a", "a")],
+            {"matchAttribute": RACK},
+            ["gpu-0", "gpu-1"],
+        ),
         ([device("x"), device("y")], {"distinctAttribute": RACK}, None),
         (
             racks("a", "b"),
@@ -327,7 +354,11 @@ def test_constraints(
         resource_slice(devices),
         claim("a", request(count=2), constraints=[constraint]),
     )
-    names = None if expected is None else [f"node-0: gpu={name}" for name in expected]
+    names = (
+        None
+        if expected is None
+        else [f"node-0: gpu={name}" for name in expected]
+    )
     assert got.get("a") == names
 
 
@@ -355,7 +386,9 @@ def test_taking_back_restores_what_was_common() -> None:
 def test_a_constraint_can_name_one_subrequest() -> None:
     both = first_available("list", sub("pair", count=2), sub("any", count=2))
     wanted = claim(
-        "a", both, constraints=[{"matchAttribute": RACK, "requests": ["list/pair"]}]
+        "a",
+        both,
+        constraints=[{"matchAttribute": RACK, "requests": ["list/pair"]}],
     )
     assert (
         placed(node(), resource_slice(racks("a", "b")), wanted)["a"][0]
@@ -369,7 +402,9 @@ def test_a_constraint_can_name_one_subrequest() -> None:
 
 def test_all_with_a_violated_constraint_is_fatal() -> None:
     wanted = claim(
-        "a", request(allocationMode="All"), constraints=[{"matchAttribute": RACK}]
+        "a",
+        request(allocationMode="All"),
+        constraints=[{"matchAttribute": RACK}],
     )
     found = error(node(), resource_slice(racks("a", "b")), wanted)
     assert str(found) == (
@@ -385,7 +420,9 @@ def test_counters_are_shared_by_the_devices_of_a_pool() -> None:
         ),
         resource_slice(
             [
-                device(f"part-{i}", consumesCounters=consumes("set", memory="15Gi"))
+                device(
+                    f"part-{i}", consumesCounters=consumes("set", memory="15Gi")
+                )
                 for i in range(3)
             ],
             name="s1",
@@ -404,7 +441,10 @@ def test_one_overdrawn_counter_blocks_every_consumer_of_the_pool() -> None:
         resource_slice(
             name="s0",
             count=2,
-            sharedCounters=[counters("one", memory="1"), counters("two", memory="9")],
+            sharedCounters=[
+                counters("one", memory="1"),
+                counters("two", memory="9"),
+            ],
         ),
         resource_slice(
             [
@@ -415,17 +455,24 @@ def test_one_overdrawn_counter_blocks_every_consumer_of_the_pool() -> None:
             count=2,
         ),
     ]
-    assert placed(node(), slices, claim("a", request())) == {"a": ["node-0: gpu=fine"]}
+    assert placed(node(), slices, claim("a", request())) == {
+        "a": ["node-0: gpu=fine"]
+    }
     assert (
         placed(
-            node(), slices, allocated("user", {"device": "big"}), claim("a", request())
+            node(),
+            slices,
+            allocated("user", {"device": "big"}),
+            claim("a", request()),
         )
         == {}
     )
 
 
 SHARED = device(
-    "gpu-0", capacity={"memory": {"value": "80Gi"}}, allowMultipleAllocations=True
+    "gpu-0",
+    capacity={"memory": {"value": "80Gi"}},
+    allowMultipleAllocations=True,
 )
 
 
@@ -434,13 +481,19 @@ def memory(amount: str) -> Json:
 
 
 def test_shares_of_one_device() -> None:
-    claims = [claim(name, request(capacity=memory("30Gi"))) for name in ("a", "b", "c")]
+    claims = [
+        claim(name, request(capacity=memory("30Gi")))
+        for name in ("a", "b", "c")
+    ]
     assert placed(node(), resource_slice([SHARED]), claims).keys() == {"a", "b"}
 
 
 def test_without_a_request_the_whole_capacity_is_consumed() -> None:
     assert placed(
-        node(), resource_slice([SHARED]), claim("a", request()), claim("b", request())
+        node(),
+        resource_slice([SHARED]),
+        claim("a", request()),
+        claim("b", request()),
     ).keys() == {"a"}
 
 
@@ -454,7 +507,9 @@ def test_one_request_never_takes_the_same_device_twice_but_two_do() -> None:
         == {}
     )
     twice = claim(
-        "a", request("x", capacity=memory("1Gi")), request("y", capacity=memory("1Gi"))
+        "a",
+        request("x", capacity=memory("1Gi")),
+        request("y", capacity=memory("1Gi")),
     )
     assert placed(node(), resource_slice([SHARED]), twice) == {
         "a": ["node-0: x=gpu-0", "node-0: y=gpu-0"]
@@ -494,17 +549,36 @@ def test_admin_access_ignores_usage_and_counters() -> None:
 
 
 def test_admin_access_never_takes_a_device_twice_in_one_claim() -> None:
-    admin = claim("a", request("x", adminAccess=True), request("y", adminAccess=True))
+    admin = claim(
+        "a", request("x", adminAccess=True), request("y", adminAccess=True)
+    )
     assert placed(node(), resource_slice(gpus(1)), admin) == {}
 
 
 def test_admin_access_and_the_other_claims_of_the_pod() -> None:
-    admin, plain = claim("admin", request(adminAccess=True)), claim("plain", request())
+    admin, plain = (
+        claim("admin", request(adminAccess=True)),
+        claim("plain", request()),
+    )
     slices = resource_slice(gpus(1))
-    assert placed(node(), slices, admin, plain, pod("p", "admin", "plain")) == {}
-    assert len(placed(node(), slices, admin, plain, pod("p", "plain", "admin"))) == 2
     assert (
-        len(placed(node(), slices, admin, plain, pod("p", "admin"), pod("q", "plain")))
+        placed(node(), slices, admin, plain, pod("p", "admin", "plain")) == {}
+    )
+    assert (
+        len(placed(node(), slices, admin, plain, pod("p", "plain", "admin")))
+        == 2
+    )
+    assert (
+        len(
+            placed(
+                node(),
+                slices,
+                admin,
+                plain,
+                pod("p", "admin"),
+                pod("q", "plain"),
+            )
+        )
         == 2
     )
 
@@ -515,9 +589,20 @@ def test_admin_access_to_a_shared_device_consumes_capacity_within_its_pod_only()
     slices = resource_slice([SHARED])
     admin = claim("admin", request(adminAccess=True, capacity=memory("60Gi")))
     plain = claim("plain", request(capacity=memory("60Gi")))
-    assert placed(node(), slices, admin, plain, pod("p", "admin", "plain")) == {}
     assert (
-        len(placed(node(), slices, admin, plain, pod("p", "admin"), pod("q", "plain")))
+        placed(node(), slices, admin, plain, pod("p", "admin", "plain")) == {}
+    )
+    assert (
+        len(
+            placed(
+                node(),
+                slices,
+                admin,
+                plain,
+                pod("p", "admin"),
+                pod("q", "plain"),
+            )
+        )
         == 2
     )
 
@@ -533,7 +618,11 @@ def test_admin_access_to_a_shared_device_consumes_capacity_within_its_pod_only()
             [{"key": "sick", "operator": "Exists"}],
             True,
         ),
-        ({"key": "sick", "effect": "NoSchedule"}, [{"operator": "Exists"}], True),
+        (
+            {"key": "sick", "effect": "NoSchedule"},
+            [{"operator": "Exists"}],
+            True,
+        ),
         (
             {"key": "sick", "value": "very", "effect": "NoSchedule"},
             [{"key": "sick", "operator": "Equal", "value": "very"}],
@@ -554,19 +643,32 @@ def test_admin_access_to_a_shared_device_consumes_capacity_within_its_pod_only()
 def test_taints(taint: Json, tolerations: list[Json], *, fits: bool) -> None:
     tainted = resource_slice([device("gpu-0", taints=[taint])])
     assert (
-        bool(placed(node(), tainted, claim("a", request(tolerations=tolerations))))
+        bool(
+            placed(
+                node(), tainted, claim("a", request(tolerations=tolerations))
+            )
+        )
         is fits
     )
 
 
-def test_a_pod_stays_where_its_node_selector_and_allocated_claims_allow() -> None:
+def test_a_pod_stays_where_its_node_selector_and_allocated_claims_allow() -> (
+    None
+):
     slices = [
         resource_slice(
-            gpus(2), name=f"s{number}", pool=f"p{number}", nodeName=f"node-{number}"
+            gpus(2),
+            name=f"s{number}",
+            pool=f"p{number}",
+            nodeName=f"node-{number}",
         )
         for number in range(3)
     ]
-    nodes = [node("node-0"), node("node-1", disk="ssd"), node("node-2", disk="ssd")]
+    nodes = [
+        node("node-0"),
+        node("node-1", disk="ssd"),
+        node("node-2", disk="ssd"),
+    ]
     got = placed(
         nodes,
         slices,
@@ -588,26 +690,40 @@ def test_a_pod_stays_where_its_node_selector_and_allocated_claims_allow() -> Non
 
 def test_cordoned_nodes_get_nothing() -> None:
     cordoned = {**node("node-0"), "spec": {"unschedulable": True}}
-    assert placed(cordoned, resource_slice(gpus(1)), claim("a", request())) == {}
+    assert (
+        placed(cordoned, resource_slice(gpus(1)), claim("a", request())) == {}
+    )
 
 
-def test_a_claim_shared_by_pods_is_allocated_once_and_holds_them_together() -> None:
+def test_a_claim_shared_by_pods_is_allocated_once_and_holds_them_together() -> (
+    None
+):
     slices = [
         resource_slice(
-            gpus(2), name=f"s{number}", pool=f"p{number}", nodeName=f"node-{number}"
+            gpus(2),
+            name=f"s{number}",
+            pool=f"p{number}",
+            nodeName=f"node-{number}",
         )
         for number in range(2)
     ]
     claims = [claim("shared", request()), claim("own", request())]
-    pods = [pod("p", "shared", nodeSelector={"disk": "ssd"}), pod("q", "shared", "own")]
+    pods = [
+        pod("p", "shared", nodeSelector={"disk": "ssd"}),
+        pod("q", "shared", "own"),
+    ]
     compiled, solution = run(
         node("node-0"), node("node-1", disk="ssd"), slices, claims, pods
     )
-    assert [compiled.problem.nodes[one.node].name for one in solution.placements] == [
+    assert [
+        compiled.problem.nodes[one.node].name for one in solution.placements
+    ] == [
         "node-1",
         "node-1",
     ]
-    assert [[len(grants) for grants in one.grants] for one in solution.placements] == [
+    assert [
+        [len(grants) for grants in one.grants] for one in solution.placements
+    ] == [
         [1],
         [0, 1],
     ]
@@ -632,7 +748,9 @@ def test_a_shared_claim_on_a_network_device_leaves_the_other_pod_free() -> None:
         pod("p", "shared"),
         pod("q", "shared", "own"),
     )
-    assert [compiled.problem.nodes[one.node].name for one in solution.placements] == [
+    assert [
+        compiled.problem.nodes[one.node].name for one in solution.placements
+    ] == [
         "node-0",
         "node-1",
     ]
@@ -688,7 +806,9 @@ def test_an_error_in_the_middle_leaves_nothing_taken() -> None:
         request("fine"),
         request("gpu", "device.attributes['gpu.example.com'].missing == 1"),
     )
-    got = placed(node(), resource_slice(gpus(2)), broken, claim("b", request(count=2)))
+    got = placed(
+        node(), resource_slice(gpus(2)), broken, claim("b", request(count=2))
+    )
     assert got == {"b": ["node-0: gpu=gpu-0", "node-0: gpu=gpu-1"]}
 
 

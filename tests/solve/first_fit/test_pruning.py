@@ -43,7 +43,8 @@ def both(problem: Problem) -> tuple[Solution, Solution]:
 
 def errors(solution: Solution) -> dict[int, tuple[type, str]]:
     return {
-        number: (type(error), str(error)) for number, error in solution.errors.items()
+        number: (type(error), str(error))
+        for number, error in solution.errors.items()
     }
 
 
@@ -60,7 +61,10 @@ def test_same_answers_and_errors(problem: Problem) -> None:
 def test_same_answers_and_errors_if_every_search_is_pruned_from_its_start(
     problem: Problem,
 ) -> None:
-    quick, plain = first_fit(problem, dead_ends=0), first_fit(problem, pruning=False)
+    quick, plain = (
+        first_fit(problem, dead_ends=0),
+        first_fit(problem, pruning=False),
+    )
     assert quick.placements == plain.placements
     assert errors(quick) == errors(plain)
 
@@ -95,9 +99,13 @@ def compiled(*objects: Json | Sequence[Json]) -> Problem:
 
 def with_counters(size: int, available: str, sets: int = 1) -> list[Json]:
     """Devices of 10Gi, dealt out to counter sets with that much memory each."""
-    published = [counters(f"set-{number}", memory=available) for number in range(sets)]
+    published = [
+        counters(f"set-{number}", memory=available) for number in range(sets)
+    ]
     parts = [
-        device(f"d{i}", consumesCounters=consumes(f"set-{i % sets}", memory="10Gi"))
+        device(
+            f"d{i}", consumesCounters=consumes(f"set-{i % sets}", memory="10Gi")
+        )
         for i in range(size)
     ]
     return [
@@ -161,7 +169,10 @@ def impossible(n: int) -> dict[str, tuple[list[Json], Json]]:
             with_counters(n, "25Gi", n // 3),
             claim("c", request(count=2 * (n // 3) + 1)),
         ),
-        "capacities too small": ([resource_slice(shareable)], claim("c", *small)),
+        "capacities too small": (
+            [resource_slice(shareable)],
+            claim("c", *small),
+        ),
     }
 
 
@@ -208,14 +219,24 @@ def test_backtracking_leaves_out_the_large_device() -> None:
 def test_equal_pods_go_on_where_the_last_one_landed() -> None:
     slices = [
         resource_slice(
-            gpus(2), name=f"s{number}", pool=f"p{number}", nodeName=f"node-{number}"
+            gpus(2),
+            name=f"s{number}",
+            pool=f"p{number}",
+            nodeName=f"node-{number}",
         )
         for number in range(3)
     ]
     claims = [claim(f"c{number}", request()) for number in range(7)]
     nodes = [node(f"node-{number}") for number in (1, 2)]
     quick, plain = both(compiled(nodes, slices, claims))
-    assert [placement.node for placement in quick.placements] == [0, 0, 1, 1, 2, 2]
+    assert [placement.node for placement in quick.placements] == [
+        0,
+        0,
+        1,
+        1,
+        2,
+        2,
+    ]
     assert quick.placements == plain.placements
 
 
@@ -234,7 +255,9 @@ def test_what_a_gang_gives_back_is_found_again() -> None:
 def test_a_failing_selector_ends_every_equal_demand_with_its_own_name() -> None:
     broken = request("gpu", "device.attributes['gpu.example.com'].missing == 1")
     quick, plain = both(
-        compiled(resource_slice(gpus(1)), claim("a", broken), claim("b", broken))
+        compiled(
+            resource_slice(gpus(1)), claim("a", broken), claim("b", broken)
+        )
     )
     assert errors(quick) == errors(plain)
     assert [str(error).split(":")[0] for error in quick.errors.values()] == [
@@ -244,7 +267,10 @@ def test_a_failing_selector_ends_every_equal_demand_with_its_own_name() -> None:
 
 
 def with_cpu(wanted: Json, cpu: str) -> Json:
-    container = {"name": "main", "resources": {"requests": {"cpu": cpu} if cpu else {}}}
+    container = {
+        "name": "main",
+        "resources": {"requests": {"cpu": cpu} if cpu else {}},
+    }
     return {**wanted, "spec": {**wanted["spec"], "containers": [container]}}
 
 
@@ -274,7 +300,9 @@ def test_pods_with_equal_claims_know_the_same_nodes_whatever_they_take_beside_de
     cpus |= {"same-root": "", "same-root-elsewhere": "1", "then-any": ""}
     claims = [
         claim(
-            name, request(count=2), constraints=same_root if "same-root" in name else []
+            name,
+            request(count=2),
+            constraints=same_root if "same-root" in name else [],
         )
         for name in cpus
     ]
@@ -284,7 +312,15 @@ def test_pods_with_equal_claims_know_the_same_nodes_whatever_they_take_beside_de
         cluster(device_class(), nodes, slices, claims, pods)
     ).whole
     quick, plain = both(problem)
-    assert [placement.node for placement in quick.placements] == [0, 1, 2, 3, 7, 7, 0]
+    assert [placement.node for placement in quick.placements] == [
+        0,
+        1,
+        2,
+        3,
+        7,
+        7,
+        0,
+    ]
     assert quick.placements == plain.placements
 
 
@@ -296,7 +332,9 @@ def test_nodes_without_any_device_are_no_obstacle() -> None:
 
 def test_errors_of_nodes_are_remembered_for_equal_demands() -> None:
     broken = resource_slice([device("x"), device("x")])
-    quick, plain = both(compiled(broken, claim("a", request()), claim("b", request())))
+    quick, plain = both(
+        compiled(broken, claim("a", request()), claim("b", request()))
+    )
     assert errors(quick) == errors(plain)
     assert quick.errors.keys() == {0, 1}
 
@@ -306,9 +344,13 @@ def test_nodes_may_be_without_any_device() -> None:
         {**node(name), "status": {"allocatable": {"cpu": "2", "pods": "2"}}}
         for name in "abcd"
     ]
-    asking = [with_cpu(pod(f"p{number}", f"c{number}"), "1") for number in range(4)]
+    asking = [
+        with_cpu(pod(f"p{number}", f"c{number}"), "1") for number in range(4)
+    ]
     claims = [claim(f"c{number}", request()) for number in range(4)]
-    problem = compile_cluster(cluster(limited, device_class(), claims, asking)).whole
+    problem = compile_cluster(
+        cluster(limited, device_class(), claims, asking)
+    ).whole
     assert (
         first_fit(problem).placements
         == first_fit(problem, pruning=False).placements

@@ -12,7 +12,9 @@ from wire import claim, device_class, request
 
 
 @pytest.mark.parametrize("mode", ["first-fit", "optimal"])
-def test_partitionable_backtracking(shared: Path, tmp_path: Path, mode: str) -> None:
+def test_partitionable_backtracking(
+    shared: Path, tmp_path: Path, mode: str
+) -> None:
     """One node, seven devices wanted: all but the large one, which is listed first."""
     wanted = tmp_path / "claim.yaml"
     wanted.write_text(
@@ -24,7 +26,9 @@ def test_partitionable_backtracking(shared: Path, tmp_path: Path, mode: str) -> 
         )
     )
     plan = dralloc.allocate(
-        dralloc.load(shared / "data" / "scheduler_perf" / "backtracking.yaml", wanted),
+        dralloc.load(
+            shared / "data" / "scheduler_perf" / "backtracking.yaml", wanted
+        ),
         mode=dralloc.Mode(mode),
     )
     [allocation] = plan.allocations.values()

@@ -31,7 +31,13 @@ from dralloc.problem.solution import Solution, Status
 from dralloc.solve.optimum import Options, solve
 from strategies import TableEligibility
 
-__all__ = ["AlternativeSpec", "ProblemBuilder", "answer", "devices_of", "placed"]
+__all__ = [
+    "AlternativeSpec",
+    "ProblemBuilder",
+    "answer",
+    "devices_of",
+    "placed",
+]
 
 
 @dataclass(frozen=True)
@@ -120,7 +126,11 @@ class ProblemBuilder:
         """A claim with requests r0, r1, ...; several for one request are its alternatives r0/a, r0/b, ..."""
         built = []
         for number, request in enumerate(requests):
-            specs = [request] if isinstance(request, AlternativeSpec) else list(request)
+            specs = (
+                [request]
+                if isinstance(request, AlternativeSpec)
+                else list(request)
+            )
             alternatives = []
             for rank, spec in enumerate(specs):
                 name = RequestName(
@@ -128,7 +138,12 @@ class ProblemBuilder:
                 )
                 alternatives.append(
                     Alternative(
-                        len(self.specs), name, rank, spec.count, spec.admin, spec.defect
+                        len(self.specs),
+                        name,
+                        rank,
+                        spec.count,
+                        spec.admin,
+                        spec.defect,
                     )
                 )
                 self.specs.append(spec)
@@ -151,7 +166,9 @@ class ProblemBuilder:
     def problem(self) -> Problem:
         return Problem(
             tuple(self.demands),
-            tuple(self._node(number, own) for number, own in enumerate(self.own)),
+            tuple(
+                self._node(number, own) for number, own in enumerate(self.own)
+            ),
             tuple(self.devices),
             tuple(self.counters),
             self.usage,
@@ -175,7 +192,9 @@ class ProblemBuilder:
         charges: dict[tuple[int, int], Charge | None] = {}
         for number, spec in enumerate(self.specs):
             for device, view in enumerate(self.devices):
-                selected[number, device] = spec.only is None or device in spec.only
+                selected[number, device] = (
+                    spec.only is None or device in spec.only
+                )
                 if spec.fails and device in spec.fails:
                     selected[number, device] = spec.fails[device]
                 amounts = spec.capacity or {}

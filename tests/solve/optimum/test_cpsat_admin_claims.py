@@ -25,15 +25,17 @@ def decided(problem: Problem) -> AdminClaims:
     return admin_claims(problem, Stop())
 
 
-def test_a_pod_that_looks_after_devices_goes_where_some_are_and_asks_for_none() -> None:
+def test_a_pod_that_looks_after_devices_goes_where_some_are_and_asks_for_none() -> (
+    None
+):
     builder = ProblemBuilder(3)
     for node in (0, 0, 2):
         builder.device(node)
     builder.pod(builder.claim(EVERY))
     left = decided(builder.problem())
-    assert [(demand.claims, demand.nodes) for demand in left.problem.demands] == [
-        ((), (0, 2))
-    ]
+    assert [
+        (demand.claims, demand.nodes) for demand in left.problem.demands
+    ] == [((), (0, 2))]
 
 
 def test_what_is_decided_comes_back_in_the_order_of_the_claims() -> None:
@@ -47,12 +49,19 @@ def test_what_is_decided_comes_back_in_the_order_of_the_claims() -> None:
     )
     left = decided(builder.problem())
     whole = Placement(
-        0, 0, ((Grant(0, 0, 1),), (Grant(0, 0, 0),), (Grant(0, 0, 0), Grant(0, 0, 1)))
+        0,
+        0,
+        (
+            (Grant(0, 0, 1),),
+            (Grant(0, 0, 0),),
+            (Grant(0, 0, 0), Grant(0, 0, 1)),
+        ),
     )
     part = Placement(0, 0, ((Grant(0, 0, 1),),))
     assert left.without([whole]) == (part,)
     assert (
-        left.granted(solve(left.problem)).placements[0].grants[1:] == whole.grants[1:]
+        left.granted(solve(left.problem)).placements[0].grants[1:]
+        == whole.grants[1:]
     )
 
 
@@ -71,9 +80,13 @@ def test_what_depends_on_others_is_left_to_the_model() -> None:
     builder = ProblemBuilder()
     builder.device(capacity={"memory": 2})
     builder.pod(
-        builder.claim(AlternativeSpec(count=None, admin=True, capacity={"memory": 1}))
+        builder.claim(
+            AlternativeSpec(count=None, admin=True, capacity={"memory": 1})
+        )
     )
-    builder.pod(builder.claim(AlternativeSpec(admin=True), AlternativeSpec(admin=True)))
+    builder.pod(
+        builder.claim(AlternativeSpec(admin=True), AlternativeSpec(admin=True))
+    )
     problem = builder.problem()
     assert decided(problem).problem.demands == problem.demands
 
@@ -82,7 +95,9 @@ def test_all_devices_cannot_be_had_while_a_tainted_one_has_room() -> None:
     builder = ProblemBuilder()
     builder.device()
     builder.device(capacity={"memory": 1})
-    builder.pod(builder.claim(AlternativeSpec(count=None, admin=True, refused=[1])))
+    builder.pod(
+        builder.claim(AlternativeSpec(count=None, admin=True, refused=[1]))
+    )
     assert placed(answer(builder)) == []
 
 

@@ -26,11 +26,15 @@ PROBLEMS = strategies.problems(max_demands=3, max_devices=4).flatmap(budgeted)
 
 def worth(problem: Problem, solution: Solution) -> tuple[int, ...]:
     """The tiers of a solution: weight, what the poorest share, ranks."""
-    weight = sum(problem.demands[one.demand].weight for one in solution.placements)
+    weight = sum(
+        problem.demands[one.demand].weight for one in solution.placements
+    )
     sharing = [budget for budget in problem.budgets if budget.fair]
     uses = sorted(
         budget.used
-        + spent(problem, solution.placements, budget.resource).get(budget.namespace, 0)
+        + spent(problem, solution.placements, budget.resource).get(
+            budget.namespace, 0
+        )
         for budget in sharing
     )
     ranks = {
@@ -62,9 +66,9 @@ def test_against_trying_everything(problem: Problem) -> None:
     )
     best = max(worth(problem, one) for one in allowed)
     assert worth(problem, found) == best
-    assert [tier.value * (1 if tier.sense > 0 else -1) for tier in found.tiers] == list(
-        best
-    )
+    assert [
+        tier.value * (1 if tier.sense > 0 else -1) for tier in found.tiers
+    ] == list(best)
     assert all(tier.proven for tier in found.tiers)
 
 
@@ -76,5 +80,7 @@ def test_what_first_fit_exceeds_is_left_out(problem: Problem) -> None:
     broken = violations(problem, Solution(tuple(kept)))
     assert not any(line.startswith("namespace") for line in broken)
     if len(kept) < len(greedy.placements):
-        assert any(line.startswith("namespace") for line in violations(problem, greedy))
+        assert any(
+            line.startswith("namespace") for line in violations(problem, greedy)
+        )
     assert set(kept) <= set(greedy.placements)

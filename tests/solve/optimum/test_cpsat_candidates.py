@@ -18,8 +18,13 @@ def failing() -> ProblemBuilder:
     builder = ProblemBuilder()
     for _ in range(4):
         builder.device()
-    late, early = FatalError("gpu-2: no such key"), FatalError("gpu-0: no such key")
-    builder.pod(builder.claim(AlternativeSpec(fails={0: early, 1: early, 2: late})))
+    late, early = (
+        FatalError("gpu-2: no such key"),
+        FatalError("gpu-0: no such key"),
+    )
+    builder.pod(
+        builder.claim(AlternativeSpec(fails={0: early, 1: early, 2: late}))
+    )
     builder.pod(builder.claim(AlternativeSpec(fails={2: late})))
     return builder
 
@@ -48,7 +53,9 @@ def test_all_leaves_a_failing_device_out() -> None:
     builder.device()
     builder.device()
     builder.pod(
-        builder.claim(AlternativeSpec(None, fails={0: FatalError("no such key")}))
+        builder.claim(
+            AlternativeSpec(None, fails={0: FatalError("no such key")})
+        )
     )
     assert devices_of(answer(builder)) == [[1]]
 

@@ -2,10 +2,16 @@ from __future__ import annotations
 
 from dralloc.objects.choices import Goal
 from dralloc.solve.optimum.candidates import components, survey
-from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder, answer
+from solve.optimum.problem_builder import (
+    AlternativeSpec,
+    ProblemBuilder,
+    answer,
+)
 
 
-def split(builder: ProblemBuilder, goal: Goal = Goal.NONE) -> list[tuple[int, ...]]:
+def split(
+    builder: ProblemBuilder, goal: Goal = Goal.NONE
+) -> list[tuple[int, ...]]:
     problem = builder.problem()
     return components(problem, survey(problem), goal)
 
@@ -23,7 +29,9 @@ def pairs() -> ProblemBuilder:
 def test_slots_and_counters_join() -> None:
     builder = pairs()
     assert split(builder) == [(0,), (1,), (2, 3)]
-    builder.pod(builder.claim([AlternativeSpec(only=[0]), AlternativeSpec(only=[2])]))
+    builder.pod(
+        builder.claim([AlternativeSpec(only=[0]), AlternativeSpec(only=[2])])
+    )
     assert split(builder) == [(0, 2, 3, 4), (1,)]
 
 
@@ -57,8 +65,13 @@ def test_what_nothing_can_serve_is_in_no_component() -> None:
 def test_tiers_add_up_over_components() -> None:
     builder = pairs()
     builder.pod(
-        builder.claim([AlternativeSpec(only=[]), AlternativeSpec(only=[0])]), weight=5
+        builder.claim([AlternativeSpec(only=[]), AlternativeSpec(only=[0])]),
+        weight=5,
     )
     solution = answer(builder, Goal.FEWEST_NODES)
     assert [tier.value for tier in solution.tiers] == [8, 1, 2]
-    assert [tier.value for tier in answer(pairs(), Goal.SPREAD).tiers] == [4, 0, 2]
+    assert [tier.value for tier in answer(pairs(), Goal.SPREAD).tiers] == [
+        4,
+        0,
+        2,
+    ]

@@ -34,7 +34,9 @@ _FAILURES = st.builds(
         device=f"{driver}/pool/{device}",
         reason=reason,
     ),
-    st.sampled_from(("class x", "class y", "claim default/a", "claim default/b")),
+    st.sampled_from(
+        ("class x", "class y", "claim default/a", "claim default/b")
+    ),
     st.sampled_from(("gpu.example.com", "nic.example.com")),
     st.sampled_from(("d0", "d1", "d2")),
     st.sampled_from(("no such key: virtual", "no such key: other")),
@@ -52,19 +54,28 @@ def test_there_is_a_line_for_each_class_or_expression_and_reason(
 ) -> None:
     lines = summed_up(failures)
     assert len(lines) == len(set(map(_kind, failures)))
-    for line, kind in zip(lines, dict.fromkeys(map(_kind, failures)), strict=True):
-        devices = {failure.device for failure in failures if _kind(failure) == kind}
+    for line, kind in zip(
+        lines, dict.fromkeys(map(_kind, failures)), strict=True
+    ):
+        devices = {
+            failure.device for failure in failures if _kind(failure) == kind
+        }
         found = re.search(r" on (\d+) devices of driver ", line)
         assert (int(found[1]) if found else 1) == len(devices)
         assert line.endswith(f": {kind[2]}")
 
 
 def test_what_is_no_failure_of_an_expression_stays_as_it_is() -> None:
-    assert summed_up([FatalError("b"), FatalError("a"), FatalError("b")]) == ("b", "a")
+    assert summed_up([FatalError("b"), FatalError("a"), FatalError("b")]) == (
+        "b",
+        "a",
+    )
 
 
 @given(_FAILURES)
-def test_failures_can_be_sent_to_other_processes(failure: ExpressionFailure) -> None:
+def test_failures_can_be_sent_to_other_processes(
+    failure: ExpressionFailure,
+) -> None:
     again = pickle.loads(pickle.dumps(failure))
     assert (str(again), vars(again)) == (str(failure), vars(failure))
 
@@ -85,7 +96,9 @@ def lists() -> list[Json]:
 
 @pytest.mark.parametrize("per_device", [True, False])
 def test_one_line_for_a_class_whoever_asks_for_it(per_device: bool) -> None:
-    claims = [claim(f"c{number}", request(device_class="x")) for number in range(3)]
+    claims = [
+        claim(f"c{number}", request(device_class="x")) for number in range(3)
+    ]
     plan = dralloc.allocate(cluster(*lists(), claims), per_device=per_device)
     assert plan.metrics.placed == 3
     told = "selector of class x fails on 72 devices of driver gpu.example.com: no such key: virtual"
@@ -94,8 +107,12 @@ def test_one_line_for_a_class_whoever_asks_for_it(per_device: bool) -> None:
 
 
 def test_one_line_for_claims_that_say_the_same() -> None:
-    claims = [claim(f"c{number}", request("r", _EXPRESSION)) for number in range(3)]
-    [told] = dralloc.allocate(cluster(*lists(), claims), per_device=True).warnings
+    claims = [
+        claim(f"c{number}", request("r", _EXPRESSION)) for number in range(3)
+    ]
+    [told] = dralloc.allocate(
+        cluster(*lists(), claims), per_device=True
+    ).warnings
     assert told.startswith(
         "selector of claim default/c0 and 2 more fails on 72 devices of driver gpu.example.com: "
     )

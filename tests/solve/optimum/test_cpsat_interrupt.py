@@ -70,7 +70,11 @@ def test_bundles_end_with_the_best_so_far(tmp_path: Path) -> None:
     solution = solve(problem, hint=hint, progress=press())
     check(problem, solution)
     assert solution.status is Status.FEASIBLE
-    assert weight(problem, hint) <= solution.tiers[0].value < solution.tiers[0].bound
+    assert (
+        weight(problem, hint)
+        <= solution.tiers[0].value
+        < solution.tiers[0].bound
+    )
 
 
 @pytest.mark.parametrize("looks", [0, 30, 1_000])
@@ -86,7 +90,9 @@ def test_at_any_moment_it_is_an_answer(
     choices = Choices.of(None, workload.words(3))
     problem = compile_cluster(load(tmp_path), choices).whole
     first = first_fit(problem)
-    hint = replace(first, placements=tuple(within_caps(problem, first.placements)))
+    hint = replace(
+        first, placements=tuple(within_caps(problem, first.placements))
+    )
 
     def look(self: Stop) -> float:
         if later:
@@ -127,9 +133,15 @@ def test_before_anything_is_found_it_is_the_hint(
         return candidates.survey(*arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(run, "survey", survey)
-    solution = solve(problem, hint=hint, progress=lambda _: pytest.fail("went on"))
+    solution = solve(
+        problem, hint=hint, progress=lambda _: pytest.fail("went on")
+    )
     assert solution.placements == hint.placements
-    assert solution.tiers[0].value == weight(problem, hint) < solution.tiers[0].bound
+    assert (
+        solution.tiers[0].value
+        == weight(problem, hint)
+        < solution.tiers[0].bound
+    )
 
 
 def test_who_has_a_handler_keeps_it() -> None:

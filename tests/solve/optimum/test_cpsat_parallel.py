@@ -33,7 +33,9 @@ from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 from solve.optimum.test_cpsat_solve import in_order, islands, weight
 
 THOROUGH = settings(
-    max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(100),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 BRIEF = settings(THOROUGH, max_examples=examples(10))
 
@@ -67,7 +69,9 @@ def mixed() -> Problem:
     return builder.problem()
 
 
-def same(problem: Problem, options: Options, hint: Solution | None = None) -> str:
+def same(
+    problem: Problem, options: Options, hint: Solution | None = None
+) -> str:
     """The answer, which must not depend on who found it."""
     here = solve(problem, options, hint)
     there = solve(problem, replace(options, jobs=2), hint)
@@ -87,11 +91,15 @@ AT_ONCE = Thresholds(components=1)
 def pretended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are only packed up and unpacked in this process."""
 
-    def run_all(batches: Sequence[Any], *_: object) -> Iterator[tuple[int, Any]]:
+    def run_all(
+        batches: Sequence[Any], *_: object
+    ) -> Iterator[tuple[int, Any]]:
         for number, batch in enumerate(batches):
             yield (
                 number,
-                pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(batch)).run())),
+                pickle.loads(
+                    pickle.dumps(pickle.loads(pickle.dumps(batch)).run())
+                ),
             )
 
     monkeypatch.setattr(parallel, "run_all", run_all)
@@ -100,7 +108,9 @@ def pretended(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("pretended")
 @THOROUGH
 @given(strategies.problems(), st.sampled_from(Goal), st.booleans())
-def test_an_excerpt_is_enough(problem: Problem, goal: Goal, hinted: bool) -> None:
+def test_an_excerpt_is_enough(
+    problem: Problem, goal: Goal, hinted: bool
+) -> None:
     same(
         problem,
         Options(goal=goal, thresholds=AT_ONCE),
@@ -111,13 +121,17 @@ def test_an_excerpt_is_enough(problem: Problem, goal: Goal, hinted: bool) -> Non
 @pytest.mark.usefixtures("pretended")
 @THOROUGH
 @given(crowds(), st.booleans())
-def test_an_excerpt_of_classes_is_enough(problem: Problem, packed: bool) -> None:
+def test_an_excerpt_of_classes_is_enough(
+    problem: Problem, packed: bool
+) -> None:
     thresholds = replace(AT_ONCE, pattern_effort=0) if packed else AT_ONCE
     same(problem, Options(thresholds=thresholds), first_fit(problem))
 
 
 @BRIEF
-@given(strategies.problems(max_demands=8, max_devices=10), st.sampled_from(Goal))
+@given(
+    strategies.problems(max_demands=8, max_devices=10), st.sampled_from(Goal)
+)
 def test_the_same_from_processes(problem: Problem, goal: Goal) -> None:
     same(problem, Options(goal=goal, thresholds=AT_ONCE))
 
@@ -183,7 +197,8 @@ def test_with_hardly_any_time_nobody_is_sent_for(
 ) -> None:
     monkeypatch.setattr(run, "work_out", lambda *_: pytest.fail("not worth it"))
     solution = solve(
-        islands(3, pods=40, gpus=6), Options(time_limit=0.1, jobs=2, per_device=True)
+        islands(3, pods=40, gpus=6),
+        Options(time_limit=0.1, jobs=2, per_device=True),
     )
     assert "components" not in solution.timings
 
@@ -195,7 +210,10 @@ def test_short_of_time_it_is_no_worse_than_the_hint(limit: float) -> None:
     solution = solve(
         problem,
         Options(
-            time_limit=limit, jobs=2, per_device=True, thresholds=Thresholds(seconds=0)
+            time_limit=limit,
+            jobs=2,
+            per_device=True,
+            thresholds=Thresholds(seconds=0),
         ),
         hint,
     )
@@ -228,7 +246,9 @@ def test_ctrl_c_ends_all_of_them() -> None:
 
 @pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="no process groups here")
-@pytest.mark.parametrize("seconds", [0.3, 2.0], ids=["at the start", "while searching"])
+@pytest.mark.parametrize(
+    "seconds", [0.3, 2.0], ids=["at the start", "while searching"]
+)
 def test_ctrl_c_on_a_terminal_reaches_the_workers_too(seconds: float) -> None:
     """A terminal sends it to every process of the command, and workers must not die of it."""
     with subprocess.Popen(
@@ -268,7 +288,9 @@ def test_an_error_of_the_listener_ends_all_of_them() -> None:
 
     with pytest.raises(ZeroDivisionError):
         solve(
-            islands(3, pods=40, gpus=6), Options(jobs=2, per_device=True), progress=fail
+            islands(3, pods=40, gpus=6),
+            Options(jobs=2, per_device=True),
+            progress=fail,
         )
     assert working() == []
 
@@ -276,7 +298,9 @@ def test_an_error_of_the_listener_ends_all_of_them() -> None:
 def working() -> list[str]:
     """The threads that still wait for other processes."""
     return [
-        thread.name for thread in threading.enumerate() if thread.name == "components"
+        thread.name
+        for thread in threading.enumerate()
+        if thread.name == "components"
     ]
 
 
@@ -285,7 +309,8 @@ def test_an_error_in_another_process_is_told() -> None:
     for _ in range(2):
         counter = builder.counter(3 * 2**62)
         devices = [
-            builder.device(0, consumes={counter: 2**62 + odd}) for odd in (1, 2, 4)
+            builder.device(0, consumes={counter: 2**62 + odd})
+            for odd in (1, 2, 4)
         ]
         for _ in devices:
             builder.pod(builder.claim(AlternativeSpec(only=devices)))
@@ -295,7 +320,9 @@ def test_an_error_in_another_process_is_told() -> None:
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "joblib", None)
-    with pytest.raises(DrallocError, match=r"pip install 'dralloc\[parallel\]'"):
+    with pytest.raises(
+        DrallocError, match=r"pip install 'dralloc\[parallel\]'"
+    ):
         solve(mixed(), Options(jobs=2))
 
 

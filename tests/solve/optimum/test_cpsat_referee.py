@@ -86,7 +86,9 @@ def test_spread_changes_nothing_before_it(problem: Problem) -> None:
 
 @BRIEF
 @given(PROBLEMS)
-def test_an_answer_from_exhaustive_search_is_a_fine_hint(problem: Problem) -> None:
+def test_an_answer_from_exhaustive_search_is_a_fine_hint(
+    problem: Problem,
+) -> None:
     hint = brute_force.best_solution(problem)
     solution = solve(problem, Options(), hint)
     assert solution.status is Status.OPTIMAL
@@ -98,7 +100,9 @@ def limited_to(problem: Problem, nodes: Sequence[int]) -> Problem:
         replace(
             demand,
             nodes=tuple(
-                node for node in problem.candidate_nodes(demand) if node in nodes
+                node
+                for node in problem.candidate_nodes(demand)
+                if node in nodes
             ),
         )
         for demand in problem.demands

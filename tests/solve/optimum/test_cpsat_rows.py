@@ -14,7 +14,9 @@ def literals(count: int) -> list[cp_model.IntVar]:
     return [model.new_bool_var(f"x{index}") for index in range(count)]
 
 
-def test_a_row_is_divided_by_the_common_factor_and_its_limit_rounded_down() -> None:
+def test_a_row_is_divided_by_the_common_factor_and_its_limit_rounded_down() -> (
+    None
+):
     x, y, z = literals(3)
     terms, impossible, limit = reduced([(x, 4), (y, 6), (z, 6)], 11)
     assert [amount for _, amount in terms] == [2, 3, 3]
@@ -58,7 +60,8 @@ def test_amounts_beyond_int64_are_an_error_that_names_the_counter() -> None:
         builder.device(consumes={counter: 2**62 + extra})
         builder.pod(builder.claim(AlternativeSpec()))
     with pytest.raises(
-        ModelError, match=r"counter driver/pool/set/counter-0: amounts add up to \d+"
+        ModelError,
+        match=r"counter driver/pool/set/counter-0: amounts add up to \d+",
     ):
         solve(builder.problem(), Options(per_device=True))
 
@@ -67,7 +70,9 @@ def test_amounts_beyond_int64_are_an_error_that_names_the_capacity() -> None:
     builder = ProblemBuilder()
     builder.device(capacity={"memory": 3 * 2**61})
     for extra in range(3):
-        builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 2**62 + extra})))
+        builder.pod(
+            builder.claim(AlternativeSpec(capacity={"memory": 2**62 + extra}))
+        )
     with pytest.raises(
         ModelError,
         match="device driver/pool-0/device-0: capacity memory: amounts add up to",

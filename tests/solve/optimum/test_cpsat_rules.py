@@ -24,7 +24,9 @@ def test_a_demand_is_on_one_node_with_all_of_its_claims() -> None:
     builder = ProblemBuilder(nodes=2)
     builder.device(0)
     builder.device(1)
-    builder.pod(builder.claim(AlternativeSpec()), builder.claim(AlternativeSpec()))
+    builder.pod(
+        builder.claim(AlternativeSpec()), builder.claim(AlternativeSpec())
+    )
     assert placed(answer(builder)) == []
     builder.device(1)
     assert devices_of(answer(builder)) == [[1, 2]]
@@ -79,7 +81,9 @@ def test_a_version_that_is_shareable_and_one_that_is_not_exclude_each_other(
     builder.device(1, slot=0, capacity={"memory": 2})
     builder.pod(builder.claim(AlternativeSpec()), nodes=(0,), weight=weight)
     for _ in range(2):
-        builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 1})), nodes=(1,))
+        builder.pod(
+            builder.claim(AlternativeSpec(capacity={"memory": 1})), nodes=(1,)
+        )
     assert placed(answer(builder)) == expected
 
 
@@ -126,7 +130,9 @@ def test_a_request_never_shares_a_device_with_itself_but_with_others() -> None:
     one = {"memory": 1}
     builder.pod(builder.claim(AlternativeSpec(2, capacity=one)))
     builder.pod(
-        builder.claim(AlternativeSpec(capacity=one), AlternativeSpec(capacity=one))
+        builder.claim(
+            AlternativeSpec(capacity=one), AlternativeSpec(capacity=one)
+        )
     )
     assert placed(answer(builder)) == [1]
 
@@ -147,12 +153,16 @@ def test_admin_access_takes_capacity_beside_its_own_demand_only() -> None:
     builder = ProblemBuilder()
     builder.device(capacity={"memory": 4})
     builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 4})))
-    builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 3}, admin=True)))
+    builder.pod(
+        builder.claim(AlternativeSpec(capacity={"memory": 3}, admin=True))
+    )
     builder.pod(
         builder.claim(AlternativeSpec(capacity={"memory": 3}, admin=True)),
         builder.claim(AlternativeSpec(capacity={"memory": 2}, admin=True)),
     )
-    builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 5}, admin=True)))
+    builder.pod(
+        builder.claim(AlternativeSpec(capacity={"memory": 5}, admin=True))
+    )
     assert placed(answer(builder)) == [0, 1]
 
 
@@ -161,10 +171,14 @@ def test_capacity_of_the_version_in_use_counts() -> None:
     builder.device(0, slot=0, capacity={"memory": 4})
     builder.device(1, slot=0, capacity={"memory": 2})
     for _ in range(4):
-        builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 1})), nodes=(0,))
+        builder.pod(
+            builder.claim(AlternativeSpec(capacity={"memory": 1})), nodes=(0,)
+        )
     assert placed(answer(builder)) == [0, 1, 2, 3]
     builder.pod(
-        builder.claim(AlternativeSpec(capacity={"memory": 1})), nodes=(1,), weight=4
+        builder.claim(AlternativeSpec(capacity={"memory": 1})),
+        nodes=(1,),
+        weight=4,
     )
     assert placed(answer(builder)) == [0, 1, 2, 4]
 
@@ -213,7 +227,9 @@ def test_admin_access_charges_no_counters() -> None:
 def test_a_grant_minds_the_counters_of_the_version_that_its_node_sees() -> None:
     for node, found in ((0, []), (1, [0])):
         builder = ProblemBuilder(nodes=2)
-        builder.device(0, slot=0, consumes={builder.counter(1, free=0, group=1): 1})
+        builder.device(
+            0, slot=0, consumes={builder.counter(1, free=0, group=1): 1}
+        )
         builder.device(1, slot=0)
         builder.pod(builder.claim(AlternativeSpec()), nodes=(node,))
         assert placed(answer(builder)) == found
@@ -228,7 +244,8 @@ def test_who_shares_a_device_in_use_asks_for_no_counters() -> None:
     builder.device(0, slot=1, consumes={counter: 1})
     builder.pod(builder.claim(AlternativeSpec(only=[2])), nodes=(0,))
     builder.pod(
-        builder.claim(AlternativeSpec(only=[1], capacity={"memory": 1})), nodes=(1,)
+        builder.claim(AlternativeSpec(only=[1], capacity={"memory": 1})),
+        nodes=(1,),
     )
     assert placed(answer(builder)) == [0, 1]
     builder.pod(
@@ -249,7 +266,9 @@ def test_an_overdrawn_group_is_closed_but_what_is_open_stays_open() -> None:
     builder.pod(builder.claim(AlternativeSpec(only=[0])))
     shared = builder.device(consumes={other: 1}, capacity={"memory": 2})
     builder.usage = Usage(frozenset(), {shared: 1}, {})
-    builder.pod(builder.claim(AlternativeSpec(only=[shared], capacity={"memory": 1})))
+    builder.pod(
+        builder.claim(AlternativeSpec(only=[shared], capacity={"memory": 1}))
+    )
     assert placed(answer(builder)) == [1]
 
 
@@ -303,13 +322,19 @@ def test_all_leaves_out_a_shareable_device_without_room() -> None:
     assert devices_of(answer(builder)) == [[1]]
 
 
-@pytest.mark.parametrize(("other", "expected"), [(2, [[0, 1], [0]]), (3, [[1], [0]])])
-def test_all_leaves_out_what_others_fill(other: int, expected: list[list[int]]) -> None:
+@pytest.mark.parametrize(
+    ("other", "expected"), [(2, [[0, 1], [0]]), (3, [[1], [0]])]
+)
+def test_all_leaves_out_what_others_fill(
+    other: int, expected: list[list[int]]
+) -> None:
     builder = ProblemBuilder()
     builder.device(capacity={"memory": 4})
     builder.device(capacity={"memory": 4})
     builder.pod(builder.claim(AlternativeSpec(None, capacity={"memory": 2})))
-    builder.pod(builder.claim(AlternativeSpec(only=[0], capacity={"memory": other})))
+    builder.pod(
+        builder.claim(AlternativeSpec(only=[0], capacity={"memory": other}))
+    )
     assert devices_of(answer(builder)) == expected
 
 
@@ -317,7 +342,9 @@ def test_all_takes_at_least_one_device() -> None:
     builder = ProblemBuilder()
     builder.device(capacity={"memory": 4})
     builder.pod(builder.claim(AlternativeSpec(None, capacity={"memory": 2})))
-    builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 3})), weight=2)
+    builder.pod(
+        builder.claim(AlternativeSpec(capacity={"memory": 3})), weight=2
+    )
     assert placed(answer(builder)) == [1]
 
 
@@ -329,9 +356,13 @@ def test_all_needs_what_it_cannot_have_to_be_full(
     builder.device(capacity={"memory": 4})
     builder.device()
     builder.pod(
-        builder.claim(AlternativeSpec(None, refused=[0], capacity={"memory": 2}))
+        builder.claim(
+            AlternativeSpec(None, refused=[0], capacity={"memory": 2})
+        )
     )
-    builder.pod(builder.claim(AlternativeSpec(only=[0], capacity={"memory": other})))
+    builder.pod(
+        builder.claim(AlternativeSpec(only=[0], capacity={"memory": other}))
+    )
     assert placed(answer(builder)) == expected
 
 
@@ -363,7 +394,9 @@ def test_match_attribute() -> None:
         builder.claim(AlternativeSpec(), AlternativeSpec(), constraints=[MATCH])
     )
     builder.pod(builder.claim(AlternativeSpec(2), constraints=[MATCH]))
-    assert [sorted(devices) for devices in devices_of(answer(builder))] == [[1, 3]]
+    assert [sorted(devices) for devices in devices_of(answer(builder))] == [
+        [1, 3]
+    ]
 
 
 def test_match_attribute_with_lists_needs_one_value_on_all() -> None:
@@ -385,7 +418,9 @@ def test_match_attribute_leaves_what_cannot_be_compared_alone() -> None:
     assert placed(answer(builder)) == []
     builder.pod(builder.claim(AlternativeSpec(), constraints=[MATCH]))
     builder.pod(
-        builder.claim([AlternativeSpec(2), AlternativeSpec(1)], constraints=[MATCH])
+        builder.claim(
+            [AlternativeSpec(2), AlternativeSpec(1)], constraints=[MATCH]
+        )
     )
     assert sorted(devices_of(answer(builder))) == [[0], [1]]
 
@@ -395,7 +430,9 @@ def test_distinct_attribute() -> None:
     for numa in (0, 0, 1):
         builder.device(attributes={"numa": [numa]})
     builder.pod(
-        builder.claim(AlternativeSpec(), AlternativeSpec(2), constraints=[DISTINCT]),
+        builder.claim(
+            AlternativeSpec(), AlternativeSpec(2), constraints=[DISTINCT]
+        ),
         weight=9,
     )
     builder.pod(builder.claim(AlternativeSpec(2), constraints=[DISTINCT]))
@@ -407,7 +444,9 @@ def test_distinct_attribute_keeps_what_cannot_be_compared_apart() -> None:
     builder.device(attributes={"numa": []})
     builder.device(attributes={"numa": []})
     builder.device(attributes={"numa": [0]})
-    builder.pod(builder.claim(AlternativeSpec(3), constraints=[DISTINCT]), weight=9)
+    builder.pod(
+        builder.claim(AlternativeSpec(3), constraints=[DISTINCT]), weight=9
+    )
     builder.pod(builder.claim(AlternativeSpec(2), constraints=[DISTINCT]))
     assert placed(answer(builder)) == [1]
 
@@ -422,7 +461,9 @@ def test_a_device_granted_twice_is_not_distinct_from_itself() -> None:
     assert placed(answer(builder)) == [1]
 
 
-@pytest.mark.parametrize(("covered", "rank"), [("r0", 1), ("r0/a", 1), ("r0/b", 0)])
+@pytest.mark.parametrize(
+    ("covered", "rank"), [("r0", 1), ("r0/a", 1), ("r0/b", 0)]
+)
 def test_a_constraint_covers_a_request_or_one_of_its_subrequests(
     covered: str, rank: int
 ) -> None:
@@ -430,7 +471,9 @@ def test_a_constraint_covers_a_request_or_one_of_its_subrequests(
     builder.device(attributes={"numa": [0]})
     builder.device(attributes={"numa": [1]})
     builder.device(attributes={"numa": [0]})
-    constraint = Constraint(ConstraintKind.MATCH, "numa", frozenset({covered, "r1"}))
+    constraint = Constraint(
+        ConstraintKind.MATCH, "numa", frozenset({covered, "r1"})
+    )
     builder.pod(
         builder.claim(
             [AlternativeSpec(only=[1]), AlternativeSpec(only=[0])],

@@ -70,7 +70,9 @@ def test_a_hint_with_a_shared_claim_is_kept() -> None:
     builder.device()
     builder.device()
     shared(builder, builder.claim([AlternativeSpec(), AlternativeSpec()]), 0, 0)
-    hint = Solution((Placement(0, 0, ((Grant(0, 0, 1),),)), Placement(1, 0, ((),))))
+    hint = Solution(
+        (Placement(0, 0, ((Grant(0, 0, 1),),)), Placement(1, 0, ((),)))
+    )
     solution = solve(builder.problem(), hint=hint)
     assert solution.placements == hint.placements
     assert solution.status is Status.OPTIMAL

@@ -16,7 +16,11 @@ from dralloc.problem.solution import Grant, Placement, Solution, Status
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, Progress, build, solve
 from examples import examples
-from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder, answer
+from solve.optimum.problem_builder import (
+    AlternativeSpec,
+    ProblemBuilder,
+    answer,
+)
 from strategies import problems
 
 
@@ -36,24 +40,34 @@ def islands(number: int, pods: int, gpus: int) -> Problem:
 
 
 def crowd(
-    builder: ProblemBuilder, dice: random.Random, pods: int, nodes: Sequence[int]
+    builder: ProblemBuilder,
+    dice: random.Random,
+    pods: int,
+    nodes: Sequence[int],
 ) -> None:
     """A GPU on each of the nodes, and pods for any of them."""
     sizes: dict[int, list[int]] = {size: [] for size in (11, 17, 23, 31)}
     for node in nodes:
         counters = [
-            builder.counter(100, counter_set=f"gpu-{len(builder.counters) // 3}")
+            builder.counter(
+                100, counter_set=f"gpu-{len(builder.counters) // 3}"
+            )
             for _ in range(3)
         ]
         for size, devices in sizes.items():
             for _ in range(100 // size):
-                amounts = {counter: size + dice.randint(-3, 3) for counter in counters}
+                amounts = {
+                    counter: size + dice.randint(-3, 3) for counter in counters
+                }
                 devices.append(builder.device(node, consumes=amounts))
     for _ in range(pods):
         size, other = dice.sample(sorted(sizes), 2)
         builder.pod(
             builder.claim(
-                [AlternativeSpec(only=sizes[size]), AlternativeSpec(only=sizes[other])]
+                [
+                    AlternativeSpec(only=sizes[size]),
+                    AlternativeSpec(only=sizes[other]),
+                ]
             ),
             weight=dice.randint(1, 99),
         )
@@ -67,7 +81,9 @@ def in_order(problem: Problem) -> Solution:
     for number, demand in enumerate(problem.demands):
         alternative = demand.claims[0].requests[0].alternatives[0]
         for device, view in enumerate(problem.devices):
-            fits = all(amount <= free[counter] for counter, amount in view.consumes)
+            fits = all(
+                amount <= free[counter] for counter, amount in view.consumes
+            )
             if (
                 device not in taken
                 and fits
@@ -78,7 +94,9 @@ def in_order(problem: Problem) -> Solution:
                     for index, node in enumerate(problem.nodes)
                     if device in node.devices()
                 )
-                placements.append(Placement(number, node, ((Grant(0, 0, device),),)))
+                placements.append(
+                    Placement(number, node, ((Grant(0, 0, device),),))
+                )
                 taken.add(device)
                 for counter, amount in view.consumes:
                     free[counter] -= amount
@@ -88,7 +106,8 @@ def in_order(problem: Problem) -> Solution:
 
 def weight(problem: Problem, solution: Solution) -> int:
     return sum(
-        problem.demands[placement.demand].weight for placement in solution.placements
+        problem.demands[placement.demand].weight
+        for placement in solution.placements
     )
 
 
@@ -101,7 +120,9 @@ def test_an_interrupted_solve_is_no_worse_than_its_hint(
     hint = in_order(problem)
     check(problem, hint)
     solution = solve(
-        problem, Options(time_limit=limit, workers=workers, goal=Goal.SPREAD), hint
+        problem,
+        Options(time_limit=limit, workers=workers, goal=Goal.SPREAD),
+        hint,
     )
     check(problem, solution)
     first = solution.tiers[0]
@@ -116,7 +137,9 @@ def test_without_hint_and_time_there_is_an_answer_with_a_bound() -> None:
     problem = hard()
     solution = solve(problem, Options(time_limit=0.001))
     assert solution.placements == ()
-    assert solution.tiers[0].bound == sum(demand.weight for demand in problem.demands)
+    assert solution.tiers[0].bound == sum(
+        demand.weight for demand in problem.demands
+    )
 
 
 def test_an_optimal_hint_is_proven_without_a_search_and_kept() -> None:
@@ -158,7 +181,9 @@ def test_progress_improves() -> None:
     news: list[Progress] = []
     solution = solve(hard(pods=12, gpus=2), progress=news.append)
     weights = [each for each in news if each.phase == "weight"]
-    assert [each.best for each in weights] == sorted(each.best for each in weights)
+    assert [each.best for each in weights] == sorted(
+        each.best for each in weights
+    )
     assert weights[-1].best == solution.tiers[0].value
     assert all(each.best <= each.bound for each in weights)
 
@@ -172,7 +197,8 @@ def test_progress_starts_at_the_answer_in_hand_and_never_falls_below(
     news: list[Progress] = []
     hint = first_fit(problem)
     in_hand = sum(
-        problem.demands[placement.demand].weight for placement in hint.placements
+        problem.demands[placement.demand].weight
+        for placement in hint.placements
     )
     solution = solve(problem, Options(per_device=per_device), hint, news.append)
     best = [told.best for told in news if told.phase == "weight"]
@@ -209,7 +235,12 @@ def test_an_error_of_the_listener_is_its_own() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"time_limit": 0}, {"workers": 0}, {"seed": -1}, {"time_limit": float("nan")}],
+    [
+        {"time_limit": 0},
+        {"workers": 0},
+        {"seed": -1},
+        {"time_limit": float("nan")},
+    ],
 )
 def test_options_in_range(options: dict[str, int]) -> None:
     with pytest.raises(ModelError):

@@ -24,7 +24,12 @@ from dralloc.problem.solution import Placement, Status
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, run, search, solve
 from dralloc.solve.optimum.candidates import CandidateSurvey, components, survey
-from dralloc.solve.optimum.component import Component, TimeSharing, build_for, is_proven
+from dralloc.solve.optimum.component import (
+    Component,
+    TimeSharing,
+    build_for,
+    is_proven,
+)
 from dralloc.solve.optimum.division import divide
 from dralloc.solve.optimum.objective import (
     DemandSubset,
@@ -60,7 +65,9 @@ def test_without_a_reason_nothing_stops() -> None:
 
 def test_where_things_are_quick_the_clock_is_looked_at_now_and_then() -> None:
     looks = iter([False, False, True])
-    numbers = Stop(cancelled=Cancelled(lambda: next(looks))).hundreds(range(1000))
+    numbers = Stop(cancelled=Cancelled(lambda: next(looks))).hundreds(
+        range(1000)
+    )
     assert list(islice(numbers, 200)) == list(range(200))
     with pytest.raises(Stopped):
         next(numbers)
@@ -123,7 +130,8 @@ def test_every_phase_stops_whenever_it_asks(
         left = iter([False] * questions)
         with pytest.raises(Stopped):
             step(
-                nodes_with_room(), Stop(cancelled=Cancelled(partial(next, left, True)))
+                nodes_with_room(),
+                Stop(cancelled=Cancelled(partial(next, left, True))),
             )
 
 
@@ -135,14 +143,18 @@ def test_without_time_the_answer_in_hand_is_given_back(
     problem = hard()
     hint = in_order(problem)
     solution = solve(
-        problem, Options(time_limit=1e-9, goal=goal, per_device=per_device), hint
+        problem,
+        Options(time_limit=1e-9, goal=goal, per_device=per_device),
+        hint,
     )
     check(problem, solution)
     assert solution.placements == hint.placements
     assert solution.status is Status.FEASIBLE
 
 
-@pytest.mark.parametrize("goal", [goal for goal in Goal if goal is not Goal.NONE])
+@pytest.mark.parametrize(
+    "goal", [goal for goal in Goal if goal is not Goal.NONE]
+)
 def test_a_goal_is_looked_at_when_all_else_is_known(
     goal: Goal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,7 +184,10 @@ def test_without_time_for_the_goal_the_tiers_before_it_are_as_without_it(
     monkeypatch.setattr(run, "components", stopped)
     problem = nodes_with_room()
     monkeypatch.setattr(run, "with_goal", lambda *_: None)
-    plain, solution = solve(problem), solve(problem, Options(goal=Goal.FEWEST_NODES))
+    plain, solution = (
+        solve(problem),
+        solve(problem, Options(goal=Goal.FEWEST_NODES)),
+    )
     assert solution.tiers[:2] == plain.tiers
     assert solution.placements == plain.placements
     assert not solution.tiers[2].proven
@@ -187,7 +202,9 @@ def stopped(
     return components(problem, found, goal)
 
 
-def test_a_solver_that_gives_up_is_not_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_solver_that_gives_up_is_not_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The first run stops at once by itself: without a proof, although nobody asked for it."""
     runs: list[int] = []
     configured = search._solver
@@ -218,7 +235,10 @@ def bids_for_what_is_not_there() -> Problem:
 
 def test_what_has_nothing_to_choose_from_has_its_share_of_the_time() -> None:
     problem = bids_for_what_is_not_there()
-    limited, unlimited = solve(problem, Options(time_limit=600.0)), solve(problem)
+    limited, unlimited = (
+        solve(problem, Options(time_limit=600.0)),
+        solve(problem),
+    )
     assert (limited.status, limited.tiers) == (Status.OPTIMAL, unlimited.tiers)
 
 
@@ -248,13 +268,19 @@ def test_a_limit_that_is_not_reached_changes_no_proof(
         solve(problem, replace(plain, time_limit=600.0)),
         solve(problem, plain),
     )
-    assert (limited.status, limited.tiers) == (unlimited.status, unlimited.tiers)
+    assert (limited.status, limited.tiers) == (
+        unlimited.status,
+        unlimited.tiers,
+    )
     assert limited.status is Status.OPTIMAL
 
 
 def test_what_its_share_was_not_enough_for_goes_on_with_the_rest() -> None:
     """The first has a small share of the time, and needs all that the second, which is large, leaves."""
-    slow, large = Impatient(size=1, needed=0.05), Impatient(size=100_000, needed=0.0)
+    slow, large = (
+        Impatient(size=1, needed=0.05),
+        Impatient(size=100_000, needed=0.0),
+    )
     TimeSharing(Options(), Stop.after(20.0)).improve([0], [slow, large])
     assert (is_proven(slow, 0), is_proven(large, 0)) == (True, True)
     assert slow.runs > 1
@@ -266,7 +292,9 @@ def test_later_tiers_wait_for_what_a_tier_still_needs() -> None:
     slow = Impatient(size=1, needed=0.05, bounds=(0, 1), turns=turns)
     large = Impatient(size=100_000, needed=0.0, bounds=(0, 1), turns=turns)
     later = Impatient(size=2, needed=0.0, bounds=(1, 0), turns=turns)
-    TimeSharing(Options(), Stop.after(20.0)).improve([0, 1], [slow, large, later])
+    TimeSharing(Options(), Stop.after(20.0)).improve(
+        [0, 1], [slow, large, later]
+    )
     assert turns == [(1, 0), (100_000, 0), (1, 0), (2, 1)]
 
 
@@ -322,9 +350,14 @@ def test_too_many_candidates_leave_the_answer_in_hand(
     solution = solve(problem, choices, first_fit(problem))
     assert solution.tiers[:2] == solve(problem).tiers
     if goal is not Goal.NONE:
-        assert solution.tiers[2].why == "a model of every device would be too large"
+        assert (
+            solution.tiers[2].why
+            == "a model of every device would be too large"
+        )
         enough = Options(goal=goal, thresholds=Thresholds(candidates=60))
-        assert solve(problem, enough, first_fit(problem)).status is Status.OPTIMAL
+        assert (
+            solve(problem, enough, first_fit(problem)).status is Status.OPTIMAL
+        )
 
 
 class Endless:
@@ -356,7 +389,9 @@ def test_a_linear_program_ends_when_it_is_asked_to(
     left = iter([False])
     assert (
         solve_linear(
-            cp, [(variable, 1)], Stop(cancelled=Cancelled(lambda: next(left, True)))
+            cp,
+            [(variable, 1)],
+            Stop(cancelled=Cancelled(lambda: next(left, True))),
         )
         is None
     )

@@ -25,7 +25,9 @@ def test_weight_comes_before_alternatives() -> None:
     builder = ProblemBuilder()
     small, large = builder.device(), builder.device()
     builder.pod(
-        builder.claim([AlternativeSpec(only=[large]), AlternativeSpec(only=[small])])
+        builder.claim(
+            [AlternativeSpec(only=[large]), AlternativeSpec(only=[small])]
+        )
     )
     assert answer(builder).tiers == (
         Tier("weight", 1, 1),
@@ -95,7 +97,9 @@ def test_fewest_devices_prefers_those_in_use() -> None:
         builder.pod(builder.claim(AlternativeSpec(capacity={"memory": 1})))
     assert values(builder, Goal.FEWEST_DEVICES) == [4, 0, 1]
     builder.pod(
-        builder.claim(AlternativeSpec(admin=True, only=[0], capacity={"memory": 0}))
+        builder.claim(
+            AlternativeSpec(admin=True, only=[0], capacity={"memory": 0})
+        )
     )
     builder.device()
     builder.pod(builder.claim(AlternativeSpec(only=[3])))
@@ -114,7 +118,9 @@ def gpus(builder: ProblemBuilder, count: int) -> None:
 @pytest.mark.parametrize(
     ("slices", "touched"), [(1, 1), (4, 1), (5, 2), (8, 2), (9, 3)]
 )
-def test_least_fragmentation_keeps_gpus_whole(slices: int, touched: int) -> None:
+def test_least_fragmentation_keeps_gpus_whole(
+    slices: int, touched: int
+) -> None:
     builder = ProblemBuilder()
     gpus(builder, 3)
     whole = {0, 5, 10}
@@ -127,10 +133,14 @@ def test_least_fragmentation_prefers_what_is_touched() -> None:
     builder = ProblemBuilder()
     gpus(builder, 2)
     builder.device()
-    builder.counters[1] = builder.counters[1].__class__(builder.counters[1].id, 4, 2, 0)
+    builder.counters[1] = builder.counters[1].__class__(
+        builder.counters[1].id, 4, 2, 0
+    )
     builder.usage = Usage(frozenset({6, 7}), {}, {})
     for _ in range(2):
-        builder.pod(builder.claim(AlternativeSpec(only={1, 2, 3, 4, 6, 7, 8, 9})))
+        builder.pod(
+            builder.claim(AlternativeSpec(only={1, 2, 3, 4, 6, 7, 8, 9}))
+        )
     assert values(builder, Goal.LEAST_FRAGMENTATION) == [2, 0, 0]
     builder.pod(builder.claim(AlternativeSpec(only={10})))
     assert values(builder, Goal.LEAST_FRAGMENTATION) == [3, 0, 1]

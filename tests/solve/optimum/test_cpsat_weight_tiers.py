@@ -34,7 +34,9 @@ def far_apart(problem: Problem, exponents: Sequence[int]) -> Problem:
     pairs = zip(problem.demands, exponents, strict=False)
     return replace(
         problem,
-        demands=tuple(replace(demand, weight=3 * HUGE**each) for demand, each in pairs),
+        demands=tuple(
+            replace(demand, weight=3 * HUGE**each) for demand, each in pairs
+        ),
     )
 
 
@@ -61,14 +63,17 @@ def test_what_others_could_outweigh_is_no_tier_of_its_own() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), max_size=12), st.data()
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), max_size=12),
+    st.data(),
 )
 def test_tiers_rank_as_sums_do(
     drawn: list[tuple[int, int]], data: st.DataObject
 ) -> None:
     weights = [factor * HUGE**exponent for exponent, factor in drawn]
     tiers = weight_tiers(weights)
-    chosen = st.lists(st.booleans(), min_size=len(weights), max_size=len(weights))
+    chosen = st.lists(
+        st.booleans(), min_size=len(weights), max_size=len(weights)
+    )
     first, second = (
         [
             weight
@@ -83,7 +88,8 @@ def test_tiers_rank_as_sums_do(
 
     assert (ranking(first) > ranking(second)) == (sum(first) > sum(second))
     assert sum(
-        tier.unit * part for tier, part in zip(tiers, ranking(first), strict=True)
+        tier.unit * part
+        for tier, part in zip(tiers, ranking(first), strict=True)
     ) == sum(first)
 
 
@@ -96,7 +102,9 @@ def test_against_trying_everything(
     problem = brute_force.without_partial_defects(
         far_apart(drawn, data.draw(exponents(drawn)))
     )
-    solution = solve(problem, Options(per_device=per_device), first_fit(problem))
+    solution = solve(
+        problem, Options(per_device=per_device), first_fit(problem)
+    )
     check(problem, solution)
     weight, rank = brute_force.best(problem)
     assert [(tier.name, tier.value, tier.bound) for tier in solution.tiers] == [

@@ -58,7 +58,9 @@ class Forgetful(ScoredRun):
         ):
             for position, choice, index in grants:
                 alternative = owner.requests[position].alternatives[choice]
-                charge = self._problem.eligibility.charge(alternative.index, index)
+                charge = self._problem.eligibility.charge(
+                    alternative.index, index
+                )
                 assert charge is not None
                 self._ledger.take(index, alternative, number, charge)
         self._ledger.settle()
@@ -73,7 +75,9 @@ def test_answers_keep_the_rules(problem: Problem, policy: str) -> None:
 @settings(max_examples=EXAMPLES)
 @given(problems().flatmap(repeated))
 def test_first_fit_is_first_fit(problem: Problem) -> None:
-    assert place(problem, "first-fit").placements == first_fit(problem).placements
+    assert (
+        place(problem, "first-fit").placements == first_fit(problem).placements
+    )
 
 
 @settings(max_examples=EXAMPLES)
@@ -169,16 +173,28 @@ def test_best_fit_takes_the_device_with_the_least_left() -> None:
         share("small", "3Gi"),
         share("tiny", "2Gi"),
     )
-    assert devices_of(problem, place(problem, "best-fit"))["tiny"] == "node-0/gpu-0"
-    assert devices_of(problem, place(problem, "first-fit"))["tiny"] == "node-0/gpu-0"
+    assert (
+        devices_of(problem, place(problem, "best-fit"))["tiny"]
+        == "node-0/gpu-0"
+    )
+    assert (
+        devices_of(problem, place(problem, "first-fit"))["tiny"]
+        == "node-0/gpu-0"
+    )
     reverse = small(
         shared("8Gi", "8Gi"),
         share("small", "3Gi"),
         share("large", "6Gi"),
         share("tiny", "2Gi"),
     )
-    assert devices_of(reverse, place(reverse, "best-fit"))["tiny"] == "node-0/gpu-1"
-    assert devices_of(reverse, place(reverse, "first-fit"))["tiny"] == "node-0/gpu-0"
+    assert (
+        devices_of(reverse, place(reverse, "best-fit"))["tiny"]
+        == "node-0/gpu-1"
+    )
+    assert (
+        devices_of(reverse, place(reverse, "first-fit"))["tiny"]
+        == "node-0/gpu-0"
+    )
 
 
 def test_larger_demands_come_first_inside_a_priority() -> None:
@@ -219,7 +235,11 @@ def test_density_prefers_weight_over_size() -> None:
     )
     assert devices_of(problem, place(problem, "density")).keys() == {"a"}
     even = small(
-        nodes_with_gpus(2), claims, pod("a", "two"), pod("b", "one"), pod("c", "other")
+        nodes_with_gpus(2),
+        claims,
+        pod("a", "two"),
+        pod("b", "one"),
+        pod("c", "other"),
     )
     assert devices_of(even, place(even, "density")).keys() == {"b", "c"}
 
@@ -263,7 +283,9 @@ def test_a_failing_selector_rules_out_the_device_only() -> None:
         node(), resource_slice(devices), claim("c", request("gpu", failing))
     )
     assert devices_of(problem, place(problem, "first-fit")) == {}
-    assert devices_of(problem, place(problem, "best-fit")) == {"c": "node-0/fine"}
+    assert devices_of(problem, place(problem, "best-fit")) == {
+        "c": "node-0/fine"
+    }
 
 
 def test_an_unknown_policy_is_named() -> None:

@@ -34,12 +34,16 @@ from wire import (
 )
 
 FAMILY = settings(
-    max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(30),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 
 def first(pod: WaitingPod, nodes: Sequence[OfferedNode]) -> OfferedNode:
-    assert [node.number for node in nodes] == sorted(node.number for node in nodes)
+    assert [node.number for node in nodes] == sorted(
+        node.number for node in nodes
+    )
     assert pod.devices >= 0
     return nodes[0]
 
@@ -75,7 +79,9 @@ def test_the_first_node_is_first_fit(problem: Problem) -> None:
 
 @FAMILY
 @given(problems().flatmap(repeated), st.integers(0, 99))
-def test_whatever_is_chosen_keeps_the_rules(problem: Problem, seed: int) -> None:
+def test_whatever_is_chosen_keeps_the_rules(
+    problem: Problem, seed: int
+) -> None:
     assert violations(problem, place(problem, Whim(seed))) == []
 
 
@@ -87,19 +93,25 @@ def test_pods_keep_the_rules_of_everything_that_binds_them(
     """Asked of the whole way, with the checker that reads objects: gangs, CPU, memory, spread, ..."""
     plan = dralloc.allocate(cluster(objects), mode=Whim(seed))
     assert plan.mode == "Whim"
-    assert len(plan.unplaced) + len(plan.solution.placements) == len(plan.demands)
+    assert len(plan.unplaced) + len(plan.solution.placements) == len(
+        plan.demands
+    )
 
 
 @FAMILY
 @given(grouped_pods() | limited_pods())
 def test_named_policies_keep_them_too(objects: list[Json]) -> None:
     for name in ("best-fit", "fgd", "density", "priority-ordered"):
-        assert dralloc.allocate(cluster(objects), mode=name).headline.startswith(name)
+        assert dralloc.allocate(
+            cluster(objects), mode=name
+        ).headline.startswith(name)
 
 
 @FAMILY
 @given(problems().flatmap(repeated))
-def test_the_devices_of_an_offer_are_what_the_pod_gets(problem: Problem) -> None:
+def test_the_devices_of_an_offer_are_what_the_pod_gets(
+    problem: Problem,
+) -> None:
     offered: dict[int, set[object]] = {}
 
     def last(pod: WaitingPod, nodes: Sequence[OfferedNode]) -> OfferedNode:
@@ -127,7 +139,11 @@ def _two_nodes() -> list[Json]:
 
 def test_a_function_chooses() -> None:
     plan = dralloc.allocate(cluster(_two_nodes()), mode=emptiest)
-    assert [placed.node for placed in plan.placed] == ["large", "large", "small"]
+    assert [placed.node for placed in plan.placed] == [
+        "large",
+        "large",
+        "small",
+    ]
     assert repr(plan) == "<Plan: emptiest: 3 of 3 placed, nothing proven>"
     assert plan.to_dict()["mode"] == "emptiest"
 
@@ -138,7 +154,10 @@ def test_who_takes_none_says_so() -> None:
         mode=lambda pod, nodes: None if pod.key.name == "c1" else nodes[0],
     )
     assert [str(one.key) for one in plan.unplaced] == ["default/c1"]
-    assert plan.unplaced[0].reason == "<lambda> takes no node, of 1 that could hold it"
+    assert (
+        plan.unplaced[0].reason
+        == "<lambda> takes no node, of 1 that could hold it"
+    )
 
 
 def test_a_node_that_was_not_offered_is_refused() -> None:
@@ -162,7 +181,9 @@ def test_an_order_that_forgets_is_refused() -> None:
         def order(self, pods: Sequence[WaitingPod]) -> Sequence[WaitingPod]:
             return pods[1:]
 
-        def __call__(self, _: WaitingPod, nodes: Sequence[OfferedNode]) -> OfferedNode:
+        def __call__(
+            self, _: WaitingPod, nodes: Sequence[OfferedNode]
+        ) -> OfferedNode:
             return nodes[0]
 
     with pytest.raises(
@@ -177,11 +198,17 @@ def test_offers_tell_amounts() -> None:
     sets = [counters("gpu-0", memory="80Gi")]
     parts = [
         device(
-            f"part-{n}", {"index": n}, consumesCounters=consumes("gpu-0", memory="50Gi")
+            f"part-{n}",
+            {"index": n},
+            consumesCounters=consumes("gpu-0", memory="50Gi"),
         )
         for n in range(2)
     ]
-    cores = {"resources": {"requests": {"cpu": "1500m"}}, "name": "main", "image": "i"}
+    cores = {
+        "resources": {"requests": {"cpu": "1500m"}},
+        "name": "main",
+        "image": "i",
+    }
     objects = [
         device_class(),
         node("a") | {"status": {"allocatable": {"cpu": "4", "pods": "10"}}},
@@ -215,7 +242,10 @@ def test_offers_tell_amounts() -> None:
         assert only.pods == ()
         return only
 
-    assert len(dralloc.allocate(cluster(objects), mode=note).solution.placements) == 1
+    assert (
+        len(dralloc.allocate(cluster(objects), mode=note).solution.placements)
+        == 1
+    )
     assert told == [("default/p", 1, 2, 80, 80, 4, 4)]
 
 

@@ -20,18 +20,26 @@ from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.objective import within_caps
 from dralloc.solve.recreate import Starts, recreated
-from dralloc.solve.recreate.change import ChangeSearch, WorkingAnswer, movable_units
+from dralloc.solve.recreate.change import (
+    ChangeSearch,
+    WorkingAnswer,
+    movable_units,
+)
 from dralloc.solve.work import Parcel
 from examples import examples
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 
 THOROUGH = settings(
-    max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 
 def worth(problem: Problem, placements: Sequence[Placement]) -> int:
-    return sum(problem.demands[placement.demand].weight for placement in placements)
+    return sum(
+        problem.demands[placement.demand].weight for placement in placements
+    )
 
 
 @THOROUGH
@@ -56,7 +64,9 @@ def test_every_change_keeps_the_rules_and_is_not_worse(
 def test_answers_of_rounds_keep_the_rules(problem: Problem, seed: int) -> None:
     start = within_caps(problem, first_fit(problem).placements)
     bound = solve(problem, Options(per_device=True)).tiers[0].bound
-    for answer in recreated(problem, start, Options(seed=seed, steps=2), lambda: 60.0):
+    for answer in recreated(
+        problem, start, Options(seed=seed, steps=2), lambda: 60.0
+    ):
         assert violations(problem, Solution(answer)) == []
         assert worth(problem, start) <= worth(problem, answer) <= bound
 
@@ -71,7 +81,8 @@ def test_whoever_leaves_can_come_back(problem: Problem) -> None:
         placements = answer.leave(unit)
         answer.forget([placement.node for placement in placements])
         assert all(
-            answer.may_fit(placement.demand, placement.node) for placement in placements
+            answer.may_fit(placement.demand, placement.node)
+            for placement in placements
         )
         for placement in placements:
             answer.restore(placement)
@@ -110,7 +121,9 @@ def test_a_search_without_a_limit_ends_where_nothing_can_be_placed() -> None:
     assert all(answer == () for answer in answers)
 
 
-def test_without_a_limit_all_orders_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_limit_all_orders_are_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     problem = mixed_sizes()
     in_two_orders = [first_fit(problem).placements, ()]
     monkeypatch.setattr(
@@ -120,11 +133,20 @@ def test_without_a_limit_all_orders_are_tried(monkeypatch: pytest.MonkeyPatch) -
     assert list(answers) == in_two_orders
 
 
-def test_equal_seeds_and_steps_give_equal_answers_with_any_number_of_jobs() -> None:
+def test_equal_seeds_and_steps_give_equal_answers_with_any_number_of_jobs() -> (
+    None
+):
     problem = mixed_sizes()
     start = first_fit(problem).placements
     alone, together = (
-        [*recreated(problem, start, Options(seed=3, steps=3, jobs=jobs), lambda: 60.0)]
+        [
+            *recreated(
+                problem,
+                start,
+                Options(seed=3, steps=3, jobs=jobs),
+                lambda: 60.0,
+            )
+        ]
         for jobs in (1, 2)
     )
     assert alone == together
@@ -133,7 +155,11 @@ def test_equal_seeds_and_steps_give_equal_answers_with_any_number_of_jobs() -> N
 def test_no_time_no_answer() -> None:
     problem = mixed_sizes()
     assert (
-        list(recreated(problem, first_fit(problem).placements, Options(), lambda: 0.0))
+        list(
+            recreated(
+                problem, first_fit(problem).placements, Options(), lambda: 0.0
+            )
+        )
         == []
     )
 
@@ -163,4 +189,7 @@ def test_who_depends_on_others_stays() -> None:
     builder.pod(common)
     builder.pod(common)
     builder.pod(builder.claim(AlternativeSpec(defect="no such class")))
-    assert [unit.members for unit in movable_units(builder.problem())] == [(0,), (1, 2)]
+    assert [unit.members for unit in movable_units(builder.problem())] == [
+        (0,),
+        (1, 2),
+    ]

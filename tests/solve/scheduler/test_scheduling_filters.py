@@ -19,13 +19,19 @@ NOT_HELPFUL = (
 def anti_affinity(**labels: str) -> dict[str, Any]:
     term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "zone"}
     return {
-        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [term]
+        }
     }
 
 
 def affinity(**labels: str) -> dict[str, Any]:
     term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "zone"}
-    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return {
+        "podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [term]
+        }
+    }
 
 
 def spread(skew: int = 1, **labels: str) -> list[dict[str, Any]]:
@@ -48,9 +54,14 @@ def test_a_cordoned_node_takes_no_pods() -> None:
 
 
 def test_who_tolerates_cordoned_nodes_may_go_there() -> None:
-    toleration = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}
+    toleration = {
+        "key": "node.kubernetes.io/unschedulable",
+        "operator": "Exists",
+    }
     assert feasible(
-        attempt(node("a", unschedulable=True), pod("pod", tolerations=[toleration]))
+        attempt(
+            node("a", unschedulable=True), pod("pod", tolerations=[toleration])
+        )
     ) == ["a"]
 
 
@@ -71,7 +82,9 @@ def test_a_toleration_is_for_key_value_and_effect(
     toleration: dict[str, str], tolerated: bool
 ) -> None:
     taint = {"key": "level", "value": "5", "effect": "NoSchedule"}
-    found = attempt(node("a", taints=[taint]), pod("pod", tolerations=[toleration]))
+    found = attempt(
+        node("a", taints=[taint]), pod("pod", tolerations=[toleration])
+    )
     assert bool(found.feasible) == tolerated
     assert ("1 node(s) had untolerated taint(s)" in found.message) != tolerated
 
@@ -92,19 +105,24 @@ def test_a_pod_that_names_nodes_looks_at_no_others() -> None:
     field = {"key": "metadata.name", "operator": "In", "values": ["gone"]}
     terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     required = {
-        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": terms
+        }
     }
     found = attempt(node("a"), node("b"), pod("pod", affinity=required))
     reason = "2 node(s) didn't satisfy plugin(s) [NodeAffinity]"
     assert (
-        found.message == f"0/2 nodes are available: {reason}. {NOT_HELPFUL.format(n=2)}"
+        found.message
+        == f"0/2 nodes are available: {reason}. {NOT_HELPFUL.format(n=2)}"
     )
 
 
 def test_a_port_is_taken_once_on_an_address() -> None:
     def serving(name: str, address: str, **more: Any) -> dict[str, Any]:
         return pod(
-            name, container={"ports": [{"hostPort": 80, "hostIP": address}]}, **more
+            name,
+            container={"ports": [{"hostPort": 80, "hostIP": address}]},
+            **more,
         )
 
     objects = [
@@ -133,22 +151,27 @@ def test_all_that_is_lacking_is_listed() -> None:
 
 
 def test_a_node_that_does_not_say_what_it_has_limits_nothing() -> None:
-    assert feasible(attempt(node("a", {}), pod("pod", requests={"cpu": "1000"}))) == [
-        "a"
-    ]
+    assert feasible(
+        attempt(node("a", {}), pod("pod", requests={"cpu": "1000"}))
+    ) == ["a"]
 
 
 def test_ignored_resources_are_not_looked_at() -> None:
     profile = Profile(ignored_groups=frozenset({"x.com"}))
     assert feasible(
-        attempt(node("a"), pod("pod", requests={"x.com/y": "1"}), profile=profile)
+        attempt(
+            node("a"), pod("pod", requests={"x.com/y": "1"}), profile=profile
+        )
     ) == ["a"]
 
 
 def test_pods_keep_away_from_each_other_in_both_directions() -> None:
     nodes = [node(name, labels={"zone": name}) for name in "abc"]
     loner = pod(
-        "loner", on="a", labels={"app": "loner"}, affinity=anti_affinity(app="web")
+        "loner",
+        on="a",
+        labels={"app": "loner"},
+        affinity=anti_affinity(app="web"),
     )
     other = pod("other", on="b", labels={"app": "db"})
     found = attempt(
@@ -175,7 +198,9 @@ def test_pods_go_near_to_others_and_the_first_of_a_sort_anywhere() -> None:
     assert feasible(
         attempt(nodes, friend, pod("pod", affinity=affinity(app="web")))
     ) == ["a", "b"]
-    assert feasible(attempt(nodes, pod("pod", affinity=affinity(app="web")))) == []
+    assert (
+        feasible(attempt(nodes, pod("pod", affinity=affinity(app="web")))) == []
+    )
     itself = pod("pod", labels={"app": "web"}, affinity=affinity(app="web"))
     assert feasible(attempt(nodes, itself)) == ["a", "b", "c"]
 
@@ -190,7 +215,11 @@ def test_pods_are_spread_over_zones() -> None:
     found = attempt(
         nodes,
         there,
-        pod("pod", labels={"app": "web"}, topologySpreadConstraints=spread(app="web")),
+        pod(
+            "pod",
+            labels={"app": "web"},
+            topologySpreadConstraints=spread(app="web"),
+        ),
     )
     assert feasible(found) == ["b"]
     assert [one.reasons[0] for one in found.rejected.values()] == [
@@ -206,7 +235,9 @@ def test_too_few_domains_count_as_empty_ones() -> None:
         pod("x", on="a", labels={"app": "web"}),
         pod("y", on="b", labels={"app": "web"}),
     ]
-    wanted = pod("pod", labels={"app": "web"}, topologySpreadConstraints=[constraint])
+    wanted = pod(
+        "pod", labels={"app": "web"}, topologySpreadConstraints=[constraint]
+    )
     assert feasible(attempt(nodes, there, wanted)) == []
 
 
@@ -217,7 +248,9 @@ def test_a_class_that_does_not_exist_is_named() -> None:
     reason = "request gpu: device class gpu does not exist"
     claims = "no new claims to deallocate"
     after = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
-    assert found.message == f"0/1 nodes are available: {reason}. {claims}, {after}"
+    assert (
+        found.message == f"0/1 nodes are available: {reason}. {claims}, {after}"
+    )
 
 
 def test_preemption_says_whether_somebody_could_make_room() -> None:
@@ -231,9 +264,13 @@ def test_preemption_says_whether_somebody_could_make_room() -> None:
     hopeless = attempt(
         one, pod("there", on="a"), pod("pod", priority=1, requests={"cpu": "9"})
     )
-    assert hopeless.message.endswith("1 Preemption is not helpful for scheduling.")
+    assert hopeless.message.endswith(
+        "1 Preemption is not helpful for scheduling."
+    )
     never = attempt(
-        one, pod("there", on="a"), pod("pod", priority=1, preemptionPolicy="Never")
+        one,
+        pod("there", on="a"),
+        pod("pod", priority=1, preemptionPolicy="Never"),
     )
     assert never.message.endswith(
         "preemption: not eligible due to preemptionPolicy=Never."

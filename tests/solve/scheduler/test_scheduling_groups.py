@@ -31,7 +31,9 @@ def cluster(
     """Four nodes in two zones, with some GPUs each."""
     nodes = [node(name, labels={"zone": zone}) for name, zone in ZONES.items()]
     slices = [
-        wire.resource_slice(wire.gpus(size), name=name, pool=name, nodeName=name)
+        wire.resource_slice(
+            wire.gpus(size), name=name, pool=name, nodeName=name
+        )
         for name, size in zip(ZONES, sizes, strict=True)
         if size
     ]
@@ -98,7 +100,12 @@ def test_the_feature_switches_gangs() -> None:
     objects = cluster(group(least=9), members(9))
     assert len(scheduled(objects)[0]) == 0
     assert (
-        len(scheduled(objects, features=dralloc.Features.of_kubernetes("1.36"))[0]) == 8
+        len(
+            scheduled(objects, features=dralloc.Features.of_kubernetes("1.36"))[
+                0
+            ]
+        )
+        == 8
     )
 
 
@@ -116,7 +123,9 @@ def test_those_that_run_count() -> None:
 
 
 def test_a_group_is_in_one_domain_where_most_of_it_fits() -> None:
-    objects = cluster(group(least=2, key="zone"), members(4), sizes=(2, 0, 2, 1))
+    objects = cluster(
+        group(least=2, key="zone"), members(4), sizes=(2, 0, 2, 1)
+    )
     assert {len(scheduled(objects, seed=seed)[0]) for seed in range(5)} == {3}
     assert {
         ZONES[home]
@@ -137,7 +146,9 @@ def test_of_equal_domains_the_fuller_one_is_taken() -> None:
 
 def test_a_group_stays_in_the_domain_of_those_that_run() -> None:
     there = pod("there", on="n3", schedulingGroup={"podGroupName": "g"})
-    placed, _ = scheduled(cluster(group(least=1, key="zone"), members(3), there))
+    placed, _ = scheduled(
+        cluster(group(least=1, key="zone"), members(3), there)
+    )
     assert {ZONES[home] for home in placed.values()} == {"b"}
 
 
@@ -152,8 +163,12 @@ def test_members_in_two_domains_keep_the_others_out() -> None:
         pod(name, on=name, schedulingGroup={"podGroupName": "g"})
         for name in ("n0", "n2")
     ]
-    _, unplaced = scheduled(cluster(group(least=1, key="zone"), members(1), there))
-    assert unplaced["g-0"].endswith("more than 1 domain found for pod group: a, b")
+    _, unplaced = scheduled(
+        cluster(group(least=1, key="zone"), members(1), there)
+    )
+    assert unplaced["g-0"].endswith(
+        "more than 1 domain found for pod group: a, b"
+    )
 
 
 @pytest.mark.parametrize(
@@ -195,8 +210,12 @@ def test_an_error_for_one_pod_is_one_for_all_of_its_group() -> None:
 
 def state(scheduler: Scheduler, found: Attempt) -> Json:
     return {
-        "scores": {plugin: scores.tolist() for plugin, scores in found.scores.items()},
-        "rejected": {one.name: rejection for one, rejection in found.rejected.items()},
+        "scores": {
+            plugin: scores.tolist() for plugin, scores in found.scores.items()
+        },
+        "rejected": {
+            one.name: rejection for one, rejection in found.rejected.items()
+        },
         "message": found.message,
         "placed": scheduler.solution.placements,
     }
@@ -212,7 +231,9 @@ def test_who_is_taken_back_was_never_there(
     trying, straight = (
         Scheduler(compiled, profiles, crowded.heard_of) for _ in range(2)
     )
-    waiting = [one.key for one in compiled.cluster.pods if not one.spec.node_name]
+    waiting = [
+        one.key for one in compiled.cluster.pods if not one.spec.node_name
+    ]
     everywhere = [one.name for one in straight.snapshot.nodes]
     for number, key in enumerate(waiting):
         back = []

@@ -11,7 +11,13 @@ import wire
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.objects.choices import Mode
 from dralloc.objects.cluster import Cluster
-from dralloc.solve.scheduler import Attempt, Profile, Scheduler, profiles_of, schedule
+from dralloc.solve.scheduler import (
+    Attempt,
+    Profile,
+    Scheduler,
+    profiles_of,
+    schedule,
+)
 from examples import examples
 from mixed_strategies import mixed_clusters
 from plain_scheduler import PlainScheduler
@@ -23,17 +29,25 @@ def answer(found: Attempt) -> Json:
     return {
         "feasible": [one.name for one in found.feasible],
         "evaluated": found.evaluated,
-        "scores": {plugin: scores.tolist() for plugin, scores in found.scores.items()},
-        "rejected": {one.name: rejection for one, rejection in found.rejected.items()},
+        "scores": {
+            plugin: scores.tolist() for plugin, scores in found.scores.items()
+        },
+        "rejected": {
+            one.name: rejection for one, rejection in found.rejected.items()
+        },
         "message": found.message,
     }
 
 
 @settings(max_examples=examples(30))
 @given(crowded_clusters())
-def test_an_attempt_is_as_if_nothing_were_known(crowded: CrowdedCluster) -> None:
+def test_an_attempt_is_as_if_nothing_were_known(
+    crowded: CrowdedCluster,
+) -> None:
     compiled = compile_cluster(wire.cluster(*crowded.objects))
-    agree(compiled, profiles_of(crowded.configuration, "test"), crowded.heard_of)
+    agree(
+        compiled, profiles_of(crowded.configuration, "test"), crowded.heard_of
+    )
 
 
 @settings(
@@ -58,11 +72,16 @@ def test_the_best_nodes_are_found_without_looking_for_devices_on_others(
 ) -> None:
     compiled = compile_cluster(cluster, modes={Mode.SCHEDULER})
     everywhere = compiled.problem.all_nodes
-    brief, full = (Scheduler(compiled, [Profile()], everywhere) for _ in range(2))
+    brief, full = (
+        Scheduler(compiled, [Profile()], everywhere) for _ in range(2)
+    )
     for pod in cluster.pods:
         if pod.spec.node_name:
             continue
-        found, expected = brief.attempt(pod.key, only_best=True), full.attempt(pod.key)
+        found, expected = (
+            brief.attempt(pod.key, only_best=True),
+            full.attempt(pod.key),
+        )
         assert [node.name for node in found.best] == [
             node.name for node in expected.best
         ]
@@ -98,11 +117,15 @@ def test_trials_that_cannot_help_are_passed_over(cluster: Cluster) -> None:
 
 
 def agree(
-    compiled: CompiledCluster, profiles: Sequence[Profile], heard_of: Sequence[int]
+    compiled: CompiledCluster,
+    profiles: Sequence[Profile],
+    heard_of: Sequence[int],
 ) -> None:
     quick = Scheduler(compiled, profiles, heard_of)
     plain = PlainScheduler(compiled, profiles, heard_of)
-    waiting = [pod.key for pod in compiled.cluster.pods if not pod.spec.node_name]
+    waiting = [
+        pod.key for pod in compiled.cluster.pods if not pod.spec.node_name
+    ]
     bound = set()
     # Whoever has no node is tried again at the end: by then much is known, and some of it is outdated.
     for key in (*waiting, *waiting):

@@ -33,13 +33,16 @@ def test_sidecars_run_beside_the_containers_and_the_init_containers_after_them()
         asking(cpu="5"),
         asking("Always", cpu="1"),
     ]
-    assert requests_of(spec(containers=[asking(cpu="3")], initContainers=init)) == {
-        "cpu": 6000
-    }
+    assert requests_of(
+        spec(containers=[asking(cpu="3")], initContainers=init)
+    ) == {"cpu": 6000}
 
 
 def test_requests_of_the_whole_pod_replace_those_of_containers() -> None:
-    whole = {"requests": {"cpu": "1", "x.com/y": "9"}, "limits": {"memory": "2Gi"}}
+    whole = {
+        "requests": {"cpu": "1", "x.com/y": "9"},
+        "limits": {"memory": "2Gi"},
+    }
     pod = spec(
         containers=[asking(cpu="2", **{"x.com/y": "1"})],
         resources=whole,
@@ -50,18 +53,23 @@ def test_requests_of_the_whole_pod_replace_those_of_containers() -> None:
 
 
 def test_a_limit_alone_is_a_request() -> None:
-    assert requests_of(spec(containers=[{"resources": {"limits": {"cpu": "1"}}}])) == {
-        "cpu": 1000
-    }
+    assert requests_of(
+        spec(containers=[{"resources": {"limits": {"cpu": "1"}}}])
+    ) == {"cpu": 1000}
 
 
 def test_defaults_are_for_what_is_missing_not_for_zero() -> None:
     pod = spec(containers=[asking(cpu="0"), asking()])
-    assert requests_of(pod, DEFAULT_REQUESTS) == {"cpu": 100, "memory": 2 * 200 * 2**20}
+    assert requests_of(pod, DEFAULT_REQUESTS) == {
+        "cpu": 100,
+        "memory": 2 * 200 * 2**20,
+    }
 
 
 def test_only_the_sum_is_rounded_up() -> None:
-    assert requests_of(spec(containers=[asking(cpu="100u", memory="100m")] * 3)) == {
+    assert requests_of(
+        spec(containers=[asking(cpu="100u", memory="100m")] * 3)
+    ) == {
         "cpu": 1,
         "memory": 1,
     }

@@ -48,11 +48,16 @@ def placed(plan: dralloc.Plan) -> dict[str, str]:
 
 
 def test_a_claim_that_no_pod_uses_is_not_given_to_a_pod_of_its_name() -> None:
-    claims = [wire.claim("x", wire.request(count=2)), wire.claim("y", wire.request())]
+    claims = [
+        wire.claim("x", wire.request(count=2)),
+        wire.claim("y", wire.request()),
+    ]
     plan = dralloc.allocate(
         wire.cluster(node("a"), GPUS, claims, wire.pod("x", "y")), "scheduler"
     )
-    assert [[claim.name for claim in one.claims] for one in plan.placed] == [["y"]]
+    assert [[claim.name for claim in one.claims] for one in plan.placed] == [
+        ["y"]
+    ]
     assert [(one.claims, one.reason) for one in plan.unplaced] == [
         (
             (ClaimKey("default", "x"),),
@@ -64,12 +69,16 @@ def test_a_claim_that_no_pod_uses_is_not_given_to_a_pod_of_its_name() -> None:
 def test_pods_go_where_most_is_left() -> None:
     busy = pod("busy", on="a", requests={"cpu": "4"})
     plan = dralloc.allocate(
-        wire.cluster(node("a"), node("b"), GPUS, busy, asking("x"), asking("y")),
+        wire.cluster(
+            node("a"), node("b"), GPUS, busy, asking("x"), asking("y")
+        ),
         "scheduler",
     )
     assert placed(plan) == {"x": "b", "y": "b"}
     first = dralloc.allocate(
-        wire.cluster(node("a"), node("b"), GPUS, busy, asking("x"), asking("y")),
+        wire.cluster(
+            node("a"), node("b"), GPUS, busy, asking("x"), asking("y")
+        ),
         "first-fit",
     )
     assert placed(first) == {"x": "a", "y": "a"}
@@ -100,13 +109,22 @@ def test_the_scheduler_says_why_in_its_words() -> None:
 def _made(name: str, second: int, reason: str, **spec: Any) -> list[Json]:
     claim, one = asking(name, **spec)
     condition = {"type": "PodScheduled", "status": "False", "reason": reason}
-    made = {**one["metadata"], "creationTimestamp": f"2026-01-01T00:00:0{second}Z"}
-    return [claim, {**one, "metadata": made, "status": {"conditions": [condition]}}]
+    made = {
+        **one["metadata"],
+        "creationTimestamp": f"2026-01-01T00:00:0{second}Z",
+    }
+    return [
+        claim,
+        {**one, "metadata": made, "status": {"conditions": [condition]}},
+    ]
 
 
 def _winners(reason: str, **options: Any) -> list[list[str]]:
     """Who gets one of two GPUs, seed by seed; the condition of the youngest pod has a reason."""
-    slices = [wire.device_class(), wire.resource_slice(wire.gpus(2), nodeName="a")]
+    slices = [
+        wire.device_class(),
+        wire.resource_slice(wire.gpus(2), nodeName="a"),
+    ]
     ungated = "SchedulingGated"
     pods = [
         _made("a-young", 2, reason),
@@ -115,7 +133,10 @@ def _winners(reason: str, **options: Any) -> list[list[str]]:
     ]
     plans = [
         dralloc.allocate(
-            wire.cluster(node("a"), slices, *pods), "scheduler", seed=n, **options
+            wire.cluster(node("a"), slices, *pods),
+            "scheduler",
+            seed=n,
+            **options,
         )
         for n in range(8)
     ]
@@ -133,12 +154,18 @@ def test_a_scheduler_that_starts_does_not_know_who_is_older() -> None:
         ("a-young", "urgent"),
         ("b-old", "urgent"),
     }
-    assert _winners("SchedulingGated", kubernetes="1.35") == [["a-young", "urgent"]] * 8
+    assert (
+        _winners("SchedulingGated", kubernetes="1.35")
+        == [["a-young", "urgent"]] * 8
+    )
 
 
 def test_a_seed_stands_for_one_order_of_nodes_and_pods() -> None:
     objects = wire.cluster(
-        node("a"), node("b"), GPUS, *(asking(f"pod-{number}") for number in range(3))
+        node("a"),
+        node("b"),
+        GPUS,
+        *(asking(f"pod-{number}") for number in range(3)),
     )
     plans = [
         placed(dralloc.allocate(objects, "scheduler", seed=seed))
@@ -150,7 +177,8 @@ def test_a_seed_stands_for_one_order_of_nodes_and_pods() -> None:
 
 def test_pods_without_claims_take_their_share() -> None:
     plain = [
-        pod(f"plain-{number}", requests={"cpu": "8"}, priority=1) for number in range(3)
+        pod(f"plain-{number}", requests={"cpu": "8"}, priority=1)
+        for number in range(3)
     ]
     plan = dralloc.allocate(
         wire.cluster(
@@ -164,7 +192,8 @@ def test_pods_without_claims_take_their_share() -> None:
     )
     assert placed(plan) == {}
     assert (
-        plan.solution.warnings[0] == "2 pods that ask for no device were scheduled, too"
+        plan.solution.warnings[0]
+        == "2 pods that ask for no device were scheduled, too"
     )
     assert plan.solution.warnings[1].startswith(
         "1 pods that ask for no device have no node: default/plain-"
@@ -188,7 +217,11 @@ def test_a_pod_is_tried_again_when_its_company_has_come() -> None:
         "labelSelector": {"matchLabels": {"app": "db"}},
         "topologyKey": "kubernetes.io/hostname",
     }
-    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    near = {
+        "podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [term]
+        }
+    }
     objects: list[Json | list[Json]] = [
         node("a"),
         node("b"),
@@ -196,14 +229,18 @@ def test_a_pod_is_tried_again_when_its_company_has_come() -> None:
         asking("x", affinity=near, priority=1),
         pod("db", labels={"app": "db"}),
     ]
-    assert len(placed(dralloc.allocate(wire.cluster(*objects), "scheduler"))) == 1
+    assert (
+        len(placed(dralloc.allocate(wire.cluster(*objects), "scheduler"))) == 1
+    )
 
 
 def test_claims_without_pods_and_held_back_pods_wait() -> None:
     gated = asking("x", schedulingGates=[{"name": "later"}])
     other = asking("y", schedulerName="other")
     plan = dralloc.allocate(
-        wire.cluster(node("a"), GPUS, wire.claim("lone", wire.request()), gated, other),
+        wire.cluster(
+            node("a"), GPUS, wire.claim("lone", wire.request()), gated, other
+        ),
         "scheduler",
     )
     assert {one.key.name: one.reason for one in plan.unplaced} == {
@@ -258,8 +295,12 @@ def test_a_device_plugin_serves_extended_resources_where_there_is_one() -> None:
     backed["spec"]["extendedResourceName"] = "x.com/gpu"
     nodes = [node("a", {**AMPLE, "x.com/gpu": "1"}), node("b")]
     slices = wire.resource_slice(wire.gpus(1), nodeName="b")
-    pods = [pod(f"p{number}", requests={"x.com/gpu": "1"}) for number in range(3)]
-    plan = dralloc.allocate(wire.cluster(nodes, backed, slices, pods), "scheduler")
+    pods = [
+        pod(f"p{number}", requests={"x.com/gpu": "1"}) for number in range(3)
+    ]
+    plan = dralloc.allocate(
+        wire.cluster(nodes, backed, slices, pods), "scheduler"
+    )
     reasons = sorted(one.reason for one in plan.unplaced)
     assert list(placed(plan).values()) == ["b"]
     assert reasons[1] == "bound to a, where a device plugin serves it"
@@ -273,7 +314,10 @@ def test_a_claim_is_told_by_the_next_pod_if_a_device_plugin_serves_the_rest_of_t
 ):
     backed = wire.device_class()
     backed["spec"]["extendedResourceName"] = "x.com/gpu"
-    nodes = [node("a", {**AMPLE, "x.com/gpu": "1"}), node("b", {**AMPLE, "cpu": "0"})]
+    nodes = [
+        node("a", {**AMPLE, "x.com/gpu": "1"}),
+        node("b", {**AMPLE, "cpu": "0"}),
+    ]
     slices = wire.resource_slice(wire.gpus(1), nodeName="a")
     entry = [{"name": "c", "resourceClaimName": "both"}]
     first = pod(
@@ -285,7 +329,12 @@ def test_a_claim_is_told_by_the_next_pod_if_a_device_plugin_serves_the_rest_of_t
     second = pod("second", resourceClaims=entry)
     plan = dralloc.allocate(
         wire.cluster(
-            nodes, backed, slices, wire.claim("both", wire.request()), first, second
+            nodes,
+            backed,
+            slices,
+            wire.claim("both", wire.request()),
+            first,
+            second,
         ),
         "scheduler",
     )
@@ -297,26 +346,39 @@ def test_a_claim_is_told_by_the_next_pod_if_a_device_plugin_serves_the_rest_of_t
 
 def test_of_equal_nodes_the_first_of_the_heap_is_taken() -> None:
     free = [node(name) for name in "abcdefg"]
-    busy = [pod(f"on-{name}", on=name, requests={"cpu": "4"}) for name in "abcf"]
+    busy = [
+        pod(f"on-{name}", on=name, requests={"cpu": "4"}) for name in "abcf"
+    ]
     # d, e and g are left. The heap is a; b c; d e f g: below b, d moves up before e, and b before c.
-    assert attempt(free, busy, pod("pod", requests={"cpu": "1"})).chosen.name == "d"
-    assert attempt(free, busy[1:], pod("pod", requests={"cpu": "1"})).chosen.name == "a"
+    assert (
+        attempt(free, busy, pod("pod", requests={"cpu": "1"})).chosen.name
+        == "d"
+    )
+    assert (
+        attempt(free, busy[1:], pod("pod", requests={"cpu": "1"})).chosen.name
+        == "a"
+    )
 
 
 @pytest.mark.parametrize(("at_once", "others"), [(True, True), (False, False)])
 def test_nodes_that_are_looked_at_at_once_are_found_in_no_order(
     at_once: bool, others: bool
 ) -> None:
-    compiled = compile_cluster(wire.cluster(node("a"), node("b"), GPUS, asking("x")))
+    compiled = compile_cluster(
+        wire.cluster(node("a"), node("b"), GPUS, asking("x"))
+    )
     first = [Random(seed).sample(range(2), 2)[0] for seed in range(20)]
     runs = (
-        schedule(compiled, [Profile(looks_at_once=at_once)], seed) for seed in range(20)
+        schedule(compiled, [Profile(looks_at_once=at_once)], seed)
+        for seed in range(20)
     )
     assert ([run.placements[0].node for run in runs] != first) == others
 
 
 def test_ties_are_decided_as_recorded(shared: Path) -> None:
-    for file in sorted((shared / "control-plane" / "recorded").glob("*.json.gz")):
+    for file in sorted(
+        (shared / "control-plane" / "recorded").glob("*.json.gz")
+    ):
         run = json.loads(gzip.decompress(file.read_bytes()))
         for one in run["attempts"]:
             names = list(one["totals"])
@@ -330,9 +392,7 @@ def test_ties_are_decided_as_recorded(shared: Path) -> None:
 
 
 def configuration(path: Path, text: str) -> Path:
-    head = (
-        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-    )
+    head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
     path.write_text(head + text)
     return path
 
@@ -343,14 +403,20 @@ def test_a_configuration_changes_what_is_better(tmp_path: Path) -> None:
         "profiles:\n- pluginConfig:\n  - name: NodeResourcesFit\n    args: {scoringStrategy: {type: MostAllocated}}\n",
     )
     busy = pod("busy", on="a", requests={"cpu": "4"})
-    objects = wire.cluster(node("a"), node("b"), GPUS, busy, asking("x"), asking("y"))
-    assert placed(dralloc.allocate(objects, "scheduler", scheduler_config=file)) == {
+    objects = wire.cluster(
+        node("a"), node("b"), GPUS, busy, asking("x"), asking("y")
+    )
+    assert placed(
+        dralloc.allocate(objects, "scheduler", scheduler_config=file)
+    ) == {
         "x": "a",
         "y": "a",
     }
 
 
-def test_without_plugins_that_score_every_node_is_as_good(tmp_path: Path) -> None:
+def test_without_plugins_that_score_every_node_is_as_good(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "scheduler.yaml"
     path.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -360,7 +426,9 @@ def test_without_plugins_that_score_every_node_is_as_good(tmp_path: Path) -> Non
     cluster = wire.cluster(node("a"), node("b"), GPUS, busy, asking("x"))
     taken = {
         placed(
-            dralloc.allocate(cluster, "scheduler", scheduler_config=path, seed=seed)
+            dralloc.allocate(
+                cluster, "scheduler", scheduler_config=path, seed=seed
+            )
         )["x"]
         for seed in range(20)
     }
@@ -395,7 +463,11 @@ profiles:
     assert not mine.looks_at_once
     assert mine.no_filters == {"NodePorts", "ImageLocality"}
     assert "NodeAffinity" not in mine.no_scores
-    assert {"ImageLocality", "NodeResourcesFit", "DynamicResources"} <= mine.no_scores
+    assert {
+        "ImageLocality",
+        "NodeResourcesFit",
+        "DynamicResources",
+    } <= mine.no_scores
     assert mine.weights == {"TaintToleration": 1, "NodeAffinity": 5}
     assert (mine.strategy, mine.shape, mine.scored_resources) == (
         Strategy.RATIO,
@@ -424,7 +496,9 @@ profiles:
         ),
     ],
 )
-def test_what_is_not_modelled_is_refused(tmp_path: Path, text: str, rule: str) -> None:
+def test_what_is_not_modelled_is_refused(
+    tmp_path: Path, text: str, rule: str
+) -> None:
     with pytest.raises(InputError, match=rule):
         read_profiles(configuration(tmp_path / "c.yaml", text))
 
@@ -469,9 +543,7 @@ def test_explain_has_the_words_of_the_scheduler() -> None:
     ]
     cluster = wire.cluster(*objects, asking("x", containers=heavy), asking("y"))
     found = dralloc.explain(cluster, pod="default/x", mode="scheduler")
-    message = (
-        "0/3 nodes are available: 1 cannot allocate all claims, 2 Insufficient cpu."
-    )
+    message = "0/3 nodes are available: 1 cannot allocate all claims, 2 Insufficient cpu."
     assert (
         found.headline
         == "scheduler: default/x is not placed (claim default/claim-of-x)"
@@ -483,21 +555,30 @@ def test_explain_has_the_words_of_the_scheduler() -> None:
         "b",
     )
     elsewhere = wire.cluster(*objects, asking("z", schedulerName="other"))
-    (why,) = dralloc.explain(elsewhere, pod="default/z", mode="scheduler").remarks
+    (why,) = dralloc.explain(
+        elsewhere, pod="default/z", mode="scheduler"
+    ).remarks
     assert why == 'no profile is for spec.schedulerName "other"'
 
 
-def test_a_comparison_shows_the_scheduler_over_several_seeds(root: Path) -> None:
+def test_a_comparison_shows_the_scheduler_over_several_seeds(
+    root: Path,
+) -> None:
     found = dralloc.compare(
         dralloc.load(root / "models" / "h100-mig"),
         modes="scheduler,first-fit,optimal",
         seeds=6,
     )
     assert found.scheduler is not None
-    assert (min(found.scheduler.placed), max(found.scheduler.placed)) == (46, 47)
+    assert (min(found.scheduler.placed), max(found.scheduler.placed)) == (
+        46,
+        47,
+    )
     words = "48 pods: kube-scheduler places 46 (46 to 47 over 6 seeds), first fit 44, the optimum 48 (proven optimal)"
     assert found.headline == words
-    assert found.to_dict()["scheduler"]["placed"] == list(found.scheduler.placed)
+    assert found.to_dict()["scheduler"]["placed"] == list(
+        found.scheduler.placed
+    )
     assert len(found.to_dict()["scheduler"]["median"]["placed"]) == 46
 
 
@@ -506,7 +587,10 @@ def test_first_fit_and_the_optimum_are_always_compared() -> None:
         DrallocError, match="modes to compare: optimal cannot be left out"
     ):
         dralloc.compare(wire.cluster(node("a"), GPUS), modes="first-fit")
-    assert dralloc.compare(wire.cluster(node("a"), GPUS, asking("x"))).scheduler is None
+    assert (
+        dralloc.compare(wire.cluster(node("a"), GPUS, asking("x"))).scheduler
+        is None
+    )
 
 
 def test_versions_differ(tmp_path: Path) -> None:
@@ -515,15 +599,23 @@ def test_versions_differ(tmp_path: Path) -> None:
     models = {"a": "old", "b": "new"}
     slices = [
         wire.resource_slice(
-            [wire.device("gpu", {"model": model})], name=name, pool=name, nodeName=name
+            [wire.device("gpu", {"model": model})],
+            name=name,
+            pool=name,
+            nodeName=name,
         )
         for name, model in models.items()
     ]
     subs = [
-        wire.sub(model, f"device.attributes['gpu.example.com'].model == '{model}'")
+        wire.sub(
+            model, f"device.attributes['gpu.example.com'].model == '{model}'"
+        )
         for model in ("new", "old")
     ]
-    listed = [wire.claim("c", wire.first_available("gpu", *subs)), wire.pod("x", "c")]
+    listed = [
+        wire.claim("c", wire.first_available("gpu", *subs)),
+        wire.pod("x", "c"),
+    ]
     objects = wire.cluster(nodes, wire.device_class(), slices, listed)
     one_at_a_time = configuration(tmp_path / "c.yaml", "parallelism: 1\n")
     found = {
@@ -570,6 +662,8 @@ def test_who_may_have_to_go_stays_when_that_comes_to_an_error() -> None:
     sized = wire.request(capacity={"requests": {"memory": "1"}})
     full = node("a", {**AMPLE, "pods": "1"})
     high = [wire.claim("sized", sized), wire.pod("high", "sized", priority=9)]
-    given = wire.cluster(full, GPUS, pod("low", on="a"), high, pod("other", priority=8))
+    given = wire.cluster(
+        full, GPUS, pod("low", on="a"), high, pod("other", priority=8)
+    )
     off = ALL_FEATURES.switched({"ConsumableCapacity": False})
     assert schedule(compile_cluster(given, features=off)).bindings == ()

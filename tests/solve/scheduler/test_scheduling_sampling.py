@@ -42,9 +42,14 @@ def test_zones_take_turns() -> None:
 
 
 def test_the_search_goes_on_where_it_ended() -> None:
-    nodes = [node(f"n{number:03}", unschedulable=number == 1) for number in range(150)]
+    nodes = [
+        node(f"n{number:03}", unschedulable=number == 1)
+        for number in range(150)
+    ]
     asked = scheduler(
-        nodes, [pod(f"p{number}") for number in range(3)], profile=Profile(percentage=1)
+        nodes,
+        [pod(f"p{number}") for number in range(3)],
+        profile=Profile(percentage=1),
     )
     rounds = [
         feasible(asked.attempt(ClaimKey("default", f"p{number}")))

@@ -41,7 +41,10 @@ def test_nodes_with_more_left_are_better() -> None:
             ),
             {"a": 50, "b": 50},
         ),
-        (Profile(scored_resources={"cpu": 1, "x.com/y": 5}), {"a": 25, "b": 75}),
+        (
+            Profile(scored_resources={"cpu": 1, "x.com/y": 5}),
+            {"a": 25, "b": 75},
+        ),
     ],
 )
 def test_other_strategies_rate_what_is_left_otherwise(
@@ -49,14 +52,20 @@ def test_other_strategies_rate_what_is_left_otherwise(
 ) -> None:
     there = pod("there", on="a", requests={"cpu": "4"})
     found = attempt(
-        node("a"), node("b"), there, pod("pod", requests={"cpu": "2"}), profile=profile
+        node("a"),
+        node("b"),
+        there,
+        pod("pod", requests={"cpu": "2"}),
+        profile=profile,
     )
     assert scores(found, "NodeResourcesFit") == expected
 
 
 def test_evenly_used_nodes_are_better() -> None:
     there = pod("there", on="a", requests={"memory": "8Gi"})
-    found = attempt(node("a"), node("b"), there, pod("pod", requests={"cpu": "4"}))
+    found = attempt(
+        node("a"), node("b"), there, pod("pod", requests={"cpu": "4"})
+    )
     assert scores(found, "NodeResourcesBalancedAllocation") == {
         "a": 50 + (50 + 100 - 75) // 2,
         "b": 50 + (50 + 75 - 100) // 2,
@@ -73,7 +82,10 @@ def test_pods_without_requests_have_no_balance() -> None:
 def test_taints_that_only_discourage_cost() -> None:
     taints = [{"key": key, "effect": "PreferNoSchedule"} for key in ("x", "y")]
     found = attempt(
-        node("a", taints=taints), node("b", taints=taints[:1]), node("c"), pod("pod")
+        node("a", taints=taints),
+        node("b", taints=taints[:1]),
+        node("c"),
+        pod("pod"),
     )
     assert scores(found, "TaintToleration") == {"a": 0, "b": 150, "c": 300}
 
@@ -81,7 +93,10 @@ def test_taints_that_only_discourage_cost() -> None:
 def test_preferred_nodes_are_better() -> None:
     def preferring(weight: int, value: str) -> dict[str, Any]:
         expression = {"key": "tier", "operator": "In", "values": [value]}
-        return {"weight": weight, "preference": {"matchExpressions": [expression]}}
+        return {
+            "weight": weight,
+            "preference": {"matchExpressions": [expression]},
+        }
 
     preferred = {
         "preferredDuringSchedulingIgnoredDuringExecution": [
@@ -99,7 +114,10 @@ def test_preferred_nodes_are_better() -> None:
 
 
 def test_preferred_company_is_better() -> None:
-    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}
+    term = {
+        "labelSelector": {"matchLabels": {"app": "db"}},
+        "topologyKey": "zone",
+    }
     near = {
         "podAffinity": {
             "preferredDuringSchedulingIgnoredDuringExecution": [
@@ -115,7 +133,10 @@ def test_preferred_company_is_better() -> None:
         }
     }
     nodes = [node(name, labels={"zone": name}) for name in "abc"]
-    there = [pod("x", on="a", labels={"app": "db"}), pod("y", on="b", affinity=away)]
+    there = [
+        pod("x", on="a", labels={"app": "db"}),
+        pod("y", on="b", affinity=away),
+    ]
     found = attempt(nodes, there, pod("pod", affinity=near))
     # 10 in a, -5 in b, where somebody would rather be alone.
     assert scores(found, "InterPodAffinity") == {"a": 200, "b": 0, "c": 66}
@@ -131,16 +152,24 @@ def test_pods_of_a_controller_are_spread_by_default() -> None:
             "controller": True,
         }
         made = pod(name, **more)
-        return {**made, "metadata": {**made["metadata"], "ownerReferences": [owner]}}
+        return {
+            **made,
+            "metadata": {**made["metadata"], "ownerReferences": [owner]},
+        }
 
     nodes = [node("a"), node("b"), node("c")]
     found = attempt(
-        nodes, owned("x", on="a"), owned("y", on="a"), owned("z", on="b"), owned("pod")
+        nodes,
+        owned("x", on="a"),
+        owned("y", on="a"),
+        owned("z", on="b"),
+        owned("pod"),
     )
     # ln(3 + 2) for each pod on the node, and maxSkew - 1 for the constraint: 5, 4 and 2.
     assert scores(found, "PodTopologySpread") == {"a": 80, "b": 120, "c": 200}
     assert (
-        "PodTopologySpread" not in attempt(nodes, owned("x", on="a"), pod("pod")).scores
+        "PodTopologySpread"
+        not in attempt(nodes, owned("x", on="a"), pod("pod")).scores
     )
 
 
@@ -153,7 +182,9 @@ def test_images_that_many_nodes_have_count_more() -> None:
 
 
 def test_better_alternatives_make_better_nodes() -> None:
-    large, small = (wire.device(name, {"size": name}) for name in ("large", "small"))
+    large, small = (
+        wire.device(name, {"size": name}) for name in ("large", "small")
+    )
     slices = [
         wire.resource_slice([large], name="s1", pool="a", nodeName="a"),
         wire.resource_slice([small], name="s2", pool="b", nodeName="b"),
@@ -161,7 +192,9 @@ def test_better_alternatives_make_better_nodes() -> None:
     wanted = wire.first_available(
         "gpu",
         *(
-            wire.sub(size, f"device.attributes['gpu.example.com'].size == '{size}'")
+            wire.sub(
+                size, f"device.attributes['gpu.example.com'].size == '{size}'"
+            )
             for size in ("large", "small")
         ),
     )
@@ -180,7 +213,9 @@ def test_weights_and_plugins_are_the_profiles() -> None:
     profile = Profile(
         weights={"NodeResourcesFit": 7}, no_scores=frozenset({"ImageLocality"})
     )
-    found = attempt(node("a", AMPLE), node("b", AMPLE), pod("pod"), profile=profile)
+    found = attempt(
+        node("a", AMPLE), node("b", AMPLE), pod("pod"), profile=profile
+    )
     assert scores(found, "NodeResourcesFit") == {"a": 7 * 98, "b": 7 * 98}
     assert list(found.scores) == [
         "TaintToleration",

@@ -7,4 +7,11 @@ from dralloc.ask.context.context import Context, Lift, Screening
 from dralloc.ask.context.node_bars import Exclusions
 from dralloc.ask.context.offers import Offers, TableOffers
 
-__all__ = ["Context", "Exclusions", "Lift", "Offers", "Screening", "TableOffers"]
+__all__ = [
+    "Context",
+    "Exclusions",
+    "Lift",
+    "Offers",
+    "Screening",
+    "TableOffers",
+]

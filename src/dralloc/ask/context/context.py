@@ -25,7 +25,13 @@ from dralloc.problem import (
     Problem,
     Request,
 )
-from dralloc.problem.ledger import ClaimLedger, Ledger, Limit, Scarcity, limit_behind
+from dralloc.problem.ledger import (
+    ClaimLedger,
+    Ledger,
+    Limit,
+    Scarcity,
+    limit_behind,
+)
 from dralloc.problem.problem import Overlay, Renumbered
 from dralloc.problem.subproblem import Subproblem, cut, with_versions
 
@@ -64,7 +70,11 @@ def _lifted(problem: Problem, lift: Lift) -> Problem:
     What does not count is drawn by nobody. Only where a cap is about it, or whoever draws on it must not come into use
     anyway because another counter is overdrawn, there is much of it instead.
     """
-    return _Lifting(problem, lift).problem() if lift.limits or lift.lenient else problem
+    return (
+        _Lifting(problem, lift).problem()
+        if lift.limits or lift.lenient
+        else problem
+    )
 
 
 class _Lifting(Overlay):
@@ -105,11 +115,17 @@ class _Lifting(Overlay):
         )
         devices = tuple(map(self._device, self.base_problem.devices))
         return replace(
-            self.base_problem, devices=devices, counters=counters, eligibility=self
+            self.base_problem,
+            devices=devices,
+            counters=counters,
+            eligibility=self,
         )
 
     def _device(self, device: Device) -> Device:
-        consumes, capacity = self._drawn(device.consumes), self._capacity(device)
+        consumes, capacity = (
+            self._drawn(device.consumes),
+            self._capacity(device),
+        )
         if consumes != device.consumes or capacity is not device.capacity:
             device = replace(device, consumes=consumes, capacity=capacity)
         grouped = (
@@ -120,7 +136,9 @@ class _Lifting(Overlay):
 
     def _capacity(self, device: Device) -> Mapping[str, Capacity]:
         lifted = self.names[Scarcity.CAPACITY]
-        names = {name for name in self.capped if (device.id.driver, name) in lifted}
+        names = {
+            name for name in self.capped if (device.id.driver, name) in lifted
+        }
         if not device.shareable or not names:
             return device.capacity
         return {
@@ -128,7 +146,9 @@ class _Lifting(Overlay):
             for name, entry in device.capacity.items()
         }
 
-    def _drawn(self, draws: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    def _drawn(
+        self, draws: tuple[tuple[int, int], ...]
+    ) -> tuple[tuple[int, int], ...]:
         """Return what still counts of the draws from counters."""
         return (
             tuple(pair for pair in draws if pair[0] not in self.gone)
@@ -139,7 +159,11 @@ class _Lifting(Overlay):
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
         """As in `Eligibility`."""
         verdict = super().selects(alternative, device)
-        return verdict if isinstance(verdict, bool) or not self.lift.lenient else False
+        return (
+            verdict
+            if isinstance(verdict, bool) or not self.lift.lenient
+            else False
+        )
 
     def charge(self, alternative: int, device: int) -> Charge | None:
         """Return what still counts of what an allocation takes."""
@@ -155,7 +179,9 @@ class _Lifting(Overlay):
             for pair in charge.capacity
             if pair[0] in self.capped or (driver, pair[0]) not in lifted
         )
-        return replace(charge, capacity=capacity, counters=self._drawn(charge.counters))
+        return replace(
+            charge, capacity=capacity, counters=self._drawn(charge.counters)
+        )
 
 
 @dataclass(frozen=True)
@@ -197,12 +223,17 @@ class Context:
         return devices
 
     def part(
-        self, nodes: Sequence[int], demands: Sequence[Demand], lift: Lift = NO_LIFT
+        self,
+        nodes: Sequence[int],
+        demands: Sequence[Demand],
+        lift: Lift = NO_LIFT,
     ) -> Subproblem:
         """The nodes with what the demands could get there. The demands' own nodes count within the part."""
         alternatives = _alternatives_in(demands)
         offered = (
-            device for node in nodes for device in self.relevant(node, alternatives)
+            device
+            for node in nodes
+            for device in self.relevant(node, alternatives)
         )
         return self.cut(nodes, dict.fromkeys(offered), demands, lift)
 
@@ -217,7 +248,9 @@ class Context:
         problem, ledger = self.problem, self.ledger
         devices = with_versions(problem, offered)
         views = [problem.devices[device] for device in devices]
-        drawn = dict.fromkeys(counter for view in views for counter, _ in view.consumes)
+        drawn = dict.fromkeys(
+            counter for view in views for counter, _ in view.consumes
+        )
         for alternative in _alternatives_in(demands):
             for device in devices:
                 charge = self.offers.charge(alternative, device)
@@ -226,7 +259,9 @@ class Context:
                         dict.fromkeys(counter for counter, _ in charge.counters)
                     )
         # Overdrawn counters matter to everything in their group, even if nobody here draws on them.
-        for group in dict.fromkeys(view.group for view in views if view.consumes):
+        for group in dict.fromkeys(
+            view.group for view in views if view.consumes
+        ):
             drawn.update(dict.fromkeys(ledger.overdrawn(group)))
         offers = Renumbered(
             self.offers,
@@ -243,14 +278,17 @@ class Context:
             ledger=ledger,
         )
         return replace(
-            part, problem=_lifted(replace(part.problem, budgets=self.budgets), lift)
+            part,
+            problem=_lifted(replace(part.problem, budgets=self.budgets), lift),
         )
 
 
 def _alternatives_in(demands: Iterable[Demand]) -> list[int]:
     """The indices of all alternatives that demands ask for."""
     return [
-        alternative.index for demand in demands for alternative in demand.alternatives()
+        alternative.index
+        for demand in demands
+        for alternative in demand.alternatives()
     ]
 
 
@@ -282,15 +320,21 @@ class Screening:
             for alternative in request.alternatives
         )
 
-    def _has_enough(self, alternative: Alternative, node: int, lift: Lift) -> bool:
+    def _has_enough(
+        self, alternative: Alternative, node: int, lift: Lift
+    ) -> bool:
         if alternative.count is None:
             pools = self.context.problem.nodes[node].pools
             return all(pool.state is PoolState.USABLE for pool in pools)
         # No more are looked for than it takes.
-        devices = islice(self._found(alternative, node, lift), alternative.count)
+        devices = islice(
+            self._found(alternative, node, lift), alternative.count
+        )
         return sum(1 for _ in devices) == alternative.count
 
-    def _found(self, alternative: Alternative, node: int, lift: Lift) -> Iterator[int]:
+    def _found(
+        self, alternative: Alternative, node: int, lift: Lift
+    ) -> Iterator[int]:
         """The devices on a node that could be had for an alternative."""
         fits, offers = self._could_serve[alternative.index], self.context.offers
         for pool in self.context.problem.nodes[node].pools:
@@ -326,5 +370,7 @@ class Screening:
             problem.devices[number],
             self.context.offers.charge(alternative.index, number) or Charge(),
         )
-        for shortage in ledger.shortages(device, charge, admin=alternative.admin):
+        for shortage in ledger.shortages(
+            device, charge, admin=alternative.admin
+        ):
             yield limit_behind(problem, device, shortage)

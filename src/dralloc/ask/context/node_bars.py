@@ -73,7 +73,9 @@ class Exclusions:
     """
 
     compiled: CompiledCluster | None = None
-    _found: dict[tuple[ClaimKey, int], tuple[str, ...]] = field(default_factory=dict)
+    _found: dict[tuple[ClaimKey, int], tuple[str, ...]] = field(
+        default_factory=dict
+    )
 
     def rules(self, demand: Demand, node: int) -> tuple[str, ...]:
         """The rules that leave the node out for the demand; none if it may go there."""
@@ -226,7 +228,10 @@ class NodeBars:
         self._exact = exact
         self._running = compiled.pods.running
         self._incumbents = tuple(_running_users(compiled))
-        demands = [*problem.demands, *(Demand(pod.key, ()) for pod in self._incumbents)]
+        demands = [
+            *problem.demands,
+            *(Demand(pod.key, ()) for pod in self._incumbents),
+        ]
         demands[number] = replace(problem.demands[number], nodes=None)
         scenario = Scenario(compiled.cluster).unbind(
             {pod.key for pod in self._incumbents}
@@ -244,14 +249,18 @@ class NodeBars:
         )
         self._placements = {
             placement.demand: placement
-            for placement in with_node_grants(self._whole, (*placements, *settled))
+            for placement in with_node_grants(
+                self._whole, (*placements, *settled)
+            )
         }
         self._users = self._by_claim(compiled)
-        self._known: dict[frozenset[int], dict[int, tuple[Bar, ...]]] = defaultdict(
-            dict
+        self._known: dict[frozenset[int], dict[int, tuple[Bar, ...]]] = (
+            defaultdict(dict)
         )
 
-    def _by_claim(self, compiled: CompiledCluster) -> Mapping[ClaimKey, Sequence[int]]:
+    def _by_claim(
+        self, compiled: CompiledCluster
+    ) -> Mapping[ClaimKey, Sequence[int]]:
         """Return, by claim, those of its users that have a node."""
         users: dict[ClaimKey, list[int]] = defaultdict(list)
         for number in self._placements:
@@ -265,7 +274,9 @@ class NodeBars:
                 users[key].append(number)
         return users
 
-    def of(self, node: int, released: Collection[ClaimKey] = ()) -> tuple[Bar, ...]:
+    def of(
+        self, node: int, released: Collection[ClaimKey] = ()
+    ) -> tuple[Bar, ...]:
         """Everything that bars it from a node, once the pods of some claims are gone."""
         gone = frozenset(
             number for key in released for number in self._users.get(key, ())
@@ -273,7 +284,9 @@ class NodeBars:
         # Without rules between pods, what goes from other nodes does not matter.
         if not self._demand.roles:
             gone = frozenset(
-                number for number in gone if self._placements[number].node == node
+                number
+                for number in gone
+                if self._placements[number].node == node
             )
         bars = self._known[gone]
         if node not in bars:
@@ -318,9 +331,13 @@ class NodeBars:
         self, node: int, released: Collection[ClaimKey]
     ) -> Iterator[Resettling]:
         """For a while, the demand is on a node, and the pods of some claims are gone, to be settled anew."""
-        gone = {number for key in released for number in self._users.get(key, ())}
+        gone = {
+            number for key in released for number in self._users.get(key, ())
+        }
         with self._without(gone):
-            resettling = Resettling(self._whole, self._ledger, self._domains, gone)
+            resettling = Resettling(
+                self._whole, self._ledger, self._domains, gone
+            )
             resettling.settle(self._demand, node)
             yield resettling
             resettling.revoke()
@@ -389,8 +406,12 @@ class NodeBars:
             return Bar(_PORTS)
         pods = list(self._holders(node, device, shortage))
         requested = amount(shortage.requested)
-        amounts = f"{requested} requested, {amount(max(0, shortage.available))} left"
-        held = listed([f"{name} ({amount(nanos)})" for name, nanos in pods], _NAMED)
+        amounts = (
+            f"{requested} requested, {amount(max(0, shortage.available))} left"
+        )
+        held = listed(
+            [f"{name} ({amount(nanos)})" for name, nanos in pods], _NAMED
+        )
         text = _TOO_MANY if resource == "pods" else f"Insufficient {resource}"
         return Bar(text, f"{amounts}; held by {held}" if held else amounts)
 
@@ -403,7 +424,9 @@ class NodeBars:
             counter = self._whole.counters[shortage.subject]
             bound = counter.total - counter.free
         else:
-            bound = self._whole.usage.consumed[device.slot].get(shortage.subject, 0)
+            bound = self._whole.usage.consumed[device.slot].get(
+                shortage.subject, 0
+            )
         holders = {
             ClaimKey(key.namespace, key.name.removesuffix("/node")): nanos
             for key, nanos in self._ledger.holders(device, shortage).items()
@@ -412,7 +435,10 @@ class NodeBars:
         bound += sum(nanos for key, nanos in holders.items() if key in running)
         if bound:
             yield (
-                counted(len(self._running[self._whole.nodes[node].name]), "bound pod"),
+                counted(
+                    len(self._running[self._whole.nodes[node].name]),
+                    "bound pod",
+                ),
                 bound,
             )
         for key, nanos in sorted(holders.items(), key=lambda entry: -entry[1]):
@@ -509,7 +535,9 @@ class Resettling:
     def _holdings(self, demand: Demand, node: int) -> Sequence[Holding]:
         alone = replace(
             self.problem,
-            demands=(demand.by_itself(claims=demand.claims[: _synthetic(demand)]),),
+            demands=(
+                demand.by_itself(claims=demand.claims[: _synthetic(demand)]),
+            ),
         )
         [placement] = with_node_grants(alone, [Placement(0, node, ())])
         return list(holdings_of(alone, placement))

@@ -32,7 +32,14 @@ from dralloc.problem import Charge, Eligibility
 from dralloc.problem.problem import Overlay
 from kubecel import CelError, compile_selector
 
-__all__ = ["Clause", "Offers", "TableOffers", "Variation", "clauses_of", "split"]
+__all__ = [
+    "Clause",
+    "Offers",
+    "TableOffers",
+    "Variation",
+    "clauses_of",
+    "split",
+]
 
 # ----------------------------------------------------------------------------
 # Selectors taken apart: what a request or class demands of a device, clause by
@@ -61,7 +68,11 @@ class Clause:
     written: str
 
     def __str__(self) -> str:
-        owner = f"selector of class {self.of_class}:" if self.of_class else "selector"
+        owner = (
+            f"selector of class {self.of_class}:"
+            if self.of_class
+            else "selector"
+        )
         return (
             f"{owner} {self.written}"
             if self.text == self.written
@@ -83,7 +94,9 @@ def clauses_of(criteria: Criteria) -> tuple[Clause, ...]:
 
 
 def _clauses(of_class: str, number: int, expression: str) -> Iterator[Clause]:
-    return (Clause(of_class, number, part, expression) for part in split(expression))
+    return (
+        Clause(of_class, number, part, expression) for part in split(expression)
+    )
 
 
 _TOKENS: Final = re.compile(
@@ -109,7 +122,9 @@ def split(expression: str) -> tuple[str, ...]:
             start = token.end()
     parts.append(expression[start:].strip())
     return (
-        tuple(parts) if len(parts) > 1 and all(map(_compiles, parts)) else (expression,)
+        tuple(parts)
+        if len(parts) > 1 and all(map(_compiles, parts))
+        else (expression,)
     )
 
 
@@ -172,7 +187,9 @@ class Offers(Overlay):
         """The keys of a pool's devices, found out once."""
         keys = self._device_keys.get(devices)
         if keys is None:
-            keys = self._device_keys[devices] = tuple(map(self.device_key, devices))
+            keys = self._device_keys[devices] = tuple(
+                map(self.device_key, devices)
+            )
         return keys
 
     def could_serve(self, alternative: int, device: int) -> bool:
@@ -212,7 +229,9 @@ class TableOffers(Offers):
 
     def __init__(self, compiled: CompiledCluster) -> None:
         table = compiled.table
-        self.table = MatchTable(table.inventory, table.features, table.taint_rules)
+        self.table = MatchTable(
+            table.inventory, table.features, table.taint_rules
+        )
         for criteria in table.criteria:
             self.table.add(criteria)
         # The table tells devices apart by what the selectors in it read, and variations may be made of any selector.
@@ -243,7 +262,9 @@ class TableOffers(Offers):
     def clauses(self, alternative: int) -> tuple[Clause, ...]:
         """Return what class and request demand, clause by clause."""
         if alternative not in self._clauses:
-            self._clauses[alternative] = clauses_of(self.table.criteria[alternative])
+            self._clauses[alternative] = clauses_of(
+                self.table.criteria[alternative]
+            )
         return self._clauses[alternative]
 
     def class_name(self, alternative: int) -> str:
@@ -326,7 +347,9 @@ class TableOffers(Offers):
             device_class=_class_of(criteria.device_class, clauses)
             if variation.without
             else criteria.device_class,
-            selectors=_joined(clauses, "") if variation.without else criteria.selectors,
+            selectors=_joined(clauses, "")
+            if variation.without
+            else criteria.selectors,
             tolerations=(
                 *criteria.tolerations,
                 *map(_toleration, sorted(variation.tolerated, key=repr)),
@@ -379,10 +402,12 @@ def _class_of(
     if expressions == tuple(_written(device_class.spec.selectors)):
         return device_class
     selectors = tuple(
-        DeviceSelector(cel=CELDeviceSelector(expression=text)) for text in expressions
+        DeviceSelector(cel=CELDeviceSelector(expression=text))
+        for text in expressions
     )
     metadata = changed(
-        device_class.metadata, name=f"{device_class.metadata.name} {expressions}"
+        device_class.metadata,
+        name=f"{device_class.metadata.name} {expressions}",
     )
     return changed(
         device_class,

@@ -16,7 +16,11 @@ from pydantic import Field
 from dralloc.ask.allocate import allocate
 from dralloc.ask.explain.explanation import Explanation, compete, gather
 from dralloc.ask.explain.nodes import Diagnosis
-from dralloc.ask.explain.oracle import FeasibilityOracle, find_conflict, members_of
+from dralloc.ask.explain.oracle import (
+    FeasibilityOracle,
+    find_conflict,
+    members_of,
+)
 from dralloc.ask.explain.reasons import (
     ADVICE,
     Code,
@@ -53,9 +57,18 @@ from dralloc.objects.report import Line, Part, Table, counted
 from dralloc.problem import Problem
 from dralloc.problem.equivalence import claim_key
 from dralloc.problem.inter_pod import OneDomain
-from dralloc.problem.solution import Placement, Solution, devices_only, with_node_grants
+from dralloc.problem.solution import (
+    Placement,
+    Solution,
+    devices_only,
+    with_node_grants,
+)
 from dralloc.show.plan import Plan, Unplaced
-from dralloc.show.question import Provisional, ProvisionalDocument, unasked_table
+from dralloc.show.question import (
+    Provisional,
+    ProvisionalDocument,
+    unasked_table,
+)
 from dralloc.solve.work import phase
 
 __all__ = ["PendingReport", "explain"]
@@ -105,12 +118,16 @@ class PendingKind:
         groups = explanation.groups
         fits = any(reason.fits for reason in explanation.reasons)
         if fits or not groups:
-            return cls(tuple(demands), explanation, _nameless(said, explanation.claims))
+            return cls(
+                tuple(demands), explanation, _nameless(said, explanation.claims)
+            )
         largest: NodeGroup = groups[0]
         texts = dict.fromkeys(cause.text for cause in largest.causes)
         reason = _nameless("; ".join(texts), explanation.claims)
         code = largest.causes[0].code
-        return cls(tuple(demands), explanation, reason, code, len(largest.nodes))
+        return cls(
+            tuple(demands), explanation, reason, code, len(largest.nodes)
+        )
 
     @property
     def advice(self) -> str:
@@ -232,7 +249,9 @@ class PendingReport(Provisional):
         kinds_of: dict[str, list[PendingKind]] = {}
         for kind in self.kinds:
             kinds_of.setdefault(kind.reason, []).append(kind)
-        return dict(sorted(kinds_of.items(), key=lambda entry: -_number(entry[1])))
+        return dict(
+            sorted(kinds_of.items(), key=lambda entry: -_number(entry[1]))
+        )
 
     @cached_property
     def changes(self) -> tuple[AdmittingChange, ...]:
@@ -274,16 +293,28 @@ class PendingReport(Provisional):
         advised: Counter[str] = Counter()
         for kind in self.kinds:
             advised[kind.advice] += len(kind.demands)
-        helps = [(str(number), text) for text, number in advised.most_common() if text]
+        helps = [
+            (str(number), text)
+            for text, number in advised.most_common()
+            if text
+        ]
         changes = [
-            (str(change.pods), change.text, f"{change.example} {change.outcome}")
+            (
+                str(change.pods),
+                change.text,
+                f"{change.example} {change.outcome}",
+            )
             for change in self.changes[:_CHANGES]
         ]
         columns = (">pods", "reason", ">nodes", "which")
         return [
             Line(self.headline, "bold"),
             Table("Pending, by reason", columns, reasons),
-            Table("What usually helps", (">pods", "what"), [] if changes else helps),
+            Table(
+                "What usually helps",
+                (">pods", "what"),
+                [] if changes else helps,
+            ),
             Table(
                 "What would admit most, each pod by itself, as tried",
                 (">pods", "change", "for example"),
@@ -294,7 +325,9 @@ class PendingReport(Provisional):
         ]
 
 
-_NEXT: Final = "\nMore about one of them: dralloc explain ... --pod NAMESPACE/NAME"
+_NEXT: Final = (
+    "\nMore about one of them: dralloc explain ... --pod NAMESPACE/NAME"
+)
 
 
 def _number(kinds: Sequence[PendingKind]) -> int:
@@ -402,9 +435,12 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
     timings: dict[str, float] = {}
     mode, choices = chosen(Mode, "mode", mode), Choices.of(choices, words)
     if claim is None and pod is None:
-        return _pending(allocate(cluster, mode, choices=choices), suggest=suggest)
+        return _pending(
+            allocate(cluster, mode, choices=choices), suggest=suggest
+        )
     names = [
-        ClaimKey.parse(name) if isinstance(name, str) else name for name in (claim, pod)
+        ClaimKey.parse(name) if isinstance(name, str) else name
+        for name in (claim, pod)
     ]
     # Scheduler and optimum depend on the whole batch; first fit only on who came before.
     if mode is not Mode.FIRST_FIT:
@@ -420,9 +456,15 @@ def explain(  # noqa: PLR0913 - the demand, and what is shown about it
         compiled = compile_cluster(cluster, choices, modes={mode})
         disregarded = compiled.problem.budgets
         # Caps are compiled all the same: their names are checked, and a remark says so.
-        compiled = replace(compiled, problem=replace(compiled.problem, budgets=()))
+        compiled = replace(
+            compiled, problem=replace(compiled.problem, budgets=())
+        )
         question = _Explainer(
-            compiled, find_demand(compiled, *names), mode, choices, bool(disregarded)
+            compiled,
+            find_demand(compiled, *names),
+            mode,
+            choices,
+            bool(disregarded),
         )
     return question.of_first_fit(nodes, timings, suggest=suggest)
 
@@ -484,11 +526,17 @@ class _Explainer:
         with phase(timings, "first fit"):
             problem = self.compiled.whole
             snapshot = self._snapshot(
-                tuple(devices_only(problem, placed_before(problem, self.number)))
+                tuple(
+                    devices_only(problem, placed_before(problem, self.number))
+                )
             )
         with phase(timings, "reasons"):
-            diagnosis = Diagnosis(snapshot, Wording(snapshot.placed, self.compiled))
-            reasons = tuple(map(diagnosis.reason, self.compiled.problem.all_nodes))
+            diagnosis = Diagnosis(
+                snapshot, Wording(snapshot.placed, self.compiled)
+            )
+            reasons = tuple(
+                map(diagnosis.reason, self.compiled.problem.all_nodes)
+            )
         base = replace(self._base(timings), reasons=_chosen(reasons, nodes))
         home = _first_fitting(snapshot, reasons)
         # It fits, but it is pending all the same if its gang is not admitted.
@@ -512,15 +560,14 @@ class _Explainer:
             failing = failing_gangs(problem, self.number)
             if demand.gang not in failing:
                 keys = {
-                    gang: problem.demands[index].key for gang, index in failing.items()
+                    gang: problem.demands[index].key
+                    for gang, index in failing.items()
                 }
                 named = ", ".join(
                     f"gang {gang} does not (explain {key})"
                     for gang, key in keys.items()
                 )
-                said = (
-                    f"too few of the groups of {demand.parent.root.name} fit together"
-                )
+                said = f"too few of the groups of {demand.parent.root.name} fit together"
                 return f"It fits alone: {said}{f': {named}' if named else ''}."
         blocker = gang_blocker(problem, self.number)
         return (
@@ -552,16 +599,24 @@ class _Explainer:
         reasons = tuple(map(diagnosis.reason, self.compiled.problem.all_nodes))
         base = replace(base, reasons=reasons)
         fits = any(reason.fits for reason in reasons)
-        return self._with_changes(base, snapshot, {}) if suggest and not fits else base
+        return (
+            self._with_changes(base, snapshot, {})
+            if suggest and not fits
+            else base
+        )
 
-    def _placed(self, solution: Solution, timings: dict[str, float]) -> Explanation:
+    def _placed(
+        self, solution: Solution, timings: dict[str, float]
+    ) -> Explanation:
         """Return where an answer places the demand, if it does."""
         homes = (
             placement.node
             for placement in solution.placements
             if placement.demand == self.number
         )
-        node = next((self.compiled.problem.nodes[home].name for home in homes), "")
+        node = next(
+            (self.compiled.problem.nodes[home].name for home in homes), ""
+        )
         return replace(self._base(timings), node=node)
 
     def of_optimum(
@@ -579,22 +634,35 @@ class _Explainer:
                 with_nodes = self.compiled.whole
                 complete = replace(
                     solution,
-                    placements=tuple(with_node_grants(with_nodes, solution.placements)),
+                    placements=tuple(
+                        with_node_grants(with_nodes, solution.placements)
+                    ),
                 )
-                competition = compete(with_nodes, self.number, complete, self.options)
+                competition = compete(
+                    with_nodes, self.number, complete, self.options
+                )
                 base = replace(base, competition=competition)
         return self._with_changes(base, snapshot, timings) if suggest else base
 
     def _snapshot(self, placements: Sequence[Placement]) -> DemandSnapshot:
         return snapshot_of(
-            self.compiled, self.number, placements, exact=self.mode is Mode.OPTIMAL
+            self.compiled,
+            self.number,
+            placements,
+            exact=self.mode is Mode.OPTIMAL,
         )
 
     def _base(self, timings: dict[str, float]) -> Explanation:
         demand = self.compiled.problem.demands[self.number]
-        needed = "all" if demand.quorum is None else f"at least {demand.quorum} members"
+        needed = (
+            "all"
+            if demand.quorum is None
+            else f"at least {demand.quorum} members"
+        )
         gang = (
-            (f"It is placed only together with {needed} of gang {demand.gang}.",)
+            (
+                f"It is placed only together with {needed} of gang {demand.gang}.",
+            )
             if demand.gang
             else ()
         )
@@ -616,7 +684,10 @@ class _Explainer:
         )
 
     def _with_changes(
-        self, base: Explanation, snapshot: DemandSnapshot, timings: dict[str, float]
+        self,
+        base: Explanation,
+        snapshot: DemandSnapshot,
+        timings: dict[str, float],
     ) -> Explanation:
         # A conflict is about rules alone, so the exact model looks for it: what only first
         # fit overlooks is none. Suggestions have to be of use in the mode that was asked.
@@ -624,7 +695,11 @@ class _Explainer:
         with phase(timings, "conflict"):
             members = members_of(exact)
             conflict = find_conflict(exact, members)
-        if conflict is None and self.mode is Mode.OPTIMAL and snapshot.whole.gang:
+        if (
+            conflict is None
+            and self.mode is Mode.OPTIMAL
+            and snapshot.whole.gang
+        ):
             with phase(timings, "gang"):
                 return self._with_gang(base, snapshot)
         if conflict is None:
@@ -642,7 +717,9 @@ class _Explainer:
             check_suggestions(oracle, suggestions)
         return replace(base, conflict=conflict, suggestions=suggestions)
 
-    def _with_gang(self, base: Explanation, snapshot: DemandSnapshot) -> Explanation:
+    def _with_gang(
+        self, base: Explanation, snapshot: DemandSnapshot
+    ) -> Explanation:
         """It would fit: its gang does not."""
         gathered = gather(snapshot, self.options)
         if gathered is None:
@@ -652,7 +729,9 @@ class _Explainer:
         return replace(base, gathering=gathering, suggestions=suggestions)
 
 
-def _first_fitting(snapshot: DemandSnapshot, reasons: Sequence[NodeReason]) -> str:
+def _first_fitting(
+    snapshot: DemandSnapshot, reasons: Sequence[NodeReason]
+) -> str:
     """The node that first fit takes: the first that fits, unless an error ends the attempt before."""
     for node in snapshot.nodes:
         reason = reasons[node]

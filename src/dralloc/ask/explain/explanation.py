@@ -63,7 +63,9 @@ class Gathering:
     def line(self) -> Line:
         """The numbers in words."""
         least = "" if self.number == self.bound else f"{self.number} or more, "
-        limits = f"{least}at most {self.bound} fit at once beside what is placed"
+        limits = (
+            f"{least}at most {self.bound} fit at once beside what is placed"
+        )
         return Line(
             f"It would fit alone. Of the {len(self.members)} members of its gang {limits}."
         )
@@ -89,7 +91,9 @@ def gather(
     problem = snapshot.problem
     members = _mates(problem, snapshot.number)
     claims = {
-        claim.key for member in members for claim in problem.demands[member].claims
+        claim.key
+        for member in members
+        for claim in problem.demands[member].claims
     }
     if claims & snapshot.placed.keys():
         return None
@@ -110,7 +114,9 @@ class _GangModel:
         self.caps = snapshot.caps
         self.options = options
         problem = snapshot.problem
-        demands = [problem.demands[member].by_itself(weight=1) for member in members]
+        demands = [
+            problem.demands[member].by_itself(weight=1) for member in members
+        ]
         self.namespaces = {demand.key.namespace for demand in demands}
         self.needed = quorum_of([problem.demands[member] for member in members])
         self.who = f"{'all' if self.needed == len(members) else 'the needed'} {self.needed} members"
@@ -138,7 +144,9 @@ class _GangModel:
             replace(budget, most=levels.get(budget.key, budget.most))
             for budget in self.caps.budgets
         ]
-        solution = self.fill([budget for budget in changed if budget.most is not None])
+        solution = self.fill(
+            [budget for budget in changed if budget.most is not None]
+        )
         if len(solution.placements) < self.needed:
             return None
         return self.caps.used(
@@ -180,14 +188,22 @@ class Competition:
         """The competition as tables and lines."""
         if not self.possible:
             subject = "its gang alone would" if self.gang else "alone would it"
-            return [Line(f"Not even {subject} fit beside what is allocated already.")]
+            return [
+                Line(
+                    f"Not even {subject} fit beside what is allocated already."
+                )
+            ]
         verdict = "proven" if self.proven else "not proven"
         cost = f"With it, at most weight {self.weight} can be placed ({verdict}); the optimum places {self.best}."
         rows = [(str(key), "is left out") for key in self.displaced]
         rows += [(str(key), "is placed, too") for key in self.gained]
         return [
             Line(cost),
-            Table("What it competes with", ("pod or claim", "if it were placed"), rows),
+            Table(
+                "What it competes with",
+                ("pod or claim", "if it were placed"),
+                rows,
+            ),
         ]
 
 
@@ -401,9 +417,13 @@ class Explanation(Provisional):
         parts: list[Part] = [Line(self.headline, "bold")]
         parts += (Line(remark) for remark in self.remarks)
         by_node = (">nodes", "reason, and what helps", "where")
-        parts.append(Table("Nodes by first reason", by_node, list(self._group_rows())))
         parts.append(
-            Table("Devices filtered out", (">devices", "why"), self._trace_rows())
+            Table("Nodes by first reason", by_node, list(self._group_rows()))
+        )
+        parts.append(
+            Table(
+                "Devices filtered out", (">devices", "why"), self._trace_rows()
+            )
         )
         parts.append(
             Table(
@@ -431,7 +451,9 @@ class Explanation(Provisional):
             )
         )
         if self.conflict is not None and not changes:
-            parts.append(Line("No single change that was tried would admit it."))
+            parts.append(
+                Line("No single change that was tried would admit it.")
+            )
         return [self._brief(part) for part in parts]
 
     def _brief(self, part: Part) -> Part:

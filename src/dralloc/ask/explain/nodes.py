@@ -7,7 +7,14 @@ although each of them does alone; then all nodes.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
@@ -84,7 +91,8 @@ class FilterTrace:
     ) -> FilterReason | None:
         """Return why too few devices are left for a request alone; None if there are enough."""
         exclusions = [
-            self._exclusion(alternative, *reached) for reached in self._reached(node)
+            self._exclusion(alternative, *reached)
+            for reached in self._reached(node)
         ]
         groups: dict[Exclusion, list[Exclusion]] = defaultdict(list)
         for exclusion in filter(None, exclusions):
@@ -115,8 +123,14 @@ class FilterTrace:
                 usable,
                 least,
             )
-        text = "the node has too few devices" if usable else "the node has no devices"
-        return FilterReason(Code.NO_DEVICE, text, request_text(claim, alternative))
+        text = (
+            "the node has too few devices"
+            if usable
+            else "the node has no devices"
+        )
+        return FilterReason(
+            Code.NO_DEVICE, text, request_text(claim, alternative)
+        )
 
     def _reached(self, node: int) -> Iterator[tuple[int, object]]:
         problem, offers = self._context.problem, self._context.offers
@@ -134,8 +148,12 @@ class FilterTrace:
         # What is published is the same for all devices of one key; what is in use is not.
         key = alternative.index, device_key
         if key not in self._published:
-            self._published[key] = next(self._unfit(alternative.index, device), None)
-        return self._published[key] or next(self._in_the_way(alternative, device), None)
+            self._published[key] = next(
+                self._unfit(alternative.index, device), None
+            )
+        return self._published[key] or next(
+            self._in_the_way(alternative, device), None
+        )
 
     # What the device is, whatever is in use.
 
@@ -157,7 +175,8 @@ class FilterTrace:
             other_clauses = frozenset(range(len(clauses))) - {number}
             if (
                 offers.selects(
-                    offers.vary(alternative, Variation(without=other_clauses)), device
+                    offers.vary(alternative, Variation(without=other_clauses)),
+                    device,
                 )
                 is False
             ):
@@ -199,15 +218,23 @@ class FilterTrace:
                     Code.AMOUNT,
                     f"capacity {name}: the device's request policy does not allow {requested}",
                 )
-        return Exclusion(Code.AMOUNT, "the amounts that are asked are not offered")
+        return Exclusion(
+            Code.AMOUNT, "the amounts that are asked are not offered"
+        )
 
     # What is in use.
 
-    def _in_the_way(self, alternative: Alternative, number: int) -> Iterator[Exclusion]:
+    def _in_the_way(
+        self, alternative: Alternative, number: int
+    ) -> Iterator[Exclusion]:
         device = self._context.problem.devices[number]
-        charge = self._context.offers.charge(alternative.index, number) or Charge()
+        charge = (
+            self._context.offers.charge(alternative.index, number) or Charge()
+        )
         shortages = list(
-            self._context.ledger.shortages(device, charge, admin=alternative.admin)
+            self._context.ledger.shortages(
+                device, charge, admin=alternative.admin
+            )
         )
         # Taints come between a device that is in use and what else is short, as in upstream's order of checks.
         for shortage in shortages:
@@ -235,14 +262,20 @@ class FilterTrace:
                 detail = partial(
                     self._full, alternative, number, name, shortage.requested
                 )
-                return Exclusion(Code.CAPACITY, f"capacity {name} is short", detail)
+                return Exclusion(
+                    Code.CAPACITY, f"capacity {name} is short", detail
+                )
             case Scarcity.GROUPS, int(counter_set):
                 label = f"its counter set is in use in other {shortage.scarcity.value}"
                 return Exclusion(
-                    Code.GROUPS, label, partial(self._clash, number, counter_set)
+                    Code.GROUPS,
+                    label,
+                    partial(self._clash, number, counter_set),
                 )
             case _:
-                return Exclusion(Code.IN_USE, "in use", partial(self._held, device))
+                return Exclusion(
+                    Code.IN_USE, "in use", partial(self._held, device)
+                )
 
     def _held(self, device: Device) -> str:
         holders = self._context.ledger.holders_of_device(device.slot)
@@ -258,7 +291,8 @@ class FilterTrace:
         if self._context.problem.features.PartitionableDevices:
             return Exclusion(Code.TAINT, "a taint is not tolerated")
         return Exclusion(
-            Code.FEATURE, "consumes counters, and DRAPartitionableDevices is off"
+            Code.FEATURE,
+            "consumes counters, and DRAPartitionableDevices is off",
         )
 
     def _left(self, device: Device, index: int, needed: int) -> str:
@@ -266,7 +300,9 @@ class FilterTrace:
             self._context.problem.counters[index],
             self._context.ledger.free[index],
         )
-        holders = self._wording.holders(self._context.ledger.holders_of_counter(index))
+        holders = self._wording.holders(
+            self._context.ledger.holders_of_counter(index)
+        )
         remainder = (
             f"{amount(free)} free of {amount(counter.total)}"
             if free >= 0
@@ -276,7 +312,10 @@ class FilterTrace:
         return f"{device.id}: counter {counter.id.counter_set}/{counter.id.counter}: {need}{remainder}, {holders}"
 
     def _clash(self, number: int, counter_set: int) -> str:
-        device, ledger = self._context.problem.devices[number], self._context.ledger
+        device, ledger = (
+            self._context.problem.devices[number],
+            self._context.ledger,
+        )
         device_groups = groups_text(device.groups_on(counter_set))
         users = self._wording.users(ledger.users_of_set(counter_set))
         name = self._wording.counter_set(number, counter_set)
@@ -285,7 +324,10 @@ class FilterTrace:
     def _full(
         self, alternative: Alternative, number: int, name: str, needed: int
     ) -> str:
-        device, ledger = self._context.problem.devices[number], self._context.ledger
+        device, ledger = (
+            self._context.problem.devices[number],
+            self._context.ledger,
+        )
         total, available = (
             device.capacity[name].total,
             ledger.capacity_left(device, name),
@@ -296,7 +338,9 @@ class FilterTrace:
             self._context.offers.amounts(alternative.index).get(name),
             needed,
         )
-        holders = self._wording.holders(ledger.holders_of_capacity(device.slot, name))
+        holders = self._wording.holders(
+            ledger.holders_of_capacity(device.slot, name)
+        )
         return f"{device.id}: capacity {name}: {need} needed, {amount(available)} left of {amount(total)}, {holders}"
 
 
@@ -324,10 +368,13 @@ def _cause(
         subject=subject,
         devices=len(equal),
         excluded=tuple(
-            (exclusion.label, len(group)) for exclusion, group in excluded.items()
+            (exclusion.label, len(group))
+            for exclusion, group in excluded.items()
         ),
         details=tuple(
-            filter(None, (exclusion.detail() for exclusion in equal[:_DETAILED]))
+            filter(
+                None, (exclusion.detail() for exclusion in equal[:_DETAILED])
+            )
         ),
     )
 
@@ -370,7 +417,9 @@ class JointReason:
 
     def reason(self) -> FilterReason:
         """Return the rule to blame, for the first requests that do not fit together."""
-        claims = next(claims for claims in self._narrowed() if not self._fits(claims))
+        claims = next(
+            claims for claims in self._narrowed() if not self._fits(claims)
+        )
         about = ", ".join(
             request_text(claim, request)
             for claim in claims
@@ -389,16 +438,22 @@ class JointReason:
         parts += [places[:number] for number in range(2, len(places))]
         for part in parts:
             left_out = frozenset(places).difference(part)
-            claims = self._without(self.demand.claims, Change(requests=left_out))
+            claims = self._without(
+                self.demand.claims, Change(requests=left_out)
+            )
             yield tuple(claim for claim in claims if claim.requests)
         yield self.demand.claims
 
-    def _without(self, claims: tuple[Claim, ...], change: Change) -> tuple[Claim, ...]:
+    def _without(
+        self, claims: tuple[Claim, ...], change: Change
+    ) -> tuple[Claim, ...]:
         return change.of(
             replace(self.demand, claims=claims), self.context.offers
         ).claims
 
-    def _fits(self, claims: tuple[Claim, ...], problem: Problem | None = None) -> bool:
+    def _fits(
+        self, claims: tuple[Claim, ...], problem: Problem | None = None
+    ) -> bool:
         demand = self.demand.by_itself(claims=claims, nodes=None)
         return bool(
             first_fit(
@@ -412,7 +467,11 @@ class JointReason:
         loose = tuple(replace(claim, constraints=()) for claim in claims)
         if self._fits(loose):
             return self._constraint(claims)
-        return self._limits(loose) or self._too_many(claims) or self._devices(claims)
+        return (
+            self._limits(loose)
+            or self._too_many(claims)
+            or self._devices(claims)
+        )
 
     def _constraint(self, claims: tuple[Claim, ...]) -> FilterReason:
         # One constraint without which they would fit, or else all of them together.
@@ -432,7 +491,9 @@ class JointReason:
             for place, number in blamed
             for value_text in self._values(claims[place], number)
         ]
-        return FilterReason(Code.CONSTRAINT, "; ".join(texts), details=tuple(details))
+        return FilterReason(
+            Code.CONSTRAINT, "; ".join(texts), details=tuple(details)
+        )
 
     def _words(self, constraint: Constraint, number: int) -> str:
         match constraint.kind:
@@ -461,7 +522,9 @@ class JointReason:
                     for device in devices
                     if eligibility.selects(alternative.index, device) is True
                 ]
-                counts = self._counts(selected, constraint.compared(alternative.name))
+                counts = self._counts(
+                    selected, constraint.compared(alternative.name)
+                )
                 yield f"{text} devices selected for {alternative.name}: {counts or 'none'}"
 
     def _counts(self, devices: Iterable[int], attribute: str) -> str:
@@ -491,7 +554,8 @@ class JointReason:
                     if limit.name and self._fits_without(loose, [limit])
                 ]
                 names = ", ".join(
-                    f"{scarcity.value} {limit.name}" for limit in single or limits
+                    f"{scarcity.value} {limit.name}"
+                    for limit in single or limits
                 )
                 exclude = f"together they need devices whose {scarcity.value} exclude each other"
                 return FilterReason(
@@ -502,7 +566,9 @@ class JointReason:
                 )
         return None
 
-    def _fits_without(self, loose: tuple[Claim, ...], limits: Iterable[Limit]) -> bool:
+    def _fits_without(
+        self, loose: tuple[Claim, ...], limits: Iterable[Limit]
+    ) -> bool:
         return self._fits(
             loose,
             self.context.part(
@@ -514,7 +580,8 @@ class JointReason:
         for claim in claims:
             if sum(map(_most_devices, claim.requests)) > MAX_RESULTS:
                 return FilterReason(
-                    Code.TOO_MANY, f"more than {MAX_RESULTS} results for one claim"
+                    Code.TOO_MANY,
+                    f"more than {MAX_RESULTS} results for one claim",
                 )
         return None
 
@@ -562,7 +629,9 @@ class Diagnosis:
 
     def reason(self, node: int) -> NodeReason:
         """The reason for a node; it has no causes if the demand fits there."""
-        return NodeReason(self._snapshot.problem.nodes[node].name, self._causes(node))
+        return NodeReason(
+            self._snapshot.problem.nodes[node].name, self._causes(node)
+        )
 
     def _causes(self, node: int) -> tuple[FilterReason, ...]:
         if node not in self._allowed:
@@ -572,7 +641,9 @@ class Diagnosis:
             details = tuple(bar.detail for bar in bars if bar.detail)
             return (
                 FilterReason(
-                    Code.FULL, "; ".join(bar.text for bar in bars), details=details
+                    Code.FULL,
+                    "; ".join(bar.text for bar in bars),
+                    details=details,
                 ),
             )
         part = self._snapshot.context.part([node], [self._snapshot.demand])
@@ -586,7 +657,8 @@ class Diagnosis:
         if error is not None and not isinstance(error, NodeError):
             return (
                 FilterReason(
-                    Code.CEL if ": CEL " in str(error) else Code.ERROR, str(error)
+                    Code.CEL if ": CEL " in str(error) else Code.ERROR,
+                    str(error),
                 ),
             )
         self._known[key] = bool(solution.placements)
@@ -622,7 +694,9 @@ class Diagnosis:
 
     def _pools(self, node: int, state: PoolState) -> tuple[str, ...]:
         pools = self._snapshot.problem.nodes[node].pools
-        return tuple(self._wording.pool(pool) for pool in pools if pool.state is state)
+        return tuple(
+            self._wording.pool(pool) for pool in pools if pool.state is state
+        )
 
     def _short(self, node: int) -> tuple[FilterReason, ...]:
         """The causes of the first request that cannot be served even alone, one for each of its alternatives."""

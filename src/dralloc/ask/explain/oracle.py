@@ -97,7 +97,9 @@ class FeasibilityOracle:
         self._usable = frozenset(snapshot.nodes)
         self._screenings: dict[frozenset[ClaimKey], Screening] = {}
         self._known: dict[Hashable, _Grants | None] = {}
-        self._orders: dict[tuple[frozenset[str], frozenset[ClaimKey]], list[int]] = {}
+        self._orders: dict[
+            tuple[frozenset[str], frozenset[ClaimKey]], list[int]
+        ] = {}
 
     def admit(
         self,
@@ -132,7 +134,10 @@ class FeasibilityOracle:
         self, change: Change, nodes: Sequence[int] | None, *, all_nodes: bool
     ) -> Certificate | None:
         demand, lift = self.changed_demand(change), self.lift(change)
-        context, screening = self.context(change), self._screening(change.released)
+        context, screening = (
+            self.context(change),
+            self._screening(change.released),
+        )
         candidates = (
             self.allowed(change)
             if nodes is None
@@ -200,7 +205,9 @@ class FeasibilityOracle:
 
     def _lets_in(self, change: Change, node: int) -> bool:
         """Whether every rule that leaves a node out is one that does not count after a change."""
-        return change.rules.issuperset(self.snapshot.rules(node, self._leaving(change)))
+        return change.rules.issuperset(
+            self.snapshot.rules(node, self._leaving(change))
+        )
 
     def _leaving(self, change: Change) -> frozenset[ClaimKey]:
         """The claims that go, if it matters what their pods take of nodes and mean for others."""
@@ -221,7 +228,12 @@ class FeasibilityOracle:
             First fit gives up for every node.
         """
         # Equal nodes give equal answers (see `inventory_key`).
-        key = demand.claims, lift, part.problem.budgets, inventory_key(part.problem)
+        key = (
+            demand.claims,
+            lift,
+            part.problem.budgets,
+            inventory_key(part.problem),
+        )
         if key not in self._known:
             solution = self._solve(part.problem)
             if solution is None:
@@ -240,20 +252,27 @@ class FeasibilityOracle:
             return None
         # First fit knows nothing of caps. The model is only asked where it finds no way.
         solution = replace(
-            solution, placements=tuple(within_caps(problem, solution.placements))
+            solution,
+            placements=tuple(within_caps(problem, solution.placements)),
         )
         if not solution.placements and self.exact:
             solution = solve(problem)
         check(problem, solution)
         return solution
 
-    def fits(self, compiled: CompiledCluster, demand: Demand, node: int) -> bool:
+    def fits(
+        self, compiled: CompiledCluster, demand: Demand, node: int
+    ) -> bool:
         """Whether a demand of another cluster fits on a node there, alone and beside everything that binds it."""
         problem = compiled.whole
         if node not in problem.candidate_nodes(demand):
             return False
-        part = cut(problem, [node], demands=[demand.by_itself(nodes=None)]).problem
-        solution = self._solve(part if self.exact else replace(part, budgets=()))
+        part = cut(
+            problem, [node], demands=[demand.by_itself(nodes=None)]
+        ).problem
+        solution = self._solve(
+            part if self.exact else replace(part, budgets=())
+        )
         return solution is not None and bool(solution.placements)
 
 
@@ -262,7 +281,8 @@ def in_whole(part: Subproblem, grants: Sequence[Sequence[Grant]]) -> _Grants:
     in_whole_problem = []
     for of_claim in grants:
         renumbered = (
-            grant._replace(device=part.devices[grant.device]) for grant in of_claim
+            grant._replace(device=part.devices[grant.device])
+            for grant in of_claim
         )
         in_whole_problem.append(tuple(renumbered))
     return tuple(in_whole_problem)
@@ -329,7 +349,9 @@ def members_of(oracle: FeasibilityOracle) -> list[Member]:
         rules.nodes(),
         rules.own(),
     )
-    return sorted(members, key=lambda member: list(MemberKind).index(member.kind))
+    return sorted(
+        members, key=lambda member: list(MemberKind).index(member.kind)
+    )
 
 
 def alternatives_of(
@@ -357,19 +379,21 @@ class _Members:
         for places in constraint_places(self.claims):
             number, index = places[0]
             constraint = self.claims[number].constraints[index]
-            rule = (
-                f"constraint #{index}: {constraint.kind.value} {constraint.attribute}"
-            )
+            rule = f"constraint #{index}: {constraint.kind.value} {constraint.attribute}"
             title = f"claim {self.claims[number].key}, {rule}"
             if constraint.scope:
                 title = constraint_text(constraint, index)
             yield Member(
-                MemberKind.CONSTRAINT, title, Change(constraints=frozenset(places))
+                MemberKind.CONSTRAINT,
+                title,
+                Change(constraints=frozenset(places)),
             )
         for number, claim in enumerate(self.claims):
             if claim.defect and not claim.requests:
                 yield Member(
-                    MemberKind.REQUEST, claim.defect, Change(claims=frozenset({number}))
+                    MemberKind.REQUEST,
+                    claim.defect,
+                    Change(claims=frozenset({number})),
                 )
             for index, request in enumerate(claim.requests):
                 title = request_text(claim, request)
@@ -379,22 +403,33 @@ class _Members:
                 )
                 change = Change(requests=frozenset({(number, index)}))
                 yield Member(
-                    MemberKind.REQUEST, title, change, f"asks for {alternatives_text}"
+                    MemberKind.REQUEST,
+                    title,
+                    change,
+                    f"asks for {alternatives_text}",
                 )
         for place, claim, alternative in alternatives_of(self.claims):
             about = request_text(claim, alternative)
-            for index, clause in enumerate(self.offers.clauses(alternative.index)):
+            for index, clause in enumerate(
+                self.offers.clauses(alternative.index)
+            ):
                 change = Change(
                     variations={place: Variation(without=frozenset({index}))}
                 )
-                kind = MemberKind.CLASS if clause.of_class else MemberKind.SELECTOR
+                kind = (
+                    MemberKind.CLASS if clause.of_class else MemberKind.SELECTOR
+                )
                 yield Member(kind, f"{about}, {clause}", change)
-            for name, quantity in self.offers.amounts(alternative.index).items():
+            for name, quantity in self.offers.amounts(
+                alternative.index
+            ).items():
                 change = Change(
                     variations={place: Variation(unasked=frozenset({name}))}
                 )
                 yield Member(
-                    MemberKind.AMOUNT, f"{about}, capacity {name}: {quantity}", change
+                    MemberKind.AMOUNT,
+                    f"{about}, capacity {name}: {quantity}",
+                    change,
                 )
 
     def _asked(self, alternative: Alternative) -> str:
@@ -417,7 +452,8 @@ class _Members:
             places.items(), key=lambda item: taint_text(item[0])
         ):
             variations = {
-                place: Variation(tolerated=frozenset({taint})) for place in concerned
+                place: Variation(tolerated=frozenset({taint}))
+                for place in concerned
             }
             yield Member(
                 MemberKind.TAINT,
@@ -466,12 +502,13 @@ class _Members:
         for budget in self.snapshot.caps.of(self.snapshot.demand):
             users = self.snapshot.caps.users(budget)
             held = f", {self.wording.holders(users)}" if users else ""
-            title = (
-                f"cap {budget.namespace}={budget.resource}:{amount(budget.most or 0)}"
-            )
+            title = f"cap {budget.namespace}={budget.resource}:{amount(budget.most or 0)}"
             change = Change(caps=frozenset({budget.key}))
             yield Member(
-                MemberKind.CAP, title, change, f"{amount(budget.used)} used{held}"
+                MemberKind.CAP,
+                title,
+                change,
+                f"{amount(budget.used)} used{held}",
             )
 
     def holders(self) -> Iterator[Member]:
@@ -489,7 +526,9 @@ class _Members:
             for key in keys:
                 alike[self._request_class(key)].append(key)
             groups = sorted(alike.values(), key=len, reverse=True)
-            remaining = [key for group in groups[_MOST_GROUPS:] for key in group]
+            remaining = [
+                key for group in groups[_MOST_GROUPS:] for key in group
+            ]
             groups = groups[:_MOST_GROUPS] + ([remaining] if remaining else [])
         for group in groups:
             yield Member(
@@ -503,7 +542,9 @@ class _Members:
         """Return what some claims hold."""
         slots = list(
             dict.fromkeys(
-                holding.slot for key in group for holding in self.ledger.by_claim[key]
+                holding.slot
+                for key in group
+                for holding in self.ledger.by_claim[key]
             )
         )
         devices = [
@@ -520,7 +561,9 @@ class _Members:
 
     def _title(self, group: list[ClaimKey]) -> str:
         state = (
-            "placed claim" if group[0] in self.snapshot.placed else "allocated claim"
+            "placed claim"
+            if group[0] in self.snapshot.placed
+            else "allocated claim"
         )
         if len(group) == 1:
             return f"{state} {group[0]}"
@@ -558,13 +601,13 @@ class Conflict:
         rows = [
             (
                 member.kind.value,
-                f"{member.title}\n  {member.detail}" if member.detail else member.title,
+                f"{member.title}\n  {member.detail}"
+                if member.detail
+                else member.title,
             )
             for member in self.members
         ]
-        title = (
-            "Minimal conflict: impossible together, possible without any one of them"
-        )
+        title = "Minimal conflict: impossible together, possible without any one of them"
         return [Table(title, ("kind", "rule"), rows)]
 
 
@@ -578,7 +621,9 @@ def find_conflict(
 
 
 class _Filter:
-    def __init__(self, oracle: FeasibilityOracle, members: Sequence[Member]) -> None:
+    def __init__(
+        self, oracle: FeasibilityOracle, members: Sequence[Member]
+    ) -> None:
         self.oracle = oracle
         self.members = members
         self.in_force = list(members)
@@ -612,7 +657,9 @@ class _Filter:
     def _prune(self, chunk: list[Member]) -> None:
         """Leave out as much of the chunk as possible."""
         if not self._feasible_without(chunk):
-            self.in_force = [member for member in self.in_force if member not in chunk]
+            self.in_force = [
+                member for member in self.in_force if member not in chunk
+            ]
         # One of its members is needed: each half by itself, the second beside what is left
         # of the first.
         elif len(chunk) > 1:
@@ -621,12 +668,18 @@ class _Filter:
             self._prune(chunk[half:])
 
     def _feasible_without(self, left_out: Sequence[Member]) -> bool:
-        remaining = [member for member in self.in_force if member not in left_out]
+        remaining = [
+            member for member in self.in_force if member not in left_out
+        ]
         return self.oracle.admit(self._relaxed(remaining)) is not None
 
     def _relaxed(self, in_force: Sequence[Member]) -> Change:
         return reduce(
             or_,
-            (member.without for member in self.members if member not in in_force),
+            (
+                member.without
+                for member in self.members
+                if member not in in_force
+            ),
             Change(),
         )

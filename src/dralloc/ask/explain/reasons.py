@@ -11,7 +11,11 @@ from typing import Final
 from dralloc.ask.context.offers import Offers, Variation
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.compile.inventory.catalog import set_name
-from dralloc.objects.api import CapacityRequestPolicy, DeviceTaint, DeviceToleration
+from dralloc.objects.api import (
+    CapacityRequestPolicy,
+    DeviceTaint,
+    DeviceToleration,
+)
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.quantity import Quantity
 from dralloc.objects.report import amount, counted, listed
@@ -71,7 +75,9 @@ def toleration_text(toleration: DeviceToleration) -> str:
     value = "" if toleration.operator == "Exists" else f"={toleration.value}"
     effect = f":{toleration.effect}" if toleration.effect else ""
     return (
-        f"{toleration.key}{value}{effect}" if toleration.key else f"every taint{effect}"
+        f"{toleration.key}{value}{effect}"
+        if toleration.key
+        else f"every taint{effect}"
     )
 
 
@@ -98,7 +104,9 @@ def constraint_text(constraint: Constraint, number: int) -> str:
         return f"constraint #{number} {rule}"
     held = "; ".join(map(_values_text, constraint.scope.held))
     over = (
-        f"all pods of {constraint.scope.group}" if constraint.scope.group else "the pod"
+        f"all pods of {constraint.scope.group}"
+        if constraint.scope.group
+        else "the pod"
     )
     return f"constraint over the claims of {over}: {rule}{f', with devices that have {held}' if held else ''}"
 
@@ -119,16 +127,22 @@ class Wording:
     """
 
     def __init__(
-        self, placed: Mapping[ClaimKey, int], compiled: CompiledCluster | None = None
+        self,
+        placed: Mapping[ClaimKey, int],
+        compiled: CompiledCluster | None = None,
     ) -> None:
         self._placed = placed
         self._compiled = compiled
 
-    def holders(self, held: Mapping[ClaimKey, int], *, amounts: bool = True) -> str:
+    def holders(
+        self, held: Mapping[ClaimKey, int], *, amounts: bool = True
+    ) -> str:
         """Return who holds something, the largest holders first."""
         if not held:
             return (
-                "held by nobody known" if self._compiled is None else "held by nobody"
+                "held by nobody known"
+                if self._compiled is None
+                else "held by nobody"
             )
         order = sorted(held, key=lambda key: -held[key])
         named = [
@@ -139,7 +153,9 @@ class Wording:
 
     def holder(self, key: ClaimKey) -> str:
         """A claim that holds something."""
-        return f"{key} (placed in this batch)" if key in self._placed else str(key)
+        return (
+            f"{key} (placed in this batch)" if key in self._placed else str(key)
+        )
 
     def users(self, groups: Mapping[ClaimKey, frozenset[str]]) -> str:
         """Return who uses something, in which groups."""
@@ -147,7 +163,9 @@ class Wording:
             f"by {self.holder(key)} {groups_text(theirs)}"
             for key, theirs in list(groups.items())[:_NAMED]
         ]
-        further = [f"{len(groups) - _NAMED} more"] if len(groups) > _NAMED else []
+        further = (
+            [f"{len(groups) - _NAMED} more"] if len(groups) > _NAMED else []
+        )
         return ", ".join((*named, *further)) or "by somebody"
 
     def counter_set(self, device: int, number: int) -> str:
@@ -181,7 +199,9 @@ class Wording:
         ]
         newest = max((view.generation for view in views), default=0)
         counts = [
-            view.resource_slice_count for view in views if view.generation == newest
+            view.resource_slice_count
+            for view in views
+            if view.generation == newest
         ]
         if not counts:
             return ""
@@ -202,14 +222,14 @@ class Wording:
                 else "all of it, as no amount is asked"
             )
             return f"{amount(nanos)} ({why})"
-        return (
-            f"{amount(nanos)} ({requested} asked, rounded up by {_policy_text(policy)})"
-        )
+        return f"{amount(nanos)} ({requested} asked, rounded up by {_policy_text(policy)})"
 
     def _policy(self, device: int, name: str) -> CapacityRequestPolicy | None:
         if self._compiled is None:
             return None
-        entry = self._compiled.inventory.sources[device].device.capacity.get(name)
+        entry = self._compiled.inventory.sources[device].device.capacity.get(
+            name
+        )
         return None if entry is None else entry.request_policy
 
 
@@ -223,7 +243,9 @@ def _policy_text(policy: CapacityRequestPolicy | None) -> str:
             "step": policy.valid_range.step,
         }
         return "validRange " + ", ".join(
-            f"{name} {value}" for name, value in bounds.items() if value is not None
+            f"{name} {value}"
+            for name, value in bounds.items()
+            if value is not None
         )
     return "validValues " + ", ".join(map(str, policy.valid_values))
 
@@ -338,12 +360,14 @@ class NodeGroup:
 
 def grouped(reasons: Iterable[NodeReason]) -> tuple[NodeGroup, ...]:
     """The nodes that do not fit, by cause, most nodes first."""
-    groups: dict[tuple[tuple[Code, str], ...], list[NodeReason]] = defaultdict(list)
+    groups: dict[tuple[tuple[Code, str], ...], list[NodeReason]] = defaultdict(
+        list
+    )
     for reason in reasons:
         if not reason.fits:
-            groups[tuple((cause.code, str(cause)) for cause in reason.causes)].append(
-                reason
-            )
+            groups[
+                tuple((cause.code, str(cause)) for cause in reason.causes)
+            ].append(reason)
     node_groups = []
     for members in groups.values():
         nodes = tuple(reason.node for reason in members)
@@ -356,7 +380,9 @@ def _summed(members: list[NodeReason]) -> tuple[FilterReason, ...]:
     summed = []
     for causes in zip(*(member.causes for member in members), strict=True):
         devices = sum(cause.devices for cause in causes)
-        summed.append(replace(causes[0], devices=devices, excluded=_tally(causes)))
+        summed.append(
+            replace(causes[0], devices=devices, excluded=_tally(causes))
+        )
     return tuple(summed)
 
 
@@ -446,9 +472,13 @@ class Change:
     def _alternative(
         self, place: Place, alternative: Alternative, offers: Offers
     ) -> Alternative:
-        index = offers.vary(alternative.index, self.variations.get(place, Variation()))
+        index = offers.vary(
+            alternative.index, self.variations.get(place, Variation())
+        )
         return replace(
-            alternative, index=index, count=self.counts.get(place, alternative.count)
+            alternative,
+            index=index,
+            count=self.counts.get(place, alternative.count),
         )
 
     def __or__(self, change: Change) -> Change:
@@ -462,7 +492,9 @@ class Change:
             place: self.variations[place] | change.variations[place]
             for place in in_both
         }
-        return replace(self, **{**joined, "variations": joined["variations"] | varied})
+        return replace(
+            self, **{**joined, "variations": joined["variations"] | varied}
+        )
 
 
 class Cost(IntEnum):
@@ -510,5 +542,7 @@ def constraint_places(claims: Sequence[Claim]) -> list[list[tuple[int, int]]]:
     places_of: dict[Hashable, list[tuple[int, int]]] = defaultdict(list)
     for number, claim in enumerate(claims):
         for index, constraint in enumerate(claim.constraints):
-            places_of[constraint.scope or (number, index)].append((number, index))
+            places_of[constraint.scope or (number, index)].append(
+                (number, index)
+            )
     return list(places_of.values())

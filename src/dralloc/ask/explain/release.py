@@ -71,7 +71,11 @@ class Mover:
     ) -> dict[ClaimKey, int] | None:
         homes: dict[ClaimKey, int] = {}
         for demand in demands:
-            home = None if demand is None else self._settle(demand, ledger, resettling)
+            home = (
+                None
+                if demand is None
+                else self._settle(demand, ledger, resettling)
+            )
             if demand is None or home is None:
                 return None
             homes[demand.claims[0].key] = home
@@ -80,7 +84,10 @@ class Mover:
     def _demand(self, key: ClaimKey) -> Demand | None:
         """The claim as something to be placed anew; None if its pods make that too hard to say."""
         cluster, offers = self._oracle.compiled.cluster, self._context.offers
-        if not isinstance(offers, TableOffers) or key in self._oracle.snapshot.placed:
+        if (
+            not isinstance(offers, TableOffers)
+            or key in self._oracle.snapshot.placed
+        ):
             return None
         claim = cluster.claim(key)
         pods = [pod for pod in cluster.pods if key in cluster.pod_claims(pod)]
@@ -100,9 +107,13 @@ class Mover:
     def _nodes(self, owner: ClaimKey) -> tuple[int, ...]:
         """The nodes that a pod could be started on again."""
         by_name = {
-            node.metadata.name: node for node in self._oracle.compiled.cluster.nodes
+            node.metadata.name: node
+            for node in self._oracle.compiled.cluster.nodes
         }
-        exclusions, running = self._oracle.snapshot.exclusions, Demand(owner, ())
+        exclusions, running = (
+            self._oracle.snapshot.exclusions,
+            Demand(owner, ()),
+        )
         allowed = []
         for number, problem_node in enumerate(self._context.problem.nodes):
             node = by_name[problem_node.name]
@@ -196,7 +207,9 @@ def releases(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
     yield from _moved(oracle, sorted(candidates, key=_claim_count))
     fewest = min(candidates, key=_by_claims)
     lowest = min(candidates, key=_by_priority)
-    cheapest = [fewest] if lowest.priority == fewest.priority else [fewest, lowest]
+    cheapest = (
+        [fewest] if lowest.priority == fewest.priority else [fewest, lowest]
+    )
     for rank, candidate in enumerate(cheapest):
         highest = "highest " if len(candidate.claims) > 1 else ""
         text = f"release {candidate} ({highest}priority {candidate.priority})"
@@ -217,9 +230,13 @@ def _candidates(oracle: FeasibilityOracle) -> Iterator[_Candidate]:
         if enough is None:
             continue
         # Who has the highest priority is the first that may stay.
-        in_order = sorted(enough, key=lambda claim: (-blockers.priority(claim), claim))
+        in_order = sorted(
+            enough, key=lambda claim: (-blockers.priority(claim), claim)
+        )
         needed = _needed(oracle, node, in_order)
-        needed = _fewer(oracle, node, blockers.all_holders(node), needed) or needed
+        needed = (
+            _fewer(oracle, node, blockers.all_holders(node), needed) or needed
+        )
         # First fit may stop at an error on another node, or find a place on an earlier one.
         certificate = oracle.admit(Change(released=frozenset(needed)))
         if certificate is not None:
@@ -255,8 +272,13 @@ def _by_priority(candidate: _Candidate) -> tuple[int, int]:
     return candidate.priority, len(candidate.claims)
 
 
-def _admits(oracle: FeasibilityOracle, node: int, claims: Collection[ClaimKey]) -> bool:
-    return oracle.admit(Change(released=frozenset(claims)), nodes=[node]) is not None
+def _admits(
+    oracle: FeasibilityOracle, node: int, claims: Collection[ClaimKey]
+) -> bool:
+    return (
+        oracle.admit(Change(released=frozenset(claims)), nodes=[node])
+        is not None
+    )
 
 
 def _needed(
@@ -271,7 +293,10 @@ def _needed(
 
 
 def _fewer(
-    oracle: FeasibilityOracle, node: int, claims: set[ClaimKey], than: list[ClaimKey]
+    oracle: FeasibilityOracle,
+    node: int,
+    claims: set[ClaimKey],
+    than: list[ClaimKey],
 ) -> list[ClaimKey] | None:
     """One or two claims that are enough, if that is fewer, and there are not too many to try."""
     sizes = takewhile(
@@ -296,7 +321,8 @@ def _moved(
         if homes is not None:
             names = oracle.snapshot.problem.nodes
             goes = ", ".join(
-                f"{claim} goes to {names[node].name}" for claim, node in homes.items()
+                f"{claim} goes to {names[node].name}"
+                for claim, node in homes.items()
             )
             outcome = f"{oracle.fits_on(candidate.node)}; {goes}"
             yield Suggestion(
@@ -335,7 +361,9 @@ class _Blockers:
             claims = self._cheapest(node)
             if claims is not None:
                 in_the_way[node] = claims | users
-        by_number = sorted(in_the_way.items(), key=lambda item: (len(item[1]), item[0]))
+        by_number = sorted(
+            in_the_way.items(), key=lambda item: (len(item[1]), item[0])
+        )
         return dict(by_number)
 
     @cached_property
@@ -343,9 +371,14 @@ class _Blockers:
         """The nodes that would do beside devices if nobody were there who uses claims, each with these claims."""
         bars, snapshot = self._snapshot.bars, self._snapshot
         usable = frozenset(snapshot.nodes)
-        everywhere = (node for node in snapshot.problem.all_nodes if node not in usable)
+        everywhere = (
+            node for node in snapshot.problem.all_nodes if node not in usable
+        )
         users = (
-            {node: bars.claims_on(node) - snapshot.own_claims for node in everywhere}
+            {
+                node: bars.claims_on(node) - snapshot.own_claims
+                for node in everywhere
+            }
             if bars
             else {}
         )
@@ -393,10 +426,15 @@ class _Blockers:
         """The claims that use anything of what the demand could use, even if enough of it is left for one device."""
         devices, ledger = self._context.problem.devices, self._context.ledger
         neighbours = (
-            ledger.neighbours(devices[device], self._charge(alternative, device))
+            ledger.neighbours(
+                devices[device], self._charge(alternative, device)
+            )
             for alternative, device in self._options(node)
         )
-        return self.all_holders(node).union(*neighbours) - self._snapshot.own_claims
+        return (
+            self.all_holders(node).union(*neighbours)
+            - self._snapshot.own_claims
+        )
 
     def _options(self, node: int) -> Iterator[tuple[Alternative, int]]:
         for request in self._requests:
@@ -414,10 +452,17 @@ class _Blockers:
         ]
 
     def _charge(self, alternative: Alternative, device: int) -> Charge:
-        return self._context.offers.charge(alternative.index, device) or Charge()
+        return (
+            self._context.offers.charge(alternative.index, device) or Charge()
+        )
 
-    def _of_device(self, alternative: Alternative, number: int) -> set[ClaimKey]:
-        device, ledger = self._context.problem.devices[number], self._context.ledger
+    def _of_device(
+        self, alternative: Alternative, number: int
+    ) -> set[ClaimKey]:
+        device, ledger = (
+            self._context.problem.devices[number],
+            self._context.ledger,
+        )
         charge = self._charge(alternative, number)
         shortages = ledger.shortages(device, charge, admin=alternative.admin)
         holders = {

@@ -12,7 +12,13 @@ from functools import partial
 from typing import Final
 
 from dralloc.ask.context.context import Context
-from dralloc.ask.context.node_bars import SHARED, Bar, Exclusions, NodeBars, pod_of
+from dralloc.ask.context.node_bars import (
+    SHARED,
+    Bar,
+    Exclusions,
+    NodeBars,
+    pod_of,
+)
 from dralloc.ask.context.offers import Offers, TableOffers
 from dralloc.ask.explain.reasons import Change
 from dralloc.compile.compiler import CompiledCluster
@@ -72,7 +78,9 @@ def find_demand(
             "explain needs the name of a claim or of a pod, and not both"
         )
     for number, demand in enumerate(compiled.problem.demands):
-        if claim is not None and claim in {listed.key for listed in demand.claims}:
+        if claim is not None and claim in {
+            listed.key for listed in demand.claims
+        }:
             return number
         if (
             pod is not None
@@ -174,7 +182,9 @@ class Caps:
                     if claim in change.released
                 )
                 cap = change.raised.get(budget.key, budget.most)
-                budgets.append(replace(budget, used=budget.used - released, most=cap))
+                budgets.append(
+                    replace(budget, used=budget.used - released, most=cap)
+                )
         return tuple(budgets)
 
     @property
@@ -228,7 +238,10 @@ def _held(problem: Problem, holding: Holding, resource: str) -> int:
         if problem.counters[pair[0]].group == device.group
     )
     return amount_used(
-        resource, device, Charge(holding.charge.capacity, drawn), problem.counters
+        resource,
+        device,
+        Charge(holding.charge.capacity, drawn),
+        problem.counters,
     )
 
 
@@ -295,7 +308,9 @@ class DemandSnapshot:
         """Return what bars the demand from a node beside devices, once the pods of some claims are gone."""
         return () if self.bars is None else self.bars.of(node, released)
 
-    def rules(self, node: int, released: Collection[ClaimKey] = ()) -> tuple[str, ...]:
+    def rules(
+        self, node: int, released: Collection[ClaimKey] = ()
+    ) -> tuple[str, ...]:
         """Everything that would have to be different for the node to do, but for devices."""
         return (
             *self.exclusion(node),
@@ -323,7 +338,9 @@ class DemandSnapshot:
             mate = problem.demands[placement.demand]
             for scope in mate.group_scopes:
                 mates[scope][mate.key] = mate
-            for claim, grants in zip(mate.claims, placement.grants, strict=True):
+            for claim, grants in zip(
+                mate.claims, placement.grants, strict=True
+            ):
                 if grants or not claim.requests:
                     placed[claim.key] = placement.demand
                     homes[claim.key] = placement.node, grants
@@ -342,7 +359,9 @@ class DemandSnapshot:
                         if problem.usable_from(device, home, node)
                     }
         nodes = tuple(
-            node for node in problem.candidate_nodes(complete) if node in reachable
+            node
+            for node in problem.candidate_nodes(complete)
+            if node in reachable
         )
         caps = Caps.at(problem, allocated, placements)
         context = Context(problem, offers, ledger, caps.budgets)
@@ -373,14 +392,26 @@ def snapshot_of(
         Whether the exact model answers, and not first fit.
     """
     snapshot = DemandSnapshot.after(
-        placements, compiled.problem, number, TableOffers(compiled), compiled.holdings
+        placements,
+        compiled.problem,
+        number,
+        TableOffers(compiled),
+        compiled.holdings,
     )
     pod = pod_of(compiled.cluster, snapshot.whole)
     used = () if pod is None else compiled.cluster.pod_claims(pod)
-    own_claims = frozenset((*used, *(claim.key for claim in snapshot.whole.claims)))
+    own_claims = frozenset(
+        (*used, *(claim.key for claim in snapshot.whole.claims))
+    )
     may_bind = compiled.may_bind or snapshot.whole.roles
-    bars = NodeBars(compiled, number, placements, exact=exact) if may_bind else None
-    nodes = tuple(node for node in snapshot.nodes if not (bars and bars.of(node)))
+    bars = (
+        NodeBars(compiled, number, placements, exact=exact)
+        if may_bind
+        else None
+    )
+    nodes = tuple(
+        node for node in snapshot.nodes if not (bars and bars.of(node))
+    )
     return replace(
         snapshot,
         own_claims=own_claims,
@@ -423,9 +454,15 @@ def failing_gangs(problem: Problem, number: int) -> dict[str, int]:
     """Gangs of a demand's tree that first fit cannot place after the others, each with the first of its demands."""
     before, members = _order(problem, number)
     # Without parent, each gang of the tree is placed if it fits, whether the others do or not.
-    placements = _replayed(problem, before, members, partial(replace, parent=None))
-    placed = {problem.demands[placement.demand].gang for placement in placements}
-    failing = [index for index in members if problem.demands[index].gang not in placed]
+    placements = _replayed(
+        problem, before, members, partial(replace, parent=None)
+    )
+    placed = {
+        problem.demands[placement.demand].gang for placement in placements
+    }
+    failing = [
+        index for index in members if problem.demands[index].gang not in placed
+    ]
     return {problem.demands[index].gang: index for index in reversed(failing)}
 
 

@@ -47,7 +47,12 @@ from dralloc.objects.user_rules import BudgetKey
 from dralloc.problem import Alternative, Claim, Demand
 from dralloc.problem.solution import Solution
 
-__all__ = ["check_suggestions", "find_suggestions", "least_raises", "substitutes"]
+__all__ = [
+    "check_suggestions",
+    "find_suggestions",
+    "least_raises",
+    "substitutes",
+]
 
 # ----------------------------------------------------------------------------
 # Suggestions to add a node: which node types would hold the demand if there were one
@@ -59,15 +64,23 @@ _MOST_NODES = 8
 def _added_nodes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
     """Return, for each node type, one of its nodes if an empty node like it could take the demand."""
     snapshot = oracle.snapshot
-    if snapshot.demand.claims != snapshot.whole.claims or not snapshot.whole.claims:
+    if (
+        snapshot.demand.claims != snapshot.whole.claims
+        or not snapshot.whole.claims
+    ):
         return
     if not oracle.exact and oracle.gives_up(Change()):
         return
     added = _AddedNodes(oracle)
-    fitting = (node for node in islice(added.types(), _MOST_NODES) if added.holds(node))
+    fitting = (
+        node for node in islice(added.types(), _MOST_NODES) if added.holds(node)
+    )
     for rank, node in enumerate(fitting):
         yield Suggestion(
-            f"add a node like {node.name}", "fits on the new node", Cost.NODE, rank
+            f"add a node like {node.name}",
+            "fits on the new node",
+            Cost.NODE,
+            rank,
         )
 
 
@@ -81,7 +94,10 @@ class _AddedNodes:
 
     def types(self) -> Iterator[Node]:
         """A node of each type to which the pod could go: equal in what it has, and in the classes of its devices."""
-        snapshot, sources = self.oracle.snapshot, self.oracle.compiled.inventory.sources
+        snapshot, sources = (
+            self.oracle.snapshot,
+            self.oracle.compiled.inventory.sources,
+        )
         look = snapshot.context.offers.device_key
         seen: set[Hashable] = set()
         for problem_node in snapshot.problem.nodes:
@@ -92,7 +108,10 @@ class _AddedNodes:
                 for device in problem_node.devices()
                 if sources[device].slice.spec.node_name == problem_node.name
             ]
-            key = tuple(map(look, local)), frozenset(node.status.allocatable.items())
+            key = (
+                tuple(map(look, local)),
+                frozenset(node.status.allocatable.items()),
+            )
             if (
                 local
                 and key not in seen
@@ -118,17 +137,24 @@ class _AddedNodes:
 
     def _demand(self, compiled: CompiledCluster) -> Demand:
         """The explained demand as it is in the changed cluster."""
-        explained = self.oracle.compiled.problem.demands[self.oracle.snapshot.number]
+        explained = self.oracle.compiled.problem.demands[
+            self.oracle.snapshot.number
+        ]
         is_claim = self.oracle.compiled.is_claim(explained)
-        pairs = zip(compiled.problem.demands, compiled.whole.demands, strict=True)
+        pairs = zip(
+            compiled.problem.demands, compiled.whole.demands, strict=True
+        )
         return next(
             with_pod_rules
             for demand, with_pod_rules in pairs
-            if demand.key == explained.key and compiled.is_claim(demand) is is_claim
+            if demand.key == explained.key
+            and compiled.is_claim(demand) is is_claim
         )
 
 
-def _at_the_moment(compiled: CompiledCluster, snapshot: DemandSnapshot) -> Scenario:
+def _at_the_moment(
+    compiled: CompiledCluster, snapshot: DemandSnapshot
+) -> Scenario:
     """The cluster once everybody has what they have been granted when the demand comes."""
     placements = tuple(snapshot.placements)
     homes = {}
@@ -159,8 +185,12 @@ def _raised_caps(
     def attempt(
         levels: Mapping[BudgetKey, int | None],
     ) -> tuple[Mapping[BudgetKey, int], str] | None:
-        lifted = frozenset(key for key, level in levels.items() if level is None)
-        raised = {key: level for key, level in levels.items() if level is not None}
+        lifted = frozenset(
+            key for key, level in levels.items() if level is None
+        )
+        raised = {
+            key: level for key, level in levels.items() if level is not None
+        }
         certificate = oracle.admit(Change(caps=lifted, raised=raised))
         return (
             None
@@ -205,7 +235,9 @@ def least_raises(
 
 
 def _least_raise(
-    caps: Sequence[BudgetKey], before: Mapping[BudgetKey, int], attempt: _Attempt
+    caps: Sequence[BudgetKey],
+    before: Mapping[BudgetKey, int],
+    attempt: _Attempt,
 ) -> tuple[dict[BudgetKey, int], str] | None:
     """Raise caps to what some answer needs, then lower one after the other as long as there is an answer.
 
@@ -223,7 +255,9 @@ def _least_raise(
                 break
             used, outcome = lower
             levels[cap] = max(before[cap], used[cap])
-    raised = {cap: level for cap, level in levels.items() if level > before[cap]}
+    raised = {
+        cap: level for cap, level in levels.items() if level > before[cap]
+    }
     return (raised, outcome) if raised else None
 
 
@@ -236,7 +270,9 @@ _MOST_AMOUNTS = 64
 
 def _scaled_down(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
     """Return, by request the largest count, and by capacity the largest amount, that can be served."""
-    for place, claim, alternative in alternatives_of(oracle.snapshot.demand.claims):
+    for place, claim, alternative in alternatives_of(
+        oracle.snapshot.demand.claims
+    ):
         for suggestion in (
             *_fewer(oracle, place, alternative),
             *_smaller(oracle, place, alternative),
@@ -267,7 +303,8 @@ def _fewer(
 ) -> Iterator[Suggestion]:
     count = alternative.count or 0
     largest = _largest(
-        range(1, count), lambda fewer: oracle.admit(Change(counts={place: fewer}))
+        range(1, count),
+        lambda fewer: oracle.admit(Change(counts={place: fewer})),
     )
     if largest is not None:
         fewer, certificate = largest
@@ -276,7 +313,11 @@ def _fewer(
             oracle.fits_on(certificate.node),
         )
         yield Suggestion(
-            text, outcome, Cost.LESS, count - fewer, Change(counts={place: fewer})
+            text,
+            outcome,
+            Cost.LESS,
+            count - fewer,
+            Change(counts={place: fewer}),
         )
 
 
@@ -286,12 +327,16 @@ def _smaller(
     requested = oracle.snapshot.context.offers.amounts(alternative.index)
     for name, free in _free_amounts(oracle, alternative).items():
         limit = requested[name].nanos if name in requested else max(free) + 1
-        values = sorted(nanos for nanos in free if 0 < nanos < limit)[-_MOST_AMOUNTS:]
+        values = sorted(nanos for nanos in free if 0 < nanos < limit)[
+            -_MOST_AMOUNTS:
+        ]
 
         def change_to(nanos: int, name: str = name) -> Change:
             return Change(
                 variations={
-                    place: Variation(amounts=((name, Quantity(nanos, Format.BINARY)),))
+                    place: Variation(
+                        amounts=((name, Quantity(nanos, Format.BINARY)),)
+                    )
                 }
             )
 
@@ -325,7 +370,9 @@ def _free_amounts(
             continue
         for name, capacity in device.capacity.items():
             if device.shareable and capacity.consumable:
-                free_amounts[name].add(context.ledger.capacity_left(device, name))
+                free_amounts[name].add(
+                    context.ledger.capacity_left(device, name)
+                )
             elif name in requested and not device.shareable:
                 free_amounts[name].add(capacity.total)
     for budget in context.budgets:
@@ -352,9 +399,13 @@ class _Other:
     def text(self, count: int | None) -> str:
         """The change, for a request of so many devices."""
         is_one_of_several = len(list(alternatives_of((self.claim,)))) > 1
-        request = f", request {self.alternative.name}," if is_one_of_several else ""
+        request = (
+            f", request {self.alternative.name}," if is_one_of_several else ""
+        )
         number = (
-            "" if count == self.alternative.count else f", but {devices_text(count)}"
+            ""
+            if count == self.alternative.count
+            else f", but {devices_text(count)}"
         )
         return f"ask for what claim {self.claim.key}{request} asks for ({self._kind()}){number}"
 
@@ -384,7 +435,9 @@ def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
     if not isinstance(offers, TableOffers):
         return
     usual = _usual(oracle.compiled.cluster, offers)
-    for place, claim, alternative in alternatives_of(oracle.snapshot.demand.claims):
+    for place, claim, alternative in alternatives_of(
+        oracle.snapshot.demand.claims
+    ):
         if alternative.admin or alternative.defect or place[2]:
             continue
         own_clauses = offers.clauses(alternative.index)
@@ -402,14 +455,20 @@ def substitutes(oracle: FeasibilityOracle) -> Iterator[Suggestion]:
                     substitute.criteria, tolerations=tolerations
                 )
             for remark, criteria in attempts.items():
-                change = Change(variations={place: Variation(substitute=criteria)})
+                change = Change(
+                    variations={place: Variation(substitute=criteria)}
+                )
                 certificate = oracle.admit(change)
                 if certificate is not None and _is_of(
                     oracle, place, certificate, drivers
                 ):
                     text = f"{request_text(claim, alternative)}: {substitute.text(alternative.count)}{remark}"
                     yield Suggestion(
-                        text, oracle.fits_on(certificate.node), Cost.OTHER, rank, change
+                        text,
+                        oracle.fits_on(certificate.node),
+                        Cost.OTHER,
+                        rank,
+                        change,
                     )
                     break
 
@@ -439,7 +498,9 @@ def _is_of(
     """Whether a request would be served with devices of these drivers."""
     claim, request, _ = place
     devices = oracle.snapshot.problem.devices
-    granted = [grant for grant in certificate.grants[claim] if grant.request == request]
+    granted = [
+        grant for grant in certificate.grants[claim] if grant.request == request
+    ]
     return all(devices[grant.device].id.driver in drivers for grant in granted)
 
 
@@ -504,7 +565,10 @@ def find_suggestions(
         _added_nodes(oracle),
     )
     return tuple(
-        sorted(suggestions, key=lambda suggestion: (suggestion.cost, suggestion.amount))
+        sorted(
+            suggestions,
+            key=lambda suggestion: (suggestion.cost, suggestion.amount),
+        )
     )
 
 

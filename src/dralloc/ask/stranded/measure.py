@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Annotated, Final, Unpack
@@ -18,7 +25,12 @@ from dralloc.ask.context.node_bars import NodeBars
 from dralloc.ask.scenario import Scenario
 from dralloc.ask.stranded.quantities import Cause, Quantities, QuantityKey
 from dralloc.ask.stranded.split import Grantable, Splitter
-from dralloc.ask.whatif.mix_entries import CompiledMix, MixEntry, Source, compile_mix
+from dralloc.ask.whatif.mix_entries import (
+    CompiledMix,
+    MixEntry,
+    Source,
+    compile_mix,
+)
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.objects.answer import Amount, Fields, Key, Timings, Word, described
 from dralloc.objects.api import ResourceClaim
@@ -55,7 +67,10 @@ class FragmentationFields(Fields):
 
 
 def _classes(mix: Mapping[str, int]) -> list[RequestClassFields]:
-    return [RequestClassFields(like=name, claims=count) for name, count in mix.items()]
+    return [
+        RequestClassFields(like=name, claims=count)
+        for name, count in mix.items()
+    ]
 
 
 def _fragmentation(nanos: int, info: ValidationInfo) -> FragmentationFields:
@@ -187,7 +202,9 @@ class Stranding(Provisional):
     @cached_property
     def node_kinds(self) -> tuple[Row, ...]:
         """One row for each thing that a driver has on each kind of node."""
-        return tuple(_summed(replace(row, pool="") for row in self.pools).values())
+        return tuple(
+            _summed(replace(row, pool="") for row in self.pools).values()
+        )
 
     def names(self) -> Iterator[str]:
         """The pools with free capacity that is of no use."""
@@ -234,7 +251,9 @@ class Stranding(Provisional):
             *by_cause,
             ">F (Weng et al.)",
         )
-        return Table(title, columns, [tuple(self._cells(row, causes)) for row in rows])
+        return Table(
+            title, columns, [tuple(self._cells(row, causes)) for row in rows]
+        )
 
     def _cells(self, row: Row, causes: Sequence[Cause]) -> Iterator[str]:
         yield row.pool or row.node_kind
@@ -245,7 +264,11 @@ class Stranding(Provisional):
         yield percent(row.stranded / row.free) if row.free else ""
         for cause in causes:
             yield amount(row.causes[cause]) if row.causes.get(cause) else ""
-        yield percent(row.fragmented / (row.free * self.claims)) if row.free else ""
+        yield (
+            percent(row.fragmented / (row.free * self.claims))
+            if row.free
+            else ""
+        )
 
 
 # ----------------------------------------------------------------------------
@@ -262,7 +285,8 @@ def _node_type_of(compiled: CompiledCluster) -> Callable[[PoolID], str]:
     """
     problem = compiled.problem
     labels = {
-        node.metadata.name: node.metadata.labels for node in compiled.cluster.nodes
+        node.metadata.name: node.metadata.labels
+        for node in compiled.cluster.nodes
     }
     reached_by: dict[PoolID, set[int]] = defaultdict(set)
     for number, node in enumerate(problem.nodes):
@@ -277,12 +301,17 @@ def _node_type_of(compiled: CompiledCluster) -> Callable[[PoolID], str]:
         if label := labels[node.name].get(_INSTANCE_TYPE):
             return label
         published = Tally(
-            _published(problem, problem.devices[device]) for device in node.devices()
+            _published(problem, problem.devices[device])
+            for device in node.devices()
         )
-        return first.setdefault(frozenset(published.items()), f"like {node.name}")
+        return first.setdefault(
+            frozenset(published.items()), f"like {node.name}"
+        )
 
     return lambda pool: (
-        type_of(*reached_by[pool]) if len(reached_by[pool]) == 1 else "several nodes"
+        type_of(*reached_by[pool])
+        if len(reached_by[pool]) == 1
+        else "several nodes"
     )
 
 
@@ -291,7 +320,9 @@ def _published(problem: Problem, device: Device) -> Hashable:
         (problem.counters[number].id.counter, amount)
         for number, amount in device.consumes
     )
-    capacity = tuple((name, entry.total) for name, entry in device.capacity.items())
+    capacity = tuple(
+        (name, entry.total) for name, entry in device.capacity.items()
+    )
     return device.id.driver, device.shareable, capacity, draws
 
 
@@ -356,7 +387,9 @@ def stranded(
         staged = compile_mix(cluster, mix, options)
         ledger = ClaimLedger(staged.compiled.problem, staged.compiled.holdings)
     counts = [wish.number or 1 for wish in mix]
-    splitter = Splitter(staged.compiled, ledger, staged.of_devices, _room(staged))
+    splitter = Splitter(
+        staged.compiled, ledger, staged.of_devices, _room(staged)
+    )
     with phase(timings, "grants"):
         grantable = splitter.grantable()
     with phase(timings, "causes"):
@@ -380,7 +413,9 @@ def stranded(
     pools = tuple(row for _, row in sorted(_summed(rows).items()))
     remarks = tuple(_remarks(staged.compiled))
     unmodelled = staged.compiled.unmodelled({Mode.OPTIMAL})
-    return Stranding(named, pools, remarks, unmodelled=unmodelled, timings=timings)
+    return Stranding(
+        named, pools, remarks, unmodelled=unmodelled, timings=timings
+    )
 
 
 def _fragmented(
@@ -403,16 +438,22 @@ def _fragmented(
     fragmented: Tally[QuantityKey] = Tally()
     for demand, on_nodes in grantable.items():
         devices = {device for node in on_nodes for device in node.serving}
-        serving = {units[key] for device in devices for key in quantities.keys(device)}
+        serving = {
+            units[key] for device in devices for key in quantities.keys(device)
+        }
         for key, quantity in quantities.by_key.items():
             if units[key] not in serving:
                 fragmented[key] += counts[demand] * quantity.free
     return fragmented
 
 
-def _usual(cluster: Cluster, choices: Choices) -> tuple[Cluster, list[MixEntry]]:
+def _usual(
+    cluster: Cluster, choices: Choices
+) -> tuple[Cluster, list[MixEntry]]:
     """Return the kinds of claims that are to be placed, or what else there is to go by, and a cluster that has them."""
-    compiled = compile_cluster(Scenario(cluster).without_slices().cluster, choices)
+    compiled = compile_cluster(
+        Scenario(cluster).without_slices().cluster, choices
+    )
     users = {
         claim.key: None if compiled.is_claim(demand) else demand.key
         for demand in reversed(compiled.problem.demands)
@@ -421,7 +462,8 @@ def _usual(cluster: Cluster, choices: Choices) -> tuple[Cluster, list[MixEntry]]
     }
     pending = [claim for claim in compiled.cluster.claims if claim.key in users]
     templates = [
-        MixEntry(template.key, Source.TEMPLATE) for template in cluster.templates
+        MixEntry(template.key, Source.TEMPLATE)
+        for template in cluster.templates
     ]
     pods = {claim: user for claim, user in users.items() if user is not None}
     mix = (
@@ -471,7 +513,8 @@ def _room(mix: CompiledMix) -> Sequence[NodeBars | None]:
     if not compiled.may_bind:
         return [None] * len(mix.demands)
     numbers = {
-        demand.key: number for number, demand in enumerate(compiled.problem.demands)
+        demand.key: number
+        for number, demand in enumerate(compiled.problem.demands)
     }
     return [
         NodeBars(compiled, numbers[demand.key], (), exact=True)

@@ -122,7 +122,9 @@ class Quantities:
         """Whether it is counted as one device."""
         published = self._problem.devices[device]
         return not (
-            published.shareable or published.consumes or self._by_request(device)
+            published.shareable
+            or published.consumes
+            or self._by_request(device)
         )
 
     def _by_request(self, device: int) -> tuple[tuple[int, str], ...]:
@@ -138,7 +140,12 @@ class Quantities:
             yield (
                 ("counter", number, ""),
                 MeasuredQuantity(
-                    pool, id_.counter_set, name, counter.total, free, bool(family)
+                    pool,
+                    id_.counter_set,
+                    name,
+                    counter.total,
+                    free,
+                    bool(family),
                 ),
             )
 
@@ -187,12 +194,17 @@ class Quantities:
                         free = 0
                         if not is_held:
                             free = max(
-                                0, self._ledger.capacity_left(device, entry.name)
+                                0,
+                                self._ledger.capacity_left(device, entry.name),
                             )
                         yield (
                             ("capacity", slot, entry.name),
                             MeasuredQuantity(
-                                pool, name, f"capacity {entry.name}", entry.total, free
+                                pool,
+                                name,
+                                f"capacity {entry.name}",
+                                entry.total,
+                                free,
                             ),
                         )
             elif self._is_plain(versions[-1]):
@@ -252,7 +264,9 @@ _CAUSES: Final[Mapping[Scarcity, Cause]] = {
 }
 
 
-def lift_of(problem: Problem, quantities: Quantities, lifted: frozenset[Cause]) -> Lift:
+def lift_of(
+    problem: Problem, quantities: Quantities, lifted: frozenset[Cause]
+) -> Lift:
     """Return what does not count in a context any more."""
     places = set()
     if Cause.GEOMETRY in lifted:

@@ -28,7 +28,14 @@ from dralloc.ask.whatif.partitions import read_single
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Alternative, Charge, Claim, Demand, Eligibility, Request
+from dralloc.problem import (
+    Alternative,
+    Charge,
+    Claim,
+    Demand,
+    Eligibility,
+    Request,
+)
 from dralloc.problem.equivalence import inventory_key
 from dralloc.problem.ledger import ClaimLedger
 from dralloc.problem.problem import Overlay
@@ -93,10 +100,14 @@ class Granter:
         self._bars = bars
         self._problem = compiled.problem
         self._exclusions = Exclusions(compiled)
-        self._context = Context(compiled.problem, offers.without(lifted), ledger)
+        self._context = Context(
+            compiled.problem, offers.without(lifted), ledger
+        )
         self._lift = lift_of(compiled.problem, quantities, lifted)
         self._lifted = lifted
-        self._known: dict[Hashable, tuple[list[tuple[int, int]], list[int]]] = {}
+        self._known: dict[
+            Hashable, tuple[list[tuple[int, int]], list[int]]
+        ] = {}
 
     def nodes(self, demand: Demand) -> Sequence[int]:
         """Return the nodes that a demand may go to."""
@@ -109,7 +120,11 @@ class Granter:
         else:
             nodes = list(self._problem.candidate_nodes(demand))
         bars = self._bars[demand.key]
-        return nodes if bars is None else [node for node in nodes if not bars.of(node)]
+        return (
+            nodes
+            if bars is None
+            else [node for node in nodes if not bars.of(node)]
+        )
 
     def on(self, demand: Demand, node: int) -> Grantable:
         """Return what a demand could be granted on a node."""
@@ -127,7 +142,8 @@ class Granter:
         return Grantable(
             tuple(
                 Granting(
-                    devices[place], charge(alternative, devices[place]) or Charge()
+                    devices[place],
+                    charge(alternative, devices[place]) or Charge(),
                 )
                 for alternative, place in granted
             ),
@@ -166,7 +182,9 @@ def _takes_one(demand: Demand) -> bool:
     """Whether it takes one device, whatever its attributes."""
     constrained = any(claim.constraints for claim in demand.claims)
     return (
-        read_single(demand) is not None and not demand.is_defective and not constrained
+        read_single(demand) is not None
+        and not demand.is_defective
+        and not constrained
     )
 
 
@@ -197,7 +215,9 @@ class _Trials:
             return
         parts = [replace(alternative, index=_FORCED, count=1)]
         if alternative.count > 1:
-            others = replace(alternative, index=_OTHERS, count=alternative.count - 1)
+            others = replace(
+                alternative, index=_OTHERS, count=alternative.count - 1
+            )
             parts.append(others)
         forced = _Forced(self._problem.eligibility, alternative.index, place)
         names = dict.fromkeys((_FORCED, _OTHERS), alternative.index)
@@ -207,7 +227,9 @@ class _Trials:
         self, demand: Demand, eligibility: Eligibility, names: dict[int, int]
     ) -> bool:
         """Note what an answer grants, and whether there is one; ``names`` are what parts of alternatives stand for."""
-        problem = replace(self._problem, demands=(demand,), eligibility=eligibility)
+        problem = replace(
+            self._problem, demands=(demand,), eligibility=eligibility
+        )
         solution = first_fit(problem)
         if solution.errors:
             # What ends first fit's attempt may leave other answers.
@@ -237,7 +259,8 @@ def _with(
     return replace(
         demand,
         claims=tuple(
-            replace(claim, requests=tuple(requests(claim))) for claim in demand.claims
+            replace(claim, requests=tuple(requests(claim)))
+            for claim in demand.claims
         ),
     )
 
@@ -254,7 +277,9 @@ class _Forced(Overlay):
         return self.alternative if alternative < 0 else alternative
 
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
-        if alternative < 0 and (device == self.device) is not (alternative == _FORCED):
+        if alternative < 0 and (device == self.device) is not (
+            alternative == _FORCED
+        ):
             return False
         return super().selects(self._real(alternative), device)
 
@@ -291,7 +316,9 @@ class _Takes:
 
     def most(self, free: int) -> int:
         """Return the most that can be taken."""
-        choices = sorted(tuple(sorted(amounts - {0})) for amounts in self.once.values())
+        choices = sorted(
+            tuple(sorted(amounts - {0})) for amounts in self.once.values()
+        )
         repeated = tuple(sorted(self.repeated - {0}))
         return largest_sum(free, tuple(filter(None, choices)), repeated)
 
@@ -335,14 +362,20 @@ class Splitter:
             What `grantable` returned.
         """
         everywhere = chain.from_iterable(grantable.values())
-        usable = self._usable(chain.from_iterable(node.granted for node in everywhere))
-        causes: dict[QuantityKey, dict[Cause, int]] = {key: {} for key in usable}
+        usable = self._usable(
+            chain.from_iterable(node.granted for node in everywhere)
+        )
+        causes: dict[QuantityKey, dict[Cause, int]] = {
+            key: {} for key in usable
+        }
         lifted: frozenset[Cause] = frozenset()
         for cause in LIFTED_IN_ORDER:
             if not self._occurs[cause]:
                 continue
             lifted |= {cause}
-            usable_without = self._usable(self._granted(lifted, self._short(usable)))
+            usable_without = self._usable(
+                self._granted(lifted, self._short(usable))
+            )
             for key in usable:
                 # `All` may ask for more devices once a rule does not leave them out.
                 causes[key][cause] = max(0, usable_without[key] - usable[key])
@@ -383,7 +416,9 @@ class Splitter:
 
     def _granter(self, lifted: frozenset[Cause]) -> Granter:
         """Return who finds grants where some rules do not count."""
-        return Granter(self._offers, self._ledger, self.quantities, self._bars, lifted)
+        return Granter(
+            self._offers, self._ledger, self.quantities, self._bars, lifted
+        )
 
     def _granted(
         self, lifted: frozenset[Cause], nodes: frozenset[int]
@@ -445,7 +480,9 @@ class Splitter:
         for number, node in enumerate(self._problem.nodes):
             selected_on[number] = keys = set[QuantityKey]()
             for device in node.devices():
-                if self._problem.on_node(device, number) and is_selected(device):
+                if self._problem.on_node(device, number) and is_selected(
+                    device
+                ):
                     keys.update(self.quantities.keys(device))
         return selected_on
 

@@ -15,7 +15,10 @@ from dralloc.ask.whatif.drain import Drain, drain
 from dralloc.ask.whatif.fewest_nodes import FewestNodes, fewest_nodes
 from dralloc.ask.whatif.headroom import Headroom, headroom
 from dralloc.ask.whatif.mix_entries import MixEntry, Source
-from dralloc.ask.whatif.partition_layout import PartitionLayout, partition_layout
+from dralloc.ask.whatif.partition_layout import (
+    PartitionLayout,
+    partition_layout,
+)
 from dralloc.ask.whatif.preempt import Preemption, preempt
 
 __all__ = [

@@ -66,7 +66,8 @@ def copies(demand: Demand, number: int) -> Iterator[Demand]:
     pattern = demand.by_itself(weight=1, priority=0, claims=claims)
     for place in range(number):
         claims = tuple(
-            replace(claim, key=_numbered(claim.key, place)) for claim in pattern.claims
+            replace(claim, key=_numbered(claim.key, place))
+            for claim in pattern.claims
         )
         yield replace(pattern, key=_numbered(demand.key, place), claims=claims)
 
@@ -83,7 +84,9 @@ def by_demand(
     placements: Sequence[Placement], numbers: Sequence[int]
 ) -> tuple[tuple[Placement, ...], ...]:
     """Placements in a problem with so many copies of each demand, by what they are copies of."""
-    origins = [origin for origin, number in enumerate(numbers) for _ in range(number)]
+    origins = [
+        origin for origin, number in enumerate(numbers) for _ in range(number)
+    ]
     copies_of: list[list[Placement]] = [[] for _ in numbers]
     for placement in placements:
         copies_of[origins[placement.demand]].append(placement)
@@ -101,11 +104,15 @@ def takes_nothing(problem: Problem, demand: Demand) -> bool:
     itself draws on counters is drawn once (KEP-4815, KEP-5075).
     """
     admin = frozenset(
-        alternative.index for alternative in demand.alternatives() if alternative.admin
+        alternative.index
+        for alternative in demand.alternatives()
+        if alternative.admin
     )
     for_nothing = _ForNothing(problem.eligibility, problem, admin)
     return bool(
-        solve(replace(problem, demands=(demand,), eligibility=for_nothing)).placements
+        solve(
+            replace(problem, demands=(demand,), eligibility=for_nothing)
+        ).placements
     )
 
 
@@ -122,7 +129,9 @@ def _is_free(problem: Problem, device: int, charge: Charge | None) -> bool:
     return (
         shareable
         and charge is not None
-        and not any(amount for _, amount in (*charge.capacity, *charge.counters))
+        and not any(
+            amount for _, amount in (*charge.capacity, *charge.counters)
+        )
     )
 
 
@@ -176,12 +185,20 @@ class PerDeviceBound:
             How often each node counts; once if it is not listed.
         """
         requests = [
-            request for claim in self.demand.claims for request in claim.requests
+            request
+            for claim in self.demand.claims
+            for request in claim.requests
         ]
-        numbers = [self._of_request(request, times or {}) for request in requests]
-        return min((number for number in numbers if number is not None), default=None)
+        numbers = [
+            self._of_request(request, times or {}) for request in requests
+        ]
+        return min(
+            (number for number in numbers if number is not None), default=None
+        )
 
-    def _of_request(self, request: Request, times: Mapping[int, int]) -> int | None:
+    def _of_request(
+        self, request: Request, times: Mapping[int, int]
+    ) -> int | None:
         total = 0
         seen: set[int] = set()
         for node in self.problem.candidate_nodes(self.demand):
@@ -212,7 +229,9 @@ class PerDeviceBound:
         offers, view = self.problem.eligibility, self.problem.devices[device]
         for alternative in alternatives:
             index = alternative.index
-            if offers.selects(index, device) is True and offers.admits(index, device):
+            if offers.selects(index, device) is True and offers.admits(
+                index, device
+            ):
                 charge = offers.charge(index, device)
                 if charge is not None and self.ledger.may_fit(
                     view, charge, admin=alternative.admin
@@ -235,7 +254,9 @@ class PerDeviceBound:
         # Whatever an alternative takes, it takes of the sum of all that is free.
         least = min(sum(amounts.values()) for amounts in amounts_taken)
         limits.append((total, least))
-        return min((free // least for free, least in limits if least), default=None)
+        return min(
+            (free // least for free, least in limits if least), default=None
+        )
 
     def _free(self, device: int, name: str | int) -> int:
         if isinstance(name, int):
@@ -287,7 +308,9 @@ def find_front(
     boxes = [_Box((0,) * len(upper), upper)]
     # The outermost points come first: where each number in turn is the last to count.
     ends = (reach((0,) * len(upper), axis) for axis in range(len(upper)))
-    points = list(dict.fromkeys(point for point in ends if point is not None))[:limit]
+    points = list(dict.fromkeys(point for point in ends if point is not None))[
+        :limit
+    ]
     for point in points:
         boxes = _without(boxes, point)
     while boxes and (limit is None or len(points) < limit):
@@ -314,12 +337,15 @@ class _Box:
     @property
     def volume(self) -> int:
         return prod(
-            high - low + 1 for low, high in zip(self.lower, self.upper, strict=True)
+            high - low + 1
+            for low, high in zip(self.lower, self.upper, strict=True)
         )
 
     def ask(self) -> tuple[Vector, int]:
         """Return the point to try next, the corner or the middle of the longest edge of a wide box, and that edge."""
-        widths = [high - low for low, high in zip(self.lower, self.upper, strict=True)]
+        widths = [
+            high - low for low, high in zip(self.lower, self.upper, strict=True)
+        ]
         axis = max(range(len(widths)), key=widths.__getitem__)
         if widths[axis] < _WIDE:
             return self.lower, axis
@@ -336,7 +362,9 @@ class _Box:
 
     def beyond(self, point: Vector) -> list[_Box]:
         """Return, for each number, the part where it is larger than the point's, unless that is empty."""
-        larger = [axis for axis, value in enumerate(point) if self.upper[axis] > value]
+        larger = [
+            axis for axis, value in enumerate(point) if self.upper[axis] > value
+        ]
         return [
             replace(self, lower=_with(self.lower, axis, point[axis] + 1))
             for axis in larger
@@ -348,7 +376,10 @@ class _Box:
 
 def _without(boxes: Sequence[_Box], point: Vector) -> list[_Box]:
     """Return what is left of the boxes beside a point and what it dominates; a box within another is left out."""
-    parts = (box.beyond(point) if _covers(point, box.lower) else [box] for box in boxes)
+    parts = (
+        box.beyond(point) if _covers(point, box.lower) else [box]
+        for box in boxes
+    )
     distinct = list(dict.fromkeys(chain.from_iterable(parts)))
     return [box for box in distinct if not _is_within(box, distinct)]
 
@@ -413,7 +444,9 @@ class JointPacking:
         def fitting(demand: Demand, limit: int) -> int:
             bound = PerDeviceBound(part, demand).total()
             number = limit if bound is None else min(limit, bound)
-            _, solution = cls(part, [demand], (number,), options).best([[1] * number])
+            _, solution = cls(part, [demand], (number,), options).best(
+                [[1] * number]
+            )
             return solution.tiers[0].bound
 
         local_counts = tuple(map(fitting, local_demands, max_counts))
@@ -424,9 +457,12 @@ class JointPacking:
 
         What has to be had outweighs all that comes beyond, and there each demand outweighs the one that comes last.
         """
-        extra = [high - low for low, high in zip(least, self.max_counts, strict=True)]
+        extra = [
+            high - low for low, high in zip(least, self.max_counts, strict=True)
+        ]
         beyond = [
-            1 if place == last else extra[last] + 1 for place in range(len(least))
+            1 if place == last else extra[last] + 1
+            for place in range(len(least))
         ]
         total_beyond = sum(map(mul, extra, beyond))
         must = total_beyond + 1
@@ -436,7 +472,9 @@ class JointPacking:
         ]
         numbers, solution = self.best(weights)
         tier = solution.tiers[0]
-        if any(number < low for number, low in zip(numbers, least, strict=True)):
+        if any(
+            number < low for number, low in zip(numbers, least, strict=True)
+        ):
             # It is proven that so many of each do not fit if their weight is out of reach.
             self.proven &= tier.bound < sum(least) * must
             return None
@@ -553,7 +591,10 @@ def count_copies(
 
 
 def _one_of_each(
-    problem: Problem, demand: Demand, classes: NodeClasses, times: Mapping[int, int]
+    problem: Problem,
+    demand: Demand,
+    classes: NodeClasses,
+    times: Mapping[int, int],
 ) -> tuple[Problem, Demand, dict[int, int]]:
     """The problem with one node of each class, the demand there, and how often each of these nodes counts."""
     counts: dict[int, int] = {}
@@ -579,7 +620,11 @@ class _Counting:
         if per_device is None and takes_nothing(self.problem, self.demand):
             greedy = self.first_fit(1)
             return CopyCount(
-                None, None, None if greedy.placements else 0, None, _first_error(greedy)
+                None,
+                None,
+                None if greedy.placements else 0,
+                None,
+                _first_error(greedy),
             )
         for tried in self._tries() if max_copies is None else (max_copies,):
             problem = self._replicated(tried)
@@ -598,7 +643,9 @@ class _Counting:
         number, tier = self._count(best), best.tiers[0]
         # What is open could be open on nodes of the most frequent class; if no copy is left, there could be more.
         open_ended = tier.value == len(problem.demands) != max_copies
-        bound = number + (tier.bound - tier.value) * max(self.times.values(), default=1)
+        bound = number + (tier.bound - tier.value) * max(
+            self.times.values(), default=1
+        )
         return CopyCount(
             number=number,
             bound=per_device if open_ended else bound,
@@ -607,14 +654,16 @@ class _Counting:
             reason=_first_error(greedy),
             warnings=best.warnings,
             homes=tuple(
-                problem.nodes[placement.node].name for placement in best.placements
+                problem.nodes[placement.node].name
+                for placement in best.placements
             ),
         )
 
     def _tries(self) -> Sequence[int]:
         """Models of many copies that take all there is grow with the square of their number."""
         for_all = any(
-            alternative.count is None for alternative in self.demand.alternatives()
+            alternative.count is None
+            for alternative in self.demand.alternatives()
         )
         return _TRIES[:-1] if for_all else _TRIES
 
@@ -630,12 +679,15 @@ class _Counting:
         return first_fit(self._replicated(max_copies))
 
     def _replicated(self, max_copies: int | None) -> Problem:
-        number = min(_TRIES[-1] if max_copies is None else max_copies, MOST_COPIES)
+        number = min(
+            _TRIES[-1] if max_copies is None else max_copies, MOST_COPIES
+        )
         return replicated(self.problem, [self.demand], [max(number, 1)])
 
     def _count(self, solution: Solution) -> int:
         return sum(
-            self.times.get(placement.node, 1) for placement in solution.placements
+            self.times.get(placement.node, 1)
+            for placement in solution.placements
         )
 
 

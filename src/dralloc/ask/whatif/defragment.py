@@ -11,10 +11,17 @@ from typing import Final, Unpack
 
 from dralloc.ask.allocate import check_newcomers
 from dralloc.ask.scenario import Scenario
-from dralloc.ask.whatif.document import ClaimMove, DefragmentationDocument, StepFields
+from dralloc.ask.whatif.document import (
+    ClaimMove,
+    DefragmentationDocument,
+    StepFields,
+)
 from dralloc.ask.whatif.models.selection import with_time_left
 from dralloc.ask.whatif.moves import rearrange
-from dralloc.ask.whatif.moves.cluster_migration import ClaimUsers, ClusterMigration
+from dralloc.ask.whatif.moves.cluster_migration import (
+    ClaimUsers,
+    ClusterMigration,
+)
 from dralloc.ask.whatif.moves.migration import Migration
 from dralloc.ask.whatif.moves.rearrange import MigrationPlan
 from dralloc.ask.whatif.moves.steps import MigrationStep, gains
@@ -56,7 +63,9 @@ class Itinerary:
     def _moved(self, step: MigrationStep) -> Iterator[ClaimMove]:
         for move in step.moves:
             gained = (
-                gains(move.option.demands, move.placements) if step.placements else ()
+                gains(move.option.demands, move.placements)
+                if step.placements
+                else ()
             )
             homes = {key: (node, devices) for key, node, devices in gained}
             for number in move.option.movers:
@@ -71,10 +80,18 @@ class Itinerary:
                 )
 
     def _admitted(self, step: MigrationStep) -> Iterator[ClaimMove]:
-        moved = sum(len(move.demands) for move in step.moves) if step.placements else 0
-        for key, node, devices in gains(step.demands[moved:], step.placements[moved:]):
+        moved = (
+            sum(len(move.demands) for move in step.moves)
+            if step.placements
+            else 0
+        )
+        for key, node, devices in gains(
+            step.demands[moved:], step.placements[moved:]
+        ):
             yield ClaimMove(
-                claim=str(key), to_node=self._node(node), to=self._devices(devices)
+                claim=str(key),
+                to_node=self._node(node),
+                to=self._devices(devices),
             )
 
     def check(self) -> None:
@@ -105,7 +122,9 @@ class Itinerary:
                 moved = [
                     pair
                     for move in step.moves
-                    for pair in zip(move.option.demands, move.placements, strict=True)
+                    for pair in zip(
+                        move.option.demands, move.placements, strict=True
+                    )
                 ]
                 admitted = zip(
                     step.demands[len(moved) :],
@@ -119,7 +138,8 @@ class Itinerary:
     def held(self, key: ClaimKey) -> Iterator[str]:
         """The devices that an allocated claim has now."""
         return (
-            str(result.device_id) for result in self.movable.users.claim(key).results
+            str(result.device_id)
+            for result in self.movable.users.claim(key).results
         )
 
     def _node(self, node: int) -> str:
@@ -127,7 +147,8 @@ class Itinerary:
 
     def _devices(self, devices: tuple[int, ...]) -> tuple[str, ...]:
         return tuple(
-            str(self.movable.compiled.problem.devices[device].id) for device in devices
+            str(self.movable.compiled.problem.devices[device].id)
+            for device in devices
         )
 
     def table(self) -> Table:
@@ -154,9 +175,14 @@ class Itinerary:
             proof = "" if self.outcome.fewest else ", perhaps fewer would do"
             number = self.outcome.restarts
             moves = (
-                "1 move is a restart: it frees before it holds" if number == 1 else ""
+                "1 move is a restart: it frees before it holds"
+                if number == 1
+                else ""
             )
-            moves = moves or f"{number} moves are restarts: they free before they hold"
+            moves = (
+                moves
+                or f"{number} moves are restarts: they free before they hold"
+            )
             yield Line(f"\n{moves}{proof}.")
         if self.movable.unknown:
             claims = (
@@ -169,7 +195,8 @@ class Itinerary:
                 "yellow",
             )
         yield from (
-            Line(f"warning: {warning}", "yellow") for warning in self.outcome.warnings
+            Line(f"warning: {warning}", "yellow")
+            for warning in self.outcome.warnings
         )
 
 
@@ -204,7 +231,9 @@ class Defragmentation(Provisional):
     def admitted(self) -> tuple[ClaimKey, ...]:
         """The pods, and claims that no pod uses, that are admitted with the moves."""
         demands = self.itinerary.movable.migration.problem.demands
-        return tuple(demands[number].key for number in self.itinerary.outcome.admitted)
+        return tuple(
+            demands[number].key for number in self.itinerary.outcome.admitted
+        )
 
     @property
     def tiers(self) -> tuple[Tier, ...]:
@@ -312,7 +341,9 @@ def defragment(
         before = solve(problem, limited, hint=first_fit(problem))
         check(problem, before)
     with phase(timings, "moves"):
-        short = before.tiers[0].value < sum(demand.weight for demand in problem.demands)
+        short = before.tiers[0].value < sum(
+            demand.weight for demand in problem.demands
+        )
         helpful = migration if moves and short else Migration(problem, (), ())
         outcome = rearrange(
             helpful, moves, with_time_left(options, stop), before.placements

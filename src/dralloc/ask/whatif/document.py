@@ -34,7 +34,9 @@ __all__ = [
 
 def written(price: Fraction) -> str:
     """A price exactly: an integer, a decimal number, or a fraction."""
-    decimal = str(price.numerator) if price.denominator == 1 else str(float(price))
+    decimal = (
+        str(price.numerator) if price.denominator == 1 else str(float(price))
+    )
     return decimal if Fraction(decimal) == price else str(price)
 
 
@@ -51,7 +53,9 @@ class MixFields(Fields):
 Mix = Annotated[
     list[MixFields],
     BeforeValidator(
-        lambda mix: [MixFields(claim=title, number=count) for title, count in mix]
+        lambda mix: [
+            MixFields(claim=title, number=count) for title, count in mix
+        ]
     ),
 ]
 
@@ -75,7 +79,12 @@ class Alone(Fields):
 
 def _alone(counts: Iterable[CopyCount], info: ValidationInfo) -> list[Alone]:
     return [
-        Alone(wish=entry.title, exact=count.exact, error=count.reason, **asdict(count))
+        Alone(
+            wish=entry.title,
+            exact=count.exact,
+            error=count.reason,
+            **asdict(count),
+        )
         for entry, count in zip(described(info).entries, counts, strict=True)
     ]
 
@@ -173,14 +182,18 @@ class DrainDocument(ProvisionalDocument):
     """How many of them can go."""
     bound: int = Field(validation_alias="most")
     """No more can go."""
-    moves: Count = Field(validation_alias=AliasPath("itinerary", "outcome", "moved"))
+    moves: Count = Field(
+        validation_alias=AliasPath("itinerary", "outcome", "moved")
+    )
     restarts: int = Field(
         validation_alias=AliasPath("itinerary", "outcome", "restarts")
     )
     restarts_proven: bool = Field(
         validation_alias=AliasPath("itinerary", "outcome", "fewest")
     )
-    steps: list[StepFields] = Field(validation_alias=AliasPath("itinerary", "steps"))
+    steps: list[StepFields] = Field(
+        validation_alias=AliasPath("itinerary", "steps")
+    )
     stuck: list[Key]
     """Claims that stay in this plan."""
     cannot_go_together: list[Key] = Field(validation_alias="together")
@@ -197,7 +210,9 @@ class DrainDocument(ProvisionalDocument):
 class DefragmentationDocument(ProvisionalDocument):
     """What ``dralloc plan defragment --json`` prints."""
 
-    status: Status = Field(validation_alias=AliasPath("itinerary", "outcome", "status"))
+    status: Status = Field(
+        validation_alias=AliasPath("itinerary", "outcome", "status")
+    )
     pending: int
     """How many pods, and claims that no pod uses, wait."""
     admitted_without_moves: Count = Field(
@@ -222,7 +237,9 @@ class DefragmentationDocument(ProvisionalDocument):
     restarts_proven: bool = Field(
         validation_alias=AliasPath("itinerary", "outcome", "fewest")
     )
-    steps: list[StepFields] = Field(validation_alias=AliasPath("itinerary", "steps"))
+    steps: list[StepFields] = Field(
+        validation_alias=AliasPath("itinerary", "steps")
+    )
     warnings: list[str] = Field(
         validation_alias=AliasPath("itinerary", "outcome", "warnings")
     )
@@ -286,7 +303,9 @@ class Fixed(Fields):
 
 def _on_demand(served: Iterable[int], info: ValidationInfo) -> OnDemand:
     numbers = list(served)
-    return OnDemand(served=numbers, total=sum(numbers), bound=described(info).bound)
+    return OnDemand(
+        served=numbers, total=sum(numbers), bound=described(info).bound
+    )
 
 
 class PartitionLayoutDocument(ProvisionalDocument):
@@ -313,7 +332,9 @@ class VictimFields(Fields):
     """Its claims that nobody uses any more then."""
 
 
-def _victims(units: Iterable[EvictionUnit], info: ValidationInfo) -> list[VictimFields]:
+def _victims(
+    units: Iterable[EvictionUnit], info: ValidationInfo
+) -> list[VictimFields]:
     freed = described(info).freed
     return [
         VictimFields(

@@ -55,7 +55,9 @@ class Obstacle:
     options: Options
     stop: Stop
 
-    def find(self, *, proven: bool) -> tuple[tuple[ClaimKey, ...], Conflict | None]:
+    def find(
+        self, *, proven: bool
+    ) -> tuple[tuple[ClaimKey, ...], Conflict | None]:
         """The claims that cannot all go, though without one group of them the rest could; none if time is too short."""
         if not proven:
             return (), None
@@ -64,7 +66,10 @@ class Obstacle:
         except _OpenError:
             return (), None
         claims = tuple(
-            key for group in groups for key in group.claims if key in self.movable.must
+            key
+            for group in groups
+            for key in group.claims
+            if key in self.movable.must
         )
         return claims, self._rules(groups[0]) if len(groups) == 1 else None
 
@@ -81,7 +86,9 @@ class Obstacle:
             before = conflicting
             for group in before:
                 without = tuple(
-                    remaining for remaining in conflicting if remaining is not group
+                    remaining
+                    for remaining in conflicting
+                    if remaining is not group
                 )
                 if not self._can_go(without):
                     conflicting = without
@@ -100,7 +107,9 @@ class Obstacle:
         if self.stop.reached():
             raise _OpenError
         limited = with_time_left(self.options, self.stop)
-        tier = rearrange(self.movable.migration.only(numbers), None, limited).tiers[0]
+        tier = rearrange(
+            self.movable.migration.only(numbers), None, limited
+        ).tiers[0]
         if tier.value < worth <= tier.bound:
             raise _OpenError
         return tier.value == worth
@@ -176,7 +185,10 @@ class Drain(Provisional):
 
     def body(self) -> list[Part]:
         """The answer as tables and lines."""
-        parts: list[Part] = [Line(self.headline, "bold"), self.itinerary.table()]
+        parts: list[Part] = [
+            Line(self.headline, "bold"),
+            self.itinerary.table(),
+        ]
         parts += self.itinerary.remarks()
         parts += self._reason()
         if self.left_out:
@@ -202,15 +214,23 @@ class Drain(Provisional):
                 if number > 1
                 else "the claim fits on another node"
             )
-        proof = "no more do" if self.gone == self.most else f"at most {self.most} do"
+        proof = (
+            "no more do"
+            if self.gone == self.most
+            else f"at most {self.most} do"
+        )
         return f"{self.gone} of {number} claims fit on other nodes, {proof}"
 
     def _reason(self) -> Iterator[Part]:
-        rows = [(str(key), "\n".join(self.itinerary.held(key))) for key in self.stuck]
+        rows = [
+            (str(key), "\n".join(self.itinerary.held(key)))
+            for key in self.stuck
+        ]
         yield Table("Stay in this plan", ("claim", "devices"), rows)
         if len(self.together) > 1:
             rows = [
-                (str(key), "\n".join(self.itinerary.held(key))) for key in self.together
+                (str(key), "\n".join(self.itinerary.held(key)))
+                for key in self.together
             ]
             yield Table(
                 "Minimal conflict: they do not all fit, any one less would",
@@ -269,7 +289,11 @@ def drain(
         # The claims of each group that can be used from these nodes only.
         tied = []
         for group in users.groups():
-            keys = [key for key in group.claims if drained.issuperset(users.reach(key))]
+            keys = [
+                key
+                for key in group.claims
+                if drained.issuperset(users.reach(key))
+            ]
             tied.append((group, keys))
         free = [
             (group, keys)

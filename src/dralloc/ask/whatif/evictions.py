@@ -94,13 +94,17 @@ def _eviction_units(cluster: Cluster) -> Iterator[EvictionUnit]:
         group_priority = cluster.pod_groups[key].spec.priority
         highest = max(pod.spec.priority or 0 for pod in pods)
         yield EvictionUnit(
-            tuple(pods), highest if group_priority is None else group_priority, key
+            tuple(pods),
+            highest if group_priority is None else group_priority,
+            key,
         )
 
 
 def _group_of(cluster: Cluster, pod: Pod) -> PodGroup | None:
     """The PodGroup of a pod."""
-    return None if pod.pod_group is None else cluster.pod_groups.get(pod.pod_group)
+    return (
+        None if pod.pod_group is None else cluster.pod_groups.get(pod.pod_group)
+    )
 
 
 def _unit_weights(
@@ -132,7 +136,8 @@ def _unit_weights(
         scale *= 1 + sum(column)
     scales = [level.unit for level in levels]
     weights = [
-        sum(map(mul, scales, digits)) for digits in zip(*columns.values(), strict=True)
+        sum(map(mul, scales, digits))
+        for digits in zip(*columns.values(), strict=True)
     ]
     return weights, levels
 
@@ -214,7 +219,9 @@ class Incumbents:
     def compiled(self) -> CompiledCluster:
         """The cluster without the units."""
         scenario = (
-            Scenario(self.users.cluster).release(self.freed).without_pods(self.pods)
+            Scenario(self.users.cluster)
+            .release(self.freed)
+            .without_pods(self.pods)
         )
         return compile_cluster(scenario.cluster, self.choices)
 
@@ -236,7 +243,10 @@ class Incumbents:
         staying = StayEligibility(compiled.problem.eligibility)
         claims = {
             key: staying.claim(
-                compiled.problem, key, self._holdings.get(key, ()), self._devices(key)
+                compiled.problem,
+                key,
+                self._holdings.get(key, ()),
+                self._devices(key),
             )
             for key in self.freed
         }
@@ -246,7 +256,10 @@ class Incumbents:
             for pod in unit.pods
         ]
         problem = replace(
-            compiled.problem, demands=(*demands, *pods), eligibility=staying, budgets=()
+            compiled.problem,
+            demands=(*demands, *pods),
+            eligibility=staying,
+            budgets=(),
         )
         rules = compiled.pods.of(self._unbound())
         bound = rules.applied(problem, by_host=by_host)
@@ -277,7 +290,9 @@ class Incumbents:
             unit.priority,
             weight if first else 0,
             nodes=(self._home(pod),),
-            gang="" if unit.group is None else f"evicted together: {unit.group}",
+            gang=""
+            if unit.group is None
+            else f"evicted together: {unit.group}",
         )
 
     def _home(self, pod: Pod) -> int:
@@ -286,7 +301,8 @@ class Incumbents:
     @cached_property
     def _nodes(self) -> Mapping[str, int]:
         return {
-            node.name: number for number, node in enumerate(self.compiled.problem.nodes)
+            node.name: number
+            for number, node in enumerate(self.compiled.problem.nodes)
         }
 
     @cached_property
@@ -296,9 +312,13 @@ class Incumbents:
     def _devices(self, key: ClaimKey) -> tuple[int, ...]:
         """Return what a claim holds, as a node of its users sees it if it does."""
         home = self._home(self.users.users[key][0])
-        return devices_seen(self.compiled.problem, home, self._holdings.get(key, ()))
+        return devices_seen(
+            self.compiled.problem, home, self._holdings.get(key, ())
+        )
 
-    def staying(self, problem: Problem, first: int, units: Collection[int]) -> Solution:
+    def staying(
+        self, problem: Problem, first: int, units: Collection[int]
+    ) -> Solution:
         """The answer in which some units, by index, stay, and nobody else is placed.
 
         Parameters
@@ -318,10 +338,14 @@ class Incumbents:
                         if not claim.is_synthetic
                     ]
                     grants = tuple(
-                        () if key in granted else stay_grants(self._devices(key))
+                        ()
+                        if key in granted
+                        else stay_grants(self._devices(key))
                         for key in claims
                     )
-                    placements.append(Placement(number, self._home(pod), grants))
+                    placements.append(
+                        Placement(number, self._home(pod), grants)
+                    )
                     granted.update(claims)
                 number += 1
         return Solution(tuple(with_node_grants(problem, placements)))
@@ -330,7 +354,9 @@ class Incumbents:
         """Return the units, by index, that hold shares of devices with these slots."""
         holders = set()
         for key, holdings in self._holdings.items():
-            if any(holding.share and holding.slot in slots for holding in holdings):
+            if any(
+                holding.share and holding.slot in slots for holding in holdings
+            ):
                 holders.add(key)
         return frozenset(
             number
@@ -360,7 +386,9 @@ class Incumbents:
         """The cluster in which the pods are about to be placed, for what they take of nodes and mean for others."""
         # The compiled cluster knows the claims for extended resources of who comes; those who run have theirs.
         held = filter(None, map(self.users.cluster.claim, self.freed))
-        pods = [(pod, self.users.claims_of[pod.key]) for pod in self.pods.values()]
+        pods = [
+            (pod, self.users.claims_of[pod.key]) for pod in self.pods.values()
+        ]
         return (
             Scenario(self.compiled.cluster)
             .settle(held, {})
@@ -441,16 +469,23 @@ class Preemptor:
         newcomers = _newcomer_demands(compiled, newcomer)
         is_claim = compiled.is_claim(newcomers[0])
         companions = (
-            frozenset() if is_claim else compiled.gangs.companions(newcomers[0].key)
+            frozenset()
+            if is_claim
+            else compiled.gangs.companions(newcomers[0].key)
         )
         return cls(
-            newcomer, newcomers, _priority(compiled.cluster, newcomers), companions
+            newcomer,
+            newcomers,
+            _priority(compiled.cluster, newcomers),
+            companions,
         )
 
     def may_evict(self, users: ClaimUsers) -> Iterator[EvictionUnit]:
         """The units of lower priority whose pods all have nodes that count, and are no companions."""
         for unit in _eviction_units(users.cluster):
-            on_nodes = all(pod.spec.node_name in users.by_name for pod in unit.pods)
+            on_nodes = all(
+                pod.spec.node_name in users.by_name for pod in unit.pods
+            )
             if (
                 on_nodes
                 and unit.priority < self.priority
@@ -488,13 +523,22 @@ class Staging:
 
     @classmethod
     def of(
-        cls, users: ClaimUsers, preemptor: Preemptor, cost: str, choices: Choices
+        cls,
+        users: ClaimUsers,
+        preemptor: Preemptor,
+        cost: str,
+        choices: Choices,
     ) -> Staging:
         """The problem in which everybody may be evicted who keeps the rules as things are."""
-        units, left_out = tuple(preemptor.may_evict(users)), tuple[ClaimKey, ...]()
+        units, left_out = (
+            tuple(preemptor.may_evict(users)),
+            tuple[ClaimKey, ...](),
+        )
         while True:
             incumbents = Incumbents(users, units, choices)
-            newcomers = _newcomer_demands(incumbents.compiled, preemptor.newcomer)
+            newcomers = _newcomer_demands(
+                incumbents.compiled, preemptor.newcomer
+            )
             weights, levels = _unit_weights(units, cost)
             admitted_weight = 1 + sum(weights)
             leading = [
@@ -510,7 +554,9 @@ class Staging:
                 worth = Worth(
                     (), (WeightLevel("admitted", admitted_weight, 1), *levels)
                 )
-                start = incumbents.staying(problem, len(newcomers), range(len(units)))
+                start = incumbents.staying(
+                    problem, len(newcomers), range(len(units))
+                )
                 return cls(
                     incumbents,
                     preemptor.newcomer,
@@ -521,10 +567,14 @@ class Staging:
                     left_out,
                 )
             left_out += tuple(
-                pod.key for number in sorted(irregular) for pod in units[number].pods
+                pod.key
+                for number in sorted(irregular)
+                for pod in units[number].pods
             )
             units = tuple(
-                unit for number, unit in enumerate(units) if number not in irregular
+                unit
+                for number, unit in enumerate(units)
+                if number not in irregular
             )
 
     def victims(self, solution: Solution) -> Iterator[EvictionUnit]:
@@ -538,14 +588,18 @@ class Staging:
         """Return the units, by index, that stay in an answer."""
         placed = {placement.demand for placement in solution.placements}
         return frozenset(
-            number for number, first in enumerate(self._firsts) if first in placed
+            number
+            for number, first in enumerate(self._firsts)
+            if first in placed
         )
 
     @cached_property
     def _firsts(self) -> Sequence[int]:
         """Return for each unit the demand of its first pod."""
         sizes = [len(unit.pods) for unit in self.incumbents.units]
-        return list(accumulate(sizes, initial=len(self.newcomers)))[: len(sizes)]
+        return list(accumulate(sizes, initial=len(self.newcomers)))[
+            : len(sizes)
+        ]
 
     @cached_property
     def sharers(self) -> frozenset[int]:
@@ -572,14 +626,18 @@ class Staging:
         demands = list(self.problem.demands)
         for number in units:
             first = self._firsts[number]
-            for place in range(first, first + len(self.incumbents.units[number].pods)):
+            for place in range(
+                first, first + len(self.incumbents.units[number].pods)
+            ):
                 demands[place] = replace(demands[place], nodes=())
         return replace(self.problem, demands=tuple(demands))
 
     def alone(self) -> Problem:
         """Return the problem in which nobody comes."""
         demands = [
-            replace(demand, nodes=()) if number < len(self.newcomers) else demand
+            replace(demand, nodes=())
+            if number < len(self.newcomers)
+            else demand
             for number, demand in enumerate(self.problem.demands)
         ]
         return replace(self.problem, demands=tuple(demands))
@@ -633,9 +691,13 @@ class Staging:
 
     def after(self, cluster: Cluster, solution: Solution) -> Cluster:
         """Return the cluster without the victims of an answer: what only they used is free."""
-        victims = {pod.key for unit in self.victims(solution) for pod in unit.pods}
+        victims = {
+            pod.key for unit in self.victims(solution) for pod in unit.pods
+        }
         freed = chain.from_iterable(self.freed(victims).values())
-        return Scenario(cluster).release(set(freed)).without_pods(victims).cluster
+        return (
+            Scenario(cluster).release(set(freed)).without_pods(victims).cluster
+        )
 
     def freed(
         self, evicted: Collection[ClaimKey]
@@ -646,7 +708,9 @@ class Staging:
         for pod in evicted:
             freed[pod] = ()
             for claim in users.claims_of[pod]:
-                staying = {user.key for user in users.users[claim]}.difference(evicted)
+                staying = {user.key for user in users.users[claim]}.difference(
+                    evicted
+                )
                 if claim in self.incumbents.freed and not staying:
                     freed[pod] += (claim,)
         return freed
@@ -666,9 +730,12 @@ class Staging:
                     )
                     else demand.key
                 )
-                for claim, grants in zip(demand.claims, placement.grants, strict=True):
+                for claim, grants in zip(
+                    demand.claims, placement.grants, strict=True
+                ):
                     if not claim.is_synthetic:
                         devices = tuple(
-                            self.problem.devices[grant.device].id for grant in grants
+                            self.problem.devices[grant.device].id
+                            for grant in grants
                         )
                         yield Admission(pod, claim.key, node, devices)

@@ -114,7 +114,9 @@ def cover_demands(
     with heeding_interrupts() as cancelled:
         stop = Stop.after(chosen.time_limit, cancelled)
         if len(demands) * len(node_costs) > _FEW:
-            cover_found = _search(problem, demands, needs, node_costs, chosen, stop)
+            cover_found = _search(
+                problem, demands, needs, node_costs, chosen, stop
+            )
             if cover_found is not None:
                 return cover_found
         node_types = [
@@ -160,17 +162,25 @@ class _NodeType:
         self.cost = node_cost.cost
         self.stop = stop
         self.packing = JointPacking.alone(
-            problem, demands, node_cost.node, needs, with_time_left(options, stop)
+            problem,
+            demands,
+            node_cost.node,
+            needs,
+            with_time_left(options, stop),
         )
         for place, number in enumerate(self.packing.max_counts):
             if number:
-                self.price([int(place == priced) for priced in range(len(needs))])
+                self.price(
+                    [int(place == priced) for priced in range(len(needs))]
+                )
 
     def price(self, values: Sequence[int]) -> int:
         """Find the vector that is worth the most at these values; returns what none is worth more than."""
         weights = [
             [value] * max_count if value else []
-            for value, max_count in zip(values, self.packing.max_counts, strict=True)
+            for value, max_count in zip(
+                values, self.packing.max_counts, strict=True
+            )
         ]
         self.packing.options = with_time_left(self.packing.options, self.stop)
         _, solution = self.packing.best(weights)
@@ -180,7 +190,9 @@ class _NodeType:
         """Find the whole front, if it is short; whether it is."""
         self.packing.options = with_time_left(self.packing.options, self.stop)
         return (
-            find_front(self.packing.max_counts, self.packing.reach, _POINTS).complete
+            find_front(
+                self.packing.max_counts, self.packing.reach, _POINTS
+            ).complete
             and self.packing.proven
         )
 
@@ -201,7 +213,8 @@ class _ColumnGeneration:
         """A demand of which none fits anywhere."""
         for place, need in enumerate(self.needs):
             if need and not any(
-                node_type.packing.max_counts[place] for node_type in self.node_types
+                node_type.packing.max_counts[place]
+                for node_type in self.node_types
             ):
                 return place
         return None
@@ -241,7 +254,9 @@ class _ColumnGeneration:
         )
 
     def _column_count(self) -> int:
-        return sum(len(node_type.packing.placed) for node_type in self.node_types)
+        return sum(
+            len(node_type.packing.placed) for node_type in self.node_types
+        )
 
     def _bound(self, values: Sequence[int]) -> int:
         """No set of nodes can be cheaper: whatever it holds is worth as much as is needed, each node at most its most.
@@ -294,7 +309,10 @@ class _ColumnGeneration:
             self._placements(chosen), key=lambda placement: placement.demand
         )
         assert len(placements) == sum(self.needs), "everything is placed"
-        check(replicated(problem, demands, self.needs), Solution(tuple(placements)))
+        check(
+            replicated(problem, demands, self.needs),
+            Solution(tuple(placements)),
+        )
 
     def _homes(
         self, chosen: Sequence[tuple[int, PlacedCopies]], demand: int
@@ -311,7 +329,8 @@ class _ColumnGeneration:
     ) -> Iterator[Placement]:
         # By demand, the numbers of its copies that are not placed yet. Nodes may hold more than is needed.
         waiting = [
-            iter(range(*span)) for span in pairwise(accumulate(self.needs, initial=0))
+            iter(range(*span))
+            for span in pairwise(accumulate(self.needs, initial=0))
         ]
         start = 0
         for node, (number, placed) in enumerate(chosen):
@@ -321,11 +340,15 @@ class _ColumnGeneration:
             start += len(self.node_types[number].packing.problem.devices)
 
 
-def _shifted(placement: Placement, demand: int, node: int, start: int) -> Placement:
+def _shifted(
+    placement: Placement, demand: int, node: int, start: int
+) -> Placement:
     """A placement on a node alone as one on a copy of the node, whose devices begin at `start`."""
     grants = []
     for of_claim in placement.grants:
-        shifted = (grant._replace(device=start + grant.device) for grant in of_claim)
+        shifted = (
+            grant._replace(device=start + grant.device) for grant in of_claim
+        )
         grants.append(tuple(shifted))
     return Placement(demand, node, tuple(grants))
 
@@ -449,23 +472,31 @@ def fewest_nodes(
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         cluster = (
-            Scenario(cluster_of(cluster).including(options.include)).uncordon().cluster
+            Scenario(cluster_of(cluster).including(options.include))
+            .uncordon()
+            .cluster
         )
         mix = workload_mix(cluster, entries, options)
-        exact_prices = {kind: Fraction(price) for kind, price in (prices or {}).items()}
+        exact_prices = {
+            kind: Fraction(price) for kind, price in (prices or {}).items()
+        }
         node_types = find_node_types(
             cluster, mix.problem, mix.demands, kinds or {}, exact_prices
         )
     with phase(timings, "fewest nodes"):
         # The solver works on integers: prices are multiples of what their denominators have in common.
         unit = lcm(*(kind.price.denominator for kind in node_types))
-        places = {node.name: place for place, node in enumerate(mix.problem.nodes)}
+        places = {
+            node.name: place for place, node in enumerate(mix.problem.nodes)
+        }
         node_costs = [
             NodeCost(places[kind.example], int(kind.price * unit))
             for kind in node_types
         ]
         names = ", ".join(dict.fromkeys(kind.name for kind in node_types))
-        reason = f"fits on no node of kind {names}" if names else "fits on no node"
+        reason = (
+            f"fits on no node of kind {names}" if names else "fits on no node"
+        )
         best = None
         while best is None:
             try:

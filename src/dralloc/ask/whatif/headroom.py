@@ -142,17 +142,26 @@ class IsolatedFirstFit:
             numbers = (*before, max_counts[len(before)])
             problem = replicated(part, demands[: len(numbers)], numbers)
             solution = first_fit(problem)
-            if any(isinstance(error, FatalError) for error in solution.errors.values()):
+            if any(
+                isinstance(error, FatalError)
+                for error in solution.errors.values()
+            ):
                 raise _EndedError
             check(problem, solution)
             self._counts[key] = len(solution.placements) - sum(before)
         return self._counts[key]
 
-    def _part(self, representative: int) -> tuple[Problem, list[Demand], Vector]:
+    def _part(
+        self, representative: int
+    ) -> tuple[Problem, list[Demand], Vector]:
         """The node alone, the demands there, and how many of each could fit at most."""
         if representative not in self._parts:
-            part, demands = cut_alone(self.problem, self.demands, representative)
-            totals = (PerDeviceBound(part, demand).total() for demand in demands)
+            part, demands = cut_alone(
+                self.problem, self.demands, representative
+            )
+            totals = (
+                PerDeviceBound(part, demand).total() for demand in demands
+            )
             max_counts = (
                 high if total is None else min(high, total)
                 for high, total in zip(self.max_counts, totals, strict=True)
@@ -199,7 +208,9 @@ class MinkowskiSum:
     def reach(self, least: Vector, last: int = 0) -> Vector | None:
         """The most of each beyond so many, each before the one that comes last; None if that is too many."""
         extra = self.max_counts[last] - least[last]
-        worth = [1 if place == last else extra + 1 for place in range(len(least))]
+        worth = [
+            1 if place == last else extra + 1 for place in range(len(least))
+        ]
         point, proven = best_sum(self.sets, least, worth, self.options)
         self.proven &= proven
         return point
@@ -264,7 +275,9 @@ def divide(problem: Problem, demands: Sequence[Demand]) -> Divided:
     homes: list[int] = []
     for number, node in enumerate(problem.nodes):
         selected = [device for device in node.devices() if charges.of(device)]
-        for members in map(frozenset, separated(problem, selected, charges.counters)):
+        for members in map(
+            frozenset, separated(problem, selected, charges.counters)
+        ):
             nodes.append(_part_of_node(node, members, len(nodes)))
             homes.append(number)
     moved = []
@@ -403,7 +416,9 @@ def pareto_front(  # noqa: PLR0913 - the last ones have defaults
             raise NotRepresentativeError
         return packing.first_fit(numbers) if placed is None else placed
 
-    points = tuple(FrontPoint(numbers, first_fit(numbers)) for numbers in front.points)
+    points = tuple(
+        FrontPoint(numbers, first_fit(numbers)) for numbers in front.points
+    )
     return ParetoFront(points, front.complete, exact.proven)
 
 
@@ -457,7 +472,9 @@ class Headroom(Provisional):
             )
             for entry, count in zip(self.entries, self.alone, strict=True)
         ]
-        parts: list[Part] = [Table("How many more fit, each alone", columns, rows)]
+        parts: list[Part] = [
+            Table("How many more fit, each alone", columns, rows)
+        ]
         parts += self._together()
         parts += self._remarks()
         return parts
@@ -478,7 +495,9 @@ class Headroom(Provisional):
             (*map(str, point.numbers), " + ".join(map(str, point.first_fit)))
             for point in self.joint.points
         ]
-        yield Table("What fits together: more of one is less of another", columns, rows)
+        yield Table(
+            "What fits together: more of one is less of another", columns, rows
+        )
         if not self.joint.complete:
             yield Line(
                 f"These {len(rows)} points are not all: there can be others in between (--points)."
@@ -542,7 +561,9 @@ def headroom(
         raise DrallocError(
             f"headroom for {len(mix_entries)} claims: fronts are found for {MOST_ENTRIES} at most"
         )
-    options = Choices.of(choices, words, unused=("gang", "caps", "fair", "keep"))
+    options = Choices.of(
+        choices, words, unused=("gang", "caps", "fair", "keep")
+    )
     cluster = cluster_of(cluster).including(options.include)
     timings: dict[str, float] = {}
 
@@ -554,7 +575,8 @@ def headroom(
         with phase(timings, "headroom"):
             problem, times = mix.problem, Counter(mix.order)
             alone = tuple(
-                count_copies(problem, demand, options, times) for demand in mix.demands
+                count_copies(problem, demand, options, times)
+                for demand in mix.demands
             )
         with phase(timings, "check"):
             for demand, counted in zip(mix.demands, alone, strict=True):
@@ -563,7 +585,12 @@ def headroom(
             joint = _joint(mix, alone, points, options)
         unmodelled = mix.compiled.unmodelled({Mode.OPTIMAL})
         return Headroom(
-            mix_entries, alone, joint, left_out, unmodelled=unmodelled, timings=timings
+            mix_entries,
+            alone,
+            joint,
+            left_out,
+            unmodelled=unmodelled,
+            timings=timings,
         )
 
     try:
@@ -587,7 +614,9 @@ def _check(mix: CompiledMix, demand: Demand, counted: CopyCount) -> None:
     pod = cluster.pods_by_key[demand.key]
     claims = cluster.pod_claims(pod)
     copies = [
-        changed(pod, metadata=changed(pod.metadata, name=f"{pod.name} {number}"))
+        changed(
+            pod, metadata=changed(pod.metadata, name=f"{pod.name} {number}")
+        )
         for number in range(len(counted.homes))
     ]
     entries = {entry.key for entry in mix.demands}
@@ -606,7 +635,9 @@ def _joint(
     points: int | None,
     options: Options | None,
 ) -> ParetoFront | None:
-    max_counts = tuple(count.bound for count in alone if count.bound is not None)
+    max_counts = tuple(
+        count.bound for count in alone if count.bound is not None
+    )
     # Of what nothing limits there is no largest number.
     if len(mix.demands) < 2 or len(max_counts) < len(alone):
         return None

@@ -90,7 +90,11 @@ class MixEntry:
                 f"--{source} {text}: expected NAMESPACE/NAME=NUMBER, with a number of at least 1"
             )
         namespace, slash, own_name = name.partition("/")
-        key = ClaimKey(namespace, own_name) if slash else ClaimKey("default", name)
+        key = (
+            ClaimKey(namespace, own_name)
+            if slash
+            else ClaimKey("default", name)
+        )
         return cls(key, source, int(number) if equals else None)
 
     @classmethod
@@ -167,7 +171,9 @@ def compile_mix(
         else None
     )
     compiled = compile_cluster(
-        changed, choices, nodes=represented.names if represented else choices.nodes
+        changed,
+        choices,
+        nodes=represented.names if represented else choices.nodes,
     )
     problem = compiled.pods.applied(compiled.problem, copies=MOST_COPIES)
     places = {demand.key: place for place, demand in enumerate(problem.demands)}
@@ -192,7 +198,9 @@ class _MixBuilder:
         """The cluster with nothing but all copies, beside what runs and is allocated unless it is to be empty."""
         scenario = Scenario(self._cluster)
         before = scenario.emptied() if empty else scenario.without_pending()
-        return before.with_pods(self.pods.values(), self.claims.values()).cluster
+        return before.with_pods(
+            self.pods.values(), self.claims.values()
+        ).cluster
 
     def enter(self, entry: MixEntry) -> ClaimKey:
         """Add a copy; returns the key of its demand."""
@@ -208,7 +216,11 @@ class _MixBuilder:
         return key
 
     def _spec(self, entry: MixEntry) -> ResourceClaimSpec:
-        claim = self._cluster.claim(entry.key) if entry.source is Source.CLAIM else None
+        claim = (
+            self._cluster.claim(entry.key)
+            if entry.source is Source.CLAIM
+            else None
+        )
         if claim is not None:
             return claim.spec
         for template in self._cluster.templates:
@@ -232,10 +244,13 @@ class _MixBuilder:
     def _copied(self, key: ClaimKey) -> ClaimKey:
         """A key of its own: a pod and a claim that is asked for by itself may have the same one."""
         copies = (
-            ClaimKey(key.namespace, f"{key.name}{_MARK * times}") for times in count(1)
+            ClaimKey(key.namespace, f"{key.name}{_MARK * times}")
+            for times in count(1)
         )
         return next(
-            copy for copy in copies if copy not in self.claims and copy not in self.pods
+            copy
+            for copy in copies
+            if copy not in self.claims and copy not in self.pods
         )
 
     def _pod(self, entry: MixEntry) -> ClaimKey:
@@ -246,7 +261,9 @@ class _MixBuilder:
         if missing:
             raise DrallocError(f"Pod {entry.key}: {missing[0]}")
         key = self._copied(pod.key)
-        claims = filter(None, map(self._cluster.claim, self._cluster.pod_claims(pod)))
+        claims = filter(
+            None, map(self._cluster.claim, self._cluster.pod_claims(pod))
+        )
         self.pods[key] = (
             _anew(pod, key),
             tuple(self._claim(claim.key, claim.spec) for claim in claims),
@@ -347,7 +364,9 @@ def workload_mix(
         There is no such claim, template or pod, or nothing is pending.
     """
     mix_entries, left_out = (
-        (list(map(MixEntry.of, entries)), []) if entries else _pending(cluster, choices)
+        (list(map(MixEntry.of, entries)), [])
+        if entries
+        else _pending(cluster, choices)
     )
     if not mix_entries:
         raise DrallocError(
@@ -378,7 +397,9 @@ def workload_mix(
     for group in classes.values():
         title = mix_entries[group[0]].title
         equal_count = len(group) - 1
-        titles.append(f"{title} and {equal_count} like it" if equal_count else title)
+        titles.append(
+            f"{title} and {equal_count} like it" if equal_count else title
+        )
         numbers.append(sum(mix_entries[place].number or 1 for place in group))
     return WorkloadMix(
         problem,
@@ -391,19 +412,27 @@ def workload_mix(
     )
 
 
-def _pending(cluster: Cluster, choices: Choices) -> tuple[list[MixEntry], list[str]]:
+def _pending(
+    cluster: Cluster, choices: Choices
+) -> tuple[list[MixEntry], list[str]]:
     """An entry for every pending pod and lone claim, and what cannot be counted."""
     compiled = compile_cluster(cluster, choices)
     users = Counter(
-        claim.key for demand in compiled.problem.demands for claim in demand.claims
+        claim.key
+        for demand in compiled.problem.demands
+        for claim in demand.claims
     )
     entries, left_out = [], []
     for demand in compiled.problem.demands:
         entry = MixEntry(
-            demand.key, Source.CLAIM if compiled.is_claim(demand) else Source.POD, 1
+            demand.key,
+            Source.CLAIM if compiled.is_claim(demand) else Source.POD,
+            1,
         )
         shared = any(users[claim.key] > 1 for claim in demand.claims)
-        defect = next((claim.defect for claim in demand.claims if claim.defect), "")
+        defect = next(
+            (claim.defect for claim in demand.claims if claim.defect), ""
+        )
         if shared or defect:
             why = (
                 "shares a claim with other pods"

@@ -114,16 +114,21 @@ class NodeSearch:
         """Everything that is needed, on nodes of these types."""
         problem = replicate([self._parts[type_] for type_ in types])
         # Many demands have the same nodes: these are translated once.
-        homes: dict[tuple[int, ...] | None, tuple[int, ...] | None] = {None: None}
+        homes: dict[tuple[int, ...] | None, tuple[int, ...] | None] = {
+            None: None
+        }
         for nodes in {
             demand.nodes for demand in self.demands if demand.nodes is not None
         }:
             among = frozenset(nodes)
             homes[nodes] = tuple(
-                place for place, type_ in enumerate(types) if self.nodes[type_] in among
+                place
+                for place, type_ in enumerate(types)
+                if self.nodes[type_] in among
             )
         demands = (
-            replace(demand, nodes=homes[demand.nodes]) for demand in self._everybody
+            replace(demand, nodes=homes[demand.nodes])
+            for demand in self._everybody
         )
         return replace(problem, demands=tuple(demands))
 
@@ -161,7 +166,9 @@ class NodeSearch:
             # Nodes are added for those who wait until nobody does.
             while True:
                 problem = self._on(types)
-                placements = place_all(QuickRun(problem), problem, order, {}).placements
+                placements = place_all(
+                    QuickRun(problem), problem, order, {}
+                ).placements
                 placed = {placement.demand for placement in placements}
                 waiting = [demand for demand in order if demand not in placed]
                 if not waiting:
@@ -237,12 +244,18 @@ class NodeSearch:
         # is a last tier by which late nodes drain into early ones.
         everything = DemandSubset(problem, range(len(problem.demands)))
         cheapest = _cost_of_nodes(costs)
-        tiers = (*placed_weight(problem), cheapest, self._order(problem, relaxed))
+        tiers = (
+            *placed_weight(problem),
+            cheapest,
+            self._order(problem, relaxed),
+        )
         best = placements
         search = NeighbourhoodSearch(everything, tiers, best, self.options)
         with suppress(Stopped):
             answers = (
-                search.run(self.stop) if cheapest.cost(everything, best) > bound else ()
+                search.run(self.stop)
+                if cheapest.cost(everything, best) > bound
+                else ()
             )
             for answer in answers:
                 best = answer
@@ -255,7 +268,9 @@ class NodeSearch:
         numbers = tuple(used[type_] for type_ in range(len(self.nodes)))
         return NodeCover(numbers, cost, min(bound, cost))
 
-    def _order(self, problem: Problem, relaxed: RelaxedCover | None) -> Objective:
+    def _order(
+        self, problem: Problem, relaxed: RelaxedCover | None
+    ) -> Objective:
         """The tier by which nodes that come last become empty."""
         worth = relaxed.worth if relaxed else [1] * len(problem.demands)
         largest = max(1, *worth)
@@ -270,11 +285,15 @@ class NodeSearch:
 
 def _cost_of_nodes(costs: Mapping[str, int]) -> Objective:
     """Return what all nodes that are used cost, by their names."""
-    return Objective("nodes", partial(_cost, costs), partial(_cost_terms, costs))
+    return Objective(
+        "nodes", partial(_cost, costs), partial(_cost_terms, costs)
+    )
 
 
 def _cost(
-    costs: Mapping[str, int], subset: DemandSubset, placements: Sequence[Placement]
+    costs: Mapping[str, int],
+    subset: DemandSubset,
+    placements: Sequence[Placement],
 ) -> int:
     nodes = subset.problem.nodes
     used = {placement.node for placement in placements}
@@ -320,7 +339,11 @@ def _lateness_terms(
 ) -> list[Term]:
     problem = model.problem
     return [
-        (on, sizes[problem.demands[demand].key] * ranks[problem.nodes[node].name])
+        (
+            on,
+            sizes[problem.demands[demand].key]
+            * ranks[problem.nodes[node].name],
+        )
         for (demand, node), on in model.variables.on.items()
         if ranks[problem.nodes[node].name]
     ]

@@ -41,7 +41,11 @@ from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.names import DeviceID, PoolID
 from dralloc.problem import Demand, Problem
-from dralloc.problem.equivalence import NodeClasses, Recurrence, equivalent_nodes
+from dralloc.problem.equivalence import (
+    NodeClasses,
+    Recurrence,
+    equivalent_nodes,
+)
 
 __all__ = [
     "NodeType",
@@ -135,7 +139,9 @@ def find_node_types(
         for node in group
     }
     useful = {
-        names[node] for demand in demands for node in problem.candidate_nodes(demand)
+        names[node]
+        for demand in demands
+        for node in problem.candidate_nodes(demand)
     }
     chosen: dict[str, list[str]] = {}
     members: dict[str, Collection[str]] = {}
@@ -150,7 +156,9 @@ def find_node_types(
         )
         members[kind] = nodes if "=" in text else _like(cluster, text, parts)
     if not named:
-        chosen = {names[group[0]]: [names[group[0]]] for group in classes.groups}
+        chosen = {
+            names[group[0]]: [names[group[0]]] for group in classes.groups
+        }
         members = dict.fromkeys(chosen, names)
     for kind, price in prices.items():
         if kind not in chosen:
@@ -158,7 +166,9 @@ def find_node_types(
                 f"--price {kind}: there is no such kind of node, only {', '.join(chosen) or 'none'}"
             )
         if price <= 0:
-            raise DrallocError(f"--price {kind}={price}: expected an amount above 0")
+            raise DrallocError(
+                f"--price {kind}={price}: expected an amount above 0"
+            )
     for kind in chosen:
         if prices and kind not in prices:
             raise DrallocError(
@@ -169,14 +179,18 @@ def find_node_types(
         part_sizes = Counter(parts.get(member) for member in members[kind])
         for node in nodes:
             price = prices.get(kind, Fraction(1))
-            node_types.append(NodeType(kind, node, price, part_sizes[parts.get(node)]))
+            node_types.append(
+                NodeType(kind, node, price, part_sizes[parts.get(node)])
+            )
     return tuple(node_types)
 
 
 def _named(cluster: Cluster, option: str, text: str) -> list[str]:
     """The nodes that the user means."""
     label, equals, value = text.partition("=")
-    labels = {node.metadata.name: node.metadata.labels for node in cluster.nodes}
+    labels = {
+        node.metadata.name: node.metadata.labels for node in cluster.nodes
+    }
     if not equals and text not in labels:
         raise DrallocError(f'{option}: node "{text}" does not exist')
     nodes = (
@@ -189,19 +203,28 @@ def _named(cluster: Cluster, option: str, text: str) -> list[str]:
     return nodes
 
 
-def _like(cluster: Cluster, example: str, parts: Mapping[str, int]) -> list[str]:
+def _like(
+    cluster: Cluster, example: str, parts: Mapping[str, int]
+) -> list[str]:
     """The nodes that count as copies of a node, as far as they offer the same: those of its instance type, or all."""
     types = {
         node.metadata.name: node.metadata.labels.get(_INSTANCE_TYPE)
         for node in cluster.nodes
     }
     if types[example] is None and example not in parts:
-        return [example]  # Nothing can happen there, and nothing tells what is like it.
-    return [name for name, of_type in types.items() if of_type == types[example]]
+        return [
+            example
+        ]  # Nothing can happen there, and nothing tells what is like it.
+    return [
+        name for name, of_type in types.items() if of_type == types[example]
+    ]
 
 
 def _examples(
-    classes: NodeClasses, parts: Mapping[str, int], option: str, nodes: Sequence[str]
+    classes: NodeClasses,
+    parts: Mapping[str, int],
+    option: str,
+    nodes: Sequence[str],
 ) -> list[str]:
     """The first node of each part, all of which offer the same."""
     first: dict[int | None, str] = {}
@@ -288,16 +311,23 @@ def find_representatives(cluster: Cluster, choices: Choices) -> Representatives:
         else ()
     )
     published = _PublishedNodes(
-        without_devices, cluster, chosen, frozenset(drift.pool for drift in drifts)
+        without_devices,
+        cluster,
+        chosen,
+        frozenset(drift.pool for drift in drifts),
     )
     groups: Iterable[list[int]] = [list(range(len(chosen)))]
     # What is found out in no time comes first, so that a node which has no equal is not looked at any closer.
     for key in (published.outline, published.devices):
         groups = _refined(groups, key)
     classes = sorted(groups)
-    class_of = {node: number for number, group in enumerate(classes) for node in group}
+    class_of = {
+        node: number for number, group in enumerate(classes) for node in group
+    }
     names = tuple(chosen[group[0]].name for group in classes)
-    return Representatives(names, tuple(class_of[node] for node in range(len(chosen))))
+    return Representatives(
+        names, tuple(class_of[node] for node in range(len(chosen)))
+    )
 
 
 def _refined(
@@ -341,10 +371,12 @@ class _PublishedNodes:
         self.pools: dict[PoolID, list[int]] = defaultdict(list)
         for number, slice_ in enumerate(slices):
             self.pools[slice_.pool_id].append(number)
-        self.reached = find_reach(slices, NodeIndex(nodes), self.features).by_node
+        self.reached = find_reach(
+            slices, NodeIndex(nodes), self.features
+        ).by_node
         self.users = Counter(chain.from_iterable(self.reached))
-        self.results: dict[PoolID, list[DeviceRequestAllocationResult]] = defaultdict(
-            list
+        self.results: dict[PoolID, list[DeviceRequestAllocationResult]] = (
+            defaultdict(list)
         )
         for _, result in held_results(cluster.claims):
             self.results[result.device_id.pool_id].append(result)
@@ -355,9 +387,12 @@ class _PublishedNodes:
         for pool in reached:
             if self.users[pool] > 1 or not self._is_plain(pool):
                 return node
-        allowed = tuple(nodes is None or node in nodes for nodes in self.allowed)
+        allowed = tuple(
+            nodes is None or node in nodes for nodes in self.allowed
+        )
         forms = tuple(
-            self._form(pool, frozenset(reached[pool])) for pool in sorted(reached)
+            self._form(pool, frozenset(reached[pool]))
+            for pool in sorted(reached)
         )
         return allowed, self._room(node), forms
 
@@ -411,7 +446,9 @@ class _PublishedNodes:
             for number in self.pools[pool]
             for device in self.slices[number].spec.devices
         )
-        places = {name: place for place, name in enumerate(names)} if results else {}
+        places = (
+            {name: place for place, name in enumerate(names)} if results else {}
+        )
         held: Counter[Hashable] = Counter()
         for result in results:
             if result.device in places:
@@ -432,9 +469,13 @@ class _PublishedNodes:
             for number in self.pools[pool]
         )
 
-    def _column(self, slice_: ResourceSlice, recurrence: Recurrence) -> Hashable:
+    def _column(
+        self, slice_: ResourceSlice, recurrence: Recurrence
+    ) -> Hashable:
         driver, devices = slice_.spec.driver, slice_.spec.devices
-        published = self.features.DeviceTaints and not self.table.taint_rules.rules
+        published = (
+            self.features.DeviceTaints and not self.table.taint_rules.rules
+        )
         return (
             self.table.keys_of_template(slice_)
             or tuple(
@@ -442,7 +483,9 @@ class _PublishedNodes:
                     self.table.key_of(
                         driver,
                         device,
-                        device.taints if published else self._taints(slice_, device),
+                        device.taints
+                        if published
+                        else self._taints(slice_, device),
                     )
                     for device in devices
                 ]
@@ -452,7 +495,9 @@ class _PublishedNodes:
             tuple(
                 recurrence.of(
                     {
-                        **compared_values(device, driver, self.compared, self.features),
+                        **compared_values(
+                            device, driver, self.compared, self.features
+                        ),
                         **self.table.derived.of(driver, device),
                     }
                 )
@@ -460,7 +505,9 @@ class _PublishedNodes:
             ),
         )
 
-    def _taints(self, slice_: ResourceSlice, device: Device) -> tuple[DeviceTaint, ...]:
+    def _taints(
+        self, slice_: ResourceSlice, device: Device
+    ) -> tuple[DeviceTaint, ...]:
         """The taints that count."""
         if not self.features.DeviceTaints:
             return ()

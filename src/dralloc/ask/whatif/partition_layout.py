@@ -135,7 +135,10 @@ class _Comparison:
     """Classes of equal units, with the layouts that each of them can have."""
 
     def __init__(
-        self, catalog: PartitionCatalog, needs: Sequence[int], options: Options | None
+        self,
+        catalog: PartitionCatalog,
+        needs: Sequence[int],
+        options: Options | None,
     ) -> None:
         self.catalog, self.needs = catalog, needs
         self.options = options or Options()
@@ -193,7 +196,9 @@ class _Comparison:
         if choice is None:
             return None
         placements = tuple(
-            sorted(self._placements(choice), key=lambda placement: placement.demand)
+            sorted(
+                self._placements(choice), key=lambda placement: placement.demand
+            )
         )
         check(self.copies, Solution(placements))
         used: list[tuple[int, tuple[DeviceID, ...], int]] = []
@@ -201,7 +206,9 @@ class _Comparison:
             rows = zip(self.layouts[number], choice.times[number], strict=True)
             for layout, times in rows:
                 if times:
-                    devices = [members[0].devices[place] for place in layout.places]
+                    devices = [
+                        members[0].devices[place] for place in layout.places
+                    ]
                     used.append((number, self._names(devices), times))
         # Unit by unit, the most frequent layout first.
         used.sort(key=lambda entry: (entry[0], -entry[2]))
@@ -217,7 +224,9 @@ class _Comparison:
         )
 
     def _names(self, devices: Iterable[int]) -> tuple[DeviceID, ...]:
-        return tuple(self.catalog.problem.devices[device].id for device in devices)
+        return tuple(
+            self.catalog.problem.devices[device].id for device in devices
+        )
 
     def _placements(self, choice: Choice) -> Iterator[Placement]:
         """Lay the units out, and let their partitions serve."""
@@ -246,13 +255,17 @@ class _Comparison:
         node, rank = picked
         single = self.catalog.singles[demand]
         grants = tuple(
-            (Grant(single.request, rank, device),) if claim == single.claim else ()
+            (Grant(single.request, rank, device),)
+            if claim == single.claim
+            else ()
             for claim in range(len(self.catalog.demands[demand].claims))
         )
         return Placement(number, node, grants)
 
 
-_RULE: Final = "layouts are found for claims of one device each, without admin access"
+_RULE: Final = (
+    "layouts are found for claims of one device each, without admin access"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -298,7 +311,13 @@ class PartitionLayout(Provisional, LayoutComparison):
             )
         ]
         rows += [
-            ("on demand", *map(str, self.on_demand), str(total), str(self.bound), "")
+            (
+                "on demand",
+                *map(str, self.on_demand),
+                str(total),
+                str(self.bound),
+                "",
+            )
         ]
         rows += [
             (
@@ -395,4 +414,6 @@ def _together(devices: tuple[DeviceID, ...]) -> str:
     """The names of devices of one pool."""
     if not devices:
         return "none"
-    return f"{devices[0].pool}: {', '.join(device.device for device in devices)}"
+    return (
+        f"{devices[0].pool}: {', '.join(device.device for device in devices)}"
+    )

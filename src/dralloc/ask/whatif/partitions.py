@@ -31,7 +31,9 @@ __all__ = [
 _MOST_STATES: Final = 200_000
 """More combinations of partitions are not listed."""
 
-_SHARED: Final = "can be shared; layouts are for devices that one claim has for itself"
+_SHARED: Final = (
+    "can be shared; layouts are for devices that one claim has for itself"
+)
 
 _NOTHING: Final = Charge()
 
@@ -88,9 +90,9 @@ def shared_device(problem: Problem, demand: Demand) -> str:
             continue
         seen.add(key)
         for alternative in demand.alternatives():
-            if offers.selects(alternative.index, index) is True and offers.admits(
+            if offers.selects(
                 alternative.index, index
-            ):
+            ) is True and offers.admits(alternative.index, index):
                 charge = offers.charge(alternative.index, index)
                 if charge is not None and _can_be_shared(device, charge):
                     return f"device {device.id}: {_SHARED}"
@@ -134,14 +136,20 @@ class PartitionCatalog:
         """The node and the first alternative with which a demand can have a device; None if it cannot."""
         offers, allowed = self.problem.eligibility, self.demands[demand].nodes
         home = next(
-            (node for node in self.homes[device] if allowed is None or node in allowed),
+            (
+                node
+                for node in self.homes[device]
+                if allowed is None or node in allowed
+            ),
             None,
         )
         if home is None or self.demands[demand].is_defective:
             return None
         for rank, alternative in enumerate(self.singles[demand].alternatives):
             index = alternative.index
-            if offers.selects(index, device) is True and offers.admits(index, device):
+            if offers.selects(index, device) is True and offers.admits(
+                index, device
+            ):
                 charge = offers.charge(index, device)
                 if charge is not None and self._has_compared(
                     demand, alternative, device
@@ -150,7 +158,9 @@ class PartitionCatalog:
                     return home, rank
         return None
 
-    def _has_compared(self, demand: int, alternative: Alternative, device: int) -> bool:
+    def _has_compared(
+        self, demand: int, alternative: Alternative, device: int
+    ) -> bool:
         """Whether the device has the attributes that constraints compare."""
         constraints = (
             self.demands[demand].claims[self.singles[demand].claim].constraints
@@ -181,9 +191,13 @@ class PartitionCatalog:
 
     def _type(self, device: int) -> int | None:
         serves = frozenset(
-            demand for demand in range(len(self.demands)) if self.pick(demand, device)
+            demand
+            for demand in range(len(self.demands))
+            if self.pick(demand, device)
         )
-        return self.types.setdefault(serves, len(self.types)) if serves else None
+        return (
+            self.types.setdefault(serves, len(self.types)) if serves else None
+        )
 
     def _part(self, devices: Sequence[int]) -> Problem:
         """The devices of a unit as an inventory of their own."""
@@ -233,7 +247,8 @@ class PartitionCatalog:
         for (numbers, _), places in sets.items():
             examples.setdefault(numbers, places)
         return tuple(
-            Layout(numbers, examples[numbers]) for numbers in _largest(list(examples))
+            Layout(numbers, examples[numbers])
+            for numbers in _largest(list(examples))
         )
 
 

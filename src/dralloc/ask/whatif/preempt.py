@@ -85,7 +85,12 @@ class UpstreamPreemption:
     def parts(self, number: int | None) -> Iterator[Part]:
         """The same as a table and a line, beside how many pods are to be evicted; None if nobody helps."""
         rows = [
-            (str(victim.pod), victim.node, str(victim.priority), str(victim.preemptor))
+            (
+                str(victim.pod),
+                victim.node,
+                str(victim.priority),
+                str(victim.preemptor),
+            )
             for victim in self.victims
         ]
         yield Table(
@@ -94,7 +99,9 @@ class UpstreamPreemption:
             rows,
         )
         if not self.admits:
-            yield Line(f"\nkube-scheduler's preemption does not help: {self.message}")
+            yield Line(
+                f"\nkube-scheduler's preemption does not help: {self.message}"
+            )
         elif self.victims and number is not None:
             yield Line(
                 f"\nkube-scheduler's preemption evicts {len(self.victims)} where {number} would do."
@@ -111,7 +118,9 @@ def _upstream_preemption(
     """
     config = choices.scheduler_config
     profiles = (Profile(),) if config is None else read_profiles(Path(config))
-    scheduler = Scheduler(compiled, profiles, release=Release.of(choices.kubernetes))
+    scheduler = Scheduler(
+        compiled, profiles, release=Release.of(choices.kubernetes)
+    )
     if compiled.is_claim(newcomers[0]):
         return UpstreamPreemption(
             False,
@@ -126,7 +135,10 @@ def _upstream_preemption(
         if group is not None and group.held_back:
             refusals.append(f"{key}: {group.held_back}")
             continue
-        if scheduler.pods[key].kind.spec.scheduler_name not in scheduler.profiles:
+        if (
+            scheduler.pods[key].kind.spec.scheduler_name
+            not in scheduler.profiles
+        ):
             refusals.append(f"{key}: no profile is for its scheduler")
             continue
         attempt = scheduler.attempt(key)
@@ -208,7 +220,9 @@ class Preemption(Provisional):
     def _is_proven(self) -> bool:
         """The same as long as nobody is evicted who is left out."""
         return (
-            all(tier.proven for tier in self.tiers) if self.possible else self.hopeless
+            all(tier.proven for tier in self.tiers)
+            if self.possible
+            else self.hopeless
         )
 
     @property
@@ -221,15 +235,17 @@ class Preemption(Provisional):
         """Say how many pods are evicted for whom, and what is proven."""
         names = ", ".join(map(str, self.asked))
         if not self.possible:
-            below = (
-                f"evicting any of {self.candidates} pods below priority {self.priority}"
-            )
+            below = f"evicting any of {self.candidates} pods below priority {self.priority}"
             return f"{names}: {below} does not help, {self._proof('proven', 'as far as time allowed')}"
         number = len(self.evicted)
         if not number:
             return f"{names}: fits without evicting anybody"
-        proof = self._proof("proven to be the cheapest", "perhaps others are cheaper")
-        return f"{names}: admitted by evicting {counted(number, 'pod')}, {proof}"
+        proof = self._proof(
+            "proven to be the cheapest", "perhaps others are cheaper"
+        )
+        return (
+            f"{names}: admitted by evicting {counted(number, 'pod')}, {proof}"
+        )
 
     def _proof(self, proven: str, open_: str) -> str:
         """The words for what is proven, and of whom."""
@@ -292,7 +308,9 @@ class Preemption(Provisional):
                 f"\nNot evicted, because what they have breaks a rule as things are: {listed}.",
                 "yellow",
             )
-        yield from (Line(f"warning: {warning}", "yellow") for warning in self.warnings)
+        yield from (
+            Line(f"warning: {warning}", "yellow") for warning in self.warnings
+        )
 
 
 @without_garbage_collection()
@@ -342,14 +360,19 @@ def preempt(
             "preempt needs the name of a claim or of a pod, and not both"
         )
     newcomer = Newcomer(
-        *(None if text is None else ClaimKey.parse(text) for text in (claim, pod))
+        *(
+            None if text is None else ClaimKey.parse(text)
+            for text in (claim, pod)
+        )
     )
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         included = cluster_of(cluster).including(options.include)
         compiled = compile_cluster(included, options)
         preemptor = Preemptor.of(compiled, newcomer)
-        users = ClaimUsers(included, [node.name for node in compiled.problem.nodes])
+        users = ClaimUsers(
+            included, [node.name for node in compiled.problem.nodes]
+        )
         staging = Staging.of(users, preemptor, cost, options)
     with phase(timings, "upstream"):
         upstream = _upstream_preemption(compiled, preemptor.newcomers, options)
@@ -358,7 +381,9 @@ def preempt(
     with phase(timings, "check"):
         check(staging.problem, solution)
         cluster_after = staging.after(compiled.cluster, solution)
-        check_newcomers(compiled, options, cluster_after, staging.bindings(solution))
+        check_newcomers(
+            compiled, options, cluster_after, staging.bindings(solution)
+        )
     answer = _answer(staging, preemptor.priority, solution, upstream)
     return replace(
         answer, unmodelled=compiled.unmodelled({Mode.OPTIMAL}), timings=timings
@@ -396,7 +421,8 @@ def _cheapest(staging: Staging, choices: Choices) -> Solution:
                     staging.without(removed), with_time_left(choices, stop)
                 )
                 heappush(
-                    answers, (-cheapest.tiers[0].bound, next(order), removed, cheapest)
+                    answers,
+                    (-cheapest.tiers[0].bound, next(order), removed, cheapest),
                 )
     return _unproven(staging, choices, -bound)
 
@@ -410,7 +436,10 @@ def _unproven(staging: Staging, choices: Choices, bound: int) -> Solution:
 
 
 def _answer(
-    staging: Staging, priority: int, solution: Solution, upstream: UpstreamPreemption
+    staging: Staging,
+    priority: int,
+    solution: Solution,
+    upstream: UpstreamPreemption,
 ) -> Preemption:
     admitted, *stayed = staging.worth.tiers(solution.tiers)
     victims = tuple(staging.victims(solution)) if admitted.value else ()
@@ -423,7 +452,12 @@ def _answer(
         victims=victims,
         admitted=tuple(staging.admissions(solution)),
         tiers=tuple(
-            Tier(tier.name, level.total - tier.value, level.total - tier.bound, -1)
+            Tier(
+                tier.name,
+                level.total - tier.value,
+                level.total - tier.bound,
+                -1,
+            )
             for level, tier in pairs
         ),
         hopeless=not admitted.bound,

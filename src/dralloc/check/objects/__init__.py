@@ -21,7 +21,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from dralloc.check.objects import affinity, domains, on_node
-from dralloc.check.objects.whereabouts import Binding, Filters, Promise, Whereabouts
+from dralloc.check.objects.whereabouts import (
+    Binding,
+    Filters,
+    Promise,
+    Whereabouts,
+)
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.limits import without_garbage_collection
 

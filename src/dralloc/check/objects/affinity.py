@@ -66,7 +66,9 @@ class AffinityRule:
 
     def has_all_labels(self, pod: PodOnNode) -> bool:
         """Whether the pod's node has all labels."""
-        return len(self.pairs(pod)) == len({term.topology_key for term in self.terms})
+        return len(self.pairs(pod)) == len(
+            {term.topology_key for term in self.terms}
+        )
 
     def lets_come(self, pod: PodOnNode) -> bool:
         """Whether a pod that has the terms may come to its node now."""
@@ -86,7 +88,9 @@ class AffinityRules:
         for pod in whereabouts.newcomers:
             affinity = pod.pod.spec.affinity
             required = (
-                (affinity.pod_affinity or PodAffinity()).required if affinity else ()
+                (affinity.pod_affinity or PodAffinity()).required
+                if affinity
+                else ()
             )
             if required and whereabouts.has_filter(pod, INTER_POD_AFFINITY):
                 terms = tuple(
@@ -101,7 +105,9 @@ class AffinityRules:
 
     def _rule(self, terms: tuple[AffinityTerm, ...]) -> AffinityRule:
         if terms not in self._rules:
-            everybody = [set(self._whereabouts.meant_by(term)) for term in terms]
+            everybody = [
+                set(self._whereabouts.meant_by(term)) for term in terms
+            ]
             meant = set.intersection(*everybody)
             rule = AffinityRule(
                 terms, frozenset(pod for pod in meant if pod.is_newcomer)
@@ -145,12 +151,16 @@ def nobody_is_too_near(whereabouts: Whereabouts) -> Iterator[str]:
     """Nobody whom a term of anti-affinity means is in one domain with somebody else who has it."""
     for term, having in _anti_affinity(whereabouts).items():
         meant = whereabouts.meant_by(term)
-        meant_when_it_comes = whereabouts.meant_by(whereabouts.of_incoming(term))
+        meant_when_it_comes = whereabouts.meant_by(
+            whereabouts.of_incoming(term)
+        )
         if not any(pod.is_newcomer for pod in (*having, *meant)):
             continue
         having_in = _by_domain(having, term.topology_key)
         meant_in = _by_domain(meant, term.topology_key)
-        meant_when_it_comes_in = _by_domain(meant_when_it_comes, term.topology_key)
+        meant_when_it_comes_in = _by_domain(
+            meant_when_it_comes, term.topology_key
+        )
         for domain, having_there in having_in.items():
             together = _Together(
                 f"{term.topology_key}={domain}",
@@ -161,7 +171,9 @@ def nobody_is_too_near(whereabouts: Whereabouts) -> Iterator[str]:
             yield from together.violations(whereabouts)
 
 
-def _anti_affinity(whereabouts: Whereabouts) -> Mapping[AffinityTerm, list[PodOnNode]]:
+def _anti_affinity(
+    whereabouts: Whereabouts,
+) -> Mapping[AffinityTerm, list[PodOnNode]]:
     """The pods that have each term."""
     having: dict[AffinityTerm, list[PodOnNode]] = defaultdict(list)
     for pod in whereabouts.everybody:
@@ -206,7 +218,9 @@ class _Together(NamedTuple):
             whereabouts, self.having, self.meant_when_it_comes
         ):
             yield f"{pod}: its anti-affinity keeps it away from {meant}, in {self.domain}"
-        for pod, having in _after_the_first(whereabouts, self.meant, self.having):
+        for pod, having in _after_the_first(
+            whereabouts, self.meant, self.having
+        ):
             yield f"{pod}: anti-affinity of {having} keeps it out of {self.domain}"
 
 
@@ -282,10 +296,15 @@ def _flocks(rules: AffinityRules) -> Sequence[_Flock]:
     all_rules = dict.fromkeys(
         (*rules.carried.values(), *chain.from_iterable(rules.meaning.values()))
     )
-    keys = sorted({term.topology_key for rule in all_rules for term in rule.terms})
+    keys = sorted(
+        {term.topology_key for rule in all_rules for term in rule.terms}
+    )
     flocks: dict[Hashable, _Flock] = {}
     for pod in dict.fromkeys((*rules.carried, *rules.meaning)):
-        carried, meaning = rules.carried.get(pod), tuple(rules.meaning.get(pod, ()))
+        carried, meaning = (
+            rules.carried.get(pod),
+            tuple(rules.meaning.get(pod, ())),
+        )
         domains = tuple(domain_of(pod.node, key) for key in keys)
         flocks.setdefault(
             (carried, meaning, domains), _Flock(carried, meaning)
@@ -303,7 +322,8 @@ def _apart(flocks: Sequence[_Flock]) -> Iterator[Sequence[_Flock]]:
     places = {flock: place for place, flock in enumerate(flocks)}
     for part in nx.connected_components(graph):
         yield sorted(
-            (item for item in part if isinstance(item, _Flock)), key=places.__getitem__
+            (item for item in part if isinstance(item, _Flock)),
+            key=places.__getitem__,
         )
 
 
@@ -358,7 +378,8 @@ class _SomeOrder:
             # Of one rule one flock begins at most: whoever comes next finds its pod.
             beginners = [flock for flock in stuck if flock.may_begin]
             choices = [
-                _left(stuck, {rule: before | flock.pairs(rule)}) for flock in beginners
+                _left(stuck, {rule: before | flock.pairs(rule)})
+                for flock in beginners
             ]
             if stuck and all(choices):
                 return min((*choices, stuck), key=len)
@@ -390,7 +411,9 @@ class _SomeOrder:
             if len(choices) > 1:
                 # First of all one guess for all of them, as they seldom are in each other's way.
                 guess = {
-                    rule: flock for rule, flock in reversed(choices) if rule is not None
+                    rule: flock
+                    for rule, flock in reversed(choices)
+                    if rule is not None
                 }
                 to_try.append({**beginners, **guess})
         return best
@@ -398,7 +421,9 @@ class _SomeOrder:
     def _start(self) -> There:
         """The domains of each rule before anybody came."""
         return {
-            rule: set(rule.occupied) for flock in self._flocks for rule in flock.rules
+            rule: set(rule.occupied)
+            for flock in self._flocks
+            for rule in flock.rules
         }
 
     @cached_property
@@ -460,7 +485,8 @@ def _left(flocks: Sequence[_Flock], occupied: There) -> Sequence[_Flock]:
 def _is_near(flock: _Flock, occupied: There) -> bool:
     rule = flock.carried
     return rule is None or (
-        rule.has_all_labels(flock.pods[0]) and flock.pairs(rule) <= occupied[rule]
+        rule.has_all_labels(flock.pods[0])
+        and flock.pairs(rule) <= occupied[rule]
     )
 
 

@@ -19,10 +19,19 @@ from dralloc.check.objects.whereabouts import (
     is_tolerated,
     node_is_selected,
 )
-from dralloc.objects.api import CompositePodGroup, Node, Pod, TopologySpreadConstraint
+from dralloc.objects.api import (
+    CompositePodGroup,
+    Node,
+    Pod,
+    TopologySpreadConstraint,
+)
 from dralloc.objects.names import ClaimKey
 
-__all__ = ["groups_are_kept", "spread_is_even_in_order", "spread_is_even_in_some_order"]
+__all__ = [
+    "groups_are_kept",
+    "spread_is_even_in_order",
+    "spread_is_even_in_some_order",
+]
 
 # ----------------------------------------------------------------------------
 # Topology spread that must hold (``DoNotSchedule``).
@@ -110,7 +119,9 @@ def _rules(whereabouts: Whereabouts) -> Sequence[_SpreadRule]:
     eligible: dict[Hashable, tuple[Mapping[str, str], frozenset[str]]] = {}
     for pod in whereabouts.newcomers:
         controller = (
-            "" if pod.pod.spec.topology_spread_constraints else _controller_of(pod)
+            ""
+            if pod.pod.spec.topology_spread_constraints
+            else _controller_of(pod)
         )
         hard = [
             constraint
@@ -121,7 +132,9 @@ def _rules(whereabouts: Whereabouts) -> Sequence[_SpreadRule]:
             # Few constraints differ in the nodes that count, and none of them needs to ask all nodes again.
             nodes = _eligibility(pod.pod, constraint, hard)
             if nodes not in eligible:
-                by_node = dict(_eligible(whereabouts, pod.pod, constraint, hard))
+                by_node = dict(
+                    _eligible(whereabouts, pod.pod, constraint, hard)
+                )
                 eligible[nodes] = by_node, frozenset(by_node)
             domains, names = eligible[nodes]
             selector = (
@@ -140,7 +153,9 @@ def _rules(whereabouts: Whereabouts) -> Sequence[_SpreadRule]:
             )
             key = pod.namespace, controller, selector, limits, names
             if key not in rules:
-                counting = _counting(whereabouts, pod.namespace, controller, selector)
+                counting = _counting(
+                    whereabouts, pod.namespace, controller, selector
+                )
                 rules[key] = _SpreadRule(
                     constraint,
                     selector,
@@ -177,7 +192,10 @@ def _controller_of(pod: PodOnNode) -> str:
 
 
 def _counting(
-    whereabouts: Whereabouts, namespace: str, controller: str, selector: Conditions
+    whereabouts: Whereabouts,
+    namespace: str,
+    controller: str,
+    selector: Conditions,
 ) -> Iterable[PodOnNode]:
     """The pods of a namespace that count: those that are selected, or those of a controller."""
     if controller:
@@ -230,7 +248,8 @@ def _eligible(
 def _may_select(pod: Pod, node: Node) -> bool:
     labels, required = node.metadata.labels, pod.spec.required_nodes
     has_labels = all(
-        labels.get(key) == value for key, value in pod.spec.node_selector.items()
+        labels.get(key) == value
+        for key, value in pod.spec.node_selector.items()
     )
     return has_labels and (required is None or node_is_selected(required, node))
 
@@ -240,11 +259,15 @@ def spread_is_even_in_some_order(whereabouts: Whereabouts) -> Iterator[str]:
     for rule in _rules(whereabouts):
         newcomers = [pod for pod in rule.counting if pod.is_newcomer]
         after = Counter(rule.before)
-        after.update(home for home in map(rule.home_of, newcomers) if home is not None)
+        after.update(
+            home for home in map(rule.home_of, newcomers) if home is not None
+        )
         fewest = 0 if rule.has_few_domains else min(after.values(), default=0)
         by_domain: dict[str | None, list[PodOnNode]] = defaultdict(list)
         for pod in rule.carrying:
-            by_domain[domain_of(pod.node, rule.constraint.topology_key)].append(pod)
+            by_domain[domain_of(pod.node, rule.constraint.topology_key)].append(
+                pod
+            )
         for domain, pods in by_domain.items():
             counted = sum(rule.home_of(pod) is not None for pod in pods)
             # Who counts, but not on this node, counts when it comes itself.
@@ -270,7 +293,9 @@ def spread_is_even_in_order(whereabouts: Whereabouts) -> Iterator[str]:
         for rule in carried.get(pod, ()):
             domain = domain_of(pod.node, rule.constraint.topology_key)
             fewest = 0 if rule.has_few_domains else tallies[rule].fewest
-            number = tallies[rule].counts[domain or ""] + rule.counts_itself(pod)
+            number = tallies[rule].counts[domain or ""] + rule.counts_itself(
+                pod
+            )
             wrong = rule.too_many(domain, number, fewest)
             if wrong:
                 yield f"{pod}: {wrong}"
@@ -354,7 +379,9 @@ class _Group:
     def is_admitted(self) -> bool:
         """Whether enough pods have a node."""
         return self.there > 0 and (
-            not self.waiting if self.needed is None else self.there >= self.needed
+            not self.waiting
+            if self.needed is None
+            else self.there >= self.needed
         )
 
 
@@ -393,7 +420,9 @@ class _Groups:
         cluster = self._whereabouts.cluster
         claims = [cluster.claim(key) for key in cluster.pod_claims(pod)]
         if claims:
-            return any(claim is None or not claim.is_allocated for claim in claims)
+            return any(
+                claim is None or not claim.is_allocated for claim in claims
+            )
         offered = self._whereabouts.offered_resources
         return offered is not None and not offered.issuperset(
             extended_resources(pod.spec)
@@ -403,7 +432,8 @@ class _Groups:
         promise, key = self._whereabouts.promise, pod.pod_group
         if self._batch and promise.gang_label in pod.metadata.labels:
             return _Group(
-                f"{pod.key.namespace}/{pod.metadata.labels[promise.gang_label]}", None
+                f"{pod.key.namespace}/{pod.metadata.labels[promise.gang_label]}",
+                None,
             )
         if not promise.features.GenericWorkload:
             return None
@@ -447,7 +477,8 @@ class _Groups:
         for group in workload.spec.pod_groups if workload else ():
             if group.name == reference.pod_group:
                 return _Group(
-                    name, group.policy.gang.min_count if group.policy.gang else 1
+                    name,
+                    group.policy.gang.min_count if group.policy.gang else 1,
                 )
         return _Group(name, None, is_missing=True)
 
@@ -476,7 +507,9 @@ class _Groups:
 
     def is_admitted(self, key: ClaimKey) -> bool:
         """Whether enough children of a group of groups are admitted."""
-        return len(self.admitted_children(key)) >= _needed_of(self.composites[key])
+        return len(self.admitted_children(key)) >= _needed_of(
+            self.composites[key]
+        )
 
     def admitted_children(self, key: ClaimKey) -> Sequence[str]:
         """The children of a group of groups of which enough has nodes, by name."""
@@ -486,7 +519,9 @@ class _Groups:
             if group.parent == key and group.is_admitted
         ]
         nodes = [
-            child for child in self._composite_children[key] if self.is_admitted(child)
+            child
+            for child in self._composite_children[key]
+            if self.is_admitted(child)
         ]
         return [*leaves, *map(str, nodes)]
 
@@ -512,7 +547,9 @@ class _Groups:
         )
 
 
-def _parent_of(key: ClaimKey, group: CompositePodGroup | None) -> ClaimKey | None:
+def _parent_of(
+    key: ClaimKey, group: CompositePodGroup | None
+) -> ClaimKey | None:
     name = group.spec.parent_composite_pod_group_name if group else None
     return ClaimKey(key.namespace, name) if name else None
 
@@ -553,7 +590,10 @@ def groups_are_kept(whereabouts: Whereabouts) -> Iterator[str]:
             and not whereabouts.promise.in_order
         ):
             yield from _scattered(
-                whereabouts, f"group {key}", constraints[0].key, groups.below[key]
+                whereabouts,
+                f"group {key}",
+                constraints[0].key,
+                groups.below[key],
             )
 
 
@@ -568,13 +608,18 @@ def _lacking(whereabouts: Whereabouts, group: _Group) -> Iterator[str]:
 
 
 def _scattered(
-    whereabouts: Whereabouts, about: str, topology_key: str, groups: Iterable[_Group]
+    whereabouts: Whereabouts,
+    about: str,
+    topology_key: str,
+    groups: Iterable[_Group],
 ) -> Iterator[str]:
     """Yield what is wrong if the pods of groups are not in one domain of a label."""
     if not topology_key:
         return
     nodes = [node for group in groups for node in _nodes_of(whereabouts, group)]
-    domains = {domain_of(node, topology_key) if node else None for node in nodes}
+    domains = {
+        domain_of(node, topology_key) if node else None for node in nodes
+    }
     if len(domains) > 1 or None in domains:
         names = ", ".join(sorted(domain or "none" for domain in domains))
         yield f"{about}: its pods have to be in one domain of {topology_key}, but are in {names}"

@@ -36,9 +36,9 @@ def nodes_are_allowed(whereabouts: Whereabouts) -> Iterator[str]:
     for pod in whereabouts.newcomers:
         node, spec = pod.node, pod.pod.spec
         for key, value in spec.node_selector.items():
-            if node.metadata.labels.get(key) != value and whereabouts.has_filter(
-                pod, "NodeAffinity"
-            ):
+            if node.metadata.labels.get(
+                key
+            ) != value and whereabouts.has_filter(pod, "NodeAffinity"):
                 yield f"{pod}: node {node.name} has no label {key}={value}, which its node selector asks for"
         required = spec.required_nodes
         if (
@@ -94,7 +94,9 @@ def resources_suffice(whereabouts: Whereabouts) -> Iterator[str]:
             continue
         requested: dict[str, int] = defaultdict(int)
         for pod in (*running.get(name, ()), *coming):
-            for resource, amount in _requested(whereabouts, pod, on_devices).items():
+            for resource, amount in _requested(
+                whereabouts, pod, on_devices
+            ).items():
                 requested[resource] += amount
         allocatable = amounts_of(whereabouts.nodes[name].status.allocatable)
         short = {
@@ -105,7 +107,9 @@ def resources_suffice(whereabouts: Whereabouts) -> Iterator[str]:
         for resource in sorted(short):
             # What a pod does not request does not bind it, even where it is overcommitted.
             asking = [
-                pod for pod in coming if _binds(whereabouts, pod, resource, on_devices)
+                pod
+                for pod in coming
+                if _binds(whereabouts, pod, resource, on_devices)
             ]
             if asking:
                 amounts = f"{requested[resource]} of {resource} are requested, {allocatable.get(resource, 0)} are there"
@@ -120,14 +124,18 @@ def _by_node(pods: Sequence[PodOnNode]) -> Mapping[str, list[PodOnNode]]:
 
 
 def _binds(
-    whereabouts: Whereabouts, pod: PodOnNode, resource: str, on_devices: frozenset[str]
+    whereabouts: Whereabouts,
+    pod: PodOnNode,
+    resource: str,
+    on_devices: frozenset[str],
 ) -> bool:
     filters = whereabouts.promise.filters_of(pod.pod)
-    is_looked_at = "NodeResourcesFit" not in filters.off and not filters.ignores(
-        resource
+    is_looked_at = (
+        "NodeResourcesFit" not in filters.off and not filters.ignores(resource)
     )
     return (
-        is_looked_at and _requested(whereabouts, pod, on_devices).get(resource, 0) > 0
+        is_looked_at
+        and _requested(whereabouts, pod, on_devices).get(resource, 0) > 0
     )
 
 
@@ -145,7 +153,9 @@ def _requested(
     if not any(claim is not None and claim.is_extended for claim in claims):
         return requested
     return {
-        name: amount for name, amount in requested.items() if name not in on_devices
+        name: amount
+        for name, amount in requested.items()
+        if name not in on_devices
     }
 
 
@@ -159,7 +169,10 @@ class _Port(NamedTuple):
     def collides(self, port: _Port) -> bool:
         if (self.protocol, self.number) != (port.protocol, port.number):
             return False
-        return self.address == port.address or _ANYWHERE in (self.address, port.address)
+        return self.address == port.address or _ANYWHERE in (
+            self.address,
+            port.address,
+        )
 
 
 def ports_are_free(whereabouts: Whereabouts) -> Iterator[str]:
@@ -171,13 +184,17 @@ def ports_are_free(whereabouts: Whereabouts) -> Iterator[str]:
     nodes = {name for name, pods in newcomers.items() if pods}
     if not nodes:
         return
-    running = _by_node([pod for pod in whereabouts.running if pod.node.name in nodes])
+    running = _by_node(
+        [pod for pod in whereabouts.running if pod.node.name in nodes]
+    )
     for name, coming in newcomers.items():
         present = [*_with_ports(running.get(name, ()))]
         for pod, ports in coming:
             for holder, held_ports in present:
                 collisions = [
-                    port for port in ports if any(map(port.collides, held_ports))
+                    port
+                    for port in ports
+                    if any(map(port.collides, held_ports))
                 ]
                 if collisions and whereabouts.has_filter(pod, "NodePorts"):
                     yield f"{pod}: port {collisions[0].number} of node {name} is taken by {holder}"
@@ -203,6 +220,10 @@ def _ports_of(pod: PodOnNode) -> Iterator[_Port]:
     )
     for container in (*sidecars, *spec.containers):
         for port in container.ports:
-            number = port.host_port or (port.container_port if spec.host_network else 0)
+            number = port.host_port or (
+                port.container_port if spec.host_network else 0
+            )
             if number > 0:
-                yield _Port(port.host_ip or _ANYWHERE, port.protocol or "TCP", number)
+                yield _Port(
+                    port.host_ip or _ANYWHERE, port.protocol or "TCP", number
+                )

@@ -7,7 +7,14 @@ and then the pods themselves, grouped by what they say and looked up by their la
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -59,7 +66,9 @@ __all__ = [
 
 Labels = Mapping[str, str]
 
-_CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_CORDON: Final = Taint(
+    key="node.kubernetes.io/unschedulable", effect="NoSchedule"
+)
 _REPELLING: Final = ("NoSchedule", "NoExecute")
 
 
@@ -137,7 +146,9 @@ def conditions_of(
         for key, value in sorted(selector.match_labels.items())
     ]
     expressions = [
-        LabelCondition(requirement.key, requirement.operator, requirement.values)
+        LabelCondition(
+            requirement.key, requirement.operator, requirement.values
+        )
         for requirement in selector.match_expressions
     ]
     return (*keys, *labels, *expressions)
@@ -146,7 +157,10 @@ def conditions_of(
 def node_is_selected(selector: NodeSelector, node: Node) -> bool:
     """Whether a node selector selects a node: terms are alternatives, and an empty one selects nothing."""
     for term in selector.node_selector_terms:
-        expressions, fields = _plain(term.match_expressions), _plain(term.match_fields)
+        expressions, fields = (
+            _plain(term.match_expressions),
+            _plain(term.match_fields),
+        )
         is_empty = not expressions and not fields
         # A node has one field that can be selected by.
         by_name = {"metadata.name": node.name}
@@ -159,9 +173,13 @@ def node_is_selected(selector: NodeSelector, node: Node) -> bool:
     return False
 
 
-def _plain(conditions: Iterable[NodeSelectorRequirement]) -> tuple[LabelCondition, ...]:
+def _plain(
+    conditions: Iterable[NodeSelectorRequirement],
+) -> tuple[LabelCondition, ...]:
     return tuple(
-        LabelCondition(requirement.key, requirement.operator, requirement.values)
+        LabelCondition(
+            requirement.key, requirement.operator, requirement.values
+        )
         for requirement in conditions
     )
 
@@ -201,9 +219,9 @@ def _has_value(toleration: Toleration, value: str) -> bool:
             numbers = _integer(value), _integer(toleration.value)
             if (str(numbers[0]), str(numbers[1])) != (value, toleration.value):
                 return False
-            return LabelCondition("", toleration.operator, (toleration.value,)).holds(
-                {"": value}
-            )
+            return LabelCondition(
+                "", toleration.operator, (toleration.value,)
+            ).holds({"": value})
     return False
 
 
@@ -296,7 +314,10 @@ def _requested(container: Container) -> Nanos:
 def _sum(first: Nanos, second: Nanos) -> Nanos:
     if not first or not second:
         return first or second
-    return {name: first.get(name, 0) + second.get(name, 0) for name in (first | second)}
+    return {
+        name: first.get(name, 0) + second.get(name, 0)
+        for name in (first | second)
+    }
 
 
 def _raise(peak: Nanos, requested: Nanos) -> None:
@@ -453,7 +474,9 @@ def term_of(api_term: PodAffinityTerm, pod: PodOnNode) -> AffinityTerm:
     is_local = not api_term.namespaces and api_term.namespace_selector is None
     keys = api_term.match_label_keys, api_term.mismatch_label_keys
     return AffinityTerm(
-        namespaces=frozenset((pod.namespace,) if is_local else api_term.namespaces),
+        namespaces=frozenset(
+            (pod.namespace,) if is_local else api_term.namespaces
+        ),
         of_namespaces=conditions_of(api_term.namespace_selector, {}),
         of_pods=conditions_of(api_term.label_selector, pod.labels, *keys),
         topology_key=api_term.topology_key,
@@ -490,7 +513,9 @@ class Whereabouts:
             if not pods[key].spec.node_name
         ]
         self.running: Sequence[PodOnNode] = [
-            PodOnNode(pod, pod.key.namespace, self.nodes[pod.spec.node_name], -1)
+            PodOnNode(
+                pod, pod.key.namespace, self.nodes[pod.spec.node_name], -1
+            )
             for pod in cluster.pods
             if pod.spec.node_name and pod.spec.node_name in self.nodes
         ]
@@ -506,7 +531,10 @@ class Whereabouts:
 
     def has_filter(self, pod: PodOnNode, plugin: str) -> bool:
         """Whether a pod passed a filter when it got its node by the answer."""
-        return pod.is_newcomer and plugin not in self.promise.filters_of(pod.pod).off
+        return (
+            pod.is_newcomer
+            and plugin not in self.promise.filters_of(pod.pod).off
+        )
 
     @cached_property
     def node_of(self) -> Mapping[ClaimKey, Node]:
@@ -528,7 +556,9 @@ class Whereabouts:
             device_class.spec.extended_resource_name
             for device_class in classes.values()
         }
-        return frozenset(name for name in names.union(map(_of_class, classes)) if name)
+        return frozenset(
+            name for name in names.union(map(_of_class, classes)) if name
+        )
 
     @cached_property
     def offered_resources(self) -> frozenset[str] | None:
@@ -537,7 +567,10 @@ class Whereabouts:
         if not all(stocks):
             return None
         on_nodes = {
-            name for stock in stocks for name, amount in stock.items() if amount.nanos
+            name
+            for stock in stocks
+            for name, amount in stock.items()
+            if amount.nanos
         }
         return self.offered_by_classes | on_nodes
 
@@ -553,7 +586,8 @@ class Whereabouts:
             self._meant[key] = [
                 pod
                 for pod in self._candidates(term.of_pods)
-                if pod.namespace in namespaces and all_hold(term.of_pods, pod.labels)
+                if pod.namespace in namespaces
+                and all_hold(term.of_pods, pod.labels)
             ]
         return self._meant[key]
 

@@ -10,7 +10,13 @@ from typing import assert_never
 from dralloc.check.problem.placed import Award, Use, View, amount
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey, DeviceID
-from dralloc.problem import MAX_RESULTS, Constraint, ConstraintKind, PoolState, Scalar
+from dralloc.problem import (
+    MAX_RESULTS,
+    Constraint,
+    ConstraintKind,
+    PoolState,
+    Scalar,
+)
 
 __all__ = [
     "all_means_all",
@@ -32,12 +38,15 @@ def every_request_served_once(view: View) -> Iterator[str]:
     """Each request is served by one of its alternatives, in order, with the exact count (KEP-4381, KEP-4816)."""
     for award in view.awards:
         if any(
-            earlier.request > later.request for earlier, later in pairwise(award.uses)
+            earlier.request > later.request
+            for earlier, later in pairwise(award.uses)
         ):
             yield f"{award}: results are not in the order of its requests"
         for number, request in enumerate(award.claim.requests):
             served = [
-                use.alternative.index for use in award.uses if use.request == number
+                use.alternative.index
+                for use in award.uses
+                if use.request == number
             ]
             if len(set(served)) != 1:
                 yield f"{award}: request {request.name}: served by {len(set(served))} alternatives instead of one"
@@ -64,10 +73,14 @@ def devices_fit_their_requests(view: View) -> Iterator[str]:
                 yield f"{use}: in no usable pool of node {node}"
             if not view.problem.on_node(use.device_index, award.node):
                 yield f"{use}: not reachable from node {node}"
-            selects = eligibility.selects(use.alternative.index, use.device_index)
+            selects = eligibility.selects(
+                use.alternative.index, use.device_index
+            )
             if selects is not True:
                 yield f"{use}: not selected" + (
-                    f": {selects}" if isinstance(selects, AllocationError) else ""
+                    f": {selects}"
+                    if isinstance(selects, AllocationError)
+                    else ""
                 )
             if not eligibility.admits(use.alternative.index, use.device_index):
                 yield f"{use}: does not admit the request (a taint, or a feature that is off)"
@@ -94,7 +107,9 @@ def no_device_twice(view: View) -> Iterator[str]:
             for use in award.uses
             if not use.device.shareable
         }
-        for slot, count in Counter(use.device.slot for use in award.uses).items():
+        for slot, count in Counter(
+            use.device.slot for use in award.uses
+        ).items():
             if count > 1 and slot in dedicated:
                 yield f"{award}: dedicated device {dedicated[slot].id}: granted {count} times in one claim"
 
@@ -123,7 +138,9 @@ def _not_all(view: View, award: Award, uses: list[Use]) -> Iterator[str]:
             yield f"{award}: request {alternative.name}: all devices, but {reason}"
     granted = {use.device_index for use in uses}
     for index in node.devices():
-        if index not in granted and _must_have(view, award, alternative.index, index):
+        if index not in granted and _must_have(
+            view, award, alternative.index, index
+        ):
             missing = view.problem.devices[index].id
             yield f"{award}: request {alternative.name}: all devices, but matching device {missing} is missing"
 
@@ -141,7 +158,9 @@ def _must_have(view: View, award: Award, alternative: int, index: int) -> bool:
         return False
     uses = view.by_slot.get(device.slot, [])
     beside = [
-        use for use in uses if not use.alternative.admin and use.demand != award.demand
+        use
+        for use in uses
+        if not use.alternative.admin and use.demand != award.demand
     ]
     return not device.shareable or all(
         view.capacity_taken(device.slot, name, beside) + nanos
@@ -209,7 +228,8 @@ def _broken(
     is_complete = len(with_attribute) == len(values)
     if is_complete and not _holds(constraint.kind, compared):
         names = ", ".join(
-            f"{use.device.id} {_words(attribute)}" for use, attribute in with_attribute
+            f"{use.device.id} {_words(attribute)}"
+            for use, attribute in with_attribute
         )
         beside = (
             f" beside {', '.join(map(_words, before))} of allocated claims"
@@ -278,10 +298,15 @@ def capacities_suffice(view: View) -> Iterator[str]:
         yield from _capacities(
             view, slot, [use for use in uses if not use.alternative.admin]
         )
-        for demand in sorted({use.demand for use in uses if use.alternative.admin}):
+        for demand in sorted(
+            {use.demand for use in uses if use.alternative.admin}
+        ):
             within = f" in demand {view.problem.demands[demand].key} with admin access"
             yield from _capacities(
-                view, slot, [use for use in uses if use.demand == demand], within
+                view,
+                slot,
+                [use for use in uses if use.demand == demand],
+                within,
             )
 
 
@@ -341,7 +366,9 @@ def counters_suffice(view: View) -> Iterator[str]:
         if use.charge
         for counter, _ in use.charge.counters
     }
-    for version in dict.fromkeys((*view.in_force, *(index for index, _ in by_request))):
+    for version in dict.fromkeys(
+        (*view.in_force, *(index for index, _ in by_request))
+    ):
         device = view.problem.devices[version]
         for counter, nanos in device.consumes:
             if version in in_force or (version, counter) in by_request:
@@ -362,7 +389,9 @@ def counters_suffice(view: View) -> Iterator[str]:
 def overdrawn_groups_are_closed(view: View) -> Iterator[str]:
     """No device that consumes counters comes into use where allocated claims overdraw a counter of its group."""
     overdrawn = {
-        counter.group: counter for counter in view.problem.counters if counter.free < 0
+        counter.group: counter
+        for counter in view.problem.counters
+        if counter.free < 0
     }
     in_force = frozenset(view.in_force) if overdrawn else frozenset()
     for slot in view.opened:
@@ -376,7 +405,9 @@ def overdrawn_groups_are_closed(view: View) -> Iterator[str]:
 def counter_sets_have_a_common_group(view: View) -> Iterator[str]:
     """What is in use on a counter set has a compatibility group in common (KEP-5963)."""
     common = _common_groups(view)
-    members: dict[int, list[tuple[frozenset[str], DeviceID]]] = defaultdict(list)
+    members: dict[int, list[tuple[frozenset[str], DeviceID]]] = defaultdict(
+        list
+    )
     for version in view.in_force:
         device = view.problem.devices[version]
         for number, groups in device.compatibility:
@@ -384,7 +415,8 @@ def counter_sets_have_a_common_group(view: View) -> Iterator[str]:
     for number, joined in members.items():
         before = common.get(number)
         if not frozenset.intersection(
-            *(groups for groups, _ in joined), *([] if before is None else [before])
+            *(groups for groups, _ in joined),
+            *([] if before is None else [before]),
         ):
             devices = ", ".join(dict.fromkeys(str(name) for _, name in joined))
             beside = "" if before is None else " beside allocated devices"

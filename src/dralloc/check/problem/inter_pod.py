@@ -56,7 +56,9 @@ def nobody_is_too_near(view: View) -> Iterator[str]:
                 if role.carries and (
                     excluded or (domain in rule.counted and not role.runs)
                 ):
-                    keys = (view.problem.demands[demand].key for demand in excluded)
+                    keys = (
+                        view.problem.demands[demand].key for demand in excluded
+                    )
                     names = ", ".join(map(str, keys)) or "pods on nodes"
                     yield f"demand {key}: its anti-affinity keeps {names} out of domain {domain}"
                 if role.counts and domain in rule.carried and not role.runs:
@@ -81,7 +83,9 @@ def spread_is_even(view: View) -> Iterator[str]:
             if member.node in rule.domains
         ]
         before = Counter(dict(rule.counted))
-        counts = before + Counter(domain for role, domain in inside if role.counts)
+        counts = before + Counter(
+            domain for role, domain in inside if role.counts
+        )
         fewest = (
             0
             if rule.has_few_domains
@@ -94,7 +98,9 @@ def spread_is_even(view: View) -> Iterator[str]:
             if role.counts and (role.carries or role.runs)
         ]
         before += Counter(early)
-        for domain in dict.fromkeys(domain for role, domain in inside if role.carries):
+        for domain in dict.fromkeys(
+            domain for role, domain in inside if role.carries
+        ):
             if before[domain] - fewest > rule.max_skew:
                 yield (
                     f"topology spread: {before[domain]} in domain {domain}, {fewest} in the one with the "
@@ -206,13 +212,19 @@ class _Queue:
 
     def _somebody_was_there(self, rule: Affinity) -> bool:
         """Whether pods that run are meant, so that nobody can begin."""
-        return any(rule.counted) or not self._running.isdisjoint(self._counting[rule])
+        return any(rule.counted) or not self._running.isdisjoint(
+            self._counting[rule]
+        )
 
     def _may_begin(self, beginning: Sequence[int]) -> bool:
         """Whether there is an order in which each of them comes before everybody whom its rules mean."""
         waiting = set(beginning)
         while waiting:
-            free = [demand for demand in waiting if not self._is_meant(demand, waiting)]
+            free = [
+                demand
+                for demand in waiting
+                if not self._is_meant(demand, waiting)
+            ]
             if not free:
                 return False
             waiting.difference_update(free)
@@ -231,18 +243,24 @@ class _Queue:
         waiting = [demand for demand in self._node if demand not in come]
         while True:
             # All that may come now come at once: whoever is there only helps the others.
-            coming = [demand for demand in waiting if self._may_come(demand, come)]
+            coming = [
+                demand for demand in waiting if self._may_come(demand, come)
+            ]
             if not coming:
                 return waiting
             come.update(coming)
             waiting = [demand for demand in waiting if demand not in come]
 
     def _may_come(self, demand: int, come: Set[int]) -> bool:
-        return all(self._is_met(rule, demand, come) for rule in self._carried[demand])
+        return all(
+            self._is_met(rule, demand, come) for rule in self._carried[demand]
+        )
 
     def _is_met(self, rule: Affinity, demand: int, come: Set[int]) -> bool:
         node = self._node[demand]
-        nodes = [self._node[companion] for companion in self._counting[rule] & come]
+        nodes = [
+            self._node[companion] for companion in self._counting[rule] & come
+        ]
         for domains, before in zip(rule.domains, rule.counted, strict=True):
             if node not in domains:
                 return False
@@ -275,7 +293,9 @@ def rules_have_one_order(view: View) -> Iterator[str]:
         if isinstance(rule, _OrderRule)
     }
     for together in _joined(rules):
-        if len(together) > 1 and any(isinstance(rule, Spread) for rule in together):
+        if len(together) > 1 and any(
+            isinstance(rule, Spread) for rule in together
+        ):
             groups = _groups({rule: rules[rule] for rule in together})
             for demand in _Arrivals(groups).stuck():
                 key = view.problem.demands[demand].key
@@ -302,7 +322,9 @@ class _EqualPlacements:
         return any(role.carries for role in self.roles)
 
 
-def _groups(rules: Mapping[_OrderRule, Sequence[PlacedRole]]) -> list[_EqualPlacements]:
+def _groups(
+    rules: Mapping[_OrderRule, Sequence[PlacedRole]],
+) -> list[_EqualPlacements]:
     roles: dict[int, list[Role]] = defaultdict(list)
     node_of: dict[int, str] = {}
     for members in rules.values():
@@ -322,12 +344,14 @@ class _Arrivals:
     def __init__(self, groups: Sequence[_EqualPlacements]) -> None:
         self._groups = groups
         # By rule and place of the term in it: how many have come that count, in each domain.
-        self._counts: dict[tuple[InterPodRule, int], Counter[str]] = defaultdict(
-            Counter
+        self._counts: dict[tuple[InterPodRule, int], Counter[str]] = (
+            defaultdict(Counter)
         )
         for group in groups:
             # Who runs was there before.
-            for _ in group.demands if any(role.runs for role in group.roles) else ():
+            for _ in (
+                group.demands if any(role.runs for role in group.roles) else ()
+            ):
                 self._move(group, 1)
 
     def stuck(self) -> Sequence[int]:
@@ -356,16 +380,21 @@ class _Arrivals:
 
     def _waiting(self) -> list[int]:
         return [
-            demand for group in self._groups for demand in group.demands[group.come :]
+            demand
+            for group in self._groups
+            for demand in group.demands[group.come :]
         ]
 
     def _next(self) -> list[_EqualPlacements]:
         """Return who may come now: first to where the fewest are, and there who carries a rule."""
         ready = [
-            group for group in self._groups if group.waits and self._may_come(group)
+            group
+            for group in self._groups
+            if group.waits and self._may_come(group)
         ]
         return sorted(
-            ready, key=lambda group: (self._most_there(group), not group.carries)
+            ready,
+            key=lambda group: (self._most_there(group), not group.carries),
         )
 
     def _most_there(self, group: _EqualPlacements) -> int:

@@ -84,7 +84,9 @@ class View:
         return tuple(
             award
             for award in self._everything
-            if award.uses or not award.claim.requests or award.claim.key not in shared
+            if award.uses
+            or not award.claim.requests
+            or award.claim.key not in shared
         )
 
     @cached_property
@@ -93,7 +95,9 @@ class View:
         listed: dict[ClaimKey, list[Award]] = defaultdict(list)
         for award in self._everything:
             listed[award.claim.key].append(award)
-        return tuple(tuple(awards) for awards in listed.values() if _is_shared(awards))
+        return tuple(
+            tuple(awards) for awards in listed.values() if _is_shared(awards)
+        )
 
     @cached_property
     def _everything(self) -> tuple[Award, ...]:
@@ -146,7 +150,9 @@ class View:
             for role in self.problem.demands[placement.demand].roles:
                 members[role.rule].append(
                     PlacedRole(
-                        placement.demand, role, self.problem.nodes[placement.node].name
+                        placement.demand,
+                        role,
+                        self.problem.nodes[placement.node].name,
                     )
                 )
         return members
@@ -160,7 +166,9 @@ class View:
             for charged, nanos in use.charge.capacity
             if charged == name
         )
-        return self.problem.usage.consumed.get(slot, {}).get(name, 0) + sum(granted)
+        return self.problem.usage.consumed.get(slot, {}).get(name, 0) + sum(
+            granted
+        )
 
     @cached_property
     def opened(self) -> tuple[int, ...]:
@@ -190,7 +198,9 @@ class View:
                 if not use.alternative.admin
             }
             free = [
-                index for index, device in versions.items() if device.is_opened_freely
+                index
+                for index, device in versions.items()
+                if device.is_opened_freely
             ]
             in_force += free or versions
         return tuple(in_force)
@@ -198,7 +208,9 @@ class View:
     @cached_property
     def offered(self) -> Mapping[int, frozenset[int]]:
         """The devices in usable pools of each node with a placement."""
-        nodes = {award.node: self.problem.nodes[award.node] for award in self.awards}
+        nodes = {
+            award.node: self.problem.nodes[award.node] for award in self.awards
+        }
         offered = {}
         for index, node in nodes.items():
             usable = node.pools_in(PoolState.USABLE)
@@ -232,7 +244,9 @@ def unknown_references(problem: Problem, solution: Solution) -> Iterator[str]:
             yield from _unknown_in_placement(problem, placement)
 
 
-def _unknown_in_placement(problem: Problem, placement: Placement) -> Iterator[str]:
+def _unknown_in_placement(
+    problem: Problem, placement: Placement
+) -> Iterator[str]:
     demand = problem.demands[placement.demand]
     if not 0 <= placement.node < len(problem.nodes):
         yield f"demand {demand.key}: there is no node {placement.node}, only {len(problem.nodes)}"
@@ -244,7 +258,9 @@ def _unknown_in_placement(problem: Problem, placement: Placement) -> Iterator[st
             yield from _unknown_in_grant(problem, claim, grant)
 
 
-def _unknown_in_grant(problem: Problem, claim: Claim, grant: Grant) -> Iterator[str]:
+def _unknown_in_grant(
+    problem: Problem, claim: Claim, grant: Grant
+) -> Iterator[str]:
     if not 0 <= grant.device < len(problem.devices):
         yield f"claim {claim.key}: there is no device {grant.device}, only {len(problem.devices)}"
     if not 0 <= grant.request < len(claim.requests):
@@ -275,13 +291,17 @@ def on_candidate_nodes(view: View) -> Iterator[str]:
     for placement in view.solution.placements:
         demand = view.problem.demands[placement.demand]
         if demand.nodes is not None and placement.node not in demand.nodes:
-            names = ", ".join(view.problem.nodes[node].name for node in demand.nodes)
+            names = ", ".join(
+                view.problem.nodes[node].name for node in demand.nodes
+            )
             yield f"demand {demand.key}: node {view.problem.nodes[placement.node].name} is not a candidate ({names})"
 
 
 def gangs_have_their_quorum(view: View) -> Iterator[str]:
     """Of a gang as many demands are placed as it needs, or none."""
-    sizes = Counter(demand.gang for demand in view.problem.demands if demand.gang)
+    sizes = Counter(
+        demand.gang for demand in view.problem.demands if demand.gang
+    )
     quorums = {demand.gang: demand.quorum for demand in view.problem.demands}
     demands = {placement.demand for placement in view.solution.placements}
     placed = Counter(view.problem.demands[demand].gang for demand in demands)
@@ -296,7 +316,8 @@ def gangs_have_their_quorum(view: View) -> Iterator[str]:
 def groups_have_their_quorum(view: View) -> Iterator[str]:
     """Below a group of groups something is placed only if enough of its children are admitted (KEP-6012)."""
     demands = (
-        view.problem.demands[placement.demand] for placement in view.solution.placements
+        view.problem.demands[placement.demand]
+        for placement in view.solution.placements
     )
     children: dict[ParentGroup, set[str]] = defaultdict(set)
     for demand in demands:
@@ -317,7 +338,9 @@ def shared_claims_are_allocated_once(view: View) -> Iterator[str]:
         claim, demands = awards[0].claim, view.problem.demands
         granted = sorted({award.demand for award in awards if award.uses})
         if claim.requests and not granted:
-            names = ", ".join(str(demands[award.demand].key) for award in awards)
+            names = ", ".join(
+                str(demands[award.demand].key) for award in awards
+            )
             yield f"{awards[0]}: shared by {names}, but granted with none of them"
         if len(granted) > 1:
             names = ", ".join(str(demands[demand].key) for demand in granted)
@@ -379,7 +402,9 @@ def fairness_is_true(view: View) -> Iterator[str]:
     sharing = [budget for budget in view.problem.budgets if budget.fair]
     if sharing:
         amounts = _taken(view, sharing[0].resource)
-        uses = sorted(budget.used + amounts[budget.namespace] for budget in sharing)
+        uses = sorted(
+            budget.used + amounts[budget.namespace] for budget in sharing
+        )
         values = {
             f"fairness-{number}": sum(uses[:number])
             for number in range(1, len(uses) + 1)
@@ -411,7 +436,9 @@ def values_are_true(view: View) -> Iterator[str]:
 def bounds_and_status_agree(view: View) -> Iterator[str]:
     """A bound is not worse than the value, and an optimal answer has reached every bound."""
     for tier in view.solution.tiers:
-        if tier.sense != SENSES.get(tier.name, tier.sense) or tier.sense not in (1, -1):
+        if tier.sense != SENSES.get(
+            tier.name, tier.sense
+        ) or tier.sense not in (1, -1):
             yield f"tier {tier.name}: sense {tier.sense}"
         elif (tier.bound - tier.value) * tier.sense < 0:
             yield f"tier {tier.name}: value {tier.value} is beyond the bound {tier.bound} (sense {tier.sense})"
@@ -432,7 +459,9 @@ def _taken(view: View, resource: str) -> Counter[str]:
 def _of(view: View, use: Use, resource: str) -> int:
     """Counters of that name, if the device draws on any, or else the capacity of that name."""
     by_request = use.charge.counters if use.charge else ()
-    draws = by_request if use.device.shareable else use.device.consumes + by_request
+    draws = (
+        by_request if use.device.shareable else use.device.consumes + by_request
+    )
     named = [
         nanos
         for number, nanos in draws
@@ -442,4 +471,8 @@ def _of(view: View, use: Use, resource: str) -> int:
         return sum(named)
     if use.device.shareable:
         return dict(use.charge.capacity).get(resource, 0) if use.charge else 0
-    return use.device.capacity[resource].total if resource in use.device.capacity else 0
+    return (
+        use.device.capacity[resource].total
+        if resource in use.device.capacity
+        else 0
+    )

@@ -14,7 +14,10 @@ from itertools import islice
 from typing import Final, Unpack
 
 from dralloc.compile.compiler.demands import Demands, find_across
-from dralloc.compile.compiler.extended import DevicePlugins, with_extended_resources
+from dralloc.compile.compiler.extended import (
+    DevicePlugins,
+    with_extended_resources,
+)
 from dralloc.compile.compiler.gangs import Gangs, find_gangs
 from dralloc.compile.compiler.pod_rules import PodRules
 from dralloc.compile.compiler.worth import (
@@ -52,7 +55,12 @@ from dralloc.objects.choices import (
     several,
 )
 from dralloc.objects.cluster import Cluster, cluster_of
-from dralloc.objects.errors import DrallocError, Finding, InputError, UnknownField
+from dralloc.objects.errors import (
+    DrallocError,
+    Finding,
+    InputError,
+    UnknownField,
+)
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.notebook import Brief
@@ -71,10 +79,15 @@ _NAMED = 3
 
 
 def _remarks(
-    cluster: Cluster, table: MatchTable, drifts: Iterable[Drift], caps: Sequence[Cap]
+    cluster: Cluster,
+    table: MatchTable,
+    drifts: Iterable[Drift],
+    caps: Sequence[Cap],
 ) -> Iterator[Finding]:
     """Yield what allocated claims and published devices contradict, and what is asked for in vain."""
-    yield from (cluster.remark(drift.claim, drift.path, drift.rule) for drift in drifts)
+    yield from (
+        cluster.remark(drift.claim, drift.path, drift.rule) for drift in drifts
+    )
     yield from _evictions(cluster, table)
     if not table.features.DeviceCompatibilityGroups:
         yield from islice(_left_alone(cluster), 1)
@@ -95,7 +108,9 @@ def _left_alone(cluster: Cluster) -> Iterator[Finding]:
         for number, device in enumerate(slice_.spec.devices):
             if declares_groups(device):
                 yield cluster.remark(
-                    slice_, f"spec.devices[{number}].consumesCounters", LEFT_ALONE
+                    slice_,
+                    f"spec.devices[{number}].consumesCounters",
+                    LEFT_ALONE,
                 )
 
 
@@ -103,7 +118,9 @@ def _evictions(cluster: Cluster, table: MatchTable) -> Iterator[Finding]:
     """Taints with effect ``NoExecute`` on allocated devices: whoever does not tolerate them is evicted (KEP-5055)."""
     evicted: dict[tuple[Identity, str], list[str]] = defaultdict(list)
     about: dict[tuple[Identity, str], ApiObject] = {}
-    results = ((claim, result) for claim in cluster.claims for result in claim.results)
+    results = (
+        (claim, result) for claim in cluster.claims for result in claim.results
+    )
     for claim, result in results if table.features.DeviceTaints else ():
         for source, path, taint in _taints(result, table):
             if taint.effect == "NoExecute" and not all_tolerated(
@@ -114,7 +131,9 @@ def _evictions(cluster: Cluster, table: MatchTable) -> Iterator[Finding]:
                     f"{claim.key} ({result.device_id})"
                 )
     for key, claims in evicted.items():
-        further = f" and {len(claims) - _NAMED} more" if len(claims) > _NAMED else ""
+        further = (
+            f" and {len(claims) - _NAMED} more" if len(claims) > _NAMED else ""
+        )
         names = ", ".join(claims[:_NAMED])
         rule = f"NoExecute: the pods of claims that do not tolerate it are evicted: {names}{further}"
         yield cluster.remark(about[key], key[1], rule)
@@ -144,7 +163,9 @@ Unmodelled = tuple[Finding, frozenset[Mode]]
 """Something that is left out, and the modes that leave it out."""
 
 
-def _find_unmodelled(cluster: Cluster, problem: Problem) -> Iterator[Unmodelled]:
+def _find_unmodelled(
+    cluster: Cluster, problem: Problem
+) -> Iterator[Unmodelled]:
     """Find the fields that nobody knows, and those that some mode ignores by the table in `dralloc.compile.modelled`.
 
     Parameters
@@ -161,17 +182,23 @@ def _find_unmodelled(cluster: Cluster, problem: Problem) -> Iterator[Unmodelled]
         "PodGroup": tuple(cluster.pod_groups.values()),
         "CompositePodGroup": tuple(cluster.composite_pod_groups.values()),
         "Workload": tuple(cluster.workloads.values()),
-        "ResourceClaim": [claim for claim in cluster.claims if not claim.is_allocated],
+        "ResourceClaim": [
+            claim for claim in cluster.claims if not claim.is_allocated
+        ],
         "ResourceSlice": cluster.slices,
         "Node": cluster.nodes,
     }
     if any(device.footprint for device in problem.devices):
         yield from _of_footprints(cluster, problem.demands)
-    for use in used(objects, [pod for pod in cluster.pods if pod.spec.node_name]):
+    for use in used(
+        objects, [pod for pod in cluster.pods if pod.spec.node_name]
+    ):
         yield cluster.remark(use.about, use.path, use.rule), use.modes
 
 
-def _of_footprints(cluster: Cluster, demands: Sequence[Demand]) -> Iterator[Unmodelled]:
+def _of_footprints(
+    cluster: Cluster, demands: Sequence[Demand]
+) -> Iterator[Unmodelled]:
     """Yield what devices take of nodes (KEP-5517), where it is for more than one pod with one node."""
     users = Counter(claim.key for demand in demands for claim in demand.claims)
     for claim in cluster.claims:
@@ -183,7 +210,10 @@ def _of_footprints(cluster: Cluster, demands: Sequence[Demand]) -> Iterator[Unmo
             for request in claim.spec.devices.requests
         ):
             rule = "devices take nothing of nodes for admin access"
-            yield cluster.remark(claim, "spec.devices.requests", rule), _NOT_SCHEDULER
+            yield (
+                cluster.remark(claim, "spec.devices.requests", rule),
+                _NOT_SCHEDULER,
+            )
     for slice_ in cluster.slices:
         taking = [
             device
@@ -243,7 +273,9 @@ class CompiledCluster(Brief):
     gangs: Gangs = field(default_factory=Gangs)
     choices: Choices = field(default_factory=Choices)
 
-    def again(self, cluster: Cluster, *, nodes: Sequence[str] = ()) -> CompiledCluster:
+    def again(
+        self, cluster: Cluster, *, nodes: Sequence[str] = ()
+    ) -> CompiledCluster:
         """Compile a changed cluster in the same way.
 
         Parameters
@@ -285,9 +317,15 @@ class CompiledCluster(Brief):
         )
         findings = [*self.unmodelled({Mode.OPTIMAL}), *ignored]
         if bound := list(self.pods.bound(pods)):
-            further = f" (here and in {len(bound) - 1} more)" if len(bound) > 1 else ""
+            further = (
+                f" (here and in {len(bound) - 1} more)"
+                if len(bound) > 1
+                else ""
+            )
             findings.append(
-                self.cluster.remark(bound[0], "spec", f"{_ONLY_DEVICES}{further}")
+                self.cluster.remark(
+                    bound[0], "spec", f"{_ONLY_DEVICES}{further}"
+                )
             )
         if strict and findings:
             raise InputError(findings)
@@ -305,11 +343,17 @@ class CompiledCluster(Brief):
         """
         findings = list(self.unmodelled({Mode.OPTIMAL}))
         if bound := self.pods.bound_to_others(pods):
-            further = f" (here and in {len(bound) - 1} more)" if len(bound) > 1 else ""
+            further = (
+                f" (here and in {len(bound) - 1} more)"
+                if len(bound) > 1
+                else ""
+            )
             rules = ", ".join(sorted(set().union(*bound.values())))
             first = self.cluster.pods_by_key[next(iter(bound))]
             findings.append(
-                self.cluster.remark(first, "spec", f"{_ONLY_NODES}: {rules}{further}")
+                self.cluster.remark(
+                    first, "spec", f"{_ONLY_NODES}: {rules}{further}"
+                )
             )
         if strict and findings:
             raise InputError(findings)
@@ -345,7 +389,8 @@ class CompiledCluster(Brief):
     def of_devices(self, solution: Solution) -> Solution:
         """An answer to the whole problem as one to the problem of devices."""
         return replace(
-            solution, placements=tuple(devices_only(self.whole, solution.placements))
+            solution,
+            placements=tuple(devices_only(self.whole, solution.placements)),
         )
 
     def of_whole(self, solution: Solution) -> Solution:
@@ -357,7 +402,9 @@ class CompiledCluster(Brief):
 
     def is_claim(self, demand: Demand) -> bool:
         """Whether a demand is a claim that no pod uses, and not a pod (which may have the same name)."""
-        return self.cluster.is_lone(demand.key, (claim.key for claim in demand.claims))
+        return self.cluster.is_lone(
+            demand.key, (claim.key for claim in demand.claims)
+        )
 
 
 @without_garbage_collection()
@@ -402,7 +449,9 @@ def compile_cluster(
     everywhere = parsed_across(choices.across)
     plugins = DevicePlugins(cluster, chosen, features)
     spanned = any(spanning.over == "gang" for spanning in everywhere)
-    gangs = find_gangs(cluster, features, plugins, choices.gang, spanned=spanned)
+    gangs = find_gangs(
+        cluster, features, plugins, choices.gang, spanned=spanned
+    )
     across = find_across(cluster, gangs, everywhere)
     compared = _attributes(cluster) | across.attributes
     inventory = take_inventory(
@@ -463,7 +512,11 @@ def compile_cluster(
         *gangs.findings,
         *demands.findings,
         *(
-            [Finding("", "", "", f"{_IGNORED}: {', '.join(sorted(pods.ignored))}")]
+            [
+                Finding(
+                    "", "", "", f"{_IGNORED}: {', '.join(sorted(pods.ignored))}"
+                )
+            ]
             if pods.ignored
             else ()
         ),
@@ -487,16 +540,24 @@ def compile_cluster(
     return compiled
 
 
-def _of_budgets(cluster: Cluster, choices: Choices, chosen: Inventory) -> Inventory:
+def _of_budgets(
+    cluster: Cluster, choices: Choices, chosen: Inventory
+) -> Inventory:
     """Return where budgets find what a namespace has: on nodes that are not chosen, too."""
     if choices.nodes and (choices.caps or choices.fair):
         return take_inventory(
-            cluster.slices, cluster.nodes, cluster.claims, frozenset(), choices.features
+            cluster.slices,
+            cluster.nodes,
+            cluster.claims,
+            frozenset(),
+            choices.features,
         )
     return chosen
 
 
-def _choose(nodes: Sequence[ApiNode], names: Sequence[str]) -> tuple[ApiNode, ...]:
+def _choose(
+    nodes: Sequence[ApiNode], names: Sequence[str]
+) -> tuple[ApiNode, ...]:
     if not names:
         return tuple(nodes)
     by_name = {node.metadata.name: node for node in nodes}

@@ -18,8 +18,18 @@ from dralloc.compile.compiler.gangs import Gangs
 from dralloc.compile.compiler.node_amounts import Footprints
 from dralloc.compile.inventory import Inventory
 from dralloc.compile.match import MatchTable
-from dralloc.compile.match.requests import compile_claim, compile_equal_claim, in_claim
-from dralloc.objects.api import ApiObject, NodeSelector, Pod, ResourceClaim, Toleration
+from dralloc.compile.match.requests import (
+    compile_claim,
+    compile_equal_claim,
+    in_claim,
+)
+from dralloc.objects.api import (
+    ApiObject,
+    NodeSelector,
+    Pod,
+    ResourceClaim,
+    Toleration,
+)
 from dralloc.objects.api import Node as ApiNode
 from dralloc.objects.api.disclosure import HOSTNAME_LABEL
 from dralloc.objects.api.owners import generated_name
@@ -35,7 +45,14 @@ from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError, Finding
 from dralloc.objects.names import ClaimKey, RequestName
 from dralloc.objects.user_rules import ACROSS, Across, annotated
-from dralloc.problem import Claim, Constraint, ConstraintKind, Demand, Scalar, Scope
+from dralloc.problem import (
+    Claim,
+    Constraint,
+    ConstraintKind,
+    Demand,
+    Scalar,
+    Scope,
+)
 from dralloc.problem.subproblem import held_values
 
 __all__ = ["MAX_CONSUMERS", "Demands", "find_across"]
@@ -54,14 +71,21 @@ class Where:
         Whether taints of nodes keep pods away that do not tolerate them.
     """
 
-    def __init__(self, nodes: Sequence[ApiNode], *, tainted: bool = True) -> None:
+    def __init__(
+        self, nodes: Sequence[ApiNode], *, tainted: bool = True
+    ) -> None:
         self._nodes = nodes
         self._tainted = tainted and any(node.spec.taints for node in nodes)
-        self._by_name = {node.metadata.name: index for index, node in enumerate(nodes)}
+        self._by_name = {
+            node.metadata.name: index for index, node in enumerate(nodes)
+        }
         self._known: dict[Hashable, tuple[int, ...] | None] = {}
 
     def of(
-        self, pod: Pod, selectors: Sequence[NodeSelector], elsewhere: frozenset[str]
+        self,
+        pod: Pod,
+        selectors: Sequence[NodeSelector],
+        elsewhere: frozenset[str],
     ) -> tuple[int, ...] | None:
         """Indices of the nodes for a pod, in order; None for all.
 
@@ -93,7 +117,9 @@ class Where:
                 index
                 for index in self._named(labels, selectors)
                 if labels.items() <= self._nodes[index].metadata.labels.items()
-                and self._admits(self._nodes[index], selectors, elsewhere, tolerations)
+                and self._admits(
+                    self._nodes[index], selectors, elsewhere, tolerations
+                )
             ]
             self._known[key] = (
                 self._all_or(homes) if to_cordoned else self._schedulable(homes)
@@ -125,13 +151,19 @@ class Where:
                 named.append({self._by_name[name] for name in known_names})
         if HOSTNAME_LABEL in labels:
             named.append(set(self._by_hostname.get(labels[HOSTNAME_LABEL], ())))
-        return sorted(set.intersection(*named)) if named else range(len(self._nodes))
+        return (
+            sorted(set.intersection(*named))
+            if named
+            else range(len(self._nodes))
+        )
 
     @cached_property
     def _by_hostname(self) -> Mapping[str, Sequence[int]]:
         by_hostname: dict[str, list[int]] = defaultdict(list)
         for index, node in enumerate(self._nodes):
-            by_hostname[node.metadata.labels.get(HOSTNAME_LABEL, "")].append(index)
+            by_hostname[node.metadata.labels.get(HOSTNAME_LABEL, "")].append(
+                index
+            )
         return by_hostname
 
     def everywhere(self) -> tuple[int, ...] | None:
@@ -142,7 +174,9 @@ class Where:
 
     def _schedulable(self, nodes: Iterable[int]) -> tuple[int, ...] | None:
         return self._all_or(
-            index for index in nodes if not self._nodes[index].spec.unschedulable
+            index
+            for index in nodes
+            if not self._nodes[index].spec.unschedulable
         )
 
     def _all_or(self, nodes: Iterable[int]) -> tuple[int, ...] | None:
@@ -172,7 +206,9 @@ class ConstraintsAcross:
         Why a pod cannot be placed whatever it gets: what is allocated breaks one of them.
     """
 
-    of_pods: Mapping[ClaimKey, tuple[Constraint, ...]] = field(default_factory=dict)
+    of_pods: Mapping[ClaimKey, tuple[Constraint, ...]] = field(
+        default_factory=dict
+    )
     groups: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
     defects: Mapping[ClaimKey, str] = field(default_factory=dict)
 
@@ -182,7 +218,9 @@ class ConstraintsAcross:
         constraints = chain.from_iterable(self.of_pods.values())
         return frozenset(constraint.attribute for constraint in constraints)
 
-    def beside(self, cluster: Cluster, inventory: Inventory) -> ConstraintsAcross:
+    def beside(
+        self, cluster: Cluster, inventory: Inventory
+    ) -> ConstraintsAcross:
         """The same with what the pods' allocated claims hold."""
 
         # The pods of a group share its constraints, so each is worked out once for all of them.
@@ -190,7 +228,11 @@ class ConstraintsAcross:
         def beside(
             constraint: Constraint, scope: Scope, pod: ClaimKey | None
         ) -> tuple[Constraint, str]:
-            pods = [pod] if pod else [member.key for member in self.groups[scope.group]]
+            pods = (
+                [pod]
+                if pod
+                else [member.key for member in self.groups[scope.group]]
+            )
             claims = dict.fromkeys(
                 key for member in pods for key in cluster.claims_of_pods[member]
             )
@@ -246,7 +288,11 @@ def find_across(
             for pod in groups[name]:
                 of_pods[pod.key] += constraints
     return ConstraintsAcross(
-        {pod: constraints for pod, constraints in of_pods.items() if constraints},
+        {
+            pod: constraints
+            for pod, constraints in of_pods.items()
+            if constraints
+        },
         groups,
     )
 
@@ -287,7 +333,9 @@ def _values(
             yield (
                 None
                 if newest is None
-                else inventory.devices[newest].attributes.get(form.compared(name))
+                else inventory.devices[newest].attributes.get(
+                    form.compared(name)
+                )
             )
 
 
@@ -339,9 +387,15 @@ class Demands:
         self.unasked.update(self.cluster.gone)
         for pod in self.cluster.suspended:
             asks = pod.spec.resource_claims or self.plugins.asked(pod)
-            self.unasked[pod.key] = Unasked.SUSPENDED if asks else Unasked.NO_DEVICE
+            self.unasked[pod.key] = (
+                Unasked.SUSPENDED if asks else Unasked.NO_DEVICE
+            )
         entries.sort(
-            key=lambda entry: (-entry[1].priority, entry[0] is None, entry[0] or "")
+            key=lambda entry: (
+                -entry[1].priority,
+                entry[0] is None,
+                entry[0] or "",
+            )
         )
         return self._with_few_consumers([demand for _, demand in entries])
 
@@ -359,12 +413,16 @@ class Demands:
                 claim = self.cluster.claim(key)
                 if claim is None:
                     reason = "; ".join(self.cluster.unresolved.get(name, ()))
-                    claims.append(Claim(key, "", (), defect=f"pod {name}: {reason}"))
+                    claims.append(
+                        Claim(key, "", (), defect=f"pod {name}: {reason}")
+                    )
                 elif claim.is_allocated:
                     allocated.append(claim)
                 else:
                     if (key, across) not in self._compiled:
-                        self._compiled[key, across] = self._compile(claim, across)
+                        self._compiled[key, across] = self._compile(
+                            claim, across
+                        )
                     claims.append(self._compiled[key, across])
             if claims or not allocated:
                 # A pod whose claims are all allocated is not waiting for what is
@@ -372,7 +430,9 @@ class Demands:
                 claims += self._of_no_node(pod)
             if claims and name in self.across.defects:
                 claims.append(
-                    Claim(claims[0].key, "", (), defect=self.across.defects[name])
+                    Claim(
+                        claims[0].key, "", (), defect=self.across.defects[name]
+                    )
                 )
             if claims:
                 yield (
@@ -392,11 +452,11 @@ class Demands:
         if missing:
             key = ClaimKey(
                 pod.key.namespace,
-                generated_name(f"{pod.name}-extended-resources-", pod.key.namespace),
+                generated_name(
+                    f"{pod.name}-extended-resources-", pod.key.namespace
+                ),
             )
-            defect = (
-                f"pod {pod.key}: no DeviceClass and no node offers {', '.join(missing)}"
-            )
+            defect = f"pod {pod.key}: no DeviceClass and no node offers {', '.join(missing)}"
             yield Claim(key, "", (), defect=defect)
 
     def _why_unasked(self, pod: Pod) -> Unasked:
@@ -415,7 +475,10 @@ class Demands:
         return Where(self.nodes, tainted=Ignored.TAINTS not in self.ignored)
 
     def _demand(
-        self, pod: Pod, claims: Sequence[Claim], allocated: Sequence[ResourceClaim]
+        self,
+        pod: Pod,
+        claims: Sequence[Claim],
+        allocated: Sequence[ResourceClaim],
     ) -> Demand:
         key = pod.key
         obstacles = [(claim, self._obstacle(claim, pod)) for claim in allocated]
@@ -435,7 +498,9 @@ class Demands:
             key=key,
             claims=(*claims, *blocked),
             priority=pod.spec.priority or 0,
-            nodes=() if gang.halted else self._where.of(pod, selectors, elsewhere),
+            nodes=()
+            if gang.halted
+            else self._where.of(pod, selectors, elsewhere),
             gang=gang.name,
             quorum=gang.quorum,
             roles=gang.roles,
@@ -446,7 +511,9 @@ class Demands:
         """Return why a pod cannot use a claim that is allocated already (upstream's plugin); empty if it can."""
         if claim.metadata.deletion_timestamp is not None:
             return f'resourceclaim "{claim.name}" is being deleted'
-        users = {(user.resource, user.name) for user in claim.status.reserved_for}
+        users = {
+            (user.resource, user.name) for user in claim.status.reserved_for
+        }
         if (
             len(users) >= MAX_CONSUMERS
             and self.cluster.consumer(pod.key, claim.key) not in users
@@ -485,7 +552,11 @@ class Demands:
         equal_claim = self._known.get(name)
         if equal_claim is None:
             compiled = compile_claim(
-                claim, self.cluster.classes, self.table, self.table.features, across
+                claim,
+                self.cluster.classes,
+                self.table,
+                self.table.features,
+                across,
             )
             if not compiled.is_defective:
                 self._known[name] = compiled
@@ -496,9 +567,13 @@ class Demands:
             defect = f'claim {claim.key}: resourceclaim "{claim.name}" is being deleted'
         return replace(compiled, defect=defect) if defect else compiled
 
-    def _with_few_consumers(self, demands: Sequence[Demand]) -> tuple[Demand, ...]:
+    def _with_few_consumers(
+        self, demands: Sequence[Demand]
+    ) -> tuple[Demand, ...]:
         """The demands, where a claim has more users than it may have only the first ones with nodes to go to."""
-        users_of = Counter([claim.key for demand in demands for claim in demand.claims])
+        users_of = Counter(
+            [claim.key for demand in demands for claim in demand.claims]
+        )
         if max(users_of.values(), default=0) <= MAX_CONSUMERS:
             return tuple(demands)
         # By claim, its consumers with their place in the queue. Pods of one group can be one consumer.
@@ -520,6 +595,8 @@ class Demands:
                     "the others are not placed"
                 )
                 self.findings.append(
-                    self.cluster.remark(shared_claim, "status.reservedFor", rule)
+                    self.cluster.remark(
+                        shared_claim, "status.reservedFor", rule
+                    )
                 )
         return tuple(limited)

@@ -95,7 +95,8 @@ def with_extended_resources(
         )
         if resources and (not served or len(served) < len(nodes)):
             new_claims[pod.key] = _claim_for(
-                pod, {resource: classes[resource].name for resource in resources}
+                pod,
+                {resource: classes[resource].name for resource in resources},
             )
             elsewhere[pod.key] = served
             met.update(resources)
@@ -106,7 +107,9 @@ def with_extended_resources(
         frozenset(claim.key for claim in new_claims.values()),
     )
     claims_of_pods = {
-        pod: tuple(dict.fromkeys((*keys, claims[pod].key))) if pod in claims else keys
+        pod: tuple(dict.fromkeys((*keys, claims[pod].key)))
+        if pod in claims
+        else keys
         for pod, keys in cluster.claims_of_pods.items()
     }
     # Upstream deletes such a claim and makes another one.
@@ -162,12 +165,17 @@ def _remarks(
         )
 
 
-def classes_by_resource(classes: Iterable[DeviceClass]) -> Mapping[str, DeviceClass]:
+def classes_by_resource(
+    classes: Iterable[DeviceClass],
+) -> Mapping[str, DeviceClass]:
     """The class for each resource name: of several the newest, then the first by name (upstream's resolver)."""
     class_of: dict[str, DeviceClass] = {}
-    by_name = sorted(classes, key=lambda device_class: device_class.name, reverse=True)
+    by_name = sorted(
+        classes, key=lambda device_class: device_class.name, reverse=True
+    )
     for device_class in sorted(
-        by_name, key=lambda device_class: device_class.metadata.creation_timestamp or ""
+        by_name,
+        key=lambda device_class: device_class.metadata.creation_timestamp or "",
     ):
         class_of[f"{_IMPLICIT}{device_class.name}"] = device_class
         if device_class.spec.extended_resource_name is not None:
@@ -200,12 +208,21 @@ def _amount(pod: Pod, container: Container, resource: str) -> int:
     if amount.nanos < 0:
         path = f'spec.containers["{container.name}"].resources.requests["{resource}"]'
         raise InputError(
-            [Finding("", pod.title, path, f"must not be negative, but is {amount}")]
+            [
+                Finding(
+                    "",
+                    pod.title,
+                    path,
+                    f"must not be negative, but is {amount}",
+                )
+            ]
         )
     return amount.nanos // NANOS
 
 
-def _requests_for(pod: Pod, resource: str, class_name: str) -> Iterator[DeviceRequest]:
+def _requests_for(
+    pod: Pod, resource: str, class_name: str
+) -> Iterator[DeviceRequest]:
     """Yield what containers need of one resource.
 
     Init containers run one after the other, before the containers behind them: they share the devices of those, and
@@ -225,7 +242,9 @@ def _requests_for(pod: Pod, resource: str, class_name: str) -> Iterator[DeviceRe
     }
     extra = {}
     for index in short_lived:
-        behind = sum(amount for later, amount in lasting.items() if later >= index)
+        behind = sum(
+            amount for later, amount in lasting.items() if later >= index
+        )
         extra[index] = amounts[index] - behind
     neediest = max(extra, key=lambda index: extra[index], default=None)
     if neediest is not None and extra[neediest] > 0:
@@ -233,7 +252,9 @@ def _requests_for(pod: Pod, resource: str, class_name: str) -> Iterator[DeviceRe
     for index, count in lasting.items():
         number = sorted(containers[index].resources.requested).index(resource)
         exactly = ExactDeviceRequest(device_class_name=class_name, count=count)
-        yield DeviceRequest(name=f"container-{index}-request-{number}", exactly=exactly)
+        yield DeviceRequest(
+            name=f"container-{index}-request-{number}", exactly=exactly
+        )
 
 
 def _claim_for(pod: Pod, classes: Mapping[str, str]) -> ResourceClaim:
@@ -260,7 +281,9 @@ def _claim_for(pod: Pod, classes: Mapping[str, str]) -> ResourceClaim:
         ),
         spec=ResourceClaimSpec(
             devices=DeviceClaim(
-                requests=tuple(sorted(requests, key=lambda request: request.name))
+                requests=tuple(
+                    sorted(requests, key=lambda request: request.name)
+                )
             )
         ),
     )

@@ -58,7 +58,9 @@ class Topology:
             return frozenset(), None
         domains = self.domains(label)
         homes = {
-            domains.get(pod.spec.node_name, "") for pod in pods if pod.spec.node_name
+            domains.get(pod.spec.node_name, "")
+            for pod in pods
+            if pod.spec.node_name
         }
         inside = (
             name
@@ -111,9 +113,14 @@ class PodsOfGroup:
     @property
     def matters(self) -> bool:
         """Whether its pods depend on each other."""
-        spanned = self.about is not None and ACROSS in self.about.metadata.annotations
+        spanned = (
+            self.about is not None and ACROSS in self.about.metadata.annotations
+        )
         return (
-            self.has_policy or bool(self.topology) or spanned or self.parent is not None
+            self.has_policy
+            or bool(self.topology)
+            or spanned
+            or self.parent is not None
         )
 
     @property
@@ -124,7 +131,9 @@ class PodsOfGroup:
     @property
     def quorum(self) -> int | None:
         """Return how many of those that wait are needed; None for all."""
-        return None if self.needed is None else max(1, self.needed - self.served)
+        return (
+            None if self.needed is None else max(1, self.needed - self.served)
+        )
 
     @property
     def halted(self) -> bool:
@@ -177,7 +186,9 @@ def _group_of(
         return _group_of_workload(pod, cluster)
     group = cluster.pod_groups.get(pod.pod_group)
     if group is None:
-        return PodsOfGroup(str(pod.pod_group), pod, "spec.schedulingGroup.podGroupName")
+        return PodsOfGroup(
+            str(pod.pod_group), pod, "spec.schedulingGroup.podGroupName"
+        )
     policy, constraints = (
         group.spec.scheduling_policy.gang,
         group.spec.scheduling_constraints,
@@ -203,8 +214,12 @@ def _group_of_workload(pod: Pod, cluster: Cluster) -> PodsOfGroup | None:
     reference = pod.spec.workload_ref
     if reference is None:
         return None
-    name = "/".join(filter(None, (pod.key.namespace, *reference.model_dump().values())))
-    workload = cluster.workloads.get(ClaimKey(pod.key.namespace, reference.name))
+    name = "/".join(
+        filter(None, (pod.key.namespace, *reference.model_dump().values()))
+    )
+    workload = cluster.workloads.get(
+        ClaimKey(pod.key.namespace, reference.name)
+    )
     if workload is None:
         return PodsOfGroup(name, pod, "spec.workloadRef.name")
     for number, group in enumerate(workload.spec.pod_groups):
@@ -263,9 +278,7 @@ class Ancestry:
         if missing is not None:
             return f"the CompositePodGroup {missing} was not found"
         if len(above) >= _DEEPEST:
-            return (
-                f"the groups above {leaf} are in a circle, or more than {_DEEPEST - 1}"
-            )
+            return f"the groups above {leaf} are in a circle, or more than {_DEEPEST - 1}"
         return ""
 
 
@@ -304,7 +317,8 @@ class GroupTrees:
         self._near = near
         self._leaves = leaves
         self._above = {
-            leaf.name: list(self._ancestry.upwards(leaf.parent)) for leaf in leaves
+            leaf.name: list(self._ancestry.upwards(leaf.parent))
+            for leaf in leaves
         }
         self._pods: dict[ClaimKey, list[Pod]] = defaultdict(list)
         for leaf in leaves:
@@ -314,7 +328,9 @@ class GroupTrees:
             name: self._ancestry.defect(name, above)
             for name, above in self._above.items()
         }
-        self.defects = {name: defect for name, defect in defects.items() if defect}
+        self.defects = {
+            name: defect for name, defect in defects.items() if defect
+        }
         self._group = cache(self._made)
 
     @cached_property
@@ -333,7 +349,9 @@ class GroupTrees:
         for name, defect in self.defects.items():
             about = self._cluster.pod_groups[ClaimKey.parse(name)]
             rule = f"{defect}: none of its pods is placed"
-            yield self._cluster.remark(about, "spec.parentCompositePodGroupName", rule)
+            yield self._cluster.remark(
+                about, "spec.parentCompositePodGroupName", rule
+            )
 
     def outside(self, leaf: str) -> frozenset[str]:
         """The nodes that are in no domain for a PodGroup's pods, because of the groups above it."""
@@ -343,7 +361,9 @@ class GroupTrees:
     def _made(self, key: ClaimKey) -> ParentGroup:
         group = self._groups[key]
         above = self._ancestry.parent(key)
-        settled = frozenset(name for name, done in self._children[key].items() if done)
+        settled = frozenset(
+            name for name, done in self._children[key].items() if done
+        )
         return ParentGroup(
             name=f"{group.kind} {key}",
             quorum=max(0, children_needed(group) - len(settled)),
@@ -362,12 +382,16 @@ class GroupTrees:
         for _ in range(_DEEPEST):
             for key, group in self._groups.items():
                 enough = sum(children[key].values()) >= children_needed(group)
-                children[self._ancestry.parent(key)][f"{group.kind} {key}"] = enough
+                children[self._ancestry.parent(key)][f"{group.kind} {key}"] = (
+                    enough
+                )
         return children
 
     def _domain(self, key: ClaimKey) -> tuple[frozenset[str], OneDomain | None]:
         constraints = (
-            self._groups[key].spec.scheduling_constraints.topology if self._near else ()
+            self._groups[key].spec.scheduling_constraints.topology
+            if self._near
+            else ()
         )
         return self._topology.one_domain(
             constraints[0].key if constraints else "", self._pods[key]
@@ -418,7 +442,9 @@ class Gangs:
 
         A pod with a node counts as placed, whatever becomes of a claim that it still waits for.
         """
-        return _ALONE if pod.spec.node_name else self.of_pods.get(pod.key, _ALONE)
+        return (
+            _ALONE if pod.spec.node_name else self.of_pods.get(pod.key, _ALONE)
+        )
 
     def companions(self, pod: ClaimKey) -> frozenset[ClaimKey]:
         """The pods of a pod's group, and of all groups of its tree: those that run, and itself, too."""
@@ -457,7 +483,9 @@ def find_gangs(
         Whether there are constraints over the claims of each group: then also those groups matter of which the pods
         are placed one by one.
     """
-    groups = list(_pod_groups(cluster, features, plugins, label, spanned=spanned))
+    groups = list(
+        _pod_groups(cluster, features, plugins, label, spanned=spanned)
+    )
     topology = Topology(cluster.nodes)
     trees = GroupTrees(
         cluster, topology, groups, near=features.TopologyAwareWorkloadScheduling
@@ -495,7 +523,9 @@ def _gang(group: PodsOfGroup, topology: Topology, trees: GroupTrees) -> Gang:
     )
 
 
-def _remarks(cluster: Cluster, groups: Iterable[PodsOfGroup]) -> Iterator[Finding]:
+def _remarks(
+    cluster: Cluster, groups: Iterable[PodsOfGroup]
+) -> Iterator[Finding]:
     for group in groups:
         if group.about is None:
             continue

@@ -11,16 +11,40 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from dralloc.compile.pods import CPU, PODS, PodInfo, PodKind, Term, amounts_of, caps_of
-from dralloc.objects.api import DeviceRequestAllocationResult, Node, Pod, ResourceClaim
+from dralloc.compile.pods import (
+    CPU,
+    PODS,
+    PodInfo,
+    PodKind,
+    Term,
+    amounts_of,
+    caps_of,
+)
+from dralloc.objects.api import (
+    DeviceRequestAllocationResult,
+    Node,
+    Pod,
+    ResourceClaim,
+)
 from dralloc.objects.choices import Ignored
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.quantity import NANOS
 from dralloc.problem import Device, NodeFootprint
-from dralloc.problem.node_claims import PodUse, footprint_of, node_resource, resource_of
+from dralloc.problem.node_claims import (
+    PodUse,
+    footprint_of,
+    node_resource,
+    resource_of,
+)
 
-__all__ = ["Footprints", "HostExclusion", "HostPorts", "NodeAmounts", "NodeResources"]
+__all__ = [
+    "Footprints",
+    "HostExclusion",
+    "HostPorts",
+    "NodeAmounts",
+    "NodeResources",
+]
 
 _THOUSANDTH: Final = NANOS // 1000
 
@@ -70,7 +94,10 @@ class NodeResources(NodeAmounts):
 
     def of_devices(self, amounts: Mapping[str, int]) -> dict[str, int]:
         """Return what devices take, which is in nanos already."""
-        return {name: amounts.get(resource_of(name), 0) for name in self.of_footprints}
+        return {
+            name: amounts.get(resource_of(name), 0)
+            for name in self.of_footprints
+        }
 
     def there(self, node: Node) -> dict[str, int]:
         """As in `NodeAmounts`."""
@@ -142,7 +169,8 @@ class HostExclusion(NodeAmounts):
 
     def __init__(self, terms: Iterable[Term], max_pods: int) -> None:
         self._names = {
-            term: f"podAntiAffinity {number}" for number, term in enumerate(terms)
+            term: f"podAntiAffinity {number}"
+            for number, term in enumerate(terms)
         }
         self._all = max_pods * NANOS
 
@@ -180,7 +208,9 @@ class Footprints:
     def __init__(self, cluster: Cluster, devices: Iterable[Device]) -> None:
         self._cluster = cluster
         self._parts = {
-            device.id: device.footprint for device in devices if device.footprint
+            device.id: device.footprint
+            for device in devices
+            if device.footprint
         }
 
     def __bool__(self) -> bool:
@@ -196,7 +226,10 @@ class Footprints:
     def use(self, pod: Pod) -> PodUse:
         """Note how a pod uses claims."""
         allocated = self.of_allocated(pod)
-        caps = {name: cap - allocated[name] for name, cap in caps_of(pod.spec).items()}
+        caps = {
+            name: cap - allocated[name]
+            for name, cap in caps_of(pod.spec).items()
+        }
         return PodUse(self.containers(pod), caps)
 
     def held(self, pod: Pod) -> Mapping[str, int]:
@@ -214,25 +247,34 @@ class Footprints:
         containers = self.containers(pod)
         for key in self._cluster.pod_claims(pod):
             claim = self._cluster.claim(key)
-            for result, parts in self._results(claim) if claim is not None else ():
+            for result, parts in (
+                self._results(claim) if claim is not None else ()
+            ):
                 consumed = {
                     name: amount.nanos
                     for name, amount in result.consumed_capacity.items()
                 }
-                amounts.update(footprint_of(parts, consumed, containers[key]) or {})
+                amounts.update(
+                    footprint_of(parts, consumed, containers[key]) or {}
+                )
         return amounts
 
     def is_mapped(self, claim: ResourceClaim) -> bool:
         """Whether an allocated claim has a device that stands for a part of its node, which one pod alone can use."""
         return any(
-            part.is_mapped for _, parts in self._results(claim) for part in parts
+            part.is_mapped
+            for _, parts in self._results(claim)
+            for part in parts
         )
 
     def _results(
         self, claim: ResourceClaim
-    ) -> Iterator[tuple[DeviceRequestAllocationResult, Sequence[NodeFootprint]]]:
+    ) -> Iterator[
+        tuple[DeviceRequestAllocationResult, Sequence[NodeFootprint]]
+    ]:
         return (
-            (result, self._parts.get(result.device_id, ())) for result in claim.results
+            (result, self._parts.get(result.device_id, ()))
+            for result in claim.results
         )
 
     def containers(self, pod: Pod) -> Counter[ClaimKey]:

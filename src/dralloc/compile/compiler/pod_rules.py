@@ -101,12 +101,17 @@ def _inter_pod_roles(
     for rule, carrying, counting in rules_found:
         for kind in wanting:
             if kind in carrying or kind in counting:
-                roles[kind].append(Role(rule, kind in carrying, kind in counting))
+                roles[kind].append(
+                    Role(rule, kind in carrying, kind in counting)
+                )
     return {kind: tuple(roles_of_kind) for kind, roles_of_kind in roles.items()}
 
 
 def _bound_to_pods(
-    problem: Problem, roles: Mapping[int, tuple[Role, ...]], *, alone: bool = True
+    problem: Problem,
+    roles: Mapping[int, tuple[Role, ...]],
+    *,
+    alone: bool = True,
 ) -> tuple[Demand, ...]:
     """The demands with their roles (by index), as far as these depend on other demands, and with what nodes they leave.
 
@@ -144,7 +149,9 @@ def _bound_to_pods(
                 for node in nodes
                 if nobody.allows(lasting, problem.nodes[node].name)
             )
-            allowed_nodes[key] = demand.nodes if len(allowed) == len(nodes) else allowed
+            allowed_nodes[key] = (
+                demand.nodes if len(allowed) == len(nodes) else allowed
+            )
         open_roles = (role for role in demand_roles if role.rule not in settled)
         return replace(
             demand, nodes=allowed_nodes[key], roles=(*demand.roles, *open_roles)
@@ -156,7 +163,9 @@ def _bound_to_pods(
     )
 
 
-def _is_settled(rule: InterPodRule, roles: Sequence[Role], *, alone: bool) -> bool:
+def _is_settled(
+    rule: InterPodRule, roles: Sequence[Role], *, alone: bool
+) -> bool:
     """Whether what a demand may do does not depend on other demands."""
     carrying, counting = (
         sum(role.carries for role in roles),
@@ -179,15 +188,22 @@ def _is_settled(rule: InterPodRule, roles: Sequence[Role], *, alone: bool) -> bo
 
 class _Rules:
     def __init__(
-        self, wanting: Collection[PodKind], running: Running, nodes: Sequence[Node]
+        self,
+        wanting: Collection[PodKind],
+        running: Running,
+        nodes: Sequence[Node],
     ) -> None:
         self._wanting = wanting
         self._running = running
-        self._all_kinds = dict.fromkeys((*wanting, *(kind for _, kind in running)))
+        self._all_kinds = dict.fromkeys(
+            (*wanting, *(kind for _, kind in running))
+        )
         self._nodes = nodes
         self._domains = Topology(nodes).domains
 
-    def _on(self, domains: Mapping[str, str], kinds: Set[PodKind]) -> Iterator[str]:
+    def _on(
+        self, domains: Mapping[str, str], kinds: Set[PodKind]
+    ) -> Iterator[str]:
         """The domain of each pod of these kinds that has a node."""
         return (
             domains[node]
@@ -197,7 +213,9 @@ class _Rules:
 
     def anti_affinities(self, by_host: Collection[Term]) -> Iterator[_Found]:
         for term in dict.fromkeys(
-            term for kind in self._all_kinds for term in kind.required_anti_affinity
+            term
+            for kind in self._all_kinds
+            for term in kind.required_anti_affinity
         ):
             if term not in by_host:
                 domains = self._domains(term.topology_key)
@@ -206,7 +224,9 @@ class _Rules:
                     for kind in self._all_kinds
                     if term in kind.required_anti_affinity
                 }
-                counting = {kind for kind in self._all_kinds if kind.is_meant_by(term)}
+                counting = {
+                    kind for kind in self._all_kinds if kind.is_meant_by(term)
+                }
                 rule = AntiAffinity(
                     domains,
                     carried=frozenset(self._on(domains, carrying)),
@@ -216,13 +236,19 @@ class _Rules:
 
     def affinities(self) -> Iterator[_Found]:
         for terms in dict.fromkeys(
-            kind.required_affinity for kind in self._wanting if kind.required_affinity
+            kind.required_affinity
+            for kind in self._wanting
+            if kind.required_affinity
         ):
             carrying = {
-                kind for kind in self._wanting if kind.required_affinity == terms
+                kind
+                for kind in self._wanting
+                if kind.required_affinity == terms
             }
             counting = {
-                kind for kind in self._all_kinds if all(map(kind.is_meant_by, terms))
+                kind
+                for kind in self._all_kinds
+                if all(map(kind.is_meant_by, terms))
             }
             domains = tuple(self._domains(term.topology_key) for term in terms)
             counted = tuple(
@@ -233,7 +259,8 @@ class _Rules:
     def spreads(self) -> Iterator[_Found]:
         # Constraints that say the same of the same nodes are one rule, whichever pods they are written in.
         constraints: dict[
-            Hashable, tuple[str, TopologySpreadConstraint, Selector, Mapping[str, str]]
+            Hashable,
+            tuple[str, TopologySpreadConstraint, Selector, Mapping[str, str]],
         ] = {}
         carrying: dict[Hashable, set[PodKind]] = defaultdict(set)
         for kind in self._wanting:
@@ -245,18 +272,30 @@ class _Rules:
                     constraint.max_skew,
                     constraint.min_domains,
                 )
-                key: Hashable = (kind.namespace, selector, skew, frozenset(domains))
+                key: Hashable = (
+                    kind.namespace,
+                    selector,
+                    skew,
+                    frozenset(domains),
+                )
                 constraints.setdefault(
                     key, (kind.namespace, constraint, selector, domains)
                 )
                 carrying[key].add(kind)
-        for key, (namespace, constraint, selector, domains) in constraints.items():
+        for key, (
+            namespace,
+            constraint,
+            selector,
+            domains,
+        ) in constraints.items():
             in_namespace = {
                 kind
                 for kind in self._all_kinds
                 if kind.namespace == namespace and not selector.is_empty
             }
-            counting = {kind for kind in in_namespace if selector.matches(kind.labels)}
+            counting = {
+                kind for kind in in_namespace if selector.matches(kind.labels)
+            }
             rule = Spread(
                 domains,
                 Counter(self._on(domains, counting)),
@@ -275,7 +314,10 @@ class _Rules:
             node.name: node.metadata.labels[constraint.topology_key]
             for node in self._nodes
             if labels <= node.metadata.labels.keys()
-            and (constraint.node_affinity_policy != "Honor" or kind.may_run_on(node))
+            and (
+                constraint.node_affinity_policy != "Honor"
+                or kind.may_run_on(node)
+            )
             and (
                 constraint.node_taints_policy != "Honor"
                 or all_tolerated(node.spec.taints, kind.spec.tolerations)
@@ -324,7 +366,9 @@ class PodRules:
         """The pods by key."""
         return {
             info.key: info
-            for info in PodKinds(self._cluster.namespaces).infos(self._cluster.pods)
+            for info in PodKinds(self._cluster.namespaces).infos(
+                self._cluster.pods
+            )
         }
 
     @cached_property
@@ -340,7 +384,9 @@ class PodRules:
         """Return those of some pods that ask for more of nodes, or of other pods, than devices."""
         listed = any(node.status.allocatable for node in self._nodes)
         infos = PodKinds(self._cluster.namespaces).infos(pods)
-        said = {info.key: self._said(info.kind, listed=listed) for info in infos}
+        said = {
+            info.key: self._said(info.kind, listed=listed) for info in infos
+        }
         return (pod for pod in pods if not said[pod.key] <= self.ignored)
 
     def bound_to_others(
@@ -373,7 +419,9 @@ class PodRules:
         self, kind: PodKind, but: Collection[Term] = ()
     ) -> set[Ignored]:
         """Return what such pods say about other pods, but for some terms of anti-affinity."""
-        apart = (term for term in kind.required_anti_affinity if term not in but)
+        apart = (
+            term for term in kind.required_anti_affinity if term not in but
+        )
         said = {Ignored.AFFINITY for _ in (*kind.required_affinity, *apart)}
         return said | {Ignored.SPREAD for _ in kind.hard_spread}
 
@@ -402,19 +450,26 @@ class PodRules:
             return problem
         wanting = dict(self._wanting(problem.demands))
         pod_counts = Counter(info.kind for info in wanting.values())
-        kinds = Counter({kind: copies * times for kind, times in pod_counts.items()})
+        kinds = Counter(
+            {kind: copies * times for kind, times in pod_counts.items()}
+        )
         running = [
-            (node, pod.kind) for node, pods in self.running.items() for pod in pods
+            (node, pod.kind)
+            for node, pods in self.running.items()
+            for pod in pods
         ]
         apart = (
             ()
             if Ignored.AFFINITY in self.ignored or not by_host
             else self._by_host(kinds, {kind for _, kind in running})
         )
-        roles = _inter_pod_roles(kinds, running, self._nodes, self.ignored, apart)
+        roles = _inter_pod_roles(
+            kinds, running, self._nodes, self.ignored, apart
+        )
         if roles:
             of_demands = {
-                number: roles.get(info.kind, ()) for number, info in wanting.items()
+                number: roles.get(info.kind, ())
+                for number, info in wanting.items()
             }
             bound = _bound_to_pods(problem, of_demands, alone=copies == 1)
             problem = replace(problem, demands=bound)
@@ -436,17 +491,23 @@ class PodRules:
             number: self._beside_devices(info, amounts_of[info.kind])
             for number, info in wanting.items()
         }
-        always = frozenset(chain.from_iterable(demanded.values()) if complete else ())
+        always = frozenset(
+            chain.from_iterable(demanded.values()) if complete else ()
+        )
         if not footprints:
             return with_node_claims(problem, stocks, demanded, always, copies)
         pods = self._cluster.pods_by_key
         for number, info in wanting.items():
             held = resources.of_devices(footprints.held(pods[info.key]))
             beside = demanded[number]
-            with_held = {name: beside.get(name, 0) + held[name] for name in held}
+            with_held = {
+                name: beside.get(name, 0) + held[name] for name in held
+            }
             demanded[number] = {**beside, **with_held}
         always |= resources.of_footprints
-        with_claims = with_node_claims(problem, stocks, demanded, always, copies)
+        with_claims = with_node_claims(
+            problem, stocks, demanded, always, copies
+        )
         uses = {
             number: footprints.use(pods[demand.key])
             for number, demand in enumerate(with_claims.demands)
@@ -454,7 +515,9 @@ class PodRules:
         }
         return with_footprints(with_claims, uses)
 
-    def _wanting(self, demands: Sequence[Demand]) -> Iterator[tuple[int, PodInfo]]:
+    def _wanting(
+        self, demands: Sequence[Demand]
+    ) -> Iterator[tuple[int, PodInfo]]:
         """The pods to be placed that have no node yet, by the number of their demand."""
         settled = {pod.key for pods in self.running.values() for pod in pods}
         for number, demand in enumerate(demands):
@@ -492,7 +555,9 @@ class PodRules:
             # Two nodes are one domain for these terms: they are rules between pods like any other.
             return ()
         having = [
-            (term, kind) for kind in wanting for term in kind.required_anti_affinity
+            (term, kind)
+            for kind in wanting
+            for term in kind.required_anti_affinity
         ]
         strict = {term for term, kind in having if not kind.is_meant_by(term)}
         terms: dict[Term, None] = {}
@@ -503,7 +568,9 @@ class PodRules:
         return terms
 
     def _is_claim(self, demand: Demand) -> bool:
-        return self._cluster.is_lone(demand.key, (claim.key for claim in demand.claims))
+        return self._cluster.is_lone(
+            demand.key, (claim.key for claim in demand.claims)
+        )
 
     def _beside_devices(
         self, pod: PodInfo, amounts: Mapping[str, int]
@@ -512,7 +579,8 @@ class PodRules:
         if self._backed.isdisjoint(map(resource_of, amounts)):
             return amounts
         claims = (
-            self._cluster.claim(key) for key in self._cluster.claims_of_pods[pod.key]
+            self._cluster.claim(key)
+            for key in self._cluster.claims_of_pods[pod.key]
         )
         claimed = any(claim and claim.is_extended for claim in claims)
         return {
@@ -528,7 +596,10 @@ def has_rules_between(pods: Iterable[Pod]) -> bool:
         pod.spec.topology_spread_constraints
         or (
             pod.spec.affinity
-            and (pod.spec.affinity.pod_affinity or pod.spec.affinity.pod_anti_affinity)
+            and (
+                pod.spec.affinity.pod_affinity
+                or pod.spec.affinity.pod_anti_affinity
+            )
         )
         for pod in pods
     )

@@ -78,7 +78,9 @@ class Quotas:
         self._refused: dict[ClaimKey, list[ClaimKey]] = defaultdict(list)
         self.defects: dict[ClaimKey, str] = {}
         claims = cluster.claims if self._quotas else ()
-        concerned = [claim for claim in claims if claim.key.namespace in self._quotas]
+        concerned = [
+            claim for claim in claims if claim.key.namespace in self._quotas
+        ]
         for claim in concerned:
             if claim.key not in cluster.made:
                 self._used[claim.key.namespace] += self._usage(claim)
@@ -93,7 +95,9 @@ class Quotas:
         requested, used = self._usage(claim), self._used[claim.key.namespace]
         for quota in self._quotas[claim.key.namespace]:
             if short := [
-                name for name in _exceeded(quota, used + requested) if requested[name]
+                name
+                for name in _exceeded(quota, used + requested)
+                if requested[name]
             ]:
                 self.defects[claim.key] = (
                     f"claim {claim.key}: exceeded quota: {quota.name}, requested: {_listed(short, requested)}, "
@@ -110,13 +114,19 @@ class Quotas:
                 used = self._given.get(namespace, Counter())
                 for name in _exceeded(quota, used):
                     rule = f"the given claims ask for {used[name]}, more than the {quota.spec.hard[name]} allowed"
-                    yield self._cluster.remark(quota, f"spec.hard[{name}]", rule)
+                    yield self._cluster.remark(
+                        quota, f"spec.hard[{name}]", rule
+                    )
                 if refused := self._refused.get(quota.key):
                     further = (
-                        f" and {len(refused) - 1} more" if len(refused) > 1 else ""
+                        f" and {len(refused) - 1} more"
+                        if len(refused) > 1
+                        else ""
                     )
                     yield self._cluster.remark(
-                        quota, "spec.hard", f"{self.defects[refused[0]]}{further}"
+                        quota,
+                        "spec.hard",
+                        f"{self.defects[refused[0]]}{further}",
                     )
 
     def _usage(self, claim: ResourceClaim) -> Counter[str]:
@@ -184,13 +194,17 @@ def find_budgets(
     budgets: dict[tuple[str, str], Cap | None] = {}
     for cap in caps:
         if (cap.namespace, cap.resource) in budgets:
-            raise DrallocError(f"--cap {cap.namespace}={cap.resource}: is given twice")
+            raise DrallocError(
+                f"--cap {cap.namespace}={cap.resource}: is given twice"
+            )
         budgets[cap.namespace, cap.resource] = cap
     waiting = {demand.key.namespace for demand in demands} if fair else set()
     for namespace in sorted(waiting):
         budgets.setdefault((namespace, fair), None)
     resources = {*(cap.resource for cap in caps), fair} - {""}
-    totals = {resource: list(_totals(inventory, resource)) for resource in resources}
+    totals = {
+        resource: list(_totals(inventory, resource)) for resource in resources
+    }
     for resource, amounts in totals.items():
         if not amounts:
             option = "--fair" if resource == fair else "--cap"
@@ -219,7 +233,9 @@ def _totals(inventory: Inventory, resource: str) -> Iterator[int]:
         if counter.id.counter == resource
     }
     yield from (inventory.counters[number].total for number in named)
-    for device, source in zip(inventory.devices, inventory.sources, strict=True):
+    for device, source in zip(
+        inventory.devices, inventory.sources, strict=True
+    ):
         consumed = (*device.consumes, *source.requested_counters)
         if resource in device.capacity and not any(
             number in named for number, _ in consumed
@@ -235,7 +251,9 @@ def _used(
     for namespace, resource in budgets:
         resources[namespace].append(resource)
     used: Tally[tuple[str, str]] = Tally()
-    claims = (claim for claim in cluster.claims if claim.key.namespace in resources)
+    claims = (
+        claim for claim in cluster.claims if claim.key.namespace in resources
+    )
     for claim, result in held_results(claims):
         number = inventory.newest(result.device_id)
         if number is not None:
@@ -252,7 +270,10 @@ def _used(
             )
             for resource in resources[claim.key.namespace]:
                 amount = amount_used(
-                    resource, inventory.devices[number], charge, inventory.counters
+                    resource,
+                    inventory.devices[number],
+                    charge,
+                    inventory.counters,
                 )
                 used[claim.key.namespace, resource] += amount
     return used
@@ -275,19 +296,24 @@ def asked_amounts(problem: Problem, resource: str) -> tuple[int, ...]:
     )
     # One of the devices that match alike and have the same of the resource stands for all of them.
     representatives = {
-        (eligibility.device_key(number), _has(problem, number, resource)): number
+        (
+            eligibility.device_key(number),
+            _has(problem, number, resource),
+        ): number
         for number in range(len(devices))
     }
     least_of_equal: dict[Hashable, int] = {}
 
     def used(alternative: int) -> Iterator[int]:
         for number in representatives.values():
-            if eligibility.selects(alternative, number) is True and eligibility.admits(
+            if eligibility.selects(
                 alternative, number
-            ):
+            ) is True and eligibility.admits(alternative, number):
                 charge = eligibility.charge(alternative, number)
                 if charge is not None:
-                    yield amount_used(resource, devices[number], charge, counters)
+                    yield amount_used(
+                        resource, devices[number], charge, counters
+                    )
 
     def least(alternative: Alternative) -> int:
         if alternative.admin:
@@ -360,7 +386,9 @@ class Worth:
         return replace(
             problem,
             demands=tuple(
-                demand if demand.weight == weight else replace(demand, weight=weight)
+                demand
+                if demand.weight == weight
+                else replace(demand, weight=weight)
                 for demand, weight in pairs
             ),
         )
@@ -383,7 +411,9 @@ class Worth:
         """Return what no sum of weights can exceed, given the tiers of an answer."""
         pairs = zip(self.levels, tiers, strict=False)
         return (
-            sum(level.unit * tier.bound // level.factor for level, tier in pairs)
+            sum(
+                level.unit * tier.bound // level.factor for level, tier in pairs
+            )
             if self.levels
             else tiers[0].bound
         )
@@ -407,12 +437,16 @@ class Worth:
             kept_weight, value = divmod(weight.value, self.kept_unit)
             kept_bound, bound = divmod(weight.bound, self.kept_unit)
         proven = kept_weight == kept_bound
-        for level in self.levels or (WeightLevel(WEIGHT, 1, self.kept_unit - 1),):
+        for level in self.levels or (
+            WeightLevel(WEIGHT, 1, self.kept_unit - 1),
+        ):
             kept_digit, kept_weight = divmod(kept_weight, level.unit)
             value_digit, value = divmod(value, level.unit)
             bound_digit, bound = divmod(bound, level.unit)
             not_kept = level.total - kept_digit
-            limit = bound_digit if proven or bound_digit > value_digit else not_kept
+            limit = (
+                bound_digit if proven or bound_digit > value_digit else not_kept
+            )
             limit = min(limit, max(value_digit, limits.get(level.unit, limit)))
             proven = proven and limit == value_digit
             why = "" if limit == value_digit else weight.why
@@ -447,7 +481,9 @@ def worth_of(
     demands, annotated = problem.demands, annotated or {}
     values: dict[str, tuple[int, ...]] = {
         ObjectiveWord.PODS: (1,) * len(demands),
-        ObjectiveWord.DEVICES: tuple(demand.asked_devices for demand in demands),
+        ObjectiveWord.DEVICES: tuple(
+            demand.asked_devices for demand in demands
+        ),
     }
     if annotated or objective == ObjectiveWord.VALUE:
         values[ObjectiveWord.VALUE] = tuple(
@@ -464,7 +500,9 @@ def worth_of(
     return Worth(weights, levels if len(levels) > 1 else (), values)
 
 
-def annotated_values(cluster: Cluster, demands: Sequence[Demand]) -> dict[int, int]:
+def annotated_values(
+    cluster: Cluster, demands: Sequence[Demand]
+) -> dict[int, int]:
     """The values that pods, and claims that no pod uses, have by annotation, by demand.
 
     Raises
@@ -479,11 +517,17 @@ def annotated_values(cluster: Cluster, demands: Sequence[Demand]) -> dict[int, i
         return {}
     values = {}
     for number, demand in enumerate(demands):
-        lone = cluster.is_lone(demand.key, (claim.key for claim in demand.claims))
-        about = (
-            cluster.claim(demand.key) if lone else cluster.pods_by_key.get(demand.key)
+        lone = cluster.is_lone(
+            demand.key, (claim.key for claim in demand.claims)
         )
-        text = about.metadata.annotations.get(VALUE_ANNOTATION) if about else None
+        about = (
+            cluster.claim(demand.key)
+            if lone
+            else cluster.pods_by_key.get(demand.key)
+        )
+        text = (
+            about.metadata.annotations.get(VALUE_ANNOTATION) if about else None
+        )
         if about and text is not None:
             if not (text.isascii() and text.isdigit()):
                 raise DrallocError(
@@ -494,9 +538,9 @@ def annotated_values(cluster: Cluster, demands: Sequence[Demand]) -> dict[int, i
 
 
 def _is_known(problem: Problem, resource: str) -> bool:
-    return any(counter.id.counter == resource for counter in problem.counters) or any(
-        resource in device.capacity for device in problem.devices
-    )
+    return any(
+        counter.id.counter == resource for counter in problem.counters
+    ) or any(resource in device.capacity for device in problem.devices)
 
 
 def _strict(
@@ -534,7 +578,10 @@ def _ranked(
     if objective == ObjectiveWord.PODS:
         return tuple(ranked.values()), ()
     digits, levels = _digits(ranked, objective)
-    return tuple(digits.values()), (levels[0]._replace(name=WEIGHT), *levels[1:])
+    return tuple(digits.values()), (
+        levels[0]._replace(name=WEIGHT),
+        *levels[1:],
+    )
 
 
 def _digits(
@@ -546,10 +593,15 @@ def _digits(
         return dict(values), [WeightLevel(objective, 1, number)]
     factor = gcd(*values.values()) or 1
     total = sum(values.values()) // factor
-    name = objective if objective in tuple(ObjectiveWord) else f"amount of {objective}"
+    name = (
+        objective
+        if objective in tuple(ObjectiveWord)
+        else f"amount of {objective}"
+    )
     # The lower digit counts demands, at most all of them: so one of the upper is worth one more than that.
     digits = {
-        demand: value // factor * (number + 1) + 1 for demand, value in values.items()
+        demand: value // factor * (number + 1) + 1
+        for demand, value in values.items()
     }
     return digits, [
         WeightLevel(name, number + 1, total, factor),

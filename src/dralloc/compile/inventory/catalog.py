@@ -96,11 +96,14 @@ LEFT_ALONE: Final = "DRADeviceCompatibilityGroups is off: devices with compatibi
 def declares_groups(device: ApiDevice) -> bool:
     """Whether the device declares groups anywhere."""
     return any(
-        consumption.compatibility_groups for consumption in device.consumes_counters
+        consumption.compatibility_groups
+        for consumption in device.consumes_counters
     )
 
 
-def _grouped_sets(devices: Iterable[ApiDevice], first: int) -> Mapping[str, int]:
+def _grouped_sets(
+    devices: Iterable[ApiDevice], first: int
+) -> Mapping[str, int]:
     """The counter sets on which some device declares groups, numbered from ``first``."""
     names: dict[str, None] = {}
     for device in devices:
@@ -156,7 +159,9 @@ class Skipped:
     used_sets: frozenset[str]
 
     @classmethod
-    def of(cls, slices: Iterable[ResourceSlice], allocated: Set[DeviceID]) -> Skipped:
+    def of(
+        cls, slices: Iterable[ResourceSlice], allocated: Set[DeviceID]
+    ) -> Skipped:
         """Collect them from the slices that a pool consists of."""
         grouped = [
             (DeviceID(*slice_.pool_id, device.name), consumption.counter_set)
@@ -168,7 +173,9 @@ class Skipped:
         return cls(
             bool(grouped),
             frozenset(
-                counter_set for device, counter_set in grouped if device in allocated
+                counter_set
+                for device, counter_set in grouped
+                if device in allocated
             ),
         )
 
@@ -230,7 +237,9 @@ class CounterLayout:
         self.by_request = False
         self._offsets = {
             name: offset
-            for offset, name in enumerate(zip(self.sets_of, self.names, strict=True))
+            for offset, name in enumerate(
+                zip(self.sets_of, self.names, strict=True)
+            )
         }
         self._places: dict[Amount, int] = {}
         self._known: dict[int, _Known] = {}
@@ -240,7 +249,9 @@ class CounterLayout:
         """Return what a device with these consumptions takes."""
         consumption = self._known.get(id(consumptions))
         if consumption is None:
-            consumption = self._known[id(consumptions)] = self._read(consumptions)
+            consumption = self._known[id(consumptions)] = self._read(
+                consumptions
+            )
         return consumption
 
     def known_lists(
@@ -266,7 +277,9 @@ class CounterLayout:
                 if consumed.value is not None:
                     fixed[offset] = fixed.get(offset, 0) + consumed.value.nanos
                 if consumed.value_from is not None:
-                    by_request.append((offset, consumed.value_from.capacity_key))
+                    by_request.append(
+                        (offset, consumed.value_from.capacity_key)
+                    )
         self.by_request |= bool(by_request)
         amounts = [amount for amount in fixed.items() if amount[1]]
         # Who consumes nothing of all its counters still consumes: an overdrawn counter closes it.
@@ -316,22 +329,34 @@ class CounterGroup:
         # The layout may have learnt of more amounts since this group last took some of them.
         new = slice(len(self._amounts), None)
         self._amounts.extend(
-            zip(map(first.__add__, layout.offsets[new]), layout.nanos[new], strict=True)
+            zip(
+                map(first.__add__, layout.offsets[new]),
+                layout.nanos[new],
+                strict=True,
+            )
         )
-        fixed = [consumption.fixed(self._amounts) for consumption in consumptions]
+        fixed = [
+            consumption.fixed(self._amounts) for consumption in consumptions
+        ]
         if not layout.by_request:
             return fixed, repeat(())
         by_request = []
         for consumption in consumptions:
-            shifted = [(first + offset, key) for offset, key in consumption.by_request]
+            shifted = [
+                (first + offset, key) for offset, key in consumption.by_request
+            ]
             by_request.append(tuple(shifted))
         return fixed, by_request
 
 
 _NOTHING: Mapping[str, frozenset[Scalar]] = {}
 
-_device_id: Callable[[Iterable[str]], DeviceID] = partial(tuple.__new__, DeviceID)
-_counter_id: Callable[[Iterable[str]], CounterID] = partial(tuple.__new__, CounterID)
+_device_id: Callable[[Iterable[str]], DeviceID] = partial(
+    tuple.__new__, DeviceID
+)
+_counter_id: Callable[[Iterable[str]], CounterID] = partial(
+    tuple.__new__, CounterID
+)
 """The constructors of named tuples take twice as long."""
 
 
@@ -417,9 +442,13 @@ class Catalog:
         if key not in self._groups:
             self._groups[key] = self._enter(pool, view.considered)
         entered = self._groups[key]
-        return tuple(chain.from_iterable(entered[index] for index in view.offered))
+        return tuple(
+            chain.from_iterable(entered[index] for index in view.offered)
+        )
 
-    def _enter(self, pool: PoolID, considered: Sequence[int]) -> Mapping[int, range]:
+    def _enter(
+        self, pool: PoolID, considered: Sequence[int]
+    ) -> Mapping[int, range]:
         group = len(self._groups)
         sets = tuple(
             counter_set
@@ -428,14 +457,23 @@ class Catalog:
         )
         # Equal counter sets are one object after loading: groups with the same ones have one layout.
         key = tuple(map(id, sets))
-        layout = self._layouts[key] = self._layouts.get(key) or CounterLayout(sets)
+        layout = self._layouts[key] = self._layouts.get(key) or CounterLayout(
+            sets
+        )
         counters = CounterGroup(len(self.counters), layout)
         self.published += layout.counters
         ids = map(
             _counter_id,
-            zip(repeat(pool.driver), repeat(pool.pool), layout.sets_of, layout.names),
+            zip(
+                repeat(pool.driver),
+                repeat(pool.pool),
+                layout.sets_of,
+                layout.names,
+            ),
         )
-        self.counters += map(Counter, ids, layout.totals, layout.totals, repeat(group))
+        self.counters += map(
+            Counter, ids, layout.totals, layout.totals, repeat(group)
+        )
         grouped = self._enter_groups(considered)
         entered = {}
         for index in considered:
@@ -465,7 +503,11 @@ class Catalog:
         return sets
 
     def _enter_devices(
-        self, index: int, group: int, counters: CounterGroup, grouped: Mapping[str, int]
+        self,
+        index: int,
+        group: int,
+        counters: CounterGroup,
+        grouped: Mapping[str, int],
     ) -> None:
         slice_, columns, features = (
             self.slices[index],
@@ -497,7 +539,9 @@ class Catalog:
             [_groups_of(device, grouped) for device in devices]
             if grouped
             else repeat(()),
-            columns.footprint if features.NodeAllocatableResources else repeat(()),
+            columns.footprint
+            if features.NodeAllocatableResources
+            else repeat(()),
         )
         self.sources += map(
             PublishedDevice,
@@ -517,7 +561,9 @@ PARTS: Final = ("profile", "partitionProfile", "partitionType")
 """Attributes that say which part of a product a device is; the first that it has is added to the product."""
 
 
-def product_name(device: ApiDevice, driver: str, names: Sequence[str] = ()) -> str:
+def product_name(
+    device: ApiDevice, driver: str, names: Sequence[str] = ()
+) -> str:
     """Return what a device is called.
 
     Parameters
@@ -547,12 +593,16 @@ def product_names(
         driver = source.slice.spec.driver
         key = driver, id(source.device.attributes)
         if key not in names_by_attributes:
-            names_by_attributes[key] = product_name(source.device, driver, names)
+            names_by_attributes[key] = product_name(
+                source.device, driver, names
+            )
         published_names.append(names_by_attributes[key])
     return published_names
 
 
-def _values(device: ApiDevice, driver: str, names: Iterable[str]) -> Iterator[str]:
+def _values(
+    device: ApiDevice, driver: str, names: Iterable[str]
+) -> Iterator[str]:
     return (
         _text(value)
         for name in names

@@ -11,8 +11,17 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from dralloc.compile.inventory.catalog import Catalog, PublishedDevice, Skipped
-from dralloc.compile.inventory.pools import NodeIndex, PoolView, PoolViews, find_reach
-from dralloc.compile.inventory.usage import held_results, left_of_counters, usage_of
+from dralloc.compile.inventory.pools import (
+    NodeIndex,
+    PoolView,
+    PoolViews,
+    find_reach,
+)
+from dralloc.compile.inventory.usage import (
+    held_results,
+    left_of_counters,
+    usage_of,
+)
 from dralloc.objects.api import (
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
@@ -26,7 +35,15 @@ from dralloc.objects.features import Features
 from dralloc.objects.names import DeviceID, PoolID
 from dralloc.objects.notebook import Brief
 from dralloc.objects.quantity import NANOS, Format, Quantity
-from dralloc.problem import Charge, Counter, Device, Node, PoolAccess, PoolState, Usage
+from dralloc.problem import (
+    Charge,
+    Counter,
+    Device,
+    Node,
+    PoolAccess,
+    PoolState,
+    Usage,
+)
 from dralloc.problem.ledger import Holding
 
 __all__ = [
@@ -79,7 +96,9 @@ def charge_for(
         return None
     recorded = capacity_amounts if shareable else {}
     if keys:
-        by_request = _recorded_by_request({**requested, **recorded}, source, counters)
+        by_request = _recorded_by_request(
+            {**requested, **recorded}, source, counters
+        )
         if by_request is None:
             return None
         recorded = {**by_request, **recorded}
@@ -114,7 +133,9 @@ def _capacity_taken(
 
 
 def _recorded_by_request(
-    requested: Mapping[str, Quantity], source: PublishedDevice, counters: Counters
+    requested: Mapping[str, Quantity],
+    source: PublishedDevice,
+    counters: Counters,
 ) -> dict[str, Quantity] | None:
     """The amounts to record for counters that are consumed by request, by capacity key.
 
@@ -124,7 +145,9 @@ def _recorded_by_request(
     recorded: dict[str, Quantity] = {}
     for index, key in source.requested_counters:
         counter = counters[index]
-        amount = amount_taken(requested.get(key), counter.value, counter.request_policy)
+        amount = amount_taken(
+            requested.get(key), counter.value, counter.request_policy
+        )
         if amount is None:
             return None
         recorded[key] = max(recorded.get(key, amount), amount)
@@ -132,21 +155,27 @@ def _recorded_by_request(
 
 
 def counters_charged(
-    recorded: Mapping[str, Quantity], source: PublishedDevice, counters: Counters
+    recorded: Mapping[str, Quantity],
+    source: PublishedDevice,
+    counters: Counters,
 ) -> Iterator[tuple[int, int]]:
     """Yield what an allocation with that ``consumedCapacity`` charges to counters by request: counter and nanos."""
     for index, key in source.requested_counters:
         if key in recorded:
             counter = counters[index]
             amount = (
-                amount_taken(recorded[key], counter.value, counter.request_policy)
+                amount_taken(
+                    recorded[key], counter.value, counter.request_policy
+                )
                 or recorded[key]
             )
             yield index, amount.nanos
 
 
 def amount_taken(
-    requested: Quantity | None, total: Quantity, policy: CapacityRequestPolicy | None
+    requested: Quantity | None,
+    total: Quantity,
+    policy: CapacityRequestPolicy | None,
 ) -> Quantity | None:
     """The amount that is consumed of something with that total value and request policy (KEP-5075, "Request policy").
 
@@ -173,11 +202,14 @@ def amount_taken(
         amount = _rounded_into(policy.valid_range, requested)
     else:
         amount = next(
-            (value for value in policy.valid_values if requested <= value), requested
+            (value for value in policy.valid_values if requested <= value),
+            requested,
         )
     return (
         amount
-        if policy is None or amount == policy.default or _allowed(policy, amount)
+        if policy is None
+        or amount == policy.default
+        or _allowed(policy, amount)
         else None
     )
 
@@ -187,7 +219,9 @@ def _whole(quantity: Quantity) -> int:
     return -(-quantity.nanos // NANOS)
 
 
-def _rounded_into(valid: CapacityRequestPolicyRange, requested: Quantity) -> Quantity:
+def _rounded_into(
+    valid: CapacityRequestPolicyRange, requested: Quantity
+) -> Quantity:
     if requested < valid.min:
         return valid.min
     if valid.step is None or _whole(valid.step) <= 0:
@@ -262,11 +296,16 @@ class Inventory(Brief):
                     )
                 ]
                 # With the gate off, upstream takes a share for the device as a whole.
-                share = result.share_id is not None and self.features.ConsumableCapacity
+                share = (
+                    result.share_id is not None
+                    and self.features.ConsumableCapacity
+                )
                 capacity = tuple(
                     [(name, amount.nanos) for name, amount in recorded.items()]
                 )
-                yield Holding(claim.key, slot, share, Charge(capacity, tuple(counters)))
+                yield Holding(
+                    claim.key, slot, share, Charge(capacity, tuple(counters))
+                )
 
     def holding(self, claims: Iterable[ResourceClaim]) -> Inventory:
         """The same with what claims hold of it."""
@@ -278,7 +317,11 @@ class Inventory(Brief):
 
     def _versions_of(self, slot: int) -> Sequence[int]:
         """The devices behind a slot. Where each device is published once, slots are numbered as devices are."""
-        return (slot,) if len(self.slots) == len(self.devices) else self._versions[slot]
+        return (
+            (slot,)
+            if len(self.slots) == len(self.devices)
+            else self._versions[slot]
+        )
 
     @cached_property
     def _versions(self) -> Mapping[int, Sequence[int]]:
@@ -308,7 +351,9 @@ def take_inventory(  # noqa: PLR0913 - one parameter for each kind of object, an
         Pools that give no devices, with the reason: they count as invalid.
     """
     catalog = Catalog(slices, NodeIndex(nodes), attributes, features)
-    allocated = frozenset(result.device_id for _, result in held_results(claims))
+    allocated = frozenset(
+        result.device_id for _, result in held_results(claims)
+    )
     return _inventory(
         tuple(_visit_nodes(nodes, catalog, allocated, closed)), catalog
     ).holding(claims)
@@ -326,7 +371,9 @@ def list_published(
         catalog.offer(
             pool,
             PoolView(
-                PoolState.USABLE, offered=tuple(indices), considered=tuple(indices)
+                PoolState.USABLE,
+                offered=tuple(indices),
+                considered=tuple(indices),
             ),
         )
     return _inventory((), catalog)
@@ -355,7 +402,9 @@ def _visit_nodes(
     pools: dict[PoolID, list[int]] = defaultdict(list)
     for number, slice_ in enumerate(catalog.slices):
         pools[slice_.pool_id].append(number)
-    everywhere, by_node = find_reach(catalog.slices, catalog.nodes, catalog.features)
+    everywhere, by_node = find_reach(
+        catalog.slices, catalog.nodes, catalog.features
+    )
 
     @cache
     def access(
@@ -397,7 +446,9 @@ def _visit_nodes(
             pool: access(pool, (*everywhere.get(pool, ()), *relevant))
             for pool, relevant in sorted(reached.items())
         }
-        visible = [entry for entry in (unusable | seen).values() if entry is not None]
+        visible = [
+            entry for entry in (unusable | seen).values() if entry is not None
+        ]
         # Pools whose devices have binding conditions come last, because the others are simpler to use.
         visible.sort(key=lambda entry: (entry[0], entry[1].id))
         yield Node(node.metadata.name, tuple(pool for _, pool in visible))

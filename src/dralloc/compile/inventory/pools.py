@@ -45,12 +45,17 @@ class NodeIndex:
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
-        self._by_name = {node.metadata.name: index for index, node in enumerate(nodes)}
+        self._by_name = {
+            node.metadata.name: index for index, node in enumerate(nodes)
+        }
         self._by_selector: dict[str, frozenset[int]] = {}
         self.everywhere = frozenset(range(len(nodes)))
 
     def selected(
-        self, name: str | None, everywhere: bool | None, selector: NodeSelector | None
+        self,
+        name: str | None,
+        everywhere: bool | None,
+        selector: NodeSelector | None,
     ) -> frozenset[int]:
         """Indices of the nodes meant by ``nodeName``, ``allNodes`` or ``nodeSelector``, in this order of precedence."""
         if name:
@@ -71,13 +76,17 @@ class NodeIndex:
 
     def of_device(self, device: Device) -> frozenset[int]:
         """The nodes that a device with its own node selection is reachable from."""
-        return self.selected(device.node_name, device.all_nodes, device.node_selector)
+        return self.selected(
+            device.node_name, device.all_nodes, device.node_selector
+        )
 
     def of_slice(self, slice_: ResourceSlice) -> frozenset[int]:
         """The nodes that a slice is meant for; with node selection per device, those of any of its devices."""
         spec = slice_.spec
         if spec.node_name or spec.all_nodes or spec.node_selector is not None:
-            return self.selected(spec.node_name, spec.all_nodes, spec.node_selector)
+            return self.selected(
+                spec.node_name, spec.all_nodes, spec.node_selector
+            )
         if spec.per_device_node_selection:
             return frozenset().union(
                 *(self.of_device(device) for device in spec.devices)
@@ -151,7 +160,9 @@ class ColumnReader:
     slices: Sequence[ResourceSlice]
     _columns: dict[int, SliceColumns] = field(default_factory=dict)
     _capacities: dict[int, Mapping[str, Capacity]] = field(default_factory=dict)
-    _footprints: dict[int, tuple[NodeFootprint, ...]] = field(default_factory=dict)
+    _footprints: dict[int, tuple[NodeFootprint, ...]] = field(
+        default_factory=dict
+    )
 
     def of(self, index: int) -> SliceColumns:
         """The columns of the devices of a slice."""
@@ -174,7 +185,11 @@ class ColumnReader:
             ],
             [device.binds_to_node for device in devices],
             [
-                _once(self._footprints, device.node_allocatable_resources, _footprints)
+                _once(
+                    self._footprints,
+                    device.node_allocatable_resources,
+                    _footprints,
+                )
                 for device in devices
             ],
             any(device.binding_conditions is not None for device in devices),
@@ -188,7 +203,9 @@ def _once(results: dict[int, R], source: T, read: Callable[[T], R]) -> R:
     return results[id(source)]
 
 
-def _capacities(capacity: Mapping[str, DeviceCapacity]) -> Mapping[str, Capacity]:
+def _capacities(
+    capacity: Mapping[str, DeviceCapacity],
+) -> Mapping[str, Capacity]:
     return {
         name: Capacity(name, entry.value.nanos, entry.consumable)
         for name, entry in capacity.items()
@@ -199,7 +216,9 @@ def _footprints(
     resources: Mapping[str, NodeAllocatableResource],
 ) -> tuple[NodeFootprint, ...]:
     """Return what a device takes of each resource of the node where it is used (KEP-5517)."""
-    return tuple(_footprint(name, resource) for name, resource in resources.items())
+    return tuple(
+        _footprint(name, resource) for name, resource in resources.items()
+    )
 
 
 def _footprint(name: str, resource: NodeAllocatableResource) -> NodeFootprint:
@@ -214,7 +233,11 @@ def _footprint(name: str, resource: NodeAllocatableResource) -> NodeFootprint:
         else _nanos(mapping.device_multiplier)
     )
     return NodeFootprint(
-        name, key, multiplier, _nanos(overhead.per_pod), _nanos(overhead.per_container)
+        name,
+        key,
+        multiplier,
+        _nanos(overhead.per_pod),
+        _nanos(overhead.per_container),
     )
 
 
@@ -254,7 +277,9 @@ class PoolViews:
         self._sound: dict[tuple[int, ...], set[int]] = {}
         self._known: dict[Hashable, str] = {}
 
-    def view(self, pool: Sequence[int], relevant: Sequence[int]) -> PoolView | None:
+    def view(
+        self, pool: Sequence[int], relevant: Sequence[int]
+    ) -> PoolView | None:
         """Return what one node sees of a pool.
 
         Parameters
@@ -271,7 +296,9 @@ class PoolViews:
         """
         # Upstream judges by what the node sees first, and looks at the rest of the pool
         # only if slices are missing there.
-        generation = max(self.slices[index].spec.pool.generation for index in relevant)
+        generation = max(
+            self.slices[index].spec.pool.generation for index in relevant
+        )
         newest = [
             index
             for index in relevant
@@ -282,7 +309,8 @@ class PoolViews:
         if len(newest) != expected:
             # Slices for other nodes may be missing from view; only the whole pool tells.
             if any(
-                self.slices[index].spec.pool.generation > generation for index in pool
+                self.slices[index].spec.pool.generation > generation
+                for index in pool
             ):
                 return None
             considered = [
@@ -317,16 +345,24 @@ class PoolViews:
         """Return what slices publish, beside what is special to lists of one template."""
         return tuple(
             [
-                (id(self.reader.of(index)), id(self.slices[index].spec.shared_counters))
+                (
+                    id(self.reader.of(index)),
+                    id(self.slices[index].spec.shared_counters),
+                )
                 for index in indices
             ]
         )
 
     def _defect(
-        self, newest: Sequence[int], offered: Sequence[int], considered: Sequence[int]
+        self,
+        newest: Sequence[int],
+        offered: Sequence[int],
+        considered: Sequence[int],
     ) -> str:
         """Return why the pool is invalid, or the empty string."""
-        names = [name for index in offered for name in self.reader.of(index).names]
+        names = [
+            name for index in offered for name in self.reader.of(index).names
+        ]
         if (duplicate := _first_duplicate(names)) is not None:
             return f"duplicate device name {duplicate}"
         if not self.features.PartitionableDevices:

@@ -25,7 +25,13 @@ from dralloc.objects.quantity import Quantity
 from dralloc.problem import Counter, Device, Usage
 from dralloc.problem.ledger import Holding
 
-__all__ = ["Drift", "find_drift", "held_results", "left_of_counters", "usage_of"]
+__all__ = [
+    "Drift",
+    "find_drift",
+    "held_results",
+    "left_of_counters",
+    "usage_of",
+]
 
 
 def held_results(
@@ -113,7 +119,9 @@ class Drift(NamedTuple):
 
 
 def find_drift(
-    slices: Sequence[ResourceSlice], claims: Iterable[ResourceClaim], features: Features
+    slices: Sequence[ResourceSlice],
+    claims: Iterable[ResourceClaim],
+    features: Features,
 ) -> Iterator[Drift]:
     """Compare what the claims hold with what is published. Admin access holds nothing and is not looked at."""
     held = [
@@ -127,7 +135,9 @@ def find_drift(
     )
     consumed: dict[tuple[DeviceID, str], int] = defaultdict(int)
     for claim, number, result in held:
-        for name, rule in _contradictions(result, published, consumed, features):
+        for name, rule in _contradictions(
+            result, published, consumed, features
+        ):
             path = f"status.allocation.devices.results[{number}].{name}"
             yield Drift(claim, path, rule, result.device_id.pool_id)
 
@@ -175,7 +185,9 @@ class _Published:
             if newest:
                 self.devices[DeviceID(*pool, device.name)] = device
             else:
-                self.earlier[DeviceID(*pool, device.name)].append((generation, device))
+                self.earlier[DeviceID(*pool, device.name)].append(
+                    (generation, device)
+                )
         for counter_set in slice_.spec.shared_counters if newest else ():
             self.sets[pool, counter_set.name] = counter_set
 
@@ -217,7 +229,10 @@ def _contradictions(
     else:
         yield from _changes(id_, device, published)
         if features.ConsumableCapacity:
-            if result.share_id is not None and not device.allow_multiple_allocations:
+            if (
+                result.share_id is not None
+                and not device.allow_multiple_allocations
+            ):
                 yield (
                     "shareID",
                     f"device {id_} does not allow multiple allocations any more",

@@ -10,4 +10,10 @@ from dralloc.compile.match.table import (
     TaintRules,
 )
 
-__all__ = ["Criteria", "MatchTable", "SelectorFailure", "TaintRules", "cel_device"]
+__all__ = [
+    "Criteria",
+    "MatchTable",
+    "SelectorFailure",
+    "TaintRules",
+    "cel_device",
+]

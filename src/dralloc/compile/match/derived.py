@@ -24,7 +24,13 @@ from kubecel import (
     explain,
 )
 
-__all__ = ["DerivedAttributes", "DeviceKeys", "cel_device", "derived_name", "in_words"]
+__all__ = [
+    "DerivedAttributes",
+    "DeviceKeys",
+    "cel_device",
+    "derived_name",
+    "in_words",
+]
 
 # ----------------------------------------------------------------------------
 # Which devices are equivalent to every selector, toleration and capacity request in
@@ -70,7 +76,9 @@ class DeviceKeys:
             self.everything |= reads.everything
             self._read |= reads.attributes
 
-    def of(self, driver: str, device: Device, taints: tuple[DeviceTaint, ...]) -> int:
+    def of(
+        self, driver: str, device: Device, taints: tuple[DeviceTaint, ...]
+    ) -> int:
         """The key of a device that a driver publishes, with the taints that count.
 
         Capacities are kept as they are: equal ones are one object after loading. An attribute that no selector reads
@@ -88,7 +96,9 @@ class DeviceKeys:
             ):
                 # One equals True, in lists as well: the types tell them apart.
                 kind = (
-                    tuple(map(type, value)) if isinstance(value, tuple) else type(value)
+                    tuple(map(type, value))
+                    if isinstance(value, tuple)
+                    else type(value)
                 )
                 attributes.append((name, kind, value))
         key = (
@@ -113,7 +123,10 @@ class DeviceKeys:
         domain, slash, identifier = name.partition("/")
         if not slash:
             domain, identifier = driver, name
-        return (domain, identifier) in self._read or (domain, _EVERY) in self._read
+        return (domain, identifier) in self._read or (
+            domain,
+            _EVERY,
+        ) in self._read
 
 
 def _converts(value: AttributeValue) -> bool:
@@ -136,7 +149,9 @@ _Failure = CelCompileError | CelRuntimeError
 
 def cel_device(driver: str, device: Device) -> CelDevice:
     """A device that a driver publishes, as expressions are shown it."""
-    capacity = {name: capacity.value for name, capacity in device.capacity.items()}
+    capacity = {
+        name: capacity.value for name, capacity in device.capacity.items()
+    }
     return convert_device(
         driver, device.attributes, capacity, device.allow_multiple_allocations
     )
@@ -178,7 +193,9 @@ class DerivedAttributes:
                 failures[expression] = in_words(value)
         return failures
 
-    def of(self, driver: str, device: Device) -> Mapping[str, frozenset[Scalar]]:
+    def of(
+        self, driver: str, device: Device
+    ) -> Mapping[str, frozenset[Scalar]]:
         """Return what expressions give for a device, by name, as constraints compare it."""
         attributes = {}
         for expression in self._keys:

@@ -20,7 +20,13 @@ from dralloc.objects.api import (
 )
 from dralloc.objects.features import Features
 from dralloc.objects.names import ClaimKey, RequestName
-from dralloc.problem import Alternative, Claim, Constraint, ConstraintKind, Request
+from dralloc.problem import (
+    Alternative,
+    Claim,
+    Constraint,
+    ConstraintKind,
+    Request,
+)
 
 __all__ = ["compile_claim", "compile_equal_claim", "in_claim"]
 
@@ -144,7 +150,8 @@ class _ClaimCompiler:
                 request.exactly, f"request {request.name}", request.name
             )
             return Request(
-                request.name, (self._alternative(name, 0, request.exactly, defect),)
+                request.name,
+                (self._alternative(name, 0, request.exactly, defect),),
             )
         off = ""
         if not self.features.PrioritizedList:
@@ -157,7 +164,8 @@ class _ClaimCompiler:
                     RequestName(request.name, sub.name),
                     rank,
                     sub,
-                    off or self._defect(sub, f"subrequest {sub.name}", sub.name),
+                    off
+                    or self._defect(sub, f"subrequest {sub.name}", sub.name),
                 )
                 for rank, sub in enumerate(request.first_available)
             ),
@@ -170,7 +178,9 @@ class _ClaimCompiler:
         details: ExactDeviceRequest | DeviceSubRequest,
         defect: str,
     ) -> Alternative:
-        amounts = details.capacity.requests if details.capacity is not None else {}
+        amounts = (
+            details.capacity.requests if details.capacity is not None else {}
+        )
         criteria = Criteria(
             claim=self.claim,
             device_class=self.classes.get(details.device_class_name),
@@ -193,15 +203,22 @@ class _ClaimCompiler:
             name=name,
             rank=rank,
             count=None if details.allocation_mode == "All" else details.count,
-            admin=isinstance(details, ExactDeviceRequest) and details.admin_access,
+            admin=isinstance(details, ExactDeviceRequest)
+            and details.admin_access,
             defect=defect,
         )
 
     def _defect(
-        self, details: ExactDeviceRequest | DeviceSubRequest, title: str, name: str
+        self,
+        details: ExactDeviceRequest | DeviceSubRequest,
+        title: str,
+        name: str,
     ) -> str:
         """Return why upstream refuses the request before any device is looked at; empty if it does not."""
-        if details.capacity is not None and not self.features.ConsumableCapacity:
+        if (
+            details.capacity is not None
+            and not self.features.ConsumableCapacity
+        ):
             return (
                 f"claim {self.claim}, {title}: has capacity requests, "
                 "but the DRAConsumableCapacity feature is disabled"
@@ -210,7 +227,10 @@ class _ClaimCompiler:
         for number, selector in enumerate(details.selectors):
             if selector.cel is None:
                 return f"{request}, selector #{number}: CEL expression empty (unsupported selector type?)"
-        if getattr(details, "admin_access", False) and not self.features.AdminAccess:
+        if (
+            getattr(details, "admin_access", False)
+            and not self.features.AdminAccess
+        ):
             return f"{request}: admin access is requested, but the feature is disabled"
         if not details.device_class_name:
             return f"{request}: missing device class name (unsupported request type?)"
@@ -220,7 +240,9 @@ class _ClaimCompiler:
                 f'deviceclass.resource.k8s.io "{details.device_class_name}" not found'
             )
         if details.allocation_mode not in ("ExactCount", "All"):
-            return f"{request}: unsupported count mode {details.allocation_mode}"
+            return (
+                f"{request}: unsupported count mode {details.allocation_mode}"
+            )
         if (
             details.count < 0
         ):  # The API server lets none through, and upstream's allocator would find nothing to do.

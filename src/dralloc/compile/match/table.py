@@ -30,7 +30,11 @@ from dralloc.objects.api import (
 )
 from dralloc.objects.api.selecting import all_tolerated
 from dralloc.objects.api.slice_reader import DeviceTemplate, common
-from dralloc.objects.errors import AllocationError, ExpressionFailure, FatalError
+from dralloc.objects.errors import (
+    AllocationError,
+    ExpressionFailure,
+    FatalError,
+)
 from dralloc.objects.features import Features
 from dralloc.objects.names import ClaimKey, DeviceID
 from dralloc.objects.notebook import Brief
@@ -96,7 +100,9 @@ class TaintRules:
         for selected, published in zip(names, id_, strict=True):
             if selected is not None and selected != published:
                 return False
-        expressions = self._expressions(selector.device_class_name, selector.selectors)
+        expressions = self._expressions(
+            selector.device_class_name, selector.selectors
+        )
         if not expressions:
             return expressions is not None
         # The device is made ready for CEL only if some expression is to be asked about
@@ -110,7 +116,9 @@ class TaintRules:
         if class_name is not None and class_name not in self.classes:
             return None
         of_class = (
-            self.classes[class_name].spec.selectors if class_name is not None else ()
+            self.classes[class_name].spec.selectors
+            if class_name is not None
+            else ()
         )
         return [
             selector.cel.expression
@@ -122,7 +130,8 @@ class TaintRules:
 def _all_match(expressions: Sequence[str], device: CelDevice) -> bool:
     try:
         return all(
-            compile_selector(expression).matches(device) for expression in expressions
+            compile_selector(expression).matches(device)
+            for expression in expressions
         )
     except CelError:
         return False
@@ -200,7 +209,9 @@ class MatchTable(Brief):
             )
         )
         # Amounts are recorded the way they were written, so equal amounts in other units are not the same request.
-        written = tuple((name, str(amount)) for name, amount in criteria.amounts)
+        written = tuple(
+            (name, str(amount)) for name, amount in criteria.amounts
+        )
         self._charged.append(self._shared_charges.setdefault(written, {}))
         kind = (
             class_name,
@@ -257,7 +268,9 @@ class MatchTable(Brief):
         first = device - (device - first) % len(keys)
         self._key_of[first : first + len(keys)] = keys
 
-    def keys_of_template(self, slice_: ResourceSlice) -> Sequence[Hashable] | None:
+    def keys_of_template(
+        self, slice_: ResourceSlice
+    ) -> Sequence[Hashable] | None:
         """The keys of a slice's devices, which all slices of the driver with its template have; None if they have not.
 
         Then the devices differ in what somebody reads, or what they give depends on counters of their own.
@@ -304,7 +317,9 @@ class MatchTable(Brief):
     ) -> Hashable:
         """As `device_key`, for a device that a driver publishes, with the taints that count."""
         key = self.device_keys.of(driver, device, taints)
-        failing = tuple(self.derived.failures(driver, device)) if self.derived else ()
+        failing = (
+            tuple(self.derived.failures(driver, device)) if self.derived else ()
+        )
         return (key, failing) if failing else key
 
     @cached_property
@@ -341,7 +356,9 @@ class MatchTable(Brief):
         if not self.derived:
             return self.inventory.devices
         devices = []
-        sources = zip(self.inventory.devices, self.inventory.sources, strict=True)
+        sources = zip(
+            self.inventory.devices, self.inventory.sources, strict=True
+        )
         for device, source in sources:
             derived = self.derived.of(source.slice.spec.driver, source.device)
             attributes = {**device.attributes, **derived}
@@ -366,13 +383,18 @@ class MatchTable(Brief):
         key = self.device_key(device)
         verdict = verdicts.get(key)
         if verdict is None:
-            verdict = verdicts[key] = self._evaluate(self.criteria[alternative], device)
+            verdict = verdicts[key] = self._evaluate(
+                self.criteria[alternative], device
+            )
         return verdict
 
     def admits(self, alternative: int, device: int) -> bool:
         """Whether the device's taints are tolerated, and it does not need a feature that is off."""
         published = self.inventory.sources[device].device
-        if published.consumes_counters and not self.features.PartitionableDevices:
+        if (
+            published.consumes_counters
+            and not self.features.PartitionableDevices
+        ):
             return False
         taints = self._taints_on(device)
         return not taints or all_tolerated(
@@ -393,7 +415,9 @@ class MatchTable(Brief):
         """The taints of a device: those that its slice publishes, then those of rules."""
         if device not in self._taints:
             id_ = self.inventory.devices[device].id
-            by_rules = self.taint_rules.taints(id_, partial(self._cel_device, device))
+            by_rules = self.taint_rules.taints(
+                id_, partial(self._cel_device, device)
+            )
             self._taints[device] = (
                 *self.inventory.sources[device].device.taints,
                 *by_rules,
@@ -403,7 +427,9 @@ class MatchTable(Brief):
     def rules_for(self, id_: DeviceID) -> tuple[DeviceTaintRule, ...]:
         """The rules that put a taint on a device, which need not be published (any more)."""
         device = self.inventory.newest(id_)
-        published = None if device is None else partial(self._cel_device, device)
+        published = (
+            None if device is None else partial(self._cel_device, device)
+        )
         return tuple(self.taint_rules.selecting(id_, published))
 
     def charge(self, alternative: int, device: int) -> Charge | None:
@@ -418,7 +444,10 @@ class MatchTable(Brief):
             shareable = self.inventory.devices[device].shareable
             charges[key] = (
                 charge_for(
-                    amounts, source, self.inventory.published, shareable=shareable
+                    amounts,
+                    source,
+                    self.inventory.published,
+                    shareable=shareable,
                 )
                 if self.features.ConsumableCapacity
                 else Charge()
@@ -427,13 +456,18 @@ class MatchTable(Brief):
 
     def _evaluate(self, criteria: Criteria, device: int) -> Verdict:
         published = self.inventory.sources[device].device
-        if published.binding_conditions and not self.features.DeviceBindingAndStatus:
+        if (
+            published.binding_conditions
+            and not self.features.DeviceBindingAndStatus
+        ):
             return False
         verdict = self._all_match(
             _of_class(criteria.device_class), device, of_class=True
         )
         if verdict is True:
-            verdict = self._all_match(criteria.selectors, device, of_class=False)
+            verdict = self._all_match(
+                criteria.selectors, device, of_class=False
+            )
         if verdict is not True or not criteria.derived:
             return verdict
         failures = self.derived.failures(
@@ -449,16 +483,22 @@ class MatchTable(Brief):
     ) -> bool | SelectorFailure:
         for number, expression in enumerate(expressions):
             try:
-                if not compile_selector(expression).matches(self._cel_device(device)):
+                if not compile_selector(expression).matches(
+                    self._cel_device(device)
+                ):
                     return False
             except (CelCompileError, CelRuntimeError) as error:
-                return SelectorFailure(of_class, number, error.with_traceback(None))
+                return SelectorFailure(
+                    of_class, number, error.with_traceback(None)
+                )
         return True
 
     def _cel_device(self, device: int) -> CelDevice:
         if device not in self._devices:
             source = self.inventory.sources[device]
-            self._devices[device] = cel_device(source.slice.spec.driver, source.device)
+            self._devices[device] = cel_device(
+                source.slice.spec.driver, source.device
+            )
         return self._devices[device]
 
     def _error(
@@ -467,7 +507,10 @@ class MatchTable(Brief):
         device: int,
         failure: SelectorFailure | DerivationFailure,
     ) -> FatalError:
-        device_class, id_ = criteria.device_class, self.inventory.devices[device].id
+        device_class, id_ = (
+            criteria.device_class,
+            self.inventory.devices[device].id,
+        )
         claim = f"claim {criteria.claim}"
         if isinstance(failure, DerivationFailure):
             return ExpressionFailure(

@@ -58,7 +58,13 @@ from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import ChoiceError, DrallocError
 from dralloc.problem.solution import Solution
 from dralloc.solve.first_fit.batch import QuickRun
-from dralloc.solve.policies import POLICIES, OrderedPolicy, Policy, place, policy_name
+from dralloc.solve.policies import (
+    POLICIES,
+    OrderedPolicy,
+    Policy,
+    place,
+    policy_name,
+)
 from dralloc.solve.policies.protocol import AskingRun
 from dralloc.solve.policies.table import ScoredRun, as_given
 from dralloc.solve.scheduler import Profile, Release, read_profiles
@@ -77,7 +83,11 @@ __all__ = [
     "trace_text",
 ]
 
-SIMULATED_POLICIES: Final = (*POLICIES, Mode.SCHEDULER.value, Mode.OPTIMAL.value)
+SIMULATED_POLICIES: Final = (
+    *POLICIES,
+    Mode.SCHEDULER.value,
+    Mode.OPTIMAL.value,
+)
 """The policies by name."""
 
 Arrivals = str | PathLike[str] | Sequence[Arrival] | PoissonArrivals
@@ -177,7 +187,11 @@ def simulate(  # noqa: PLR0913 - who comes, who places them, and when
         warm_up=_milliseconds("warm_up", warm_up) or 0,
         regret=regret,
     )
-    source = read_trace(arrivals) if isinstance(arrivals, str | PathLike) else arrivals
+    source = (
+        read_trace(arrivals)
+        if isinstance(arrivals, str | PathLike)
+        else arrivals
+    )
     numbers = range(seeds) if isinstance(seeds, int) else seeds
     tasks = [
         SeedTask(cluster, source, policy, setting, replace(choices, seed=seed))
@@ -193,7 +207,9 @@ def simulate(  # noqa: PLR0913 - who comes, who places them, and when
     )
 
 
-def _milliseconds(name: str, seconds: float | None, least: int = 0) -> int | None:
+def _milliseconds(
+    name: str, seconds: float | None, least: int = 0
+) -> int | None:
     if seconds is None:
         return None
     if not (isfinite(seconds) and seconds * MILLISECONDS >= least):
@@ -242,7 +258,9 @@ class SeedTask:
         """Let everything happen; the checker has accepted the last state, and others on the way."""
         choices = replace(self.choices, jobs=1, backend=Backend.LOKY)
         source, seed = self.arrivals, choices.seed
-        drawn = source.draw(seed) if isinstance(source, PoissonArrivals) else source
+        drawn = (
+            source.draw(seed) if isinstance(source, PoissonArrivals) else source
+        )
         waiting = incoming(self.cluster, drawn, choices)
         if self.policy != Mode.SCHEDULER:
             _refuse_without_devices(waiting)
@@ -274,13 +292,20 @@ class SeedTask:
         check_state(placer)
         figures = figures_of(waiting, history, setting.warm_up, meter.mean)
         regret = (
-            _regret_of(waiting, history, watched, setting.until) if watched else None
+            _regret_of(waiting, history, watched, setting.until)
+            if watched
+            else None
         )
-        return SimulatedRun(choices.seed, waiting.arrivals, history, figures, regret)
+        return SimulatedRun(
+            choices.seed, waiting.arrivals, history, figures, regret
+        )
 
 
 def _regret_of(
-    waiting: Incoming, history: History, watched: WatchedPlacer, until: int | None
+    waiting: Incoming,
+    history: History,
+    watched: WatchedPlacer,
+    until: int | None,
 ) -> RunRegret:
     last = max((arrival.time for arrival in waiting.arrivals), default=0)
     horizon = last if until is None else until
@@ -297,7 +322,9 @@ def _refuse_without_devices(waiting: Incoming) -> None:
             )
 
 
-def placer_of(waiting: Incoming, policy: str | Policy, choices: Choices) -> Placer:
+def placer_of(
+    waiting: Incoming, policy: str | Policy, choices: Choices
+) -> Placer:
     """Return who finds places by a policy.
 
     Raises
@@ -315,7 +342,9 @@ def placer_of(waiting: Incoming, policy: str | Policy, choices: Choices) -> Plac
         case Mode.SCHEDULER:
             config = choices.scheduler_config
             profiles = (
-                (Profile(),) if config is None else tuple(read_profiles(Path(config)))
+                (Profile(),)
+                if config is None
+                else tuple(read_profiles(Path(config)))
             )
             return SchedulerPlacer(
                 waiting, profiles, Release.of(choices.kubernetes), choices.seed
@@ -344,9 +373,11 @@ def check_state(placer: Placer) -> None:
     )
     problem = placer.problem
     demands = tuple(
-        placer.as_running(problem.demands[placement.demand]) for placement in placements
+        placer.as_running(problem.demands[placement.demand])
+        for placement in placements
     )
     renumbered = tuple(
-        replace(placement, demand=place) for place, placement in enumerate(placements)
+        replace(placement, demand=place)
+        for place, placement in enumerate(placements)
     )
     check(replace(problem, demands=demands, budgets=()), Solution(renumbered))

@@ -57,7 +57,10 @@ class Quantiles:
         if not times:
             return cls(None, None, None)
         ordered = sorted(times)
-        at = (ordered[-(-len(ordered) * percent // 100) - 1] for percent in (50, 99))
+        at = (
+            ordered[-(-len(ordered) * percent // 100) - 1]
+            for percent in (50, 99)
+        )
         return cls(
             sum(ordered) / len(ordered) / MILLISECONDS,
             *(time / MILLISECONDS for time in at),
@@ -155,7 +158,9 @@ def figures_of(
     stays = list(counted.values())
     started = [stay for stay in stays if stay.started is not None]
     done = [stay for stay in stays if stay.state is ArrivalState.DONE]
-    end = max((stay.ended for stay in done if stay.ended is not None), default=warm_up)
+    end = max(
+        (stay.ended for stay in done if stay.ended is not None), default=warm_up
+    )
     first = min((stay.arrived for stay in stays), default=warm_up)
     held = _DeviceTime(incoming, history)
     states = Counter(stay.state for stay in stays)
@@ -171,7 +176,11 @@ def figures_of(
             ]
         ),
         completion=Quantiles.of(
-            [stay.ended - stay.arrived for stay in done if stay.ended is not None]
+            [
+                stay.ended - stay.arrived
+                for stay in done
+                if stay.ended is not None
+            ]
         ),
         makespan=max(0, end - first) / MILLISECONDS,
         device_hours=held.hours(counted),
@@ -190,7 +199,10 @@ class _DeviceTime:
         self._end = history.instants[-1].time if history.instants else 0
 
     def hours(self, stays: Mapping[int, Stay]) -> float:
-        return sum(self._held(number, stay) for number, stay in stays.items()) / _HOUR
+        return (
+            sum(self._held(number, stay) for number, stay in stays.items())
+            / _HOUR
+        )
 
     def fairness(self, stays: Mapping[int, Stay]) -> float | None:
         device_time_wanted: dict[str, int] = defaultdict(int)
@@ -220,7 +232,9 @@ class _DeviceTime:
         )
 
 
-def _loads(incoming: Incoming, history: History, warm_up: int) -> Iterator[Load]:
+def _loads(
+    incoming: Incoming, history: History, warm_up: int
+) -> Iterator[Load]:
     """Yield what was offered and allocated between the warm-up and the last arrival."""
     last = max((arrival.time for arrival in incoming.arrivals), default=0)
     span = last - warm_up
@@ -237,7 +251,9 @@ def _loads(incoming: Incoming, history: History, warm_up: int) -> Iterator[Load]
         ):
             offered[resource] += amount * running_time
         held = _overlap(stay, warm_up, last)
-        for resource, amount in least_amounts.held(stay).items() if held else ():
+        for resource, amount in (
+            least_amounts.held(stay).items() if held else ()
+        ):
             allocated[resource] += amount * held
     parts: dict[Hashable, tuple[float, float]] = {}
     for resource, amount in offered.items():
@@ -245,7 +261,8 @@ def _loads(incoming: Incoming, history: History, warm_up: int) -> Iterator[Load]
         if amount and capacity:
             parts[resource] = amount / capacity, allocated[resource] / capacity
     for resource in sorted(
-        parts, key=lambda resource_key: (-parts[resource_key][0], str(resource_key))
+        parts,
+        key=lambda resource_key: (-parts[resource_key][0], str(resource_key)),
     ):
         yield Load(_title(resource), *parts[resource])
 
@@ -291,7 +308,8 @@ def _overlap(stay: Stay, begin: int, end: int) -> int:
         return 0
     return max(
         0,
-        min(end, end if stay.ended is None else stay.ended) - max(begin, stay.started),
+        min(end, end if stay.ended is None else stay.ended)
+        - max(begin, stay.started),
     )
 
 
@@ -325,7 +343,9 @@ class MeanInterval:
         if not freedom:
             return cls(name, float(values[0]), 0.0)
         quantile = _STUDENT[min(freedom, len(_STUDENT)) - 1]
-        return cls(name, mean(values), quantile * stdev(values) / sqrt(len(values)))
+        return cls(
+            name, mean(values), quantile * stdev(values) / sqrt(len(values))
+        )
 
 
 # ----------------------------------------------------------------------------
@@ -358,7 +378,9 @@ class RunRegret:
     def figures(self) -> Row:
         """Sums of all decisions in devices, and the run in device hours."""
         return {
-            "decision_regret": sum(decision.regret for decision in self.decisions),
+            "decision_regret": sum(
+                decision.regret for decision in self.decisions
+            ),
             "decision_regret_known": sum(
                 decision.best - decision.placed for decision in self.decisions
             ),
@@ -506,7 +528,10 @@ class Simulated(Answer):
         for title, show in _FIGURES.items():
             rows.append((title, *map(show, figures)))
         has_seeds = len(figures) > 1
-        titles = [f"seed {run.seed}" if has_seeds else self.policy for run in self.runs]
+        titles = [
+            f"seed {run.seed}" if has_seeds else self.policy
+            for run in self.runs
+        ]
         columns = ("", *(f">{title}" for title in titles))
         return [
             Line(self.headline, "bold"),
@@ -521,7 +546,11 @@ class Simulated(Answer):
         if len(self.runs) < 2:
             return
         rows = [
-            (interval.name, f"{interval.mean:.6g}", f"{interval.half_width:.3g}")
+            (
+                interval.name,
+                f"{interval.mean:.6g}",
+                f"{interval.half_width:.3g}",
+            )
             for interval in self.intervals()
         ]
         columns = ("figure", ">mean", ">± 95%")

@@ -70,7 +70,14 @@ __all__ = [
 MILLISECONDS: Final = 1000
 """In a second."""
 
-_COLUMNS: Final = ("time", "duration", "template", "priority", "namespace", "group")
+_COLUMNS: Final = (
+    "time",
+    "duration",
+    "template",
+    "priority",
+    "namespace",
+    "group",
+)
 _NEEDED: Final = _COLUMNS[:3]
 _LONGEST: Final = 10**12
 """Seconds that no time of a trace exceeds: thirty thousand years."""
@@ -124,10 +131,16 @@ def read_trace(path: str | PathLike[str]) -> tuple[Arrival, ...]:
     try:
         text = where.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "is no text in UTF-8"
+        reason = (
+            error.strerror
+            if isinstance(error, OSError)
+            else "is no text in UTF-8"
+        )
         raise DrallocError(f"{where}: cannot be read: {reason}") from None
     rows = csv.DictReader(StringIO(text))
-    missing = [column for column in _NEEDED if column not in (rows.fieldnames or ())]
+    missing = [
+        column for column in _NEEDED if column not in (rows.fieldnames or ())
+    ]
     if missing:
         raise DrallocError(
             f"{where}: a trace has the columns {', '.join(_NEEDED)}; missing: {', '.join(missing)}"
@@ -148,7 +161,9 @@ def _arrival(where: str, row: Mapping[str, str | None]) -> Arrival:
         duration=_milliseconds(where, "duration", fields["duration"])
         if fields["duration"]
         else None,
-        priority=_priority(where, fields["priority"]) if fields["priority"] else None,
+        priority=_priority(where, fields["priority"])
+        if fields["priority"]
+        else None,
         namespace=fields["namespace"],
         group=fields["group"],
     )
@@ -173,9 +188,13 @@ def _priority(where: str, text: str) -> int:
     try:
         priority = int(text)
     except ValueError:
-        raise DrallocError(f"{where}: priority: {text!r} is no integer") from None
+        raise DrallocError(
+            f"{where}: priority: {text!r} is no integer"
+        ) from None
     if not -(2**31) <= priority < 2**31:
-        raise DrallocError(f"{where}: priority: {text} is no integer of 32 bits")
+        raise DrallocError(
+            f"{where}: priority: {text} is no integer of 32 bits"
+        )
     return priority
 
 
@@ -279,18 +298,25 @@ class PoissonArrivals:
                     f"arrivals: {name}: {value} is not a positive number"
                 )
         if not 0 <= self.swing <= 1:
-            raise DrallocError(f"arrivals: swing: {self.swing} is not between 0 and 1")
+            raise DrallocError(
+                f"arrivals: swing: {self.swing} is not between 0 and 1"
+            )
         if durations is Durations.PARETO and self.shape <= 1:
             raise DrallocError(
                 f"arrivals: shape: with an exponent of {self.shape} the Pareto distribution has no mean"
             )
         if self.per_hour * self.hours > _MOST_ARRIVALS:
-            raise DrallocError(f"arrivals: more than {_MOST_ARRIVALS} are expected")
-        for name, shares in (("mix", self.mix), ("priorities", self.priorities)):
+            raise DrallocError(
+                f"arrivals: more than {_MOST_ARRIVALS} are expected"
+            )
+        for name, shares in (
+            ("mix", self.mix),
+            ("priorities", self.priorities),
+        ):
             weights = list(shares.values())
-            if any(not (isfinite(weight) and weight >= 0) for weight in weights) or (
-                weights and not sum(weights) > 0
-            ):
+            if any(
+                not (isfinite(weight) and weight >= 0) for weight in weights
+            ) or (weights and not sum(weights) > 0):
                 raise DrallocError(
                     f"arrivals: {name}: the shares are not from 0, with a sum above 0"
                 )
@@ -402,12 +428,17 @@ class Incoming:
         """Return how many devices an arrival asks for at least."""
         number = self.demands[arrival]
         return (
-            0 if number is None else self.compiled.problem.demands[number].asked_devices
+            0
+            if number is None
+            else self.compiled.problem.demands[number].asked_devices
         )
 
     def priority(self, arrival: int) -> int:
         """Return the priority of an arrival's pod."""
-        return self.compiled.cluster.pods_by_key[self.pods[arrival]].spec.priority or 0
+        return (
+            self.compiled.cluster.pods_by_key[self.pods[arrival]].spec.priority
+            or 0
+        )
 
 
 def incoming(
@@ -422,7 +453,10 @@ def incoming(
     """
     writer = _PodWriter(cluster)
     in_order = tuple(sorted(arrivals, key=lambda arrival: arrival.time))
-    copies = [writer.copied(number, arrival) for number, arrival in enumerate(in_order)]
+    copies = [
+        writer.copied(number, arrival)
+        for number, arrival in enumerate(in_order)
+    ]
     jobs = tuple(_jobs(in_order, [writer.pods[key][0] for key in copies]))
     scenario = (
         Scenario(cluster)
@@ -430,9 +464,12 @@ def incoming(
         .with_pods(writer.pods.values(), writer.claims.values())
     )
     groups = {group.key: group for group in writer.groups(in_order, copies)}
-    compiled = compile_cluster(replace(scenario.cluster, pod_groups=groups), choices)
+    compiled = compile_cluster(
+        replace(scenario.cluster, pod_groups=groups), choices
+    )
     numbers = {
-        demand.key: number for number, demand in enumerate(compiled.problem.demands)
+        demand.key: number
+        for number, demand in enumerate(compiled.problem.demands)
     }
     demands = tuple(numbers.get(key) for key in copies)
     return Incoming(compiled, in_order, tuple(copies), demands, jobs)
@@ -444,7 +481,9 @@ def _jobs(
     """Yield those who are placed together."""
     together = grouped(
         (
-            (pods[number].key.namespace, arrival.group) if arrival.group else number,
+            (pods[number].key.namespace, arrival.group)
+            if arrival.group
+            else number,
             number,
         )
         for number, arrival in enumerate(arrivals)
@@ -453,7 +492,9 @@ def _jobs(
     def importance(number: int) -> tuple[int, int]:
         return -(pods[number].spec.priority or 0), number
 
-    jobs = (tuple(sorted(members, key=importance)) for members in together.values())
+    jobs = (
+        tuple(sorted(members, key=importance)) for members in together.values()
+    )
     yield from sorted(jobs, key=lambda members: members[0])
 
 
@@ -466,7 +507,9 @@ class _PodWriter:
             template.key: template.spec.spec for template in cluster.templates
         }
         self._taken = {pod.key for pod in cluster.pods}
-        self._patterns: dict[ClaimKey, tuple[Pod, Sequence[ResourceClaimSpec]]] = {}
+        self._patterns: dict[
+            ClaimKey, tuple[Pod, Sequence[ResourceClaimSpec]]
+        ] = {}
         self.pods: dict[ClaimKey, tuple[Pod, Sequence[ClaimKey]]] = {}
         self.claims: dict[ClaimKey, ResourceClaim] = {}
 
@@ -482,7 +525,10 @@ class _PodWriter:
             spec = changed(spec, priority=arrival.priority)
         if arrival.group:
             spec = changed(
-                spec, scheduling_group=PodSchedulingGroup(pod_group_name=arrival.group)
+                spec,
+                scheduling_group=PodSchedulingGroup(
+                    pod_group_name=arrival.group
+                ),
             )
         metadata = changed(pattern.metadata, name=key.name, namespace=namespace)
         claims = [
@@ -502,7 +548,9 @@ class _PodWriter:
             if arrival.group
         )
         for key, member_pods in members.items():
-            policy = SchedulingPolicy(gang=GangPolicy(min_count=len(member_pods)))
+            policy = SchedulingPolicy(
+                gang=GangPolicy(min_count=len(member_pods))
+            )
             metadata = ObjectMeta(name=key.name, namespace=key.namespace)
             yield PodGroup(
                 metadata=metadata, spec=PodGroupSpec(scheduling_policy=policy)
@@ -515,22 +563,35 @@ class _PodWriter:
         self._taken.add(key)
         return key
 
-    def _claim(self, pod: ClaimKey, place: int, spec: ResourceClaimSpec) -> ClaimKey:
+    def _claim(
+        self, pod: ClaimKey, place: int, spec: ResourceClaimSpec
+    ) -> ClaimKey:
         key = ClaimKey(pod.namespace, f"{pod.name}-{place}")
         self.claims[key] = ResourceClaim(
-            metadata=ObjectMeta(name=key.name, namespace=key.namespace), spec=spec
+            metadata=ObjectMeta(name=key.name, namespace=key.namespace),
+            spec=spec,
         )
         return key
 
-    def _pattern(self, template: ClaimKey) -> tuple[Pod, Sequence[ResourceClaimSpec]]:
+    def _pattern(
+        self, template: ClaimKey
+    ) -> tuple[Pod, Sequence[ResourceClaimSpec]]:
         """Return a pod that waits, and what its claims ask for."""
-        pod = self._cluster.pods_by_key.get(template) or self._owned.get(template)
+        pod = self._cluster.pods_by_key.get(template) or self._owned.get(
+            template
+        )
         if pod is None:
             return self._pod_for(template)
         if pod.key in self._cluster.unresolved:
-            raise DrallocError(f"Pod {pod.key}: {self._cluster.unresolved[pod.key][0]}")
-        claims = filter(None, map(self._cluster.claim, self._cluster.pod_claims(pod)))
-        metadata = ObjectMeta(namespace=template.namespace, labels=pod.metadata.labels)
+            raise DrallocError(
+                f"Pod {pod.key}: {self._cluster.unresolved[pod.key][0]}"
+            )
+        claims = filter(
+            None, map(self._cluster.claim, self._cluster.pod_claims(pod))
+        )
+        metadata = ObjectMeta(
+            namespace=template.namespace, labels=pod.metadata.labels
+        )
         alone = changed(
             pod.spec,
             node_name=None,
@@ -538,9 +599,9 @@ class _PodWriter:
             scheduling_group=None,
             workload_ref=None,
         )
-        return changed(pod, metadata=metadata, spec=alone, status=PodStatus()), [
-            claim.spec for claim in claims
-        ]
+        return changed(
+            pod, metadata=metadata, spec=alone, status=PodStatus()
+        ), [claim.spec for claim in claims]
 
     @cached_property
     def _owned(self) -> Mapping[ClaimKey, Pod]:
@@ -552,15 +613,23 @@ class _PodWriter:
         )
         return {key: pods[0] for key, pods in grouped(owned).items()}
 
-    def _pod_for(self, template: ClaimKey) -> tuple[Pod, Sequence[ResourceClaimSpec]]:
+    def _pod_for(
+        self, template: ClaimKey
+    ) -> tuple[Pod, Sequence[ResourceClaimSpec]]:
         """Return a pod that has one claim and asks for nothing else."""
         claim = self._cluster.claim(template)
         spec = self._specs.get(template) or (claim.spec if claim else None)
         if spec is None:
-            kinds = "no pod, owner of pods, ResourceClaimTemplate or ResourceClaim"
-            raise DrallocError(f"arrivals: template {template}: {kinds} has this name")
+            kinds = (
+                "no pod, owner of pods, ResourceClaimTemplate or ResourceClaim"
+            )
+            raise DrallocError(
+                f"arrivals: template {template}: {kinds} has this name"
+            )
         entry = PodResourceClaim(
             name="devices", resource_claim_template_name=template.name
         )
         metadata = ObjectMeta(namespace=template.namespace)
-        return Pod(metadata=metadata, spec=PodSpec(resource_claims=(entry,))), [spec]
+        return Pod(metadata=metadata, spec=PodSpec(resource_claims=(entry,))), [
+            spec
+        ]

@@ -86,7 +86,10 @@ class ClairvoyantBound:
 
 def values_of(incoming: Incoming) -> Sequence[int]:
     """Return what each arrival is worth while it runs: how many devices it asks for at least."""
-    return [incoming.asked_devices(number) for number in range(len(incoming.arrivals))]
+    return [
+        incoming.asked_devices(number)
+        for number in range(len(incoming.arrivals))
+    ]
 
 
 def clairvoyant_bound(
@@ -135,11 +138,14 @@ class _Relaxation:
         lengths = [incoming.arrivals[number].duration for number in coming]
         # Who never leaves runs until the horizon.
         durations = np.array(
-            [horizon if length is None else length for length in lengths], np.int64
+            [horizon if length is None else length for length in lengths],
+            np.int64,
         )
         self.worth = np.array([values[number] for number in coming], np.int64)
         # Prices and gains are in such parts of one, so that what somebody gains at most fits 64 bits.
-        self.scale = max(1, min(10**6, _LARGEST // (int(self.worth.max()) * horizon)))
+        self.scale = max(
+            1, min(10**6, _LARGEST // (int(self.worth.max()) * horizon))
+        )
         self.dearest = self.scale * int(self.worth.max())
         self.epoch_lengths: Integers = np.diff(cuts)
         # By arrival and epoch, for how long it is there at most.
@@ -150,7 +156,9 @@ class _Relaxation:
 
     def bound(self, reached: int) -> int:
         """Return the best bound of some rounds."""
-        prices = np.zeros((self.taken.shape[1], len(self.epoch_lengths)), np.int64)
+        prices = np.zeros(
+            (self.taken.shape[1], len(self.epoch_lengths)), np.int64
+        )
         best, patience = self._value(prices)[0], 1.0
         exact_prices = prices.astype(np.float64)
         for _ in range(_ROUNDS if prices.size else 0):
@@ -161,7 +169,8 @@ class _Relaxation:
                 patience *= 0.95
             # What is left of each resource in each epoch, in parts times milliseconds.
             unused = (
-                _PARTS * self.epoch_lengths - self.taken.T.astype(np.float64) @ running
+                _PARTS * self.epoch_lengths
+                - self.taken.T.astype(np.float64) @ running
             )
             steepness = float((unused * unused).sum())
             if best <= reached or not steepness:
@@ -190,7 +199,9 @@ class _Relaxation:
         paid = sum(
             int(price) * _PARTS * int(length)
             for row in prices.tolist()
-            for price, length in zip(row, self.epoch_lengths.tolist(), strict=True)
+            for price, length in zip(
+                row, self.epoch_lengths.tolist(), strict=True
+            )
         )
         return (gained + paid) // self.scale, running
 
@@ -223,7 +234,8 @@ def _taken_parts(incoming: Incoming, coming: Sequence[int]) -> Integers:
     def parts_of(amounts: Amounts) -> list[int]:
         # Rounded down: the relaxation may take less than an arrival does, never more.
         return [
-            min(_PARTS, amounts.get(name, 0) * _PARTS // free[name]) for name in names
+            min(_PARTS, amounts.get(name, 0) * _PARTS // free[name])
+            for name in names
         ]
 
     parts = list(map(parts_of, rows))
@@ -309,14 +321,17 @@ class WatchedPlacer(Placer):
         problem = self._watched.waiting_problem(numbers)
         pairs = zip(waiting, problem.demands, strict=True)
         demands = tuple(
-            replace(demand, weight=self._values[arrival]) for arrival, demand in pairs
+            replace(demand, weight=self._values[arrival])
+            for arrival, demand in pairs
         )
         return replace(problem, demands=demands)
 
     def _judged(
         self, problem: Problem, waiting: Sequence[int], placed: set[int]
     ) -> DecisionRegret:
-        value = sum(self._values[arrival] for arrival in waiting if arrival in placed)
+        value = sum(
+            self._values[arrival] for arrival in waiting if arrival in placed
+        )
         if value == sum(self._values[arrival] for arrival in waiting):
             return DecisionRegret(value, value, value)
         held = self._watched.whole_placements()
@@ -330,7 +345,9 @@ class WatchedPlacer(Placer):
         start = first_fit(problem) if violations(problem, answer) else answer
         best = solve(problem, self._choices, start)
         tier = best.tiers[0]
-        return DecisionRegret(value, max(value, tier.value), max(value, tier.bound))
+        return DecisionRegret(
+            value, max(value, tier.value), max(value, tier.bound)
+        )
 
     def release(self, arrival: int) -> None:
         """Let the watched placer do it."""
@@ -426,7 +443,8 @@ class FragmentationMeter:
             self._states.of_node(node)
             fragmented += self._expected.of(node)
             free += sum(
-                self._states.left[state] for state, _ in self._states.ordered(node)
+                self._states.left[state]
+                for state, _ in self._states.ordered(node)
             )
         demands = sum(count for _, count in self._mix)
         return fragmented / (demands * free) if demands and free else None

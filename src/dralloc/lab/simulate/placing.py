@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from random import Random
@@ -84,7 +91,9 @@ class WaitingQueue:
         """A job comes."""
         rank = self._ranks[job] = Rank(-priority, since, job)
         group = self._equal_jobs(job)
-        heappush(self._lines.setdefault(rank if group is None else group, []), rank)
+        heappush(
+            self._lines.setdefault(rank if group is None else group, []), rank
+        )
 
     def leave(self, job: int) -> None:
         """A job goes, placed or not."""
@@ -155,7 +164,9 @@ class Placer(ABC):
 
     def _have_rules(self, job: int) -> bool:
         """Return whether rules between pods bind the arrivals of a job."""
-        demands = (self.incoming.demand(number) for number in self.incoming.jobs[job])
+        demands = (
+            self.incoming.demand(number) for number in self.incoming.jobs[job]
+        )
         return any(demand is not None and demand.roles for demand in demands)
 
     @abstractmethod
@@ -201,7 +212,10 @@ class Placer(ABC):
             _with_rules(problem.demands[number], rules) for number in numbers
         )
         return replace(
-            problem, demands=demands, usage=in_use.usage, counters=in_use.counters
+            problem,
+            demands=demands,
+            usage=in_use.usage,
+            counters=in_use.counters,
         )
 
     def _rules_now(self) -> dict[InterPodRule, InterPodRule]:
@@ -212,7 +226,9 @@ class Placer(ABC):
         present: dict[InterPodRule, list[tuple[Role, str]]] = defaultdict(list)
         for placement in self.placements.values():
             for role in problem.demands[placement.demand].roles:
-                present[role.rule].append((role, problem.nodes[placement.node].name))
+                present[role.rule].append(
+                    (role, problem.nodes[placement.node].name)
+                )
         return {
             rule: settled_rule(rule, placed_roles)
             for rule, placed_roles in present.items()
@@ -246,8 +262,12 @@ class RunPlacer(Placer):
         """Place all arrivals of a job, or none of them."""
         placements = self._run.placements
         before = len(placements)
-        numbers = [self.incoming.demands[number] for number in self.incoming.jobs[job]]
-        self._run.place_together([number for number in numbers if number is not None])
+        numbers = [
+            self.incoming.demands[number] for number in self.incoming.jobs[job]
+        ]
+        self._run.place_together(
+            [number for number in numbers if number is not None]
+        )
         for place in range(before, len(placements)):
             self._places[placements[place].demand] = place
         return len(placements) > before
@@ -299,7 +319,9 @@ class SchedulerPlacer(Placer):
         seed: int,
     ) -> None:
         super().__init__(waiting)
-        self._run = SchedulingRun(waiting.compiled, profiles, Random(seed), release)
+        self._run = SchedulingRun(
+            waiting.compiled, profiles, Random(seed), release
+        )
         self._has_rules = has_rules_between(waiting.compiled.cluster.pods)
 
     @property
@@ -321,7 +343,8 @@ class SchedulerPlacer(Placer):
             helped, may_help = False, False
             for job in queue.hopeful():
                 pods = [
-                    self.incoming.pods[number] for number in self.incoming.jobs[job]
+                    self.incoming.pods[number]
+                    for number in self.incoming.jobs[job]
                 ]
                 if self._run.try_once(pods):
                     may_help = True
@@ -351,7 +374,9 @@ class SchedulerPlacer(Placer):
     def whole_placements(self) -> Mapping[int, Placement]:
         """Return the placements of pods that ask for devices, with what they take of nodes."""
         placements = self.placements
-        with_nodes = with_node_grants(self.incoming.problem, placements.values())
+        with_nodes = with_node_grants(
+            self.incoming.problem, placements.values()
+        )
         return dict(zip(placements, with_nodes, strict=True))
 
     def whole_ledger(self) -> Ledger:
@@ -372,18 +397,23 @@ class SchedulerPlacer(Placer):
 
     def placement_of(self, arrival: int) -> Placement | None:
         """Return what the pod has of devices and, beside them, of its node; None if that is no device."""
-        placement = self._run.scheduler.placement_of(self.incoming.pods[arrival])
+        placement = self._run.scheduler.placement_of(
+            self.incoming.pods[arrival]
+        )
         if placement is None:
             return None
         # Figures are about the whole problem, in which nodes are devices, too.
         return next(with_node_grants(self.incoming.problem, (placement,)))
 
 
-def _with_rules(demand: Demand, rules: Mapping[InterPodRule, InterPodRule]) -> Demand:
+def _with_rules(
+    demand: Demand, rules: Mapping[InterPodRule, InterPodRule]
+) -> Demand:
     if not demand.roles:
         return demand
     roles = (
-        role._replace(rule=rules.get(role.rule, role.rule)) for role in demand.roles
+        role._replace(rule=rules.get(role.rule, role.rule))
+        for role in demand.roles
     )
     return replace(demand, roles=tuple(roles))
 
@@ -406,7 +436,9 @@ class BatchPlacer(RunPlacer):
     def decide(self, queue: WaitingQueue) -> Iterator[int]:
         """Ask about everybody at once."""
         jobs = queue.in_order()
-        members = [(number, job) for job in jobs for number in self._demands(job)]
+        members = [
+            (number, job) for job in jobs for number in self._demands(job)
+        ]
         if not members:
             return
         numbers = [number for number, _ in members]
@@ -425,7 +457,8 @@ class BatchPlacer(RunPlacer):
 
     def _demands(self, job: int) -> list[int]:
         numbers = (
-            self.incoming.demands[arrival] for arrival in self.incoming.jobs[job]
+            self.incoming.demands[arrival]
+            for arrival in self.incoming.jobs[job]
         )
         return [number for number in numbers if number is not None]
 
@@ -463,9 +496,13 @@ class OptimalPlacer(BatchPlacer):
 
     def _optimum(self, problem: Problem) -> Solution:
         priorities = Priorities(self._choices.priorities)
-        values = annotated_values(self.incoming.compiled.cluster, problem.demands)
+        values = annotated_values(
+            self.incoming.compiled.cluster, problem.demands
+        )
         weighted = worth_of(
             problem, priorities, self._choices.objective, values
         ).applied(problem)
         starts = Starts(weighted, self._choices)
-        return solve(weighted, self._choices, first_fit(weighted), starts=starts)
+        return solve(
+            weighted, self._choices, first_fit(weighted), starts=starts
+        )

@@ -14,7 +14,14 @@ from dralloc.lab.simulate.arrivals import Incoming
 from dralloc.lab.simulate.placing import Placer, WaitingQueue
 from dralloc.problem.solution import Placement
 
-__all__ = ["ArrivalState", "Decisions", "History", "Instant", "Simulation", "Stay"]
+__all__ = [
+    "ArrivalState",
+    "Decisions",
+    "History",
+    "Instant",
+    "Simulation",
+    "Stay",
+]
 
 # ----------------------------------------------------------------------------
 # The clock: what happens when, in one order for every run.
@@ -244,7 +251,10 @@ class Simulation:
 
     def _is_full(self) -> bool:
         """Return whether so many have come that they are placed at once."""
-        return self._decisions.batch is not None and self._new >= self._decisions.batch
+        return (
+            self._decisions.batch is not None
+            and self._new >= self._decisions.batch
+        )
 
     def _is_last(self) -> bool:
         """Return whether no more will come that a batch could wait for."""
@@ -326,7 +336,9 @@ class Simulation:
         stay.placement = self._placer.placement_of(arrival)
         duration = self._incoming.arrivals[arrival].duration
         if duration is not None:
-            self._clock.schedule(Event(time + duration, EventKind.DEPARTURE, arrival))
+            self._clock.schedule(
+                Event(time + duration, EventKind.DEPARTURE, arrival)
+            )
 
     def _plan_decision(self) -> None:
         """Come back at the next multiple of the interval, if anything can have changed by then."""

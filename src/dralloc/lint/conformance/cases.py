@@ -24,7 +24,12 @@ from dralloc.objects.errors import FatalError, Finding, InputError
 from dralloc.objects.features import ALL_FEATURES, Features
 from dralloc.objects.limits import LIMITS
 from dralloc.objects.load import load_documents
-from dralloc.objects.load.json_text import TextError, content, json_value, unpacked
+from dralloc.objects.load.json_text import (
+    TextError,
+    content,
+    json_value,
+    unpacked,
+)
 from dralloc.problem.solution import Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, solve
@@ -87,7 +92,9 @@ def _object(line: bytes, source: str) -> Json:
     try:
         value = json_value(line)
     except JSONDecodeError as error:
-        raise InputError([Finding(source, "", "", f"is not JSON: {error}")]) from None
+        raise InputError(
+            [Finding(source, "", "", f"is not JSON: {error}")]
+        ) from None
     if not isinstance(value, dict):
         raise InputError([Finding(source, "", "", "is not a JSON object")])
     return value
@@ -131,7 +138,10 @@ def read_allocation_case(case: Json) -> AllocationCase:
     raise InputError(
         [
             Finding(
-                "", f"case {name}", "", "has neither claims, pods nor claimsToAllocate"
+                "",
+                f"case {name}",
+                "",
+                "has neither claims, pods nor claimsToAllocate",
             )
         ]
     )
@@ -140,14 +150,22 @@ def read_allocation_case(case: Json) -> AllocationCase:
 def _recorded_case(case: Json) -> AllocationCase:
     batch = case.get("pods")
     # A case with claims and one node is a batch of one pod that has them all.
-    pods = batch if batch is not None else [{"name": _POD, "claims": case["claims"]}]
+    pods = (
+        batch
+        if batch is not None
+        else [{"name": _POD, "claims": case["claims"]}]
+    )
     nodes = case["nodes"] if batch is not None else [case["node"]]
     documents = [
         *_typed("Node", nodes),
         *_typed("DeviceClass", case["classes"]),
         *_typed("ResourceSlice", case["slices"]),
         *_typed("ResourceClaim", case["allocatedClaims"]),
-        *(document for pod in pods for document in _pod(pod["name"], pod["claims"])),
+        *(
+            document
+            for pod in pods
+            for document in _pod(pod["name"], pod["claims"])
+        ),
     ]
     return AllocationCase(
         name=case["id"],
@@ -176,7 +194,9 @@ def _table_case(case: Json) -> AllocationCase:
     return AllocationCase(
         name=case["name"],
         profile=case["table"],
-        cluster=replace(load_documents(documents, source=source), slices=tuple(slices)),
+        cluster=replace(
+            load_documents(documents, source=source), slices=tuple(slices)
+        ),
         features=ALL_FEATURES.switched(case["features"]),
         pods=(),
         expected=case.get("corrected") or case["actual"],
@@ -187,7 +207,9 @@ def _table_case(case: Json) -> AllocationCase:
 
 def _typed(kind: str, objects: Iterable[Json]) -> Iterator[Json]:
     version = "v1" if kind == "Node" else "resource.k8s.io/v1"
-    return ({"apiVersion": version, "kind": kind, **fields} for fields in objects)
+    return (
+        {"apiVersion": version, "kind": kind, **fields} for fields in objects
+    )
 
 
 def _pod(name: str, claims: Sequence[Json]) -> Iterator[Json]:
@@ -196,7 +218,9 @@ def _pod(name: str, claims: Sequence[Json]) -> Iterator[Json]:
         {"name": f"c{i}", "resourceClaimName": claim["metadata"]["name"]}
         for i, claim in enumerate(claims)
     ]
-    namespaces = {claim["metadata"].get("namespace", "") for claim in claims} or {""}
+    namespaces = {
+        claim["metadata"].get("namespace", "") for claim in claims
+    } or {""}
     metadata = {"name": name, "namespace": namespaces.pop()}
     yield {
         "apiVersion": "v1",
@@ -214,15 +238,21 @@ def _renamed(claims: Sequence[Json]) -> Iterator[Json]:
         name = claim["metadata"]["name"]
         seen[name] += 1
         number = f"-{seen[name]}" if seen[name] > 1 else ""
-        yield {**claim, "metadata": {**claim["metadata"], "name": f"{name}{number}"}}
+        yield {
+            **claim,
+            "metadata": {**claim["metadata"], "name": f"{name}{number}"},
+        }
 
 
 def _holders(case: Json) -> Iterator[Json]:
     """Yield allocated claims that hold what a table row lists as allocated devices, shares and consumed capacity."""
     consumed = {
-        _device(entry): entry["capacity"] for entry in case["aggregatedCapacity"] or ()
+        _device(entry): entry["capacity"]
+        for entry in case["aggregatedCapacity"] or ()
     }
-    held = [{**entry, "request": "held"} for entry in case["allocatedDevices"] or ()]
+    held = [
+        {**entry, "request": "held"} for entry in case["allocatedDevices"] or ()
+    ]
     shares = [
         {**entry, "consumedCapacity": consumed.pop(_device(entry), {})}
         for entry in case["allocatedSharedDevices"] or ()
@@ -268,7 +298,9 @@ def first_difference(expected: Any, actual: Any, path: str = "") -> str:
                 return f"{where}: expected {expected[key]!r}, got nothing"
             if key not in expected:
                 return f"{where}: expected nothing, got {actual[key]!r}"
-            if difference := first_difference(expected[key], actual[key], where):
+            if difference := first_difference(
+                expected[key], actual[key], where
+            ):
                 return difference
         return ""
     if isinstance(expected, list) and isinstance(actual, list):
@@ -280,10 +312,14 @@ def first_difference(expected: Any, actual: Any, path: str = "") -> str:
             ):
                 return difference
         if len(expected) != len(actual):
-            return f"{path}: expected {len(expected)} entries, got {len(actual)}"
+            return (
+                f"{path}: expected {len(expected)} entries, got {len(actual)}"
+            )
         return ""
     return (
-        "" if expected == actual else f"{path}: expected {expected!r}, got {actual!r}"
+        ""
+        if expected == actual
+        else f"{path}: expected {expected!r}, got {actual!r}"
     )
 
 
@@ -371,7 +407,9 @@ def run_optimal(case: AllocationCase) -> CaseOutcome:
     It passes if there is a solution exactly where one was recorded; in a batch, if at least as many pods are placed.
     """
     compiled = compile_cluster(case.cluster, features=case.features)
-    solution = solve(compiled.problem, Options(), hint=first_fit(compiled.problem))
+    solution = solve(
+        compiled.problem, Options(), hint=first_fit(compiled.problem)
+    )
     check(compiled.problem, solution)
     if case.pods:
         actual = _batch_answer(case, compiled, solution)
@@ -400,7 +438,9 @@ def _some(exists: bool) -> str:
     return "a solution" if exists else "none"
 
 
-def _single_answer(compiled: CompiledCluster, solution: Solution) -> dict[str, Any]:
+def _single_answer(
+    compiled: CompiledCluster, solution: Solution
+) -> dict[str, Any]:
     error = solution.errors.get(0)
     written = allocations(compiled, solution)
     demands = compiled.problem.demands
@@ -418,7 +458,8 @@ def _single_answer(compiled: CompiledCluster, solution: Solution) -> dict[str, A
     return {
         "result": result,
         "error": str(error) if error else None,
-        "errorKind": error and ("fatal" if isinstance(error, FatalError) else "node"),
+        "errorKind": error
+        and ("fatal" if isinstance(error, FatalError) else "node"),
         # Upstream needs one step to see that there is nothing to allocate.
         "allocateOne": solution.steps if demands else 1,
     }
@@ -448,7 +489,9 @@ def _batch_answer(
             "error": str(error) if error else None,
         }
         pods.append({"name": name, **fared})
-    name_shares([allocation for pod in pods for allocation in pod["allocations"] or ()])
+    name_shares(
+        [allocation for pod in pods for allocation in pod["allocations"] or ()]
+    )
     return {"pods": pods}
 
 
@@ -482,7 +525,10 @@ def _comparable_answer(answer: Json) -> dict[str, Any]:
     without_steps = {
         key: value for key, value in answer.items() if key != "allocateOne"
     }
-    return {**without_steps, "error": answer["error"] and comparable(answer["error"])}
+    return {
+        **without_steps,
+        "error": answer["error"] and comparable(answer["error"]),
+    }
 
 
 def _table_difference(case: AllocationCase, actual: Json) -> str:
@@ -490,10 +536,11 @@ def _table_difference(case: AllocationCase, actual: Json) -> str:
     # Upstream's tables have claims without a namespace.
     error_text = (actual["error"] or "").replace("default/", "")
     if case.error_contains and case.error_contains not in error_text:
-        return (
-            f"error: expected one with {case.error_contains!r}, got {actual['error']!r}"
-        )
-    expected, answered = _comparable_answer(case.expected), _comparable_answer(actual)
+        return f"error: expected one with {case.error_contains!r}, got {actual['error']!r}"
+    expected, answered = (
+        _comparable_answer(case.expected),
+        _comparable_answer(actual),
+    )
     # The tables have one fixed ID for all shares: only whether there is one is compared.
     for answer in (expected, answered):
         answer["result"] = answer["result"] and [
@@ -513,7 +560,10 @@ def _without_share_names(allocation: Json) -> dict[str, Any]:
         {**result, "shareID": "shareID" in result}
         for result in allocation["devices"].get("results", ())
     ]
-    return {**allocation, "devices": {**allocation["devices"], "results": results}}
+    return {
+        **allocation,
+        "devices": {**allocation["devices"], "results": results},
+    }
 
 
 def _unordered(value: Any) -> Any:
@@ -552,19 +602,26 @@ def run_cel(case: Json) -> CaseOutcome:
     answer = _answer(case)
     profile = f"cel/{case.get('category') or case.get('table') or 'other'}"
     return CaseOutcome(
-        case["name"], profile, answer.value, next(_differences(case, answer), "")
+        case["name"],
+        profile,
+        answer.value,
+        next(_differences(case, answer), ""),
     )
 
 
 def _answer(case: Json) -> _Answer:
     expression: str = case["expression"]
-    gates = _gates(case) if case.get("envType") == "NewExpressions" else ALL_GATES
+    gates = (
+        _gates(case) if case.get("envType") == "NewExpressions" else ALL_GATES
+    )
     device: dict[str, Any] = case["device"]
     highest: int | None = None
     try:
         selector = compile_selector(expression, gates)
         highest = estimated_cost(expression, gates)
-        value, cost = selector.evaluate(device_from_wire(device["driver"], device))
+        value, cost = selector.evaluate(
+            device_from_wire(device["driver"], device)
+        )
     except CelCompileError as error:
         return _Answer(COMPILE_ERROR, str(error))
     except CelRuntimeError as error:
@@ -574,14 +631,18 @@ def _answer(case: Json) -> _Answer:
 
 def _gates(case: Json) -> FeatureGates:
     features = ALL_FEATURES.switched(case.get("features") or {})
-    return FeatureGates(features.ConsumableCapacity, features.ListTypeAttributes)
+    return FeatureGates(
+        features.ConsumableCapacity, features.ListTypeAttributes
+    )
 
 
 def _table_value(case: Json) -> bool | str:
     if case["actualCompileError"] is not None:
         return COMPILE_ERROR
     return (
-        bool(case["actualMatch"]) if case["actualMatchError"] is None else RUNTIME_ERROR
+        bool(case["actualMatch"])
+        if case["actualMatchError"] is None
+        else RUNTIME_ERROR
     )
 
 

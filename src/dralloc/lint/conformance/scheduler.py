@@ -84,12 +84,20 @@ def _node_of(recorded: Json, attempt: Attempt) -> NodeInfo:
     Equal scores are decided as recorded: the first of the nodes whose scores were written down.
     """
     names = [recorded["node"]] if recorded["node"] else list(recorded["totals"])
-    nodes = [node for name in names for node in attempt.feasible if node.name == name]
-    positions = {node: position for position, node in enumerate(attempt.feasible)}
+    nodes = [
+        node for name in names for node in attempt.feasible if node.name == name
+    ]
+    positions = {
+        node: position for position, node in enumerate(attempt.feasible)
+    }
     order = [positions[node] for node in nodes] or list(positions.values())
-    scores = {plugin: column[order] for plugin, column in attempt.scores.items()}
+    scores = {
+        plugin: column[order] for plugin, column in attempt.scores.items()
+    }
     return Attempt(
-        attempt.pod, [attempt.feasible[position] for position in order], scores=scores
+        attempt.pod,
+        [attempt.feasible[position] for position in order],
+        scores=scores,
     ).chosen
 
 
@@ -99,19 +107,20 @@ def _difference_of(recorded: Json, answer: Json) -> str:
     Without an outcome, which came later or not at all, it is the nodes with their scores that are compared.
     """
     compared = {
-        key: answer[key] for key in answer if recorded["outcome"] or key in _SCORED
+        key: answer[key]
+        for key in answer
+        if recorded["outcome"] or key in _SCORED
     }
     difference = first_difference(
-        {key: recorded.get(key, value) for key, value in compared.items()}, compared
+        {key: recorded.get(key, value) for key, value in compared.items()},
+        compared,
     )
     if (
         not difference
         and recorded["outcome"] == "bound"
         and recorded["node"] not in answer["best"]
     ):
-        difference = (
-            f"best: expected {recorded['node']} among them, got {answer['best']}"
-        )
+        difference = f"best: expected {recorded['node']} among them, got {answer['best']}"
     return difference
 
 
@@ -131,7 +140,10 @@ class RecordedCycle:
     """One cycle of a group."""
 
     def __init__(
-        self, scheduler: Scheduler, compiled: CompiledCluster, trials: Sequence[Json]
+        self,
+        scheduler: Scheduler,
+        compiled: CompiledCluster,
+        trials: Sequence[Json],
     ) -> None:
         self._scheduler = scheduler
         self._trials = trials
@@ -165,7 +177,9 @@ class RecordedCycle:
             attempts, nodes = self._tried(
                 list(trials), parts.get(placement), in_flight, replayed
             )
-            domain_trials[placement] = GroupTrial(parts.get(placement), attempts, nodes)
+            domain_trials[placement] = GroupTrial(
+                parts.get(placement), attempts, nodes
+            )
         recorded, answer, difference = replayed.pop()
         yield from replayed
         yield (
@@ -185,7 +199,9 @@ class RecordedCycle:
 
     def _parts(self) -> Mapping[str, Places | None]:
         try:
-            return placements_of(self._group, self._homes, self._scheduler.snapshot)
+            return placements_of(
+                self._group, self._homes, self._scheduler.snapshot
+            )
         except PlacementError:
             return {}
 
@@ -207,7 +223,11 @@ class RecordedCycle:
             )
             answer = _answer_of(recorded, attempts[-1])
             replayed.append(
-                (recorded, answer, _difference_of(_as_tried(recorded, answer), answer))
+                (
+                    recorded,
+                    answer,
+                    _difference_of(_as_tried(recorded, answer), answer),
+                )
             )
             if attempts[-1].feasible:
                 nodes[key] = _node_of(recorded, attempts[-1])
@@ -225,9 +245,7 @@ class RecordedCycle:
     ) -> str:
         """Return in what the cycle differs beside its attempts: its domains, their scores, and which is the best."""
         if domains != domain_trials.keys():
-            return (
-                f"placements: expected {sorted(domain_trials)}, got {sorted(domains)}"
-            )
+            return f"placements: expected {sorted(domain_trials)}, got {sorted(domains)}"
         running = sum(key in self._homes for key in self._group.pods)
         names = {id(trial): name for name, trial in domain_trials.items()}
         best = best_trials(
@@ -262,7 +280,9 @@ def _as_tried(recorded: Json, answer: Json) -> Json:
             {} if recorded["node"] else {"node": answer["best"][0]}
         )
     return (
-        recorded if "message" in recorded else {**recorded, "outcome": "unschedulable"}
+        recorded
+        if "message" in recorded
+        else {**recorded, "outcome": "unschedulable"}
     )
 
 
@@ -298,8 +318,12 @@ def run_scheduler(run: Json) -> CaseOutcome:
         str(run["config"]).encode(), "config", LIMITS.aliases
     )
     if failure is not None or not documents:
-        raise InputError([Finding(run["name"], "config", "", failure or "is empty")])
-    compiled = compile_cluster(load_documents(run["objects"], source=run["name"]))
+        raise InputError(
+            [Finding(run["name"], "config", "", failure or "is empty")]
+        )
+    compiled = compile_cluster(
+        load_documents(run["objects"], source=run["name"])
+    )
     profiles = profiles_of(documents[0], "config")
     replays = []
     for order in islice(_orders(compiled.cluster.nodes), _MOST_ORDERS):
@@ -379,7 +403,9 @@ class _Replay:
             for placement in self._run.get("placements", ())
             if placement["cycle"] == trials[0]["cycle"]
         ]
-        for recorded, answer, difference in cycle.replayed(self._in_flight, scores):
+        for recorded, answer, difference in cycle.replayed(
+            self._in_flight, scores
+        ):
             self._compare(recorded["pod"], difference)
             yield answer
         for key, node in cycle.bound():
@@ -437,20 +463,32 @@ class _Replay:
         self, key: ClaimKey, recorded: Json
     ) -> tuple[Attempt, dict[str, Any], str]:
         """Try a pod as things are: the attempt, the answer, and in what that differs from what was recorded."""
-        is_cut = not recorded["outcome"] and recorded is self._run["attempts"][-1]
-        attempt = self._scheduler.attempt(key, in_flight=self._in_flight(recorded))
+        is_cut = (
+            not recorded["outcome"] and recorded is self._run["attempts"][-1]
+        )
+        attempt = self._scheduler.attempt(
+            key, in_flight=self._in_flight(recorded)
+        )
         scored = tuple(recorded["totals"])
         sampled = (
-            len(scored) == len(attempt.feasible) < len(self._scheduler.snapshot.nodes)
+            len(scored)
+            == len(attempt.feasible)
+            < len(self._scheduler.snapshot.nodes)
         )
         if sampled and {node.name for node in attempt.feasible} != set(scored):
             # Enough nodes are feasible, and which of them are looked at depends on the order of the nodes.
             attempt = self._scheduler.attempt(key, scored)
             recorded = {
-                name: value for name, value in recorded.items() if name != "evaluated"
+                name: value
+                for name, value in recorded.items()
+                if name != "evaluated"
             }
         answer = _answer_of(recorded, attempt)
-        return attempt, answer, "" if is_cut else _difference_of(recorded, answer)
+        return (
+            attempt,
+            answer,
+            "" if is_cut else _difference_of(recorded, answer),
+        )
 
     def _device_difference(self) -> str:
         """Enter the devices of bound pods into the attempts, and compare them."""
@@ -461,7 +499,9 @@ class _Replay:
                 continue
             pod = ClaimKey.parse(attempt["pod"])
             replayed = {
-                self._recorded_name(claim, pod): _as_served(written[claim].wire_form())
+                self._recorded_name(claim, pod): _as_served(
+                    written[claim].wire_form()
+                )
                 for claim in self._compiled.cluster.claims_of_pods[pod]
                 if claim in written
             }
@@ -476,7 +516,9 @@ class _Replay:
                 name: allocation["devices"].get("results", [])
                 for name, allocation in replayed.items()
             }
-            first = first or first_difference(recorded, replayed, f"claims of {pod}")
+            first = first or first_difference(
+                recorded, replayed, f"claims of {pod}"
+            )
         return first
 
     def _recorded_name(self, claim: ClaimKey, pod: ClaimKey) -> str:
@@ -489,12 +531,17 @@ class _Replay:
         if str(claim) in claims:
             return str(claim)
         given_claims = {
-            str(given_claim.key) for given_claim in self._compiled.cluster.claims
+            str(given_claim.key)
+            for given_claim in self._compiled.cluster.claims
         }
         for name, status in claims.items():
             users = {user["name"] for user in status.get("reservedFor", ())}
             is_in_namespace = name.startswith(f"{pod.namespace}/")
-            if name not in given_claims and is_in_namespace and pod.name in users:
+            if (
+                name not in given_claims
+                and is_in_namespace
+                and pod.name in users
+            ):
                 return name
         return str(claim)
 
@@ -522,7 +569,10 @@ def _comparable(status: Json) -> dict[str, Any]:
                 if not (key == "requests" and is_for_all)
             }
             distinct[json.dumps(terse, sort_keys=True)] = terse
-        answer["devices"] = {**answer["devices"], "config": list(distinct.values())}
+        answer["devices"] = {
+            **answer["devices"],
+            "config": list(distinct.values()),
+        }
     return answer
 
 
@@ -531,7 +581,8 @@ def _as_served(allocation: Json) -> dict[str, Any]:
     for result in allocation["devices"].get("results", ()):
         amounts = result.get("consumedCapacity", {})
         amounts.update(
-            (name, str(parse_quantity(amount))) for name, amount in amounts.items()
+            (name, str(parse_quantity(amount)))
+            for name, amount in amounts.items()
         )
     return dict(allocation)
 
@@ -539,5 +590,6 @@ def _as_served(allocation: Json) -> dict[str, Any]:
 def _covers(entry: Json, served: Set[str]) -> bool:
     named = set(entry.get("requests", ()))
     return all(
-        request in named or request.partition("/")[0] in named for request in served
+        request in named or request.partition("/")[0] in named
+        for request in served
     )

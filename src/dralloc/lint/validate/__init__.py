@@ -18,7 +18,11 @@ from pydantic import Field
 
 from dralloc.lint.validate.claims import CLAIM_RULES, CLASS_RULES
 from dralloc.lint.validate.counters import ALLOCATABLE_RULES, COUNTER_RULES
-from dralloc.lint.validate.metadata import METADATA_RULES, NODE_SELECTOR_RULES, Stored
+from dralloc.lint.validate.metadata import (
+    METADATA_RULES,
+    NODE_SELECTOR_RULES,
+    Stored,
+)
 from dralloc.lint.validate.pools import POOL_RULES
 from dralloc.lint.validate.rule import (
     Issue,
@@ -30,14 +34,23 @@ from dralloc.lint.validate.rule import (
     nothing,
     warnings,
 )
-from dralloc.lint.validate.slices import DEVICE_RULES, DEVICE_TAINT_RULES, SLICE_RULES
+from dralloc.lint.validate.slices import (
+    DEVICE_RULES,
+    DEVICE_TAINT_RULES,
+    SLICE_RULES,
+)
 from dralloc.lint.validate.status import POD_RULES, STATUS_RULES
 from dralloc.lint.validate.unsatisfiable import OFFER_RULES, UNSATISFIABLE_RULES
 from dralloc.objects.answer import Document, Documented, Fields
 from dralloc.objects.api import ApiObject
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import Finding, Level
-from dralloc.objects.features import ALL_FEATURES, NEWEST_MINOR, Features, minor_version
+from dralloc.objects.features import (
+    ALL_FEATURES,
+    NEWEST_MINOR,
+    Features,
+    minor_version,
+)
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.load import Reading
 from dralloc.objects.report import Line, Part, Table
@@ -189,8 +202,14 @@ class Validation(Documented, tuple[Violation, ...]):
 # Violations as SARIF 2.1.0, which code hosts show beside the files of a change.
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-_LEVELS: Final = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFO: "note"}
-_DOCUMENT: Final = re.compile(r"(?P<file>.*): document (?P<number>[0-9]+)", re.DOTALL)
+_LEVELS: Final = {
+    Level.ERROR: "error",
+    Level.WARNING: "warning",
+    Level.INFO: "note",
+}
+_DOCUMENT: Final = re.compile(
+    r"(?P<file>.*): document (?P<number>[0-9]+)", re.DOTALL
+)
 _HOME: Final = "https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/resource/validation/validation.go"
 
 Json = dict[str, Any]
@@ -202,7 +221,10 @@ def as_sarif(violations: Sequence[Violation], rules: Iterable[Rule]) -> Json:
     Source: OASIS Static Analysis Results Interchange Format, version 2.1.0.
     """
     descriptors = [_descriptor(rule) for rule in rules]
-    index = {descriptor["id"]: number for number, descriptor in enumerate(descriptors)}
+    index = {
+        descriptor["id"]: number
+        for number, descriptor in enumerate(descriptors)
+    }
     return {
         "$schema": _SCHEMA,
         "version": "2.1.0",
@@ -328,7 +350,9 @@ RULES: Final[tuple[Rule, ...]] = (
 
 @without_garbage_collection()
 def validate(
-    cluster: Cluster, features: Features = ALL_FEATURES, kubernetes: str | None = None
+    cluster: Cluster,
+    features: Features = ALL_FEATURES,
+    kubernetes: str | None = None,
 ) -> Validation:
     """Check what the API server would refuse in a cluster's objects, and what it accepts and will hurt.
 
@@ -360,7 +384,9 @@ def validate(
     context = ValidationContext(
         stored.cluster(cluster), features, stored.minor or NEWEST_MINOR
     )
-    position = {identity: number for number, identity in enumerate(cluster.sources)}
+    position = {
+        identity: number for number, identity in enumerate(cluster.sources)
+    }
     broken = [
         *((owner, DROPPED, issue) for owner, issue in stored.dropped),
         *_broken(context),
@@ -375,21 +401,29 @@ def validate(
         Violation(
             rule.level,
             rule.id,
-            Finding(cluster.sources.get(_identity(owner), ""), owner.title, *issue),
+            Finding(
+                cluster.sources.get(_identity(owner), ""), owner.title, *issue
+            ),
         )
         for owner, rule, issue in broken
     )
 
 
 def validate_reading(
-    reading: Reading, features: Features = ALL_FEATURES, kubernetes: str | None = None
+    reading: Reading,
+    features: Features = ALL_FEATURES,
+    kubernetes: str | None = None,
 ) -> Validation:
     """Do the same as `validate`, with what the loader could not use or did not know."""
     stored = Stored(features, minor_version(kubernetes) if kubernetes else None)
     # The loader refuses what the newest version refuses; an older server drops fields that it does not have.
-    dropped = [finding for finding in reading.refused if stored.has_no(finding.path)]
+    dropped = [
+        finding for finding in reading.refused if stored.has_no(finding.path)
+    ]
     said = {
-        SCHEMA: [finding for finding in reading.refused if finding not in dropped],
+        SCHEMA: [
+            finding for finding in reading.refused if finding not in dropped
+        ],
         DROPPED: [
             replace(
                 finding,
@@ -411,14 +445,18 @@ def validate_reading(
         for rule, findings in said.items()
         for finding in findings
     )
-    return Validation((*loaded, *validate(reading.cluster, features, kubernetes)))
+    return Validation(
+        (*loaded, *validate(reading.cluster, features, kubernetes))
+    )
 
 
 def _identity(owner: ApiObject) -> tuple[str, Any]:
     return owner.kind, owner.key
 
 
-def _broken(context: ValidationContext) -> Iterator[tuple[ApiObject, Rule, Issue]]:
+def _broken(
+    context: ValidationContext,
+) -> Iterator[tuple[ApiObject, Rule, Issue]]:
     for parts, rules in _by_parts(RULES):
         # A version may check otherwise than the newest, or not at all.
         checks = [(rule, rule.check_of(context.minor)) for rule in rules]

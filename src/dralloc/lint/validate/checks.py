@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Sized
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Sequence,
+    Sized,
+)
 from functools import lru_cache
 from math import inf
 from typing import Any, Final
@@ -76,14 +83,20 @@ def _remembered(judge: Judge) -> Judge:
 def length(text: str, limit: float) -> str:
     """Return what is wrong with a text of more than so many bytes; empty if it has fewer."""
     size = size_of(text)
-    return f"is {size} bytes long, at most {limit} are allowed" if size > limit else ""
+    return (
+        f"is {size} bytes long, at most {limit} are allowed"
+        if size > limit
+        else ""
+    )
 
 
 def _like(pattern: str, otherwise: str, maximum: float = inf) -> Judge:
     """Text that a regular expression describes, of at most so many bytes."""
     expression = re.compile(pattern)
     return _remembered(
-        lambda text: length(text, maximum) if expression.fullmatch(text) else otherwise
+        lambda text: (
+            length(text, maximum) if expression.fullmatch(text) else otherwise
+        )
     )
 
 
@@ -167,7 +180,9 @@ def qualified_name(text: str) -> str:
 def fully_qualified_name(text: str) -> str:
     """Judge a qualified name that must have its domain."""
     return qualified_name(text) or (
-        "" if "/" in text else "must be a domain and a name separated by a slash"
+        ""
+        if "/" in text
+        else "must be a domain and a name separated by a slash"
     )
 
 
@@ -250,7 +265,9 @@ def told(
 
     def of_field(value: Any, path: str) -> Iterator[Issue]:
         if wrong := why(value):
-            yield Issue(".".join(filter(None, (path, at))), words.format(value, wrong))
+            yield Issue(
+                ".".join(filter(None, (path, at))), words.format(value, wrong)
+            )
 
     return on(fields, of_field, absent=absent)
 
@@ -258,7 +275,8 @@ def told(
 def form(fields: str, judge: Judge, *, empty: bool = False) -> Check:
     """A name has the form that a function above asks for, or is empty if that is allowed."""
     return on(
-        fields, lambda text, at: () if empty and not text else named(text, at, judge)
+        fields,
+        lambda text, at: () if empty and not text else named(text, at, judge),
     )
 
 
@@ -296,7 +314,9 @@ def distinct(fields: str, by: str = "") -> Check:
     )
 
 
-def choice(fields: str, allowed: Sequence[str], *, empty: bool = False) -> Check:
+def choice(
+    fields: str, allowed: Sequence[str], *, empty: bool = False
+) -> Check:
     """A text is one of some, or empty if that is allowed."""
     accepted = (*allowed, "") if empty else allowed
     return told(
@@ -313,18 +333,24 @@ def required(fields: str) -> Check:
 
 def not_false(fields: str) -> Check:
     """A switch is on or absent."""
-    return told(fields, lambda value: value is False, "must be true or left out")
+    return told(
+        fields, lambda value: value is False, "must be true or left out"
+    )
 
 
 def positive(fields: str) -> Check:
     """A number is above zero."""
-    return told(fields, lambda number: number <= 0, "{} is not greater than zero")
+    return told(
+        fields, lambda number: number <= 0, "{} is not greater than zero"
+    )
 
 
 def not_negative(fields: str) -> Check:
     """A number is zero or above; what is no number has been refused before."""
     return told(
-        fields, lambda number: isinstance(number, int) and number < 0, "{} is negative"
+        fields,
+        lambda number: isinstance(number, int) and number < 0,
+        "{} is negative",
     )
 
 
@@ -348,15 +374,20 @@ def named(text: Any, path: str, judge: Judge) -> Iterator[Issue]:
         yield Issue(path, JUDGED.format(shown, reason))
 
 
-def at_most(maximum: int, items: Sized, path: str, items_word: str) -> Iterator[Issue]:
+def at_most(
+    maximum: int, items: Sized, path: str, items_word: str
+) -> Iterator[Issue]:
     """Yield an issue if there are more items than allowed."""
     if len(items) > maximum:
         yield Issue(
-            path, f"has {len(items)} {items_word}, at most {maximum} are allowed"
+            path,
+            f"has {len(items)} {items_word}, at most {maximum} are allowed",
         )
 
 
-def unique(keys: Iterable[Hashable], path: str, *, field: str = "") -> Iterator[Issue]:
+def unique(
+    keys: Iterable[Hashable], path: str, *, field: str = ""
+) -> Iterator[Issue]:
     """Yield an issue for every item of the list at `path` whose key came before."""
     seen: dict[Hashable, int] = {}
     for index, key in enumerate(keys):

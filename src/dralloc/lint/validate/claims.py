@@ -93,7 +93,9 @@ def _ambiguous(context: ValidationContext) -> Iterator[RulePart[str]]:
     by_name: dict[str, list[Any]] = defaultdict(list)
     for device_class in context.cluster.classes.values():
         if device_class.spec.extended_resource_name:
-            by_name[device_class.spec.extended_resource_name].append(device_class)
+            by_name[device_class.spec.extended_resource_name].append(
+                device_class
+            )
     for resource, classes in by_name.items():
         if len(classes) > 1:
             names = ", ".join(device_class.name for device_class in classes)
@@ -155,7 +157,8 @@ def _cost(expression: Expression, at: str) -> Iterator[Issue]:
     cost = estimated_cost(expression.text, expression.gates)
     if cost > MAX_COST:
         yield Issue(
-            at, f"is too complex: it may cost {cost}, at most {MAX_COST} are allowed"
+            at,
+            f"is too complex: it may cost {cost}, at most {MAX_COST} are allowed",
         )
 
 
@@ -171,7 +174,8 @@ def raw_object(fields: str, maximum: int) -> Check:
             )
         ) > maximum:
             yield Issue(
-                at, f"is {size} bytes long as JSON, at most {maximum} are allowed"
+                at,
+                f"is {size} bytes long as JSON, at most {maximum} are allowed",
             )
 
     return on(fields, of_field)
@@ -216,12 +220,17 @@ CLASS_RULES: Final = (
         ),
     ),
     *errors(
-        SELECTORS, ("selector-cel", required("cel"), "A selector is a CEL expression.")
+        SELECTORS,
+        ("selector-cel", required("cel"), "A selector is a CEL expression."),
     ),
     *errors(
         _EXPRESSIONS,
         ("selector-length", too_long, "An expression has at most 10 KiB."),
-        ("selector-compile", _COMPILES, "An expression compiles and gives a bool."),
+        (
+            "selector-compile",
+            _COMPILES,
+            "An expression compiles and gives a bool.",
+        ),
         (
             "selector-cost",
             _cost,
@@ -231,7 +240,11 @@ CLASS_RULES: Final = (
     ),
     *errors(
         CONFIGURATIONS,
-        ("config-opaque", required("opaque"), "A configuration has opaque parameters."),
+        (
+            "config-opaque",
+            required("opaque"),
+            "A configuration has opaque parameters.",
+        ),
     ),
     *errors(
         OPAQUE,
@@ -279,7 +292,10 @@ def alternatives(
         fields = (
             ["exactly"]
             if request.exactly
-            else (f"firstAvailable[{n}]" for n in range(len(request.first_available)))
+            else (
+                f"firstAvailable[{n}]"
+                for n in range(len(request.first_available))
+            )
         )
         named = zip(fields, request.alternatives, strict=True)
         yield [
@@ -290,18 +306,20 @@ def alternatives(
 
 def covers(requests: Collection[str], name: str) -> bool:
     """Return whether a constraint that names some requests (all, if none) is about a request or subrequest."""
-    return not requests or name in requests or name.partition("/")[0] in requests
+    return (
+        not requests or name in requests or name.partition("/")[0] in requests
+    )
 
 
-def refers(names: Iterable[tuple[str, str]], spec: DeviceClaim) -> Iterator[Issue]:
+def refers(
+    names: Iterable[tuple[str, str]], spec: DeviceClaim
+) -> Iterator[Issue]:
     """Yield issues with names, each behind its path, that no request or subrequest of the claim has."""
     requests_of_claim = request_names(spec)
     listed = ", ".join(sorted(requests_of_claim)) or "none"
     for path, name in names:
         if name not in requests_of_claim:
-            text = (
-                f"is no request of the claim, and no request and subrequest: {listed}"
-            )
+            text = f"is no request of the claim, and no request and subrequest: {listed}"
             yield Issue(path, f'"{name}" {text}')
 
 
@@ -325,15 +343,22 @@ def _count_of_all(request: Details, at: str) -> Iterator[Issue]:
 
 
 def _constraint_kind(constraint: DeviceConstraint, at: str) -> Iterator[Issue]:
-    if constraint.match_attribute is None and constraint.distinct_attribute is None:
+    if (
+        constraint.match_attribute is None
+        and constraint.distinct_attribute is None
+    ):
         yield Issue(
-            at, "exactly one of matchAttribute and distinctAttribute is required"
+            at,
+            "exactly one of matchAttribute and distinctAttribute is required",
         )
 
 
 def _compared(judge: Judge) -> Check:
     """The attribute that counts has a form."""
-    match, distinct_ = form("matchAttribute", judge), form("distinctAttribute", judge)
+    match, distinct_ = (
+        form("matchAttribute", judge),
+        form("distinctAttribute", judge),
+    )
     return lambda constraint, at: (
         distinct_ if constraint.match_attribute is None else match
     )(constraint, at)
@@ -407,9 +432,7 @@ def _used(spec: DeviceClaim, at: str) -> Iterator[Issue]:
             derived if len(derived) <= MAX_DERIVED else ()
         ):
             if attribute.name and attribute.name not in compared:
-                text = (
-                    f'"{attribute.name}" is in no constraint that covers this request'
-                )
+                text = f'"{attribute.name}" is in no constraint that covers this request'
                 yield Issue(f"{path}.derivedAttributes[{index}].name", text)
 
 
@@ -438,7 +461,10 @@ def _admin_allowed(
     namespaced: tuple[str, Namespace | None], at: str
 ) -> Iterator[Issue]:
     name, namespace = namespaced
-    if namespace is not None and namespace.metadata.labels.get(ADMIN_LABEL) != "true":
+    if (
+        namespace is not None
+        and namespace.metadata.labels.get(ADMIN_LABEL) != "true"
+    ):
         text = f'is only allowed in a namespace with the label {ADMIN_LABEL}: "true", which {name} does not have'
         yield Issue(at, text)
 
@@ -459,7 +485,9 @@ _CLAIM_LISTS: Final = SPECS / "constraints[]|config[]"
 _CONSTRAINTS: Final = SPECS / "constraints[]"
 _FIRST: Final = "firstAvailable"
 _DERIVED: Final = DETAILS / "derivedAttributes[]"
-_DERIVATION: Final = "resource.k8s.io validation, validateDeviceDerivedAttributes"
+_DERIVATION: Final = (
+    "resource.k8s.io validation, validateDeviceDerivedAttributes"
+)
 _DERIVED_LIST: Final = "derivedAttributes"
 _ADMIN: Final = "resource.k8s.io registry, AuthorizedForAdmin; KEP-5018"
 
@@ -499,7 +527,11 @@ CLAIM_RULES: Final = (
     ),
     *errors(
         REQUESTS,
-        ("request-name", form("name", dns_label), "A request's name is a DNS label."),
+        (
+            "request-name",
+            form("name", dns_label),
+            "A request's name is a DNS label.",
+        ),
         (
             "alternative-limit",
             limit(8, _FIRST, "alternatives"),
@@ -585,7 +617,11 @@ CLAIM_RULES: Final = (
     ),
     *warnings(
         SPECS,
-        ("request-result-limit", _result_limit, "A claim gets at most 32 devices."),
+        (
+            "request-result-limit",
+            _result_limit,
+            "A claim gets at most 32 devices.",
+        ),
         origin=f"{_TYPES}, AllocationResultsMaxSize",
     ),
     *errors(

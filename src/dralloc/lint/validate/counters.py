@@ -53,7 +53,9 @@ MAX_COUNTERS: Final = 32
 MAX_VALUES: Final = 10
 _MILLI: Final = NANOS // 1000
 _INT64: Final = (2**63 - 1) * NANOS
-_COUNTER_ORIGIN: Final = "resource.k8s.io validation, validateRequestPolicy; KEP-5075"
+_COUNTER_ORIGIN: Final = (
+    "resource.k8s.io validation, validateRequestPolicy; KEP-5075"
+)
 _GROUPS: Final = "compatibilityGroups"
 
 
@@ -82,7 +84,9 @@ class _Range:
             "max": self.range.max,
             "step": self.range.step,
         }
-        return {field: value for field, value in fields.items() if value is not None}
+        return {
+            field: value for field, value in fields.items() if value is not None
+        }
 
     @property
     def fractional(self) -> bool:
@@ -138,7 +142,9 @@ def _one_form_of_policy(amount: _Policy, at: str) -> Iterator[Issue]:
 
 def _default(amount: _Policy, at: str) -> Iterator[Issue]:
     values, valid_range = amount.policy.valid_values, amount.policy.valid_range
-    if amount.policy.default is None and bool(values) is not (valid_range is not None):
+    if amount.policy.default is None and bool(values) is not (
+        valid_range is not None
+    ):
         yield Issue(
             f"{at}.default",
             f"is required with {'validValues' if values else 'validRange'}",
@@ -183,7 +189,9 @@ def _value_default(amount: _Policy, at: str) -> Iterator[Issue]:
         and policy.default is not None
         and policy.default not in policy.valid_values
     ):
-        yield Issue(f"{at}.validValues", f"does not have the default {policy.default}")
+        yield Issue(
+            f"{at}.validValues", f"does not have the default {policy.default}"
+        )
 
 
 def _ordered(small: str, large: str, field: str, words: str) -> Check:
@@ -209,7 +217,9 @@ def _default_inside(below: str, above: str) -> Check:
         "default", "max", above, "the default {default} is more than max {max}"
     )
     return lambda bounded, at: (
-        () if any(_MIN_MAX(bounded, at)) else (*low(bounded, at), *high(bounded, at))
+        ()
+        if any(_MIN_MAX(bounded, at))
+        else (*low(bounded, at), *high(bounded, at))
     )
 
 
@@ -227,12 +237,16 @@ def _bounds(bounded: _Range, at: str) -> Iterator[Issue]:
         if field != "step" and value.nanos < 0:
             yield Issue(f"{at}.{field}", f"{value} is negative")
         elif value.nanos > _INT64:
-            yield Issue(f"{at}.{field}", f"{value} is more than 9223372036854775807")
+            yield Issue(
+                f"{at}.{field}", f"{value} is more than 9223372036854775807"
+            )
 
 
 def _step_positive(bounded: _Range, at: str) -> Iterator[Issue]:
     if bounded.range.step is not None and bounded.range.step.nanos <= 0:
-        yield Issue(f"{at}.step", f"{bounded.range.step} is not greater than zero")
+        yield Issue(
+            f"{at}.step", f"{bounded.range.step} is not greater than zero"
+        )
 
 
 def _step_zero(bounded: _Range, at: str) -> Iterator[Issue]:
@@ -245,7 +259,11 @@ def _step_zero(bounded: _Range, at: str) -> Iterator[Issue]:
 
 def _step_size(bounded: _Range, at: str) -> Iterator[Issue]:
     step = bounded.range.step
-    if step is not None and step.nanos > 0 and bounded.range.min + step > bounded.total:
+    if (
+        step is not None
+        and step.nanos > 0
+        and bounded.range.min + step > bounded.total
+    ):
         yield Issue(
             f"{at}.step",
             f"min and one step, {bounded.range.min + step}, are more than the whole value {bounded.total}",
@@ -298,7 +316,11 @@ COUNTER_RULES: Final = (
             form("name", dns_label),
             "A counter set's name is a DNS label.",
         ),
-        ("counter-set-empty", required("counters"), "A counter set has counters."),
+        (
+            "counter-set-empty",
+            required("counters"),
+            "A counter set has counters.",
+        ),
         (
             "counter-limit",
             limit(MAX_COUNTERS, "counters", "counters"),
@@ -330,7 +352,11 @@ COUNTER_RULES: Final = (
             form("counterSet", dns_label),
             "A counter set's name is a DNS label.",
         ),
-        ("consumption-empty", required("counters"), "A consumption names counters."),
+        (
+            "consumption-empty",
+            required("counters"),
+            "A consumption names counters.",
+        ),
         (
             "consumption-counter-limit",
             limit(MAX_COUNTERS, "counters", "counters"),
@@ -373,12 +399,28 @@ COUNTER_RULES: Final = (
             _one_form_of_policy,
             "A policy has validValues or validRange.",
         ),
-        ("policy-default", _default, "A policy with values or a range has a default."),
-        ("policy-value-limit", _value_limit, "A policy has at most 10 valid values."),
+        (
+            "policy-default",
+            _default,
+            "A policy with values or a range has a default.",
+        ),
+        (
+            "policy-value-limit",
+            _value_limit,
+            "A policy has at most 10 valid values.",
+        ),
         ("policy-value-order", _value_order, "Valid values ascend."),
         ("policy-value-unique", _value_unique, "Valid values differ."),
-        ("policy-value-size", _value_size, "Valid values are at most the whole value."),
-        ("policy-value-default", _value_default, "The default is a valid value."),
+        (
+            "policy-value-size",
+            _value_size,
+            "Valid values are at most the whole value.",
+        ),
+        (
+            "policy-value-default",
+            _value_default,
+            "The default is a valid value.",
+        ),
         origin=_COUNTER_ORIGIN,
     ),
     *errors(
@@ -386,14 +428,20 @@ COUNTER_RULES: Final = (
         (
             "policy-min-size",
             _ordered(
-                "min", "total", "min", "{min} is more than the whole value {total}"
+                "min",
+                "total",
+                "min",
+                "{min} is more than the whole value {total}",
             ),
             "The minimum is at most the whole value.",
         ),
         (
             "policy-max-size",
             _ordered(
-                "max", "total", "max", "{max} is more than the whole value {total}"
+                "max",
+                "total",
+                "max",
+                "{max} is more than the whole value {total}",
             ),
             "The maximum is at most the whole value.",
         ),
@@ -471,7 +519,9 @@ def _together(mapping: NodeAllocatableMapping, at: str) -> Iterator[Issue]:
         yield Issue(f"{at}.capacityKey", "is required with capacityMultiplier")
 
 
-def _one_multiplier(mapping: NodeAllocatableMapping, at: str) -> Iterator[Issue]:
+def _one_multiplier(
+    mapping: NodeAllocatableMapping, at: str
+) -> Iterator[Issue]:
     fields = {
         "capacityKey": mapping.capacity_key,
         "deviceMultiplier": mapping.device_multiplier,
@@ -487,7 +537,11 @@ def _one_multiplier(mapping: NodeAllocatableMapping, at: str) -> Iterator[Issue]
 ALLOCATABLE_RULES: Final = (
     *errors(
         DEVICES,
-        ("node-resource-name", _name, "Resources are cpu, memory or hugepages-<size>."),
+        (
+            "node-resource-name",
+            _name,
+            "Resources are cpu, memory or hugepages-<size>.",
+        ),
         (
             "node-resource-capacity",
             _capacity_key,
@@ -537,7 +591,9 @@ ALLOCATABLE_RULES: Final = (
             "node-overhead-empty",
             told(
                 "",
-                lambda overhead: overhead.per_pod is overhead.per_container is None,
+                lambda overhead: (
+                    overhead.per_pod is overhead.per_container is None
+                ),
                 "needs perPod or perContainer",
             ),
             "An overhead is per pod or per container.",

@@ -69,13 +69,17 @@ _ANNOTATION_BYTES: Final = 256 * 1024
 
 def _namespace(owner: ApiObject, _at: str) -> Iterator[Issue]:
     if owner.namespaced and owner.metadata.namespace:
-        yield from named(owner.metadata.namespace, "metadata.namespace", dns_label)
+        yield from named(
+            owner.metadata.namespace, "metadata.namespace", dns_label
+        )
 
 
 def _generate_name(owner: ApiObject, _at: str) -> Iterator[Issue]:
     if owner.metadata.generate_name:
         yield from named(
-            owner.metadata.generate_name, "metadata.generateName", generated_prefix
+            owner.metadata.generate_name,
+            "metadata.generateName",
+            generated_prefix,
         )
 
 
@@ -91,7 +95,9 @@ def _labels(meta: ObjectMeta, at: str) -> Iterator[Issue]:
     for key, value in meta.labels.items():
         yield from named(key, f"{at}.labels", label_name)
         if reason := label_value(value):
-            yield Issue(f"{at}.labels", f'the value "{value}" of "{key}" {reason}')
+            yield Issue(
+                f"{at}.labels", f'the value "{value}" of "{key}" {reason}'
+            )
 
 
 def _annotation_size(meta: ObjectMeta, at: str) -> Iterator[Issue]:
@@ -139,8 +145,12 @@ def _one_controller(meta: ObjectMeta, at: str) -> Iterator[Issue]:
         )
 
 
-def _template_fields(template: ResourceClaimTemplate, _at: str) -> Iterator[Issue]:
-    set_fields = template.spec.metadata.model_dump(by_alias=True, exclude_defaults=True)
+def _template_fields(
+    template: ResourceClaimTemplate, _at: str
+) -> Iterator[Issue]:
+    set_fields = template.spec.metadata.model_dump(
+        by_alias=True, exclude_defaults=True
+    )
     for name in set_fields.keys() - {"labels", "annotations"}:
         yield Issue(
             f"spec.metadata.{name}",
@@ -150,7 +160,9 @@ def _template_fields(template: ResourceClaimTemplate, _at: str) -> Iterator[Issu
 
 _TEMPLATE: Final = "core validation, ValidateTemplateObjectMeta"
 
-_NAMESPACE: Final = "apiserver registry, EnsureObjectNamespaceMatchesRequestNamespace"
+_NAMESPACE: Final = (
+    "apiserver registry, EnsureObjectNamespaceMatchesRequestNamespace"
+)
 _GENERATIONS: Final = (CLAIMS | TEMPLATES) / "metadata"
 
 METADATA_RULES: Final = (
@@ -256,14 +268,19 @@ def _count(requirement: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
     if requirement.operator in _LISTS and not requirement.values:
         yield Issue(f"{at}.values", f"is required with {requirement.operator}")
     elif requirement.operator in _FLAGS and requirement.values:
-        yield Issue(f"{at}.values", f"is not allowed with {requirement.operator}")
+        yield Issue(
+            f"{at}.values", f"is not allowed with {requirement.operator}"
+        )
     elif requirement.operator in _NUMBERS and len(requirement.values) != 1:
         yield Issue(
-            f"{at}.values", f"must have a single value with {requirement.operator}"
+            f"{at}.values",
+            f"must have a single value with {requirement.operator}",
         )
 
 
-def _field_key(requirement: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
+def _field_key(
+    requirement: NodeSelectorRequirement, at: str
+) -> Iterator[Issue]:
     if requirement.key != _NODE_NAME:
         yield Issue(
             f"{at}.key",
@@ -271,7 +288,9 @@ def _field_key(requirement: NodeSelectorRequirement, at: str) -> Iterator[Issue]
         )
 
 
-def _field_operator(requirement: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
+def _field_operator(
+    requirement: NodeSelectorRequirement, at: str
+) -> Iterator[Issue]:
     if requirement.operator not in _LISTS:
         yield Issue(
             f"{at}.operator",
@@ -279,11 +298,14 @@ def _field_operator(requirement: NodeSelectorRequirement, at: str) -> Iterator[I
         )
     elif len(requirement.values) != 1:
         yield Issue(
-            f"{at}.values", f"must have a single value with {requirement.operator}"
+            f"{at}.values",
+            f"must have a single value with {requirement.operator}",
         )
 
 
-def _field_values(requirement: NodeSelectorRequirement, at: str) -> Iterator[Issue]:
+def _field_values(
+    requirement: NodeSelectorRequirement, at: str
+) -> Iterator[Issue]:
     for index, value in enumerate(
         requirement.values if requirement.key == _NODE_NAME else ()
     ):
@@ -312,7 +334,11 @@ NODE_SELECTOR_RULES: Final = (
             choice("operator", (*_LISTS, *_FLAGS, *_NUMBERS)),
             "Operators are known.",
         ),
-        ("node-selector-count", _count, "The operator says how many values there are."),
+        (
+            "node-selector-count",
+            _count,
+            "The operator says how many values there are.",
+        ),
         (
             "node-selector-value",
             told("values[]", label_value, JUDGED),
@@ -328,7 +354,11 @@ NODE_SELECTOR_RULES: Final = (
             _field_operator,
             "Fields have In or NotIn with a single value.",
         ),
-        ("node-field-value", _field_values, "A node's name is a DNS subdomain."),
+        (
+            "node-field-value",
+            _field_values,
+            "A node's name is a DNS subdomain.",
+        ),
         origin=_SELECTOR_ORIGIN,
     ),
 )
@@ -361,7 +391,11 @@ class _Gated(NamedTuple):
 
     def is_unread(self, path: str, minor: int | None) -> bool:
         """Return whether a path leads to what an API server does not even read."""
-        return minor is not None and minor < self.named and self.fields.lead_to(path)
+        return (
+            minor is not None
+            and minor < self.named
+            and self.fields.lead_to(path)
+        )
 
     def __str__(self) -> str:
         return (
@@ -375,8 +409,12 @@ _BINDING: Final = "bindingConditions|bindingFailureConditions"
 _OPERATIONS: Final = "skipNodeOperations"
 
 _GATED: Final = (
-    _Gated(DEVICES / "taints" | (DETAILS | RESULTS) / "tolerations", "DeviceTaints"),
-    _Gated(SLICES / "sharedCounters|perDeviceNodeSelection", "PartitionableDevices"),
+    _Gated(
+        DEVICES / "taints" | (DETAILS | RESULTS) / "tolerations", "DeviceTaints"
+    ),
+    _Gated(
+        SLICES / "sharedCounters|perDeviceNodeSelection", "PartitionableDevices"
+    ),
     _Gated(
         DEVICES / "consumesCounters|nodeName|nodeSelector|allNodes",
         "PartitionableDevices",
@@ -386,7 +424,8 @@ _GATED: Final = (
         "DeviceBindingAndStatus",
     ),
     _Gated(
-        DEVICES / "allowMultipleAllocations" | DEVICES / "capacity[].requestPolicy",
+        DEVICES / "allowMultipleAllocations"
+        | DEVICES / "capacity[].requestPolicy",
         "ConsumableCapacity",
     ),
     _Gated(
@@ -403,7 +442,11 @@ _GATED: Final = (
     ),
     _Gated(CONSUMPTIONS / "compatibilityGroups", "DeviceCompatibilityGroups"),
     _Gated(SLICES / "partitionTypeAttribute", since=37, named=37),
-    _Gated(DEVICES / "nodeAllocatableResources", "NodeAllocatableResources", named=37),
+    _Gated(
+        DEVICES / "nodeAllocatableResources",
+        "NodeAllocatableResources",
+        named=37,
+    ),
     _Gated(DETAILS / "derivedAttributes" | (SLICES | RESULTS) / _OPERATIONS),
 )
 
@@ -422,24 +465,29 @@ class Stored:
     def cluster(self, cluster: Cluster) -> Cluster:
         """Return the cluster without the fields that are dropped."""
         off = [
-            gated for gated in _GATED if not gated.is_kept(self.features, self.minor)
+            gated
+            for gated in _GATED
+            if not gated.is_kept(self.features, self.minor)
         ]
         if not off:
             return cluster
         return replace(
             cluster,
             slices=tuple(
-                self._object("slices", object_, off) for object_ in cluster.slices
+                self._object("slices", object_, off)
+                for object_ in cluster.slices
             ),
             classes={
                 name: self._object("classes", object_, off)
                 for name, object_ in cluster.classes.items()
             },
             claims=tuple(
-                self._object("claims", object_, off) for object_ in cluster.claims
+                self._object("claims", object_, off)
+                for object_ in cluster.claims
             ),
             templates=tuple(
-                self._object("templates", object_, off) for object_ in cluster.templates
+                self._object("templates", object_, off)
+                for object_ in cluster.templates
             ),
         )
 
@@ -453,12 +501,15 @@ class Stored:
             for place in gated.fields.of(kind):
                 object_ = _without(object_, place, "", paths)
             if paths:
-                further = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+                further = (
+                    f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+                )
                 self.dropped.append(
                     (
                         object_,
                         Issue(
-                            paths[0], f"the API server drops it{further}, as {gated}"
+                            paths[0],
+                            f"the API server drops it{further}, as {gated}",
                         ),
                     )
                 )

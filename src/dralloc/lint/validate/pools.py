@@ -10,7 +10,12 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from dralloc.compile.inventory import NodeIndex, list_published
-from dralloc.compile.match import Criteria, MatchTable, SelectorFailure, TaintRules
+from dralloc.compile.match import (
+    Criteria,
+    MatchTable,
+    SelectorFailure,
+    TaintRules,
+)
 from dralloc.lint.validate.rule import (
     DETAILS,
     Check,
@@ -71,10 +76,16 @@ class Pool:
         return lists
 
     @cached_property
-    def consumptions(self) -> list[tuple[ResourceSlice, str, DeviceCounterConsumption]]:
+    def consumptions(
+        self,
+    ) -> list[tuple[ResourceSlice, str, DeviceCounterConsumption]]:
         """The consumptions of all devices, each with its slice and path."""
         return [
-            (slice_, f"spec.devices[{number}].consumesCounters[{index}]", consumption)
+            (
+                slice_,
+                f"spec.devices[{number}].consumesCounters[{index}]",
+                consumption,
+            )
             for slice_ in self.slices
             for number, device in enumerate(slice_.spec.devices)
             for index, consumption in enumerate(device.consumes_counters)
@@ -118,30 +129,41 @@ def _members(context: ValidationContext) -> Iterator[RulePart[_PoolSlice]]:
             yield RulePart(member, "spec", _PoolSlice(member, pool))
 
 
-def _consumptions(context: ValidationContext) -> Iterator[RulePart[_Consumption]]:
+def _consumptions(
+    context: ValidationContext,
+) -> Iterator[RulePart[_Consumption]]:
     """Yield the first of equal consumptions of each slice."""
     # Hundreds of equal partitions share a mistake, and one line about it is enough.
     for pool in context.view(find_pools):
         equal: dict[
-            tuple[str, str], list[tuple[ResourceSlice, str, DeviceCounterConsumption]]
+            tuple[str, str],
+            list[tuple[ResourceSlice, str, DeviceCounterConsumption]],
         ] = defaultdict(list)
         for slice_, path, consumption in pool.consumptions:
-            equal[slice_.name, repr(consumption)].append((slice_, path, consumption))
+            equal[slice_.name, repr(consumption)].append(
+                (slice_, path, consumption)
+            )
         for (slice_, path, consumption), *repeated in equal.values():
             _, published = pool.named["sharedCounters"].get(
                 consumption.counter_set, (None, None)
             )
             elsewhere = (
-                f", here and for {len(repeated)} more devices" if repeated else ""
+                f", here and for {len(repeated)} more devices"
+                if repeated
+                else ""
             )
             yield RulePart(
-                slice_, path, _Consumption(consumption, published, pool.id, elsewhere)
+                slice_,
+                path,
+                _Consumption(consumption, published, pool.id, elsewhere),
             )
 
 
 def _missing_slices(context: ValidationContext) -> Iterator[RulePart[str]]:
     for pool in context.view(find_pools):
-        counts = {member.spec.pool.resource_slice_count for member in pool.slices}
+        counts = {
+            member.spec.pool.resource_slice_count for member in pool.slices
+        }
         # Slices that disagree on the count are an issue of their own.
         if len(counts) == 1 and len(pool.slices) not in counts:
             text = f"is {counts.pop()}, but generation {pool.generation} of pool {pool.id} has {len(pool.slices)}"
@@ -181,7 +203,9 @@ def _unique(field: str) -> Check:
     def check(member: _PoolSlice, at: str) -> Iterator[Issue]:
         newest = member.slice.spec.pool.generation == member.pool.generation
         for path, item in (
-            walk(member.slice.spec, place_of(f"{field}[]"), at) if newest else ()
+            walk(member.slice.spec, place_of(f"{field}[]"), at)
+            if newest
+            else ()
         ):
             earlier, _ = member.pool.named[field][item.name]
             if earlier is not member.slice:
@@ -195,7 +219,8 @@ def _set_exists(use: _Consumption, at: str) -> Iterator[Issue]:
     if use.published is None:
         text = f'"{use.consumption.counter_set}" is not published in pool {use.pool}{use.elsewhere}'
         yield Issue(
-            f"{at}.counterSet", f"{text}: no device of the pool can be allocated"
+            f"{at}.counterSet",
+            f"{text}: no device of the pool can be allocated",
         )
 
 
@@ -210,7 +235,9 @@ def _counter_exists(use: _Consumption, at: str) -> Iterator[Issue]:
 
 
 def _fits(use: _Consumption, at: str) -> Iterator[Issue]:
-    published: Mapping[str, Counter] = use.published.counters if use.published else {}
+    published: Mapping[str, Counter] = (
+        use.published.counters if use.published else {}
+    )
     for name, consumed in use.consumption.counters.items():
         counter = published.get(name)
         if (
@@ -220,14 +247,20 @@ def _fits(use: _Consumption, at: str) -> Iterator[Issue]:
         ):
             text = f"{consumed.value} is more than the whole counter, {counter.value}"
             yield Issue(
-                f"{at}.counters[{name}]", f"{text}: the device can never be allocated"
+                f"{at}.counters[{name}]",
+                f"{text}: the device can never be allocated",
             )
 
 
 def _unused(member: _PoolSlice, at: str) -> Iterator[Issue]:
-    used = {consumption.counter_set for _, _, consumption in member.pool.consumptions}
+    used = {
+        consumption.counter_set
+        for _, _, consumption in member.pool.consumptions
+    }
     # The slice that uses a counter set may be one that is still to come.
-    complete = len(member.pool.slices) == member.slice.spec.pool.resource_slice_count
+    complete = (
+        len(member.pool.slices) == member.slice.spec.pool.resource_slice_count
+    )
     for index, counter_set in enumerate(
         member.slice.spec.shared_counters if complete else ()
     ):
@@ -256,7 +289,11 @@ POOL_RULES: Final = (
     ),
     *remarks(
         _members,
-        ("pool-older", _generation, "Only the newest generation of a pool counts."),
+        (
+            "pool-older",
+            _generation,
+            "Only the newest generation of a pool counts.",
+        ),
         origin=_ORIGIN_POOL,
     ),
     *warnings(
@@ -270,7 +307,11 @@ POOL_RULES: Final = (
     ),
     *warnings(
         _consumptions,
-        ("pool-set", _set_exists, "Devices consume counters of sets in their pool."),
+        (
+            "pool-set",
+            _set_exists,
+            "Devices consume counters of sets in their pool.",
+        ),
         ("pool-counter", _counter_exists, "The sets have these counters."),
         origin=_ORIGIN_COUNTERS,
     ),
@@ -314,14 +355,17 @@ class _Judged:
 
     def failures(self, *, of_class: bool) -> list[tuple[int, str]]:
         """Return the selectors of the class or of the request that fail when they run, by index, and words about it."""
-        by_selector: dict[int, list[tuple[Offer, CelRuntimeError]]] = defaultdict(list)
+        by_selector: dict[int, list[tuple[Offer, CelRuntimeError]]] = (
+            defaultdict(list)
+        )
         for offer, failure in self.failed:
             if failure.of_class is of_class and isinstance(
                 failure.error, CelRuntimeError
             ):
                 by_selector[failure.selector].append((offer, failure.error))
         return [
-            (index, _words(failures)) for index, failures in sorted(by_selector.items())
+            (index, _words(failures))
+            for index, failures in sorted(by_selector.items())
         ]
 
 
@@ -340,13 +384,17 @@ class Candidates:
         self._nodes = NodeIndex(cluster.nodes)
         self._node_count = len(cluster.nodes)
         numbers = {
-            id(published): number for number, published in enumerate(cluster.slices)
+            id(published): number
+            for number, published in enumerate(cluster.slices)
         }
         pools: dict[PoolID, list[int]] = {}
         for pool in context.view(find_pools):
-            pools[pool.id] = [numbers[id(published)] for published in pool.slices]
+            pools[pool.id] = [
+                numbers[id(published)] for published in pool.slices
+            ]
         rules = TaintRules(
-            cluster.taint_rules if features.DeviceTaintRules else (), cluster.classes
+            cluster.taint_rules if features.DeviceTaintRules else (),
+            cluster.classes,
         )
         self._table = MatchTable(
             list_published(cluster.slices, pools, self._nodes, features),
@@ -363,14 +411,20 @@ class Candidates:
         }
         self._known: dict[Hashable, _Judged] = {}
 
-    def _add(self, request: Details, selectors: tuple[DeviceSelector, ...]) -> int:
+    def _add(
+        self, request: Details, selectors: tuple[DeviceSelector, ...]
+    ) -> int:
         expressions = tuple(
             selector.cel.expression for selector in selectors if selector.cel
         )
-        amounts = tuple(request.capacity.requests.items()) if request.capacity else ()
+        amounts = (
+            tuple(request.capacity.requests.items()) if request.capacity else ()
+        )
         device_class = self.classes.get(request.device_class_name)
         return self._table.add(
-            Criteria(_NOBODY, device_class, expressions, request.tolerations, amounts)
+            Criteria(
+                _NOBODY, device_class, expressions, request.tolerations, amounts
+            )
         )
 
     @cached_property
@@ -410,11 +464,17 @@ class Candidates:
     def of_request(self, request: Details) -> list[Offer]:
         """Return the devices that a request's class and selectors accept."""
         has_class = request.device_class_name in self._of_class
-        return self._judged(self._of_request[id(request)]).accepted if has_class else []
+        return (
+            self._judged(self._of_request[id(request)]).accepted
+            if has_class
+            else []
+        )
 
     def of_selectors(self, request: Details, length: int) -> list[Offer]:
         """Return the devices that a request's class and the first of its selectors accept."""
-        return self._judged(self._add(request, request.selectors[:length])).accepted
+        return self._judged(
+            self._add(request, request.selectors[:length])
+        ).accepted
 
     def failures_of_class(self, name: str) -> list[tuple[int, str]]:
         """Return the selectors of a class, by index, that fail on devices which those before accept, and how."""
@@ -432,7 +492,9 @@ class Candidates:
     def _judged(self, alternative: int) -> _Judged:
         """Ask class and selectors about every offer; equal ones are asked once."""
         criteria = self._table.criteria[alternative]
-        class_name = criteria.device_class.name if criteria.device_class else None
+        class_name = (
+            criteria.device_class.name if criteria.device_class else None
+        )
         key = class_name, criteria.selectors
         if key not in self._known:
             judged = self._known[key] = _Judged()

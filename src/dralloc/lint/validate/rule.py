@@ -140,7 +140,9 @@ class Rule:
 
     def check_of(self, minor: int) -> Check:
         """Return the check that API servers of a minor version make."""
-        return self.check if minor >= 37 or self.earlier is None else self.earlier
+        return (
+            self.check if minor >= 37 or self.earlier is None else self.earlier
+        )
 
 
 Row: TypeAlias = tuple[str, Check, str] | tuple[str, Check, str, Check]
@@ -207,19 +209,25 @@ class Places:
 
     def of(self, kind: str) -> Iterator[Place]:
         """Yield the paths into objects of one kind."""
-        return (place_of(path) for path_kind, path in self.paths if path_kind == kind)
+        return (
+            place_of(path)
+            for path_kind, path in self.paths
+            if path_kind == kind
+        )
 
     def lead_to(self, path: str) -> bool:
         """Return whether a path as messages have it is one of these, or goes on from one."""
         plain = re.sub(r"\[[^]]*\]", "[]", path)
         return any(
-            re.match(rf"{re.escape(start)}(?![^.[])", plain) for _, start in self.paths
+            re.match(rf"{re.escape(start)}(?![^.[])", plain)
+            for _, start in self.paths
         )
 
     def __truediv__(self, below: str) -> Places:
         return Places(
             tuple(
-                (kind, f"{path}.{below}".removeprefix(".")) for kind, path in self.paths
+                (kind, f"{path}.{below}".removeprefix("."))
+                for kind, path in self.paths
             )
         )
 
@@ -242,7 +250,9 @@ Place: TypeAlias = tuple[tuple[Step, ...], ...]
 @lru_cache
 def place_of(path: str) -> Place:
     """Return the steps of a path as `Places` has them; none for an empty one."""
-    return tuple(tuple(map(_step, text.split("|"))) for text in path.split(".") if text)
+    return tuple(
+        tuple(map(_step, text.split("|"))) for text in path.split(".") if text
+    )
 
 
 def _step(text: str) -> Step:
@@ -260,7 +270,9 @@ def walk(
     steps_below = place[1:]
     for wire, python, repeated in place[0]:
         below = (
-            value.get(wire, "") if isinstance(value, dict) else getattr(value, python)
+            value.get(wire, "")
+            if isinstance(value, dict)
+            else getattr(value, python)
         )
         path = f"{at}.{wire}" if at else wire
         if below is None:
@@ -268,9 +280,13 @@ def walk(
                 yield path, None
         elif repeated:
             for key, item in (
-                below.items() if isinstance(below, Mapping) else enumerate(below)
+                below.items()
+                if isinstance(below, Mapping)
+                else enumerate(below)
             ):
-                yield from walk(item, steps_below, f"{path}[{key}]", absent=absent)
+                yield from walk(
+                    item, steps_below, f"{path}[{key}]", absent=absent
+                )
         elif steps_below:
             yield from walk(below, steps_below, path, absent=absent)
         else:
@@ -282,7 +298,9 @@ def _objects(context: ValidationContext) -> dict[str, list[Any]]:
     return {
         "slices": list(cluster.slices),
         "classes": list(cluster.classes.values()),
-        "claims": [claim for claim in cluster.claims if context.is_given(claim)],
+        "claims": [
+            claim for claim in cluster.claims if context.is_given(claim)
+        ],
         "templates": list(cluster.templates),
         "taint_rules": list(cluster.taint_rules),
     }
@@ -317,7 +335,9 @@ SELECTORS: Final = CLASSES / "spec.selectors[]" | DETAILS / "selectors[]"
 ALLOCATIONS: Final = CLAIMS / "status.allocation"
 RESULTS: Final = ALLOCATIONS / "devices.results[]"
 CONFIGURATIONS: Final = (
-    CLASSES / "spec.config[]" | SPECS / "config[]" | ALLOCATIONS / "devices.config[]"
+    CLASSES / "spec.config[]"
+    | SPECS / "config[]"
+    | ALLOCATIONS / "devices.config[]"
 )
 OPAQUE: Final = CONFIGURATIONS / "opaque"
 NODE_SELECTORS: Final = (SLICES | DEVICES | ALLOCATIONS) / "nodeSelector"

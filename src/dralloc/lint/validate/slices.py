@@ -78,12 +78,14 @@ def _one_slice_selection(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
         spec.per_device_node_selection,
     )
     set_count = sum(
-        selection is not None and selection is not False for selection in selections
+        selection is not None and selection is not False
+        for selection in selections
     )
     # An empty name and false have errors of their own.
     if set_count > 1 or all(selection is None for selection in selections):
         yield Issue(
-            at, f"exactly one of {_ONE_OF} is required, not {set_count or 'none'}"
+            at,
+            f"exactly one of {_ONE_OF} is required, not {set_count or 'none'}",
         )
 
 
@@ -111,7 +113,9 @@ def _device_limit(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
         map(_advanced, spec.devices)
     ):
         words = "devices of which some have taints, lists or consume counters"
-        yield from at_most(MAX_ADVANCED_DEVICES, spec.devices, f"{at}.devices", words)
+        yield from at_most(
+            MAX_ADVANCED_DEVICES, spec.devices, f"{at}.devices", words
+        )
 
 
 def _consumed(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
@@ -302,7 +306,9 @@ def _attribute_value(device: Device, at: str) -> Iterator[Issue]:
     # On the wire an attribute is an object with one field for each type.
     for name, value in device.attributes.items():
         if value is UNSET:
-            yield Issue(f"{at}.attributes[{name}]", "exactly one value is required")
+            yield Issue(
+                f"{at}.attributes[{name}]", "exactly one value is required"
+            )
         elif value == ():
             yield Issue(
                 f"{at}.attributes[{name}]", "a list of values must not be empty"
@@ -317,7 +323,10 @@ def _texts(device: Device, at: str) -> Iterator[tuple[str, str]]:
         elif isinstance(value, tuple):
             for index, item in enumerate(value):
                 if isinstance(item, str):
-                    yield f"{at}.attributes[{name}].{_field(item)}s[{index}]", item
+                    yield (
+                        f"{at}.attributes[{name}].{_field(item)}s[{index}]",
+                        item,
+                    )
 
 
 def _field(value: AttributeValue) -> str:
@@ -341,7 +350,9 @@ def _not_false(spec: ResourceSliceSpec, at: str) -> Iterator[Issue]:
         spec.devices if spec.per_device_node_selection else ()
     ):
         if device.all_nodes is False:
-            yield Issue(f"{at}.devices[{index}].allNodes", "must be true or left out")
+            yield Issue(
+                f"{at}.devices[{index}].allNodes", "must be true or left out"
+            )
 
 
 def _selections(device: Device) -> list[str]:
@@ -386,13 +397,21 @@ def _condition_overlap(conditioned: Any, at: str) -> Iterator[Issue]:
 
 
 def _condition_pair(conditioned: Any, at: str) -> Iterator[Issue]:
-    if conditioned.binding_conditions and not conditioned.binding_failure_conditions:
+    if (
+        conditioned.binding_conditions
+        and not conditioned.binding_failure_conditions
+    ):
         yield Issue(
-            f"{at}.bindingFailureConditions", "are required with bindingConditions"
+            f"{at}.bindingFailureConditions",
+            "are required with bindingConditions",
         )
-    if conditioned.binding_failure_conditions and not conditioned.binding_conditions:
+    if (
+        conditioned.binding_failure_conditions
+        and not conditioned.binding_conditions
+    ):
         yield Issue(
-            f"{at}.bindingConditions", "are required with bindingFailureConditions"
+            f"{at}.bindingConditions",
+            "are required with bindingFailureConditions",
         )
 
 
@@ -405,7 +424,11 @@ _EACH_CONDITION: Final = "bindingConditions[]|bindingFailureConditions[]"
 DEVICE_RULES: Final = (
     *errors(
         DEVICES,
-        ("device-name", form("name", dns_label), "A device's name is a DNS label."),
+        (
+            "device-name",
+            form("name", dns_label),
+            "A device's name is a DNS label.",
+        ),
         (
             "device-attribute-limit",
             _attribute_limit,
@@ -512,11 +535,15 @@ _TOLERATION_KEY: Final = form("key", label_name, empty=True)
 
 
 def _effect(taint: DeviceTaint, at: str) -> Iterator[Issue]:
-    yield from (_KNOWN_EFFECT if taint.effect else required("effect"))(taint, at)
+    yield from (_KNOWN_EFFECT if taint.effect else required("effect"))(
+        taint, at
+    )
 
 
 def _toleration_value(toleration: DeviceToleration, at: str) -> Iterator[Issue]:
-    if toleration.operator != "Exists" and (reason := label_value(toleration.value)):
+    if toleration.operator != "Exists" and (
+        reason := label_value(toleration.value)
+    ):
         yield Issue(f"{at}.value", f'"{toleration.value}" {reason}')
 
 
@@ -559,7 +586,11 @@ DEVICE_TAINT_RULES: Final = (
             told("value", label_value, JUDGED),
             "A taint's value has the form of a label value.",
         ),
-        ("taint-effect", _effect, "A taint's effect is None, NoSchedule or NoExecute."),
+        (
+            "taint-effect",
+            _effect,
+            "A taint's effect is None, NoSchedule or NoExecute.",
+        ),
     ),
     *errors(
         _TOLERATIONS,

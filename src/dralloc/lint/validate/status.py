@@ -93,7 +93,9 @@ _NAMES: Final = (
 def _config_requests(claim: ResourceClaim, _at: str) -> Iterable[Issue]:
     allocation = claim.status.allocation
     return refers(
-        in_lists(allocation.devices.config if allocation else (), f"{_AT}.config"),
+        in_lists(
+            allocation.devices.config if allocation else (), f"{_AT}.config"
+        ),
         claim.spec.devices,
     )
 
@@ -119,7 +121,8 @@ def _reserved_unique(claim: ResourceClaim, _at: str) -> Iterator[Issue]:
 def _reserved_allocated(claim: ResourceClaim, _at: str) -> Iterator[Issue]:
     if claim.status.reserved_for and not claim.is_allocated:
         yield Issue(
-            "status.reservedFor", "is only allowed for a claim with an allocation"
+            "status.reservedFor",
+            "is only allowed for a claim with an allocation",
         )
 
 
@@ -146,14 +149,20 @@ def _condition_unique(
     conditions: tuple[Mapping[str, Any], ...], at: str
 ) -> Iterator[Issue]:
     yield from unique(
-        (str(condition.get("type", "")) for condition in conditions), at, field=".type"
+        (str(condition.get("type", "")) for condition in conditions),
+        at,
+        field=".type",
     )
 
 
 def _reason(text: str) -> str:
     if not _REASON.fullmatch(text):
         return "must start with a letter, go on with letters, digits and '_,:', and not end with ',' or ':'"
-    return f"is longer than {MAX_REASON} characters" if len(text) > MAX_REASON else ""
+    return (
+        f"is longer than {MAX_REASON} characters"
+        if len(text) > MAX_REASON
+        else ""
+    )
 
 
 def _status(text: str) -> str:
@@ -168,7 +177,9 @@ def _present(field: str, judge: Judge) -> Check:
 def _ips(network: Mapping[str, Any]) -> list[str]:
     addresses = network.get("ips")
     return (
-        [str(address) for address in addresses] if isinstance(addresses, list) else []
+        [str(address) for address in addresses]
+        if isinstance(addresses, list)
+        else []
     )
 
 
@@ -192,7 +203,9 @@ def _ip_form(network: Mapping[str, Any], at: str) -> Iterator[Issue]:
 
 
 def _both(*checks: Check) -> Check:
-    return lambda part, at: (issue for check in checks for issue in check(part, at))
+    return lambda part, at: (
+        issue for check in checks for issue in check(part, at)
+    )
 
 
 _CONDITION: Final = "apimachinery validation, ValidateConditions"
@@ -236,13 +249,17 @@ STATUS_RULES: Final = (
         ),
     ),
     *errors(
-        RESULTS, *((f"result-{name}", check, help_) for name, check, help_ in _NAMES)
+        RESULTS,
+        *((f"result-{name}", check, help_) for name, check, help_ in _NAMES),
     ),
     *errors(
         ALLOCATIONS / "devices.config[]",
         (
             "result-config-list",
-            _both(limit(MAX_REQUESTS, "requests", "requests"), distinct("requests")),
+            _both(
+                limit(MAX_REQUESTS, "requests", "requests"),
+                distinct("requests"),
+            ),
             "Configurations list at most 32 requests, each once.",
         ),
     ),
@@ -256,7 +273,10 @@ STATUS_RULES: Final = (
     ),
     *errors(
         _REPORTED,
-        *((f"device-status-{name}", check, help_) for name, check, help_ in _NAMES),
+        *(
+            (f"device-status-{name}", check, help_)
+            for name, check, help_ in _NAMES
+        ),
         (
             "device-status-data",
             raw_object("data", MAX_DATA),
@@ -328,7 +348,9 @@ STATUS_RULES: Final = (
         _REPORTED / "networkData",
         (
             "network-length",
-            _both(longest(256, "interfaceName"), longest(128, "hardwareAddress")),
+            _both(
+                longest(256, "interfaceName"), longest(128, "hardwareAddress")
+            ),
             "Interface names have at most 256 bytes, addresses 128.",
         ),
         (
@@ -374,7 +396,9 @@ class _Entry(NamedTuple):
                 ClaimKey(self.namespace, self.entry.resource_claim_name)
             )
             return claim.spec.devices if claim else None
-        key = ClaimKey(self.namespace, self.entry.resource_claim_template_name or "")
+        key = ClaimKey(
+            self.namespace, self.entry.resource_claim_template_name or ""
+        )
         return next(
             (
                 template.spec.spec.devices
@@ -436,12 +460,18 @@ def _uses(context: ValidationContext) -> Iterator[RulePart[_Use]]:
 def _claim_exists(use: _Entry, at: str) -> Iterator[Issue]:
     name = use.entry.resource_claim_name
     if name is not None and use.claim is None:
-        yield Issue(f"{at}.resourceClaimName", f'ResourceClaim "{name}" does not exist')
+        yield Issue(
+            f"{at}.resourceClaimName", f'ResourceClaim "{name}" does not exist'
+        )
 
 
 def _template_exists(use: _Entry, at: str) -> Iterator[Issue]:
     name = use.entry.resource_claim_template_name
-    if name is not None and use.entry.resource_claim_name is None and use.claim is None:
+    if (
+        name is not None
+        and use.entry.resource_claim_name is None
+        and use.claim is None
+    ):
         yield Issue(
             f"{at}.resourceClaimTemplateName",
             f'ResourceClaimTemplate "{name}" does not exist',
@@ -449,7 +479,10 @@ def _template_exists(use: _Entry, at: str) -> Iterator[Issue]:
 
 
 def _says_what(use: _Entry, at: str) -> Iterator[Issue]:
-    references = (use.entry.resource_claim_name, use.entry.resource_claim_template_name)
+    references = (
+        use.entry.resource_claim_name,
+        use.entry.resource_claim_template_name,
+    )
     if (references[0] is None) is (references[1] is None):
         yield Issue(
             at,
@@ -461,13 +494,16 @@ def _entry_exists(use: _Use, at: str) -> Iterator[Issue]:
     for index, claim in enumerate(use.container.resources.claims):
         if claim.name not in use.entries:
             yield Issue(
-                f"{at}[{index}]", f'"{claim.name}" is none of the pod\'s resourceClaims'
+                f"{at}[{index}]",
+                f'"{claim.name}" is none of the pod\'s resourceClaims',
             )
 
 
 def _request_exists(use: _Use, at: str) -> Iterator[Issue]:
     for index, claim in enumerate(use.container.resources.claims):
-        spec = use.entries[claim.name].claim if claim.name in use.entries else None
+        spec = (
+            use.entries[claim.name].claim if claim.name in use.entries else None
+        )
         if (
             claim.request
             and spec is not None
@@ -482,12 +518,17 @@ def _request_exists(use: _Use, at: str) -> Iterator[Issue]:
 def _drifts(context: ValidationContext) -> Iterator[RulePart[str]]:
     if context.cluster.slices:
         claims = [claim for _, _, claim in CLAIMS(context)]
-        for drift in find_drift(context.cluster.slices, claims, context.features):
+        for drift in find_drift(
+            context.cluster.slices, claims, context.features
+        ):
             yield RulePart(drift.claim, drift.path, drift.rule)
 
 
 def _annotations(context: ValidationContext) -> Iterator[RulePart[str]]:
-    groups = (context.cluster.pod_groups.values(), context.cluster.workloads.values())
+    groups = (
+        context.cluster.pod_groups.values(),
+        context.cluster.workloads.values(),
+    )
     owners: Iterator[ApiObject] = chain(_given_pods(context), *groups)
     for owner in owners:
         if ACROSS in owner.metadata.annotations:
@@ -530,17 +571,29 @@ POD_RULES: Final = (
     *warnings(
         _entries,
         ("pod-claim", _claim_exists, "The claims that pods name exist."),
-        ("pod-template", _template_exists, "The templates that pods name exist."),
+        (
+            "pod-template",
+            _template_exists,
+            "The templates that pods name exist.",
+        ),
         origin="KEP-4381",
     ),
     *errors(
         _entries,
-        ("pod-claim-source", _says_what, "A pod's entry names a claim or a template."),
+        (
+            "pod-claim-source",
+            _says_what,
+            "A pod's entry names a claim or a template.",
+        ),
         origin=_POD,
     ),
     *errors(
         _uses,
-        ("container-claim", _entry_exists, "Containers use claims of their pod."),
+        (
+            "container-claim",
+            _entry_exists,
+            "Containers use claims of their pod.",
+        ),
         origin=_POD,
     ),
     *warnings(

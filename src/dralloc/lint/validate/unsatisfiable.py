@@ -9,7 +9,12 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from dralloc.lint.validate.claims import alternatives, covers
-from dralloc.lint.validate.pools import Candidates, Offer, find_candidates, find_pools
+from dralloc.lint.validate.pools import (
+    Candidates,
+    Offer,
+    find_candidates,
+    find_pools,
+)
 from dralloc.lint.validate.rule import (
     SPECS,
     Details,
@@ -21,7 +26,12 @@ from dralloc.lint.validate.rule import (
     said,
     warnings,
 )
-from dralloc.objects.api import ApiObject, AttributeValue, DeviceClaim, ResourceClaim
+from dralloc.objects.api import (
+    ApiObject,
+    AttributeValue,
+    DeviceClaim,
+    ResourceClaim,
+)
 from dralloc.objects.api.selecting import selector_matches
 from dralloc.objects.api.slices import TYPE_NAMES
 from dralloc.objects.report import counted
@@ -65,14 +75,20 @@ class RequestAlternative:
     @property
     def can_be_judged(self) -> bool:
         """Whether there are devices and the class, and all expressions compile: else there are other violations."""
-        device_class = self.candidates.classes.get(self.request.device_class_name)
+        device_class = self.candidates.classes.get(
+            self.request.device_class_name
+        )
         if device_class is None or not self.candidates.offers:
             return False
         selectors = (*device_class.spec.selectors, *self.request.selectors)
         return all(
             map(
                 _compiles,
-                (selector.cel.expression for selector in selectors if selector.cel),
+                (
+                    selector.cel.expression
+                    for selector in selectors
+                    if selector.cel
+                ),
             )
         )
 
@@ -83,7 +99,9 @@ class RequestAlternative:
         key = self.candidates.key(self.request)
         if key not in answers:
             answers[key] = (
-                _stop(self.request, self.candidates) if self.can_be_judged else None
+                _stop(self.request, self.candidates)
+                if self.can_be_judged
+                else None
             )
         return answers[key]
 
@@ -123,8 +141,12 @@ def _selection(request: Details, candidates: Candidates) -> _Stop | None:
     ]
     first = accepted_counts.index(0) - 1
     before = "that the selectors before leave" if first else "of the class"
-    text = f"accepts none of {counted(accepted_counts[first], 'device')} {before}"
-    return _Stop("request-no-device", f".selectors[{first}].cel.expression", text)
+    text = (
+        f"accepts none of {counted(accepted_counts[first], 'device')} {before}"
+    )
+    return _Stop(
+        "request-no-device", f".selectors[{first}].cel.expression", text
+    )
 
 
 def _use(request: Details, candidates: Candidates) -> _Stop | None:
@@ -142,7 +164,9 @@ def _use(request: Details, candidates: Candidates) -> _Stop | None:
     required = 1 if request.allocation_mode == "All" else request.count
     if most_on_a_node < required:
         text = f"asks for {counted(required, 'device')}, but no node has more than {most_on_a_node} that it could get"
-        return _Stop("request-too-many", ".count" if most_on_a_node else "", text)
+        return _Stop(
+            "request-too-many", ".count" if most_on_a_node else "", text
+        )
     return None
 
 
@@ -202,7 +226,9 @@ def _stopped(rule: str, help_: str) -> Row:
 def _never_taken(choice: _Choice, at: str) -> Iterator[Issue]:
     stop = choice.alternative.stop
     if stop is not None and choice.has_other:
-        yield Issue(at + stop.field, f"{stop.message}: the alternative is never taken")
+        yield Issue(
+            at + stop.field, f"{stop.message}: the alternative is never taken"
+        )
 
 
 def _class_exists(choice: _Choice, at: str) -> Iterator[Issue]:
@@ -233,20 +259,27 @@ def _selector_fails(choice: _Choice, at: str) -> Iterator[Issue]:
 def _incomparable(context: ValidationContext) -> Iterator[RulePart[str]]:
     """Requests of whose devices none has the attribute that a constraint compares."""
     for spec, path, requests in context.view(_find_alternatives):
-        requested = [alternative for request in requests for alternative in request]
+        requested = [
+            alternative for request in requests for alternative in request
+        ]
         for index, constraint in enumerate(spec.constraints):
-            attribute = constraint.match_attribute or constraint.distinct_attribute
+            attribute = (
+                constraint.match_attribute or constraint.distinct_attribute
+            )
             covered = [
                 alternative
                 for alternative in requested
-                if covers(constraint.requests, alternative.name) and alternative.offers
+                if covers(constraint.requests, alternative.name)
+                and alternative.offers
             ]
             if not attribute or not all(
                 alternative.can_be_judged for alternative in covered
             ):
                 continue
             field = (
-                "matchAttribute" if constraint.match_attribute else "distinctAttribute"
+                "matchAttribute"
+                if constraint.match_attribute
+                else "distinctAttribute"
             )
             for alternative in covered:
                 derived = any(
@@ -261,7 +294,9 @@ def _incomparable(context: ValidationContext) -> Iterator[RulePart[str]]:
                     text = f'none of {devices} for request "{alternative.name}" has the attribute "{attribute}"'
                     text = f"{text}: the constraint never holds"
                     yield RulePart(
-                        alternative.owner, f"{path}.constraints[{index}].{field}", text
+                        alternative.owner,
+                        f"{path}.constraints[{index}].{field}",
+                        text,
                     )
 
 
@@ -270,7 +305,11 @@ _ORIGIN: Final = "KEP-4381, KEP-4815, KEP-5075: what a device must pass"
 UNSATISFIABLE_RULES: Final = (
     *warnings(
         _choices,
-        ("request-class-missing", _class_exists, "The class of a request exists."),
+        (
+            "request-class-missing",
+            _class_exists,
+            "The class of a request exists.",
+        ),
         origin="KEP-4381",
     ),
     *remarks(
@@ -289,7 +328,8 @@ UNSATISFIABLE_RULES: Final = (
             "Some device is in the class of a request and accepted by all of its selectors.",
         ),
         _stopped(
-            "request-too-many", "Some node has as many devices as a request asks for."
+            "request-too-many",
+            "Some node has as many devices as a request asks for.",
         ),
         origin=_ORIGIN,
     ),
@@ -350,12 +390,16 @@ def _empty_classes(context: ValidationContext) -> Iterator[RulePart[str]]:
         context.cluster.classes.items() if candidates.offers else ()
     ):
         if not candidates.of_class(name):
-            yield RulePart(device_class, "spec.selectors", "no device is in the class")
+            yield RulePart(
+                device_class, "spec.selectors", "no device is in the class"
+            )
 
 
 def _failing_selectors(context: ValidationContext) -> Iterator[RulePart[str]]:
     for name, device_class in context.cluster.classes.items():
-        for index, message in context.view(find_candidates).failures_of_class(name):
+        for index, message in context.view(find_candidates).failures_of_class(
+            name
+        ):
             yield RulePart(
                 device_class, f"spec.selectors[{index}].cel.expression", message
             )
@@ -365,7 +409,9 @@ def _unreached(context: ValidationContext) -> Iterator[RulePart[str]]:
     """Yield the first device of each slice that no class accepts."""
     candidates = context.view(find_candidates)
     reached = {
-        offer for name in context.cluster.classes for offer in candidates.of_class(name)
+        offer
+        for name in context.cluster.classes
+        for offer in candidates.of_class(name)
     }
     unreached: dict[str, list[Offer]] = defaultdict(list)
     for offer in candidates.offers if context.cluster.classes else ():
@@ -373,7 +419,9 @@ def _unreached(context: ValidationContext) -> Iterator[RulePart[str]]:
             unreached[offer.slice.name].append(offer)
     for first, *following in unreached.values():
         further = (
-            f" and {len(following)} more devices of the slice" if following else ""
+            f" and {len(following)} more devices of the slice"
+            if following
+            else ""
         )
         yield RulePart(
             first.slice,
@@ -383,11 +431,15 @@ def _unreached(context: ValidationContext) -> Iterator[RulePart[str]]:
 
 
 def _missing_nodes(context: ValidationContext) -> Iterator[RulePart[str]]:
-    node_names = {node.name for node in context.cluster.nodes if context.is_given(node)}
+    node_names = {
+        node.name for node in context.cluster.nodes if context.is_given(node)
+    }
     for published in context.cluster.slices if node_names else ():
         name = published.spec.node_name
         if name and name not in node_names:
-            yield RulePart(published, "spec.nodeName", f'node "{name}" does not exist')
+            yield RulePart(
+                published, "spec.nodeName", f'node "{name}" does not exist'
+            )
 
 
 def _idle_selectors(context: ValidationContext) -> Iterator[RulePart[str]]:
@@ -412,9 +464,7 @@ def _orders(context: ValidationContext) -> Iterator[RulePart[str]]:
         if misplaced := _first_larger(offers, accepting):
             first, behind, by = misplaced
             text = f'"{first.device.name}" takes more of the same counters than "{behind.device.name}" behind it'
-            text = (
-                f"{text}, and {by} accepts both: first fit takes the larger one first"
-            )
+            text = f"{text}, and {by} accepts both: first fit takes the larger one first"
             yield RulePart(first.slice, f"spec.devices[{first.index}]", text)
 
 
@@ -438,7 +488,8 @@ def _accepting(context: ValidationContext) -> dict[Offer, list[str]]:
     ]
     # Equal requests share the list of their candidates: the first of them stands for all.
     distinct = {
-        id(alternative.offers): alternative for alternative in reversed(requested)
+        id(alternative.offers): alternative
+        for alternative in reversed(requested)
     }
     for alternative in distinct.values():
         for offer in alternative.offers:
@@ -491,9 +542,13 @@ def _is_less(
     )
 
 
-def _common(first: Offer, second: Offer, accepting: Mapping[Offer, list[str]]) -> str:
+def _common(
+    first: Offer, second: Offer, accepting: Mapping[Offer, list[str]]
+) -> str:
     acceptors = set(accepting.get(second, ()))
-    return next((name for name in accepting.get(first, ()) if name in acceptors), "")
+    return next(
+        (name for name in accepting.get(first, ()) if name in acceptors), ""
+    )
 
 
 def _types(context: ValidationContext) -> Iterator[RulePart[str]]:
@@ -502,7 +557,9 @@ def _types(context: ValidationContext) -> Iterator[RulePart[str]]:
     for offer in context.view(find_candidates).offers:
         for name, value in offer.device.attributes.items():
             qualified = name if "/" in name else f"{offer.id.driver}/{name}"
-            by_attribute[offer.id.driver, qualified].setdefault(_type_of(value), offer)
+            by_attribute[offer.id.driver, qualified].setdefault(
+                _type_of(value), offer
+            )
     for (_, name), types in by_attribute.items():
         typed = [type_ for type_ in types if type_]
         if len(typed) > 1:
@@ -510,7 +567,9 @@ def _types(context: ValidationContext) -> Iterator[RulePart[str]]:
             last = list(types.values())[-1]
             text = f"has the type {second}, but {first} on device {types[first].id}: they never match"
             yield RulePart(
-                last.slice, f"spec.devices[{last.index}].attributes[{name}]", text
+                last.slice,
+                f"spec.devices[{last.index}].attributes[{name}]",
+                text,
             )
 
 
@@ -548,7 +607,11 @@ OFFER_RULES: Final = (
     ),
     *warnings(
         _idle_selectors,
-        ("slice-no-node", said, "The node selector of a slice selects some node."),
+        (
+            "slice-no-node",
+            said,
+            "The node selector of a slice selects some node.",
+        ),
         origin="KEP-4381",
     ),
     *warnings(

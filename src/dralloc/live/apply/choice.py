@@ -15,7 +15,13 @@ from typing import Final, NamedTuple
 from uuid import uuid4
 
 from dralloc.live.apply.executor import PODS
-from dralloc.live.apply.fence import NODES, RULES, Fence, NodeTaintFence, TaintRuleFence
+from dralloc.live.apply.fence import (
+    NODES,
+    RULES,
+    Fence,
+    NodeTaintFence,
+    TaintRuleFence,
+)
 from dralloc.live.apply.units import FENCE
 from dralloc.live.snapshot import Json, LiveObjects, Refused
 from dralloc.objects.api.selecting import CORDON_TAINT
@@ -90,16 +96,22 @@ _TAINTS: Final = "DRADeviceTaints"
 _RULES: Final = "DRADeviceTaintRules"
 RELEASES: Final = (
     SchedulerRelease(KubernetesVersion(0), RuleSupport.NONE, {}),
-    SchedulerRelease(KubernetesVersion(33), RuleSupport.WORKS, {_TAINTS: False}),
     SchedulerRelease(
-        KubernetesVersion(35), RuleSupport.WORKS, {_TAINTS: False, _RULES: False}
+        KubernetesVersion(33), RuleSupport.WORKS, {_TAINTS: False}
+    ),
+    SchedulerRelease(
+        KubernetesVersion(35),
+        RuleSupport.WORKS,
+        {_TAINTS: False, _RULES: False},
     ),
     # The tracker got rules of v1beta2 and handled them as rules of v1alpha3.
     SchedulerRelease(
         KubernetesVersion(36), RuleSupport.VOID, {_TAINTS: True, _RULES: False}
     ),
     SchedulerRelease(
-        KubernetesVersion(36, 3), RuleSupport.WORKS, {_TAINTS: True, _RULES: False}
+        KubernetesVersion(36, 3),
+        RuleSupport.WORKS,
+        {_TAINTS: True, _RULES: False},
     ),
     SchedulerRelease(
         KubernetesVersion(37), RuleSupport.WORKS, {_TAINTS: True, _RULES: True}
@@ -134,7 +146,8 @@ class RunningScheduler:
             if known_release.since <= self.version
         )
         on = all(
-            self.gates.get(name, default) for name, default in release.gates.items()
+            self.gates.get(name, default)
+            for name, default in release.gates.items()
         )
         return (
             release.support
@@ -164,7 +177,12 @@ def support_of(
             if oldest.support is RuleSupport.WORKS
             else RuleSupport.UNKNOWN
         ]
-    worst = (RuleSupport.VOID, RuleSupport.NONE, RuleSupport.OFF, RuleSupport.UNKNOWN)
+    worst = (
+        RuleSupport.VOID,
+        RuleSupport.NONE,
+        RuleSupport.OFF,
+        RuleSupport.UNKNOWN,
+    )
     for support in worst:
         if support in seen:
             return support
@@ -183,7 +201,9 @@ def running_schedulers(pods: Iterable[Json]) -> Iterator[RunningScheduler]:
                 )
             ]
             name, _, tag = (
-                str(container.get("image", "")).partition("@")[0].rpartition(":")
+                str(container.get("image", ""))
+                .partition("@")[0]
+                .rpartition(":")
             )
             if name.endswith("kube-scheduler") or (
                 words and words[0].endswith("kube-scheduler")
@@ -355,12 +375,15 @@ class SchedulerProbe:
     def _said(self, key: ClaimKey) -> str:
         """Return what the scheduler says about a pod; empty as long as it says nothing."""
         conditions = (
-            self.objects.get(PODS, key).get("status", {}).get("conditions") or ()
+            self.objects.get(PODS, key).get("status", {}).get("conditions")
+            or ()
         )
         scheduled = (
             entry for entry in conditions if entry.get("type") == "PodScheduled"
         )
-        return next((str(entry.get("message") or "") for entry in scheduled), "")
+        return next(
+            (str(entry.get("message") or "") for entry in scheduled), ""
+        )
 
 
 def _pod(key: ClaimKey, node: Json) -> Json:
@@ -381,7 +404,9 @@ def _pod(key: ClaimKey, node: Json) -> Json:
         "matchExpressions": [{"key": NOWHERE, "operator": "Exists"}],
     }
     required = {
-        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [term]
+        }
     }
     container = {
         "name": "probe",

@@ -36,7 +36,9 @@ from dralloc.objects.names import ClaimKey
 
 __all__ = ["CLAIMS", "PODS", "BindingWatch", "Executor", "LeftAlone"]
 
-CLAIMS: Final = next(kind for kind in LISTED_KINDS if kind.kind == "ResourceClaim")
+CLAIMS: Final = next(
+    kind for kind in LISTED_KINDS if kind.kind == "ResourceClaim"
+)
 PODS: Final = next(kind for kind in LISTED_KINDS if kind.kind == "Pod")
 _ATTEMPTS: Final = 3
 _GONE: Final = 404
@@ -150,7 +152,9 @@ class Executor:
                 self.written[claim.key] = claim
                 return
             if status.get("allocation"):
-                raise LeftAlone(f"claim {claim.key}", "somebody else allocated it")
+                raise LeftAlone(
+                    f"claim {claim.key}", "somebody else allocated it"
+                )
             if held["metadata"].get("deletionTimestamp"):
                 raise LeftAlone(f"claim {claim.key}", "is being deleted")
             try:
@@ -223,13 +227,18 @@ class Executor:
             raise LeftAlone(f"claim {claim.key}", "somebody else allocated it")
         self._note(JournalStep.RETRACT, claim, held)
         if status.get("allocation"):
-            change = {"metadata": condition(held), "status": {"allocation": None}}
+            change = {
+                "metadata": condition(held),
+                "status": {"allocation": None},
+            }
             held = self.objects.patch(CLAIMS, claim.key, change, "status")
         finalizers = held["metadata"].get("finalizers", [])
         if FINALIZER in finalizers:
             marks = {
                 "finalizers": [
-                    finalizer for finalizer in finalizers if finalizer != FINALIZER
+                    finalizer
+                    for finalizer in finalizers
+                    if finalizer != FINALIZER
                 ],
                 "annotations": {RUN: None},
             }
@@ -332,9 +341,14 @@ def _on_node(pod: Json, node: str) -> Json:
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     terms = (affinity.get(_AFFINITY) or {}).get("nodeSelectorTerms") or [{}]
     tighter = [
-        {**term, "matchFields": [*_other_fields(term, only), only]} for term in terms
+        {**term, "matchFields": [*_other_fields(term, only), only]}
+        for term in terms
     ]
-    return {"affinity": {"nodeAffinity": {_AFFINITY: {"nodeSelectorTerms": tighter}}}}
+    return {
+        "affinity": {
+            "nodeAffinity": {_AFFINITY: {"nodeSelectorTerms": tighter}}
+        }
+    }
 
 
 def _other_fields(term: Json, only: Json) -> list[Json]:
@@ -375,7 +389,9 @@ class BindingWatch:
     limit: float
     pause: Callable[[float], None]
 
-    def differences(self, demands: Iterable[WrittenDemand]) -> Mapping[ClaimKey, str]:
+    def differences(
+        self, demands: Iterable[WrittenDemand]
+    ) -> Mapping[ClaimKey, str]:
         """Wait for pods; what is not as planned in the end, by pod."""
         awaited = [demand for demand in demands if demand.pod]
         if not awaited or not self.limit:
@@ -416,8 +432,9 @@ class BindingWatch:
             "",
         )
         where = f" to {demand.node}" if demand.node else ""
-        return f"pod {demand.key}: is not bound{where} after {self.limit:g} s" + (
-            f": {message}" if message else ""
+        return (
+            f"pod {demand.key}: is not bound{where} after {self.limit:g} s"
+            + (f": {message}" if message else "")
         )
 
 

@@ -51,7 +51,9 @@ __all__ = [
 ]
 
 NODES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "Node")
-RULES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "DeviceTaintRule")
+RULES: Final = next(
+    kind for kind in LISTED_KINDS if kind.kind == "DeviceTaintRule"
+)
 FENCED_KINDS: Final = frozenset((NODES.kind, RULES.kind))
 """The kinds of objects that are parts of fences."""
 _GONE: Final = 404
@@ -68,7 +70,11 @@ class Fence:
         """The toleration by which the run's own pods pass; None where the fence is not about pods."""
         return None
 
-    def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:  # noqa: ARG002
+    def parts(
+        self,
+        pools: Iterable[PoolID],  # noqa: ARG002
+        look: Callable[[], Cluster],  # noqa: ARG002
+    ) -> list[str]:
         """Return the names of what has to be taken so that nobody else allocates from the pools.
 
         Parameters
@@ -105,7 +111,11 @@ class TaintRuleFence(Fence):
     kind: str = "taint rules"
     is_over: Callable[[str], bool] = _never
 
-    def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:  # noqa: ARG002
+    def parts(
+        self,
+        pools: Iterable[PoolID],
+        look: Callable[[], Cluster],  # noqa: ARG002
+    ) -> list[str]:
         """Return the pools, as ``driver/pool``."""
         return sorted(map(str, pools))
 
@@ -121,7 +131,9 @@ class TaintRuleFence(Fence):
         }
         if is_current(lambda: self.objects.create(RULES, rule)):
             return True
-        holders = [run_of(held) for held in _found(self.objects, RULES, _name(part))]
+        holders = [
+            run_of(held) for held in _found(self.objects, RULES, _name(part))
+        ]
         if holders and not self.is_over(holders[0]):
             return self.run in holders
         for holder in holders:
@@ -156,7 +168,9 @@ class NodeTaintFence(Fence):
             "effect": _NO_SCHEDULE,
         }
 
-    def parts(self, pools: Iterable[PoolID], look: Callable[[], Cluster]) -> list[str]:
+    def parts(
+        self, pools: Iterable[PoolID], look: Callable[[], Cluster]
+    ) -> list[str]:
         """Return the nodes that slices of the pools name; all nodes, where a slice is for several."""
         pool_ids, cluster = frozenset(pools), look()
         specs = [
@@ -166,7 +180,9 @@ class NodeTaintFence(Fence):
         ]
         if any(spec.node_name is None for spec in specs):
             return sorted(node.name for node in cluster.nodes)
-        return sorted({spec.node_name for spec in specs if spec.node_name is not None})
+        return sorted(
+            {spec.node_name for spec in specs if spec.node_name is not None}
+        )
 
     def take(self, part: str) -> bool:
         """Taint a node in this run's name; one that is gone keeps nobody, and is none that anybody could come to."""
@@ -180,18 +196,25 @@ class NodeTaintFence(Fence):
                 "effect": _NO_SCHEDULE,
                 "timeAdded": _now(),
             }
-            return self._write(node, [*_other_taints(node), taint]) or self.take(part)
+            return self._write(
+                node, [*_other_taints(node), taint]
+            ) or self.take(part)
         return True
 
     def lift(self, part: str) -> None:
         """Take this run's taint from a node."""
         for node in _found(self.objects, NODES, part):
-            if run_of(node) == self.run and not self._write(node, _other_taints(node)):
+            if run_of(node) == self.run and not self._write(
+                node, _other_taints(node)
+            ):
                 self.lift(part)
 
     def _write(self, node: Json, taints: list[Json]) -> bool:
         """Return whether the node was still as it was seen: kubelets, and other runs, may write it at any time."""
-        change = {"metadata": condition(node), "spec": {"taints": taints or None}}
+        change = {
+            "metadata": condition(node),
+            "spec": {"taints": taints or None},
+        }
         return is_current(
             lambda: self.objects.patch(
                 NODES, ClaimKey("", node["metadata"]["name"]), change
@@ -213,7 +236,8 @@ def unfenced(cluster: Cluster) -> list[ClaimKey]:
         if not (
             claim.is_allocated
             or (
-                isinstance(alternative, ExactDeviceRequest) and alternative.admin_access
+                isinstance(alternative, ExactDeviceRequest)
+                and alternative.admin_access
             )
         )
         and all_tolerated(taint, alternative.tolerations)
@@ -227,7 +251,9 @@ def _name(pool: str) -> str:
 
 def _lift_rule(objects: LiveObjects, name: str, run: str) -> None:
     for rule in _found(objects, RULES, name):
-        if run_of(rule) == run and not is_current(partial(objects.delete, RULES, rule)):
+        if run_of(rule) == run and not is_current(
+            partial(objects.delete, RULES, rule)
+        ):
             _lift_rule(objects, name, run)
 
 
@@ -295,7 +321,10 @@ def without_fence(resource: Json, runs: str) -> Json | None:
         return resource
     if resource["kind"] == RULES.kind:
         return None
-    return {**resource, "spec": {**resource["spec"], "taints": _other_taints(resource)}}
+    return {
+        **resource,
+        "spec": {**resource["spec"], "taints": _other_taints(resource)},
+    }
 
 
 def lift_all(
@@ -326,7 +355,9 @@ def lift_all(
 def _held_parts(objects: LiveObjects) -> Iterator[Json]:
     """Yield the DeviceTaintRules and nodes that belong to the fence of some run, as they are now."""
     for kind in (RULES, NODES):
-        for item in objects.listed(kind)["items"] if kind in objects.versions else ():
+        for item in (
+            objects.listed(kind)["items"] if kind in objects.versions else ()
+        ):
             part = {**item, "kind": kind.kind}
             if run_of(part):
                 yield part
@@ -473,7 +504,9 @@ class FenceStatus(Documented):
         ]
         return [
             Line(self.headline, "bold"),
-            Table("Fences", ("run", "since", "parts", "the first of them"), rows),
+            Table(
+                "Fences", ("run", "since", "parts", "the first of them"), rows
+            ),
             *(lines if self.unfinished else ()),
         ]
 
@@ -489,15 +522,22 @@ def fences_of(parts: Iterable[Json]) -> tuple[HeldFence, ...]:
             held.setdefault(run, []).append(part)
     fences: list[HeldFence] = []
     for run, parts_of_run in sorted(held.items()):
-        names = [f"{part['kind']} {part['metadata']['name']}" for part in parts_of_run]
+        names = [
+            f"{part['kind']} {part['metadata']['name']}"
+            for part in parts_of_run
+        ]
         # Times are RFC 3339 in UTC, so that the first of them is the earliest.
         since = min(filter(None, map(_held_since, parts_of_run)), default="")
         fences.append(HeldFence(run, tuple(names), since))
     return tuple(fences)
 
 
-def status_of(objects: LiveObjects, journal: WriteJournal, path: str) -> FenceStatus:
+def status_of(
+    objects: LiveObjects, journal: WriteJournal, path: str
+) -> FenceStatus:
     """Return what is fenced now, and what the journal of that path says is unfinished."""
     return FenceStatus(
-        fences_of(_held_parts(objects)), path, journal.run if journal.unfinished else ""
+        fences_of(_held_parts(objects)),
+        path,
+        journal.run if journal.unfinished else "",
     )

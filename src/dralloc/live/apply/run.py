@@ -6,7 +6,12 @@ First what a run did, to be shown (`ApplyOutcome`), then the run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import (
+    AbstractContextManager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import dataclass, field
 from time import sleep
 from typing import Final
@@ -105,7 +110,9 @@ class ApplyOutcome(Documented):
     @property
     def failed(self) -> bool:
         """Whether something was left alone, has no place because of other runs, or is wrong."""
-        return bool(self.asides or self.findings or (self.foreign and self.unplaced))
+        return bool(
+            self.asides or self.findings or (self.foreign and self.unplaced)
+        )
 
     @property
     def headline(self) -> str:
@@ -120,15 +127,22 @@ class ApplyOutcome(Documented):
         placed = counted(len(self.placed), "pod or claim", "pods and claims")
         remarks = [f"{len(self.released)} released"] if self.released else []
         remarks += [f"{len(self.asides)} left alone"] if self.asides else []
-        remarks += [f"{len(self.unplaced)} without a place"] if self.unplaced else []
+        remarks += (
+            [f"{len(self.unplaced)} without a place"] if self.unplaced else []
+        )
         return ", ".join(
-            [f"{counted(len(self.claims), 'claim')} of {placed} {done}", *remarks]
+            [
+                f"{counted(len(self.claims), 'claim')} of {placed} {done}",
+                *remarks,
+            ]
         )
 
     def parts(self) -> list[Part]:
         """Return the outcome as tables and lines."""
         broken = (
-            Line(f"the API server now holds what breaks a rule: {finding}", "red")
+            Line(
+                f"the API server now holds what breaks a rule: {finding}", "red"
+            )
             for finding in self.findings
         )
         tables = (
@@ -292,11 +306,15 @@ class ApplyRun:
         homes = self.question.homes(cluster, waiting) if waiting else {}
         placed = [unit for unit in ready if unit.demand_keys <= homes.keys()]
         with_home = {key for unit in placed for key in unit.demand_keys}
-        return placed, [Aside(key, _HOMELESS) for key in sorted(waiting - with_home)]
+        return placed, [
+            Aside(key, _HOMELESS) for key in sorted(waiting - with_home)
+        ]
 
     def _new(self, ready: Iterable[WriteUnit]) -> list[WriteUnit]:
         """Leave out the units that this run has written itself."""
-        written = frozenset[ClaimKey]().union(*(unit.keys for unit in self._done))
+        written = frozenset[ClaimKey]().union(
+            *(unit.keys for unit in self._done)
+        )
         return [unit for unit in ready if unit.keys.isdisjoint(written)]
 
     def write(self, units: Sequence[WriteUnit]) -> ApplyOutcome:
@@ -328,9 +346,14 @@ class ApplyRun:
             # They are planned anew, so that what was said of them is out of date.
             lost_keys = {key for unit in lost for key in unit.keys}
             self._reasons = {
-                key: why for key, why in self._reasons.items() if key not in lost_keys
+                key: why
+                for key, why in self._reasons.items()
+                if key not in lost_keys
             }
-            unwritten = [*unwritten, *self._written_and_released(self._planned_anew())]
+            unwritten = [
+                *unwritten,
+                *self._written_and_released(self._planned_anew()),
+            ]
         self.journal.add(JournalStep.END)
         why = ENDED if self.is_ending() else "the cluster changed too often"
         for unit in unwritten:
@@ -350,7 +373,9 @@ class ApplyRun:
             dry=self.objects.dry,
         )
 
-    def _written_and_released(self, units: Sequence[WriteUnit]) -> Sequence[WriteUnit]:
+    def _written_and_released(
+        self, units: Sequence[WriteUnit]
+    ) -> Sequence[WriteUnit]:
         """Write units under the fence and release their pods; what could not be written is returned."""
         with self._fence_lifted():
             unwritten = self._rounds(units)
@@ -389,19 +414,25 @@ class ApplyRun:
             try:
                 self._executor.release(unit, self.fence.toleration)
             except LeftAlone as why:
-                self._reasons |= {demand.key: str(why) for demand in unit.demands}
+                self._reasons |= {
+                    demand.key: str(why) for demand in unit.demands
+                }
                 self._done.remove(unit)
-        self._reasons |= {key: str(why) for key, why in self._executor.stuck.items()}
+        self._reasons |= {
+            key: str(why) for key, why in self._executor.stuck.items()
+        }
         if self.objects.dry:
             return
         gated = {
-            ClaimKey(*entry["pod"]) for entry in self.journal.of(JournalStep.RELEASE)
+            ClaimKey(*entry["pod"])
+            for entry in self.journal.of(JournalStep.RELEASE)
         }
         demands = [demand for unit in self._done for demand in unit.demands]
         awaited = [
             demand
             for demand in demands
-            if demand.key not in self._executor.stuck and (late or demand.key in gated)
+            if demand.key not in self._executor.stuck
+            and (late or demand.key in gated)
         ]
         self.progress("waiting for the scheduler", 0, len(awaited))
         limit = 0.0 if self.is_ending() else self.watch
@@ -467,7 +498,9 @@ class ApplyRun:
             if claim_held.is_allocated
         }
         for unit in units:
-            written = [claim for claim in unit.claims if claim.uid in held & intended]
+            written = [
+                claim for claim in unit.claims if claim.uid in held & intended
+            ]
             if len(written) < len(unit.claims):
                 for claim in reversed(written):
                     with suppress(LeftAlone):
@@ -491,7 +524,8 @@ class ApplyRun:
         self.progress("planning the rest", 0, 0)
         _, units, _ = self.plan()
         self.journal.add(
-            JournalStep.PLAN, units=[unit.to_dict() for unit in (*self._done, *units)]
+            JournalStep.PLAN,
+            units=[unit.to_dict() for unit in (*self._done, *units)],
         )
         return units
 
@@ -548,7 +582,8 @@ class ApplyRun:
         # What a killed run noted last it may not have taken: it is taken again, and noted once.
         fenced = self.journal.fenced
         self.journal.add(
-            JournalStep.FENCE, parts=[part for part in missing if part not in fenced]
+            JournalStep.FENCE,
+            parts=[part for part in missing if part not in fenced],
         )
         self.progress("fencing", 0, len(missing))
         try:
@@ -563,7 +598,11 @@ class ApplyRun:
                 "--fence names another one"
             ) from None
         self._held |= fresh
-        if fresh and self.probe is not None and self.fence.toleration is not None:
+        if (
+            fresh
+            and self.probe is not None
+            and self.fence.toleration is not None
+        ):
             self._unasked = self.probe.confirm(max(fresh))
         self.pause(self.settle)
         return fresh.issuperset(missing)

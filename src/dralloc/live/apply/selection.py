@@ -13,7 +13,12 @@ from dralloc.check import violations
 from dralloc.check.objects import Binding
 from dralloc.compile.compiler import CompiledCluster, compile_cluster
 from dralloc.compile.pods import Selector, selector_of
-from dralloc.live.apply.fence import FENCED_KINDS, HeldFence, fences_of, without_fence
+from dralloc.live.apply.fence import (
+    FENCED_KINDS,
+    HeldFence,
+    fences_of,
+    without_fence,
+)
 from dralloc.live.apply.units import (
     GATE,
     WriteUnit,
@@ -38,7 +43,14 @@ from dralloc.problem import Claim, Demand, Problem
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.show.plan import Plan
 
-__all__ = ["LiveView", "Question", "Selection", "Source", "gates_of", "parse_selector"]
+__all__ = [
+    "LiveView",
+    "Question",
+    "Selection",
+    "Source",
+    "gates_of",
+    "parse_selector",
+]
 
 # ----------------------------------------------------------------------------
 # The cluster as a run sees it: without its own fence, and without pending pods and
@@ -85,7 +97,9 @@ def _requirement(part: str, text: str) -> LabelSelectorRequirement:
             key=key, operator=_OPERATORS[operator], values=listed_values
         )
     if match := _THERE.fullmatch(part):
-        return LabelSelectorRequirement(key=match[2], operator=_OPERATORS[match[1]])
+        return LabelSelectorRequirement(
+            key=match[2], operator=_OPERATORS[match[1]]
+        )
     raise DrallocError(
         f"--selector {text}: {part.strip()!r} is none of KEY, !KEY, KEY=VALUE, KEY!=VALUE, KEY in (VALUE,...)"
     )
@@ -137,9 +151,14 @@ class Selection:
         selected = {
             key_of(pod)
             for pod in pods
-            if self._selects(pod) and (not self.gated or self.gate in gates_of(pod))
+            if self._selects(pod)
+            and (not self.gated or self.gate in gates_of(pod))
         }
-        used = {key: key_of(pod) in selected for pod in pods for key in _claims_of(pod)}
+        used = {
+            key: key_of(pod) in selected
+            for pod in pods
+            for key in _claims_of(pod)
+        }
         used |= {
             key: True
             for pod in pods
@@ -199,7 +218,9 @@ class LiveView:
     foreign: tuple[HeldFence, ...]
 
     @classmethod
-    def of(cls, objects: Iterable[Json], selection: Selection, runs: str) -> LiveView:
+    def of(
+        cls, objects: Iterable[Json], selection: Selection, runs: str
+    ) -> LiveView:
         """Return what a run sees of a cluster's objects, the fences of runs that are called so aside."""
         bare = [
             unfenced
@@ -220,7 +241,9 @@ class LiveView:
     def awaited(self) -> list[ClaimKey]:
         """The claims that a controller is about to make of templates; those of extended resources a scheduler makes."""
         claims = (self.cluster.claim(key) for key in self.cluster.made)
-        return [claim.key for claim in claims if claim and not claim.is_extended]
+        return [
+            claim.key for claim in claims if claim and not claim.is_extended
+        ]
 
     def ready(self, gate: str) -> Iterator[WriteUnit]:
         """Yield the gated pods that wait for no claim any more: nothing is to be written but the gate taken.
@@ -235,13 +258,17 @@ class LiveView:
             for key, pod in gated.items()
             if self.gates[key] == [gate] and self._is_allocated(pod)
         ]
-        waiting = {gated[key].pod_group for key in gated.keys() - set(ready)} - {None}
+        waiting = {
+            gated[key].pod_group for key in gated.keys() - set(ready)
+        } - {None}
         for key in ready:
             if gated[key].pod_group not in waiting:
                 yield WriteUnit(
                     (
                         WrittenDemand(
-                            key, self._node_of(gated[key]), gated[key].metadata.uid
+                            key,
+                            self._node_of(gated[key]),
+                            gated[key].metadata.uid,
                         ),
                     ),
                     (),
@@ -270,9 +297,9 @@ def _is_unallocated(resource: Json) -> bool:
 
 
 def _is_pending(pod: Json) -> bool:
-    return not pod.get("spec", {}).get("nodeName") and pod.get("status", {}).get(
-        "phase"
-    ) in (None, "", "Pending")
+    return not pod.get("spec", {}).get("nodeName") and pod.get(
+        "status", {}
+    ).get("phase") in (None, "", "Pending")
 
 
 def _claims_of(pod: Json) -> Iterator[ClaimKey]:
@@ -316,7 +343,9 @@ class Question:
             The pods. Others that wait are left aside, and one that would be put nowhere is missing in the answer.
         """
         pods = tuple(
-            pod for pod in cluster.pods if pod.spec.node_name or pod.key in waiting
+            pod
+            for pod in cluster.pods
+            if pod.spec.node_name or pod.key in waiting
         )
         plan = allocate(replace(cluster, pods=pods), Mode.SCHEDULER)
         return dict(plan.solution.bindings)
@@ -329,7 +358,8 @@ class Question:
             problem = replace(problem, budgets=())
         if self.mode is Mode.SCHEDULER:
             free = (
-                demand.by_itself(nodes=None, roles=()) for demand in problem.demands
+                demand.by_itself(nodes=None, roles=())
+                for demand in problem.demands
             )
             problem = replace(problem, demands=tuple(free))
         return replace(compiled, problem=problem)
@@ -338,19 +368,24 @@ class Question:
         """Return whether a claim of a unit is gone, not allocated any more, or otherwise."""
         held = [cluster.claim(claim.key) for claim in unit.claims]
         is_taken_back = any(
-            claim_held is None or not claim_held.is_allocated for claim_held in held
+            claim_held is None or not claim_held.is_allocated
+            for claim_held in held
         )
         written = {claim.key: claim for claim in unit.claims}
         return is_taken_back or next(_lost(cluster, written), None) is not None
 
-    def broken_rules(self, cluster: Cluster, units: Iterable[WriteUnit]) -> list[str]:
+    def broken_rules(
+        self, cluster: Cluster, units: Iterable[WriteUnit]
+    ) -> list[str]:
         """Return what is wrong with the allocations of units beside everything else that the cluster holds.
 
         Claims that have their allocation already are looked at as if they got it now. One that has another, or is gone
         or another one of the same name, is wrong by that alone.
         """
         written_units = list(units)
-        claims = {claim.key: claim for unit in written_units for claim in unit.claims}
+        claims = {
+            claim.key: claim for unit in written_units for claim in unit.claims
+        }
         lost = list(_lost(cluster, claims))
         if lost:
             return lost
@@ -371,7 +406,9 @@ class Question:
             return [str(error.args[0])]
         return violations(problem, solution)
 
-    def broken_by_pods(self, cluster: Cluster, units: Iterable[WriteUnit]) -> list[str]:
+    def broken_by_pods(
+        self, cluster: Cluster, units: Iterable[WriteUnit]
+    ) -> list[str]:
         """Return what is wrong with the nodes of pods that are not bound yet, by what pods, nodes and groups say now.
 
         Where kube-scheduler's answer is written it is asked again when it binds a pod.
@@ -402,7 +439,9 @@ class Question:
         return []
 
 
-def _lost(cluster: Cluster, claims: Mapping[ClaimKey, WrittenClaim]) -> Iterator[str]:
+def _lost(
+    cluster: Cluster, claims: Mapping[ClaimKey, WrittenClaim]
+) -> Iterator[str]:
     for key, written in claims.items():
         claim = cluster.claim(key)
         if claim is None or claim.metadata.uid != written.uid:
@@ -424,7 +463,9 @@ class _Reading:
         self.compiled = compiled
         self.problem = compiled.problem
         self.claims = claims
-        self.nodes = {node.name: index for index, node in enumerate(self.problem.nodes)}
+        self.nodes = {
+            node.name: index for index, node in enumerate(self.problem.nodes)
+        }
         self._given: set[ClaimKey] = set()
 
     def solution(self, units: Iterable[WriteUnit]) -> tuple[Problem, Solution]:
@@ -443,7 +484,8 @@ class _Reading:
             if demand_of_unit.node
         }
         demands = [
-            self._written(demand_of_unit) for demand_of_unit in self.problem.demands
+            self._written(demand_of_unit)
+            for demand_of_unit in self.problem.demands
         ]
         placements = [
             self._placement(number, demand, nodes[self._identity(demand)])
@@ -466,21 +508,27 @@ class _Reading:
         written_claims = tuple(
             claim for claim in demand.claims if claim.key in self.claims
         )
-        return replace(demand, claims=written_claims) if written_claims else demand
+        return (
+            replace(demand, claims=written_claims) if written_claims else demand
+        )
 
     def _placement(self, number: int, demand: Demand, node: str) -> Placement:
         index = self.nodes.get(node)
         if index is None:
             raise LookupError(f"{demand.key}: node {node} is gone")
         return Placement(
-            number, index, tuple(self._grants(claim, index) for claim in demand.claims)
+            number,
+            index,
+            tuple(self._grants(claim, index) for claim in demand.claims),
         )
 
     def _grants(self, claim: Claim, node: int) -> tuple[Grant, ...]:
         if claim.key in self._given:
             return ()
         self._given.add(claim.key)
-        written = AllocationResult.model_validate(self.claims[claim.key].allocation)
+        written = AllocationResult.model_validate(
+            self.claims[claim.key].allocation
+        )
         return tuple(
             Grant(
                 *self._place(claim, result.request),

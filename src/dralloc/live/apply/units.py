@@ -111,7 +111,9 @@ class WriteUnit:
     @property
     def pools(self) -> frozenset[PoolID]:
         """The pools whose devices its claims get."""
-        return frozenset[PoolID]().union(*(claim.pools for claim in self.claims))
+        return frozenset[PoolID]().union(
+            *(claim.pools for claim in self.claims)
+        )
 
     @property
     def keys(self) -> frozenset[ClaimKey]:
@@ -139,7 +141,9 @@ class WriteUnit:
             [*demand.key, demand.node, demand.pod, demand.late]
             for demand in self.demands
         ]
-        claims = [[*claim.key, claim.uid, claim.allocation] for claim in self.claims]
+        claims = [
+            [*claim.key, claim.uid, claim.allocation] for claim in self.claims
+        ]
         return {"demands": demands, "claims": claims}
 
     @classmethod
@@ -248,7 +252,9 @@ def _is_missing(plan: Plan, key: ClaimKey) -> bool:
 
 def _unit(cluster: Cluster, group: Iterable[Placed]) -> WriteUnit:
     claims = {
-        key: WrittenClaim(key, claim.metadata.uid, allocation_to_wire(allocation))
+        key: WrittenClaim(
+            key, claim.metadata.uid, allocation_to_wire(allocation)
+        )
         for placed in group
         for key, allocation in placed.claims.items()
         if (claim := cluster.claim(key)) is not None and not claim.is_extended
@@ -273,7 +279,9 @@ def sole_node(allocation: Json) -> str:
     named = [_named_nodes(term.get("matchFields", ())) for term in terms]
     return (
         next(iter(named[0]))
-        if named and len(named[0]) == 1 and all(names == named[0] for names in named)
+        if named
+        and len(named[0]) == 1
+        and all(names == named[0] for names in named)
         else ""
     )
 
@@ -341,19 +349,27 @@ class WriteJournal:
     @property
     def unfinished(self) -> bool:
         """Whether the run did not come to its end."""
-        return bool(self.entries) and self.entries[-1]["step"] != JournalStep.END
+        return (
+            bool(self.entries) and self.entries[-1]["step"] != JournalStep.END
+        )
 
     @property
     def units(self) -> list[WriteUnit]:
         """The units that the last plan wants to write."""
         plans = [entry for entry in self.entries if "units" in entry]
-        return [WriteUnit.of(entry) for entry in plans[-1]["units"]] if plans else []
+        return (
+            [WriteUnit.of(entry) for entry in plans[-1]["units"]]
+            if plans
+            else []
+        )
 
     @property
     def fenced(self) -> list[str]:
         """The parts of the fence that may have been taken."""
         return [
-            str(part) for entry in self.of(JournalStep.FENCE) for part in entry["parts"]
+            str(part)
+            for entry in self.of(JournalStep.FENCE)
+            for part in entry["parts"]
         ]
 
     @property
@@ -365,7 +381,9 @@ class WriteJournal:
             if entry["step"] in (JournalStep.FINALIZER, JournalStep.ALLOCATION)
         )
         claims = (
-            WrittenClaim(ClaimKey(*entry["claim"]), entry["uid"], entry["allocation"])
+            WrittenClaim(
+                ClaimKey(*entry["claim"]), entry["uid"], entry["allocation"]
+            )
             for entry in noted
         )
         return list({claim.uid: claim for claim in claims}.values())
@@ -388,7 +406,9 @@ class JournalFile(WriteJournal):
         try:
             text = self.path.read_bytes() if self.path.exists() else b""
         except OSError as error:
-            raise ApplyError(f"{self.path}: {error.strerror or error}") from None
+            raise ApplyError(
+                f"{self.path}: {error.strerror or error}"
+            ) from None
         # The last line may be cut off by what ended the run: it was not kept, so nothing was done about it.
         *lines, self._rest = text.split(_END)
         try:
@@ -403,7 +423,9 @@ class JournalFile(WriteJournal):
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if self._rest and step is not JournalStep.BEGIN:
-                os.truncate(self.path, self.path.stat().st_size - len(self._rest))
+                os.truncate(
+                    self.path, self.path.stat().st_size - len(self._rest)
+                )
                 self._rest = b""
             with self.path.open(mode) as file:
                 file.write(orjson.dumps(self.entries[-1]) + _END)
@@ -418,7 +440,9 @@ class JournalFile(WriteJournal):
 
 def default_path(host: str) -> Path:
     """Return where the journal of a cluster is, by the address of its API server."""
-    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    state = Path(
+        os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    )
     name = "".join(
         character if character.isalnum() else "-"
         for character in host.partition("//")[2] or host

@@ -135,7 +135,10 @@ class WatchCache:
         version_before = int(self._versions.get(kind) or 0)
         listed = self.objects.listed(kind)
         items = kept(
-            kind, self.objects.versions[kind], listed.get("items") or (), untrimmed=True
+            kind,
+            self.objects.versions[kind],
+            listed.get("items") or (),
+            untrimmed=True,
         )
         self._replace(
             kind,
@@ -157,7 +160,11 @@ class WatchCache:
         server whose store was put back to an earlier state.
         """
         with self._changed:
-            if version_before <= int(version or 0) < int(self._versions.get(kind) or 0):
+            if (
+                version_before
+                <= int(version or 0)
+                < int(self._versions.get(kind) or 0)
+            ):
                 return
             self.lists += 1
             self._held[kind] = held
@@ -195,7 +202,9 @@ class WatchCache:
 # Which of several replicas works: who holds a Lease, as the leader election of
 # Kubernetes has it.
 
-LEASES: Final = ListedKind("leases", "Lease", "coordination.k8s.io", namespaced=True)
+LEASES: Final = ListedKind(
+    "leases", "Lease", "coordination.k8s.io", namespaced=True
+)
 _GONE: Final = 404
 _RENEWED: Final = 2 / 3
 """Part of the duration after which its holder stops without renewal: what it began is written when another one begins.
@@ -259,7 +268,8 @@ class LeaderLease:
             lease = self.objects.get(LEASES, self.key)
             if lease["spec"].get("holderIdentity") == self.identity:
                 self.objects.replace(
-                    LEASES, {**lease, "spec": {**lease["spec"], "holderIdentity": ""}}
+                    LEASES,
+                    {**lease, "spec": {**lease["spec"], "holderIdentity": ""}},
                 )
         except (Refused, SnapshotError):
             return
@@ -271,9 +281,13 @@ class LeaderLease:
             if refusal.status != _GONE:
                 raise
             self.token = 0
-            return is_current(lambda: self.objects.create(LEASES, self._lease({}, 0)))
+            return is_current(
+                lambda: self.objects.create(LEASES, self._lease({}, 0))
+            )
         holder = lease["spec"].get("holderIdentity")
-        if holder not in ("", None, self.identity) and not self._is_stale(lease):
+        if holder not in ("", None, self.identity) and not self._is_stale(
+            lease
+        ):
             return False
         changes = int(lease["spec"].get("leaseTransitions") or 0) + (
             holder != self.identity
@@ -303,7 +317,9 @@ class LeaderLease:
         spec = {
             "holderIdentity": self.identity,
             "leaseDurationSeconds": self.seconds,
-            "acquireTime": lease["spec"]["acquireTime"] if is_holder else timestamp,
+            "acquireTime": lease["spec"]["acquireTime"]
+            if is_holder
+            else timestamp,
             "renewTime": timestamp,
             "leaseTransitions": changes,
         }

@@ -114,7 +114,9 @@ def serving(
 
         def _judge(self, is_good: bool, otherwise: bytes) -> None:
             self._answer(
-                200 if is_good else 503, b"ok\n" if is_good else otherwise, "text/plain"
+                200 if is_good else 503,
+                b"ok\n" if is_good else otherwise,
+                "text/plain",
             )
 
         def _answer(self, status: int, body: bytes, kind: str) -> None:

@@ -31,7 +31,12 @@ from dralloc.live.apply.executor import CLAIMS, PODS, LeftAlone
 from dralloc.live.apply.fence import NODES, RULES, lift_all, run_of
 from dralloc.live.apply.run import PATIENCE
 from dralloc.live.apply.selection import LiveView, gates_of
-from dralloc.live.apply.units import RUN, TOKEN, WrittenClaim, allocation_to_wire
+from dralloc.live.apply.units import (
+    RUN,
+    TOKEN,
+    WrittenClaim,
+    allocation_to_wire,
+)
 from dralloc.live.batch.cache import LeaderLease, WatchCache
 from dralloc.live.batch.figures import Figures
 from dralloc.live.snapshot import (
@@ -47,7 +52,14 @@ from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError, SnapshotError
 from dralloc.objects.names import ClaimKey
 
-__all__ = ["CONDITION", "EVENTS", "BatchQueue", "PodNotes", "release_all", "runs_of"]
+__all__ = [
+    "CONDITION",
+    "EVENTS",
+    "BatchQueue",
+    "PodNotes",
+    "release_all",
+    "runs_of",
+]
 
 # ----------------------------------------------------------------------------
 # Tells pods why they wait, in a line each: a condition of the pod, and an event about
@@ -80,7 +92,9 @@ class PodNotes:
         """
         told = 0
         waiting = {pod["metadata"]["uid"] for pod in pods.values()}
-        self._told = {uid: why for uid, why in self._told.items() if uid in waiting}
+        self._told = {
+            uid: why for uid, why in self._told.items() if uid in waiting
+        }
         for key, why in reasons.items():
             pod = pods.get(key)
             if pod is None or self._told.get(pod["metadata"]["uid"]) == why:
@@ -106,7 +120,9 @@ class PodNotes:
                 with suppress(Refused, SnapshotError):
                     # The list goes by type; other conditions are the scheduler's, who writes now.
                     held = self.objects.get(PODS, key)
-                    self._set(key, held, "True", "Released", "its claims are written")
+                    self._set(
+                        key, held, "True", "Released", "its claims are written"
+                    )
 
     def _set(
         self, key: ClaimKey, pod: Json, status: str, reason: str, why: str
@@ -139,7 +155,10 @@ class PodNotes:
             "name": key.name,
         }
         event = {
-            "metadata": {"name": _event_name(pod, why), "namespace": key.namespace},
+            "metadata": {
+                "name": _event_name(pod, why),
+                "namespace": key.namespace,
+            },
             "involvedObject": {**about, "uid": pod["metadata"]["uid"]},
             "type": "Warning",
             "reason": "NotPlaced",
@@ -151,7 +170,9 @@ class PodNotes:
         }
         if not is_current(lambda: self.objects.create(EVENTS, event)):
             event_key = ClaimKey(key.namespace, _event_name(pod, why))
-            times = int(self.objects.get(EVENTS, event_key).get("count") or 1) + 1
+            times = (
+                int(self.objects.get(EVENTS, event_key).get("count") or 1) + 1
+            )
             self.objects.patch(
                 EVENTS, event_key, {"count": times, "lastTimestamp": timestamp}
             )
@@ -196,7 +217,10 @@ def _owner(pod: Json) -> str:
     metadata = pod.get("metadata", {})
     return str(
         next(
-            (reference["uid"] for reference in metadata.get("ownerReferences") or ()),
+            (
+                reference["uid"]
+                for reference in metadata.get("ownerReferences") or ()
+            ),
             metadata.get("uid"),
         )
     )
@@ -245,8 +269,12 @@ def release_all(
         Something may not be changed.
     """
     fences = lift_all(objects, is_over)
-    gated = [pod for pod in objects.listed(PODS)["items"] if gate in gates_of(pod)]
-    return ReleaseCount(sum(_is_released(objects, pod, gate) for pod in gated), fences)
+    gated = [
+        pod for pod in objects.listed(PODS)["items"] if gate in gates_of(pod)
+    ]
+    return ReleaseCount(
+        sum(_is_released(objects, pod, gate) for pod in gated), fences
+    )
 
 
 def _is_released(objects: LiveObjects, pod: Json, gate: str) -> bool:
@@ -265,7 +293,9 @@ def _is_released(objects: LiveObjects, pod: Json, gate: str) -> bool:
         if refusal.status != _GONE:
             raise
         return False
-    return gate in gates_of(changed_pod) and _is_released(objects, changed_pod, gate)
+    return gate in gates_of(changed_pod) and _is_released(
+        objects, changed_pod, gate
+    )
 
 
 _BLOCKED: Final = 3
@@ -458,7 +488,9 @@ class BatchQueue:
         }
         for claim in view.cluster.claims:
             if claim.key in waiting and not claim.is_allocated:
-                with suppress(Refused):  # it is gone, or somebody else has changed it
+                with suppress(
+                    Refused
+                ):  # it is gone, or somebody else has changed it
                     marks = {"annotations": {TOKEN: str(self.lease.token)}}
                     self.objects.patch(
                         CLAIMS,
@@ -473,9 +505,13 @@ class BatchQueue:
             for part in (*self.cache.of(RULES), *self.cache.of(NODES))
             if run_of(part)
         ]
-        self.figures.foreign.set(sum(not self.is_over(run_of(part)) for part in parts))
+        self.figures.foreign.set(
+            sum(not self.is_over(run_of(part)) for part in parts)
+        )
         if lifted := lift_all(self.objects, self.is_over, parts):
-            self.complain(f"lifted {lifted} parts of fences of runs that are over")
+            self.complain(
+                f"lifted {lifted} parts of fences of runs that are over"
+            )
 
     def _is_due(self, waiting: Mapping[ClaimKey, Json]) -> bool:
         if not waiting:
@@ -483,11 +519,17 @@ class BatchQueue:
             return False
         if self._due is None:
             self._due = self.clock() + self.interval
-        new = sum(pod["metadata"]["uid"] not in self._tried for pod in waiting.values())
+        new = sum(
+            pod["metadata"]["uid"] not in self._tried
+            for pod in waiting.values()
+        )
         return new >= self.at_least or self.clock() >= self._due
 
     def _batch(self, waiting: Mapping[ClaimKey, Json]) -> ApplyOutcome:
-        begun, name = self.clock(), f"{self.runs}{self.lease.token}-{uuid4().hex[:12]}"
+        begun, name = (
+            self.clock(),
+            f"{self.runs}{self.lease.token}-{uuid4().hex[:12]}",
+        )
         self._tried = {pod["metadata"]["uid"] for pod in waiting.values()}
         self._due = None
         run = ApplyRun(
@@ -496,7 +538,8 @@ class BatchQueue:
             question=self.question,
             selection=self.selection,
             fence=self.fence(
-                name, lambda run_name: run_name != name and self.is_over(run_name)
+                name,
+                lambda run_name: run_name != name and self.is_over(run_name),
             ),
             name=name,
             queue=self.runs,
@@ -520,8 +563,12 @@ class BatchQueue:
         )
         return outcome
 
-    def _tell(self, outcome: ApplyOutcome, waiting: Mapping[ClaimKey, Json]) -> None:
-        self.figures.batches.labels("broken" if outcome.findings else "done").inc()
+    def _tell(
+        self, outcome: ApplyOutcome, waiting: Mapping[ClaimKey, Json]
+    ) -> None:
+        self.figures.batches.labels(
+            "broken" if outcome.findings else "done"
+        ).inc()
         self.figures.claims.inc(len(outcome.claims))
         self.figures.findings.inc(len(outcome.findings))
         self.figures.pods.labels("released").inc(len(outcome.released))
@@ -534,19 +581,28 @@ class BatchQueue:
                 f"whether the scheduler knew of the fence was not asked: {outcome.unasked}"
             )
         for finding in outcome.findings:
-            self.complain(f"the API server now holds what breaks a rule: {finding}")
+            self.complain(
+                f"the API server now holds what breaks a rule: {finding}"
+            )
         plan_reasons = {
             aside.key: aside.reason
             for aside in outcome.unplaced
             if aside.key in waiting
         }
         still_waiting = self.waiting()
-        cluster = LiveView.of(self.cache.catch_up(), self.selection, self.runs).cluster
-        reasons = _reasons_for(self.question, cluster, still_waiting, plan_reasons)
+        cluster = LiveView.of(
+            self.cache.catch_up(), self.selection, self.runs
+        ).cluster
+        reasons = _reasons_for(
+            self.question, cluster, still_waiting, plan_reasons
+        )
         self.notes.take_back(waiting, outcome.released)
         self.notes.tell(
             still_waiting,
-            {**reasons, **{aside.key: aside.reason for aside in outcome.asides}},
+            {
+                **reasons,
+                **{aside.key: aside.reason for aside in outcome.asides},
+            },
         )
 
 
@@ -555,13 +611,17 @@ def runs_of(lease: ClaimKey) -> str:
     return f"batch-{sha256(str(lease).encode()).hexdigest()[:8]}-"
 
 
-def _half_written(view: LiveView, gate: str, runs: str) -> Iterator[WrittenClaim]:
+def _half_written(
+    view: LiveView, gate: str, runs: str
+) -> Iterator[WrittenClaim]:
     """Claims that runs allocated, all of whose pods wait for other claims, or for pods of their group.
 
     A pod that waits for nothing more is released as it is.
     """
     ready = {demand.key for unit in view.ready(gate) for demand in unit.demands}
-    halves = {key for key, names in view.gates.items() if names == [gate]} - ready
+    halves = {
+        key for key, names in view.gates.items() if names == [gate]
+    } - ready
     users: dict[ClaimKey, set[ClaimKey]] = defaultdict(set)
     for pod in view.cluster.pods:
         for name in view.cluster.pod_claims(pod):
@@ -569,7 +629,11 @@ def _half_written(view: LiveView, gate: str, runs: str) -> Iterator[WrittenClaim
     for claim in view.cluster.claims:
         allocation = claim.status.allocation
         is_written = claim.metadata.annotations.get(RUN, "").startswith(runs)
-        if is_written and allocation is not None and set() < users[claim.key] <= halves:
+        if (
+            is_written
+            and allocation is not None
+            and set() < users[claim.key] <= halves
+        ):
             yield WrittenClaim(
                 claim.key, claim.metadata.uid, allocation_to_wire(allocation)
             )

@@ -78,7 +78,10 @@ def key_of(resource: Json) -> ClaimKey:
 
 def condition(resource: Json) -> Json:
     """Return what a patch says in ``metadata`` so that it is refused (409) unless the object is still this very one."""
-    return {"uid": resource["metadata"]["uid"], "resourceVersion": version_of(resource)}
+    return {
+        "uid": resource["metadata"]["uid"],
+        "resourceVersion": version_of(resource),
+    }
 
 
 @dataclass(frozen=True)
@@ -114,13 +117,20 @@ class LiveObjects:
         query = {"resourceVersion": version, "allowWatchBookmarks": "true"}
         return self.wire.stream(kind.path(self.versions[kind]), query)
 
-    def patch(self, kind: ListedKind, key: ClaimKey, change: Json, *sub: str) -> Json:
+    def patch(
+        self, kind: ListedKind, key: ClaimKey, change: Json, *sub: str
+    ) -> Json:
         """Return the object after a JSON merge patch (RFC 7386) of it or of a subresource."""
-        return self.wire.send("PATCH", self.path(kind, key, *sub), self._query, change)
+        return self.wire.send(
+            "PATCH", self.path(kind, key, *sub), self._query, change
+        )
 
     def create(self, kind: ListedKind, resource: Json) -> Json:
         """Return the object as it was made."""
-        head = {"apiVersion": kind.api_version(self.versions[kind]), "kind": kind.kind}
+        head = {
+            "apiVersion": kind.api_version(self.versions[kind]),
+            "kind": kind.kind,
+        }
         path = kind.path(self.versions[kind], key_of(resource).namespace)
         return self.wire.send("POST", path, self._query, {**head, **resource})
 
@@ -170,13 +180,19 @@ def is_needed(resource: Json) -> bool:
     """
     if resource.get("kind") != "Pod":
         return True
-    spec, status = _mapping(resource.get("spec")), _mapping(resource.get("status"))
+    spec, status = (
+        _mapping(resource.get("spec")),
+        _mapping(resource.get("status")),
+    )
     if any(
         spec.get(field)
         for field in ("resourceClaims", "schedulingGroup", "workloadRef")
     ):
         return True
-    if spec.get("nodeName") and status.get("phase") not in ("Succeeded", "Failed"):
+    if spec.get("nodeName") and status.get("phase") not in (
+        "Succeeded",
+        "Failed",
+    ):
         return True
     return bool(status.get("extendedResourceClaimStatus")) or any(
         "/" in name for name in _resources(spec)
@@ -188,7 +204,9 @@ def _resources(spec: Json) -> Iterator[str]:
     for key in ("initContainers", "containers"):
         containers = spec.get(key)
         for container in containers if isinstance(containers, list) else ():
-            for amounts in _mapping(_mapping(container).get("resources")).values():
+            for amounts in _mapping(
+                _mapping(container).get("resources")
+            ).values():
                 yield from _mapping(amounts)
 
 
@@ -286,7 +304,9 @@ def take_snapshot(
             "claims of other namespaces were not read: devices that they hold look free"
         )
     for kind, version in served(server).items():
-        reader.read(kind, version, sorted(set(namespaces)) if kind.namespaced else ())
+        reader.read(
+            kind, version, sorted(set(namespaces)) if kind.namespaced else ()
+        )
     return reader.snapshot
 
 
@@ -308,7 +328,9 @@ def served(
             f"cannot discover what the API server serves: {_because(refusal)}"
         ) from None
     missing = [
-        kind.resource for kind in kinds if kind.required and kind not in versions
+        kind.resource
+        for kind in kinds
+        if kind.required and kind not in versions
     ]
     if missing:
         offered = ", ".join(groups.get(RESOURCE_GROUP, ())) or "none"
@@ -320,7 +342,9 @@ def served(
 
 
 def _newest(
-    server: ApiServer, groups: Mapping[str, Sequence[str]], kinds: Sequence[ListedKind]
+    server: ApiServer,
+    groups: Mapping[str, Sequence[str]],
+    kinds: Sequence[ListedKind],
 ) -> dict[ListedKind, str]:
     resources = cache(server.resources)
 
@@ -348,7 +372,9 @@ class _Reader:
     snapshot: ClusterSnapshot
     untrimmed: bool
 
-    def read(self, kind: ListedKind, version: str, namespaces: Sequence[str]) -> None:
+    def read(
+        self, kind: ListedKind, version: str, namespaces: Sequence[str]
+    ) -> None:
         """Read all objects of a kind; what is denied is a warning, unless nothing works without it."""
         read, objects = 0, list[bytes]()
         for namespace in namespaces or ("",):
@@ -365,7 +391,9 @@ class _Reader:
             sorted(objects, key=lambda text: key_of(orjson.loads(text))),
         )
 
-    def _refused(self, kind: ListedKind, namespace: str, refusal: Refused) -> None:
+    def _refused(
+        self, kind: ListedKind, namespace: str, refusal: Refused
+    ) -> None:
         failure = f"cannot list {kind.resource}"
         if namespace:
             failure = f"{failure} in namespace {namespace}"
@@ -395,7 +423,12 @@ class _Reader:
         raise AssertionError("the last attempt returns or raises")
 
     def _pages(
-        self, kind: ListedKind, version: str, namespace: str, limit: int, before: int
+        self,
+        kind: ListedKind,
+        version: str,
+        namespace: str,
+        limit: int,
+        before: int,
     ) -> tuple[int, list[bytes]]:
         token, number, pages = "", 0, list[bytes]()
         seen = {token}
@@ -406,7 +439,10 @@ class _Reader:
             pages.append(
                 b"".join(
                     _lines(
-                        kind, kept(kind, version, page.items, untrimmed=self.untrimmed)
+                        kind,
+                        kept(
+                            kind, version, page.items, untrimmed=self.untrimmed
+                        ),
                     )
                 )
             )
@@ -425,7 +461,11 @@ class _Reader:
 
 
 def kept(
-    kind: ListedKind, version: str, items: Iterable[Json], *, untrimmed: bool = False
+    kind: ListedKind,
+    version: str,
+    items: Iterable[Json],
+    *,
+    untrimmed: bool = False,
 ) -> Iterator[Json]:
     """Yield what is needed of the items of a list, or the whole of it; items do not say of which kind they are."""
     head = {"apiVersion": kind.api_version(version), "kind": kind.kind}

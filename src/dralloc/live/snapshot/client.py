@@ -72,7 +72,12 @@ class ListedKind:
     def path(self, version: str, namespace: str = "", *names: str) -> str:
         """Return the path of its objects: all of them, those of a namespace, or one by its name and a subresource."""
         inside = ("namespaces", namespace) if namespace else ()
-        parts = (*self.api_version(version).split("/"), *inside, self.plural, *names)
+        parts = (
+            *self.api_version(version).split("/"),
+            *inside,
+            self.plural,
+            *names,
+        )
         return "/".join(
             (
                 "",
@@ -88,9 +93,15 @@ LISTED_KINDS: Final = (
     ListedKind("priorityclasses", "PriorityClass", _SCHEDULING),
     ListedKind("deviceclasses", "DeviceClass", RESOURCE_GROUP, _DRA_VERSIONS),
     ListedKind(
-        "resourceslices", "ResourceSlice", RESOURCE_GROUP, _DRA_VERSIONS, required=True
+        "resourceslices",
+        "ResourceSlice",
+        RESOURCE_GROUP,
+        _DRA_VERSIONS,
+        required=True,
     ),
-    ListedKind("devicetaintrules", "DeviceTaintRule", RESOURCE_GROUP, _DRA_VERSIONS),
+    ListedKind(
+        "devicetaintrules", "DeviceTaintRule", RESOURCE_GROUP, _DRA_VERSIONS
+    ),
     ListedKind("resourcequotas", "ResourceQuota", namespaced=True),
     ListedKind(
         "resourceclaimtemplates",
@@ -107,7 +118,9 @@ LISTED_KINDS: Final = (
         namespaced=True,
         required=True,
     ),
-    ListedKind("workloads", "Workload", _SCHEDULING, ("v1alpha1",), namespaced=True),
+    ListedKind(
+        "workloads", "Workload", _SCHEDULING, ("v1alpha1",), namespaced=True
+    ),
     ListedKind(
         "podgroups",
         "PodGroup",
@@ -259,23 +272,31 @@ def connect(
             persist_config=False,
         )
     except Exception as error:  # parsers, plugins for credentials and the file system have their own errors
-        place = f"kubeconfig {kubeconfig}" if kubeconfig is not None else "kubeconfig"
-        raise SnapshotError(f"{place}: {' '.join(str(error).split())}") from None
+        place = (
+            f"kubeconfig {kubeconfig}"
+            if kubeconfig is not None
+            else "kubeconfig"
+        )
+        raise SnapshotError(
+            f"{place}: {' '.join(str(error).split())}"
+        ) from None
     api.user_agent = "dralloc"
     limits = limits or ReadLimits()
     with api, warnings.catch_warnings():
         # It would come with every request; `ApiServer.warnings` says it once.
         warnings.simplefilter("ignore", InsecureRequestWarning)
         yield ApiServer(
-            Transport(api, limits), limits, verified=api.configuration.verify_ssl
+            Transport(api, limits),
+            limits,
+            verified=api.configuration.verify_ssl,
         )
 
 
 def _is_in_pod() -> bool:
     """Return whether this runs in a pod, and nobody says which kubeconfig counts."""
-    return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and not os.environ.get(
-        "KUBECONFIG"
-    )
+    return bool(
+        os.environ.get("KUBERNETES_SERVICE_HOST")
+    ) and not os.environ.get("KUBECONFIG")
 
 
 def _in_pod() -> Any:
@@ -293,7 +314,9 @@ class ApiServer:
     ``warnings`` is what is to be known about the connection. Every method raises what `Wire.send` raises.
     """
 
-    def __init__(self, wire: Wire, limits: ReadLimits, *, verified: bool) -> None:
+    def __init__(
+        self, wire: Wire, limits: ReadLimits, *, verified: bool
+    ) -> None:
         self.limits = limits
         self.wire = wire
         self.warnings: Sequence[str] = ()
@@ -316,11 +339,17 @@ class ApiServer:
         """Plural names of what a version of a group serves."""
         path = f"/apis/{quote(group)}/{quote(version)}"
         return frozenset(
-            str(resource.get("name")) for resource in self._list(path, "resources")
+            str(resource.get("name"))
+            for resource in self._list(path, "resources")
         )
 
     def page(
-        self, kind: ListedKind, version: str, namespace: str, limit: int, token: str
+        self,
+        kind: ListedKind,
+        version: str,
+        namespace: str,
+        limit: int,
+        token: str,
     ) -> Page:
         """Return a page of a list: of one namespace, or of everything with an empty one.
 
@@ -337,7 +366,9 @@ class ApiServer:
         path = kind.path(version, namespace)
         answer = self.wire.send("GET", path, query)
         metadata = answer.get("metadata")
-        further = metadata.get("continue") if isinstance(metadata, dict) else None
+        further = (
+            metadata.get("continue") if isinstance(metadata, dict) else None
+        )
         return Page(_objects(answer, "items", path), str(further or ""))
 
     def _list(self, path: str, field: str) -> Sequence[Json]:
@@ -350,7 +381,9 @@ def _objects(answer: Json, field: str, path: str) -> Sequence[Json]:
     if items is None:
         return ()
     if not isinstance(items, list):
-        raise SnapshotError(f"the API server's answer to {path}: {field}: is no list")
+        raise SnapshotError(
+            f"the API server's answer to {path}: {field}: is no list"
+        )
     for number, item in enumerate(items):
         if not isinstance(item, dict):
             raise SnapshotError(

@@ -114,7 +114,9 @@ class Transport:
                 )
             except _Later as later:
                 is_away = (
-                    later.unsent and self._was_reached and away < self._limits.outage
+                    later.unsent
+                    and self._was_reached
+                    and away < self._limits.outage
                 )
                 if attempts == self._limits.retries and not is_away:
                     raise later.failure from None
@@ -126,9 +128,13 @@ class Transport:
                     ) from None
                 if later.unsent and not is_away:
                     raise later.failure from None
-                pause = later.seconds or min(self._limits.pause * 2**attempts, _LONGEST)
+                pause = later.seconds or min(
+                    self._limits.pause * 2**attempts, _LONGEST
+                )
                 sleep(max(0, min(pause, self._end - monotonic())))
-                attempts += 0 if is_away and attempts == self._limits.retries else 1
+                attempts += (
+                    0 if is_away and attempts == self._limits.retries else 1
+                )
                 away += pause if is_away else 0
                 continue
             self._was_reached = True
@@ -141,12 +147,16 @@ class Transport:
         def run() -> None:
             try:
                 future.set_result(call())
-            except BaseException as error:  # raised where the result is waited for
+            except (
+                BaseException
+            ) as error:  # raised where the result is waited for
                 future.set_exception(error)
 
         Thread(target=run, daemon=True).start()
         try:
-            return future.result(min(max(0, self._end - monotonic()), TIMEOUT_MAX))
+            return future.result(
+                min(max(0, self._end - monotonic()), TIMEOUT_MAX)
+            )
         except TimeoutError:
             self._room = 0
             raise SnapshotError(
@@ -176,7 +186,11 @@ class Transport:
             ) from None
 
     def _request(
-        self, method: str, path: str, query: Mapping[str, str], body: Json | None
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Json | None,
     ) -> Any:
         sent = (
             {}
@@ -194,7 +208,11 @@ class Transport:
         )
 
     def _exchange(
-        self, method: str, path: str, query: Mapping[str, str], body: Json | None
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Json | None,
     ) -> Json:
         try:
             answer = self._request(method, path, query, body)
@@ -216,7 +234,9 @@ class Transport:
                 or answer.reason
                 or "no reason given"
             )
-            self._refuse(answer.status, answer.headers.get("Retry-After"), str(reason))
+            self._refuse(
+                answer.status, answer.headers.get("Retry-After"), str(reason)
+            )
         value = _parsed(data)
         if value is None:
             # Without a length, this is how an answer looks that ended early.
@@ -251,14 +271,17 @@ class Transport:
                 )
             yield piece
 
-    def _refuse(self, status: int, retry_after: str | None, reason: str) -> None:
+    def _refuse(
+        self, status: int, retry_after: str | None, reason: str
+    ) -> None:
         """Raise what a status means; with ``Retry-After`` the server asks for another attempt, as API servers do."""
         if retry_after is None or (status // 100 != 5 and status != 429):
             raise Refused(status, reason)
         seconds = float(retry_after) if retry_after.isdecimal() else 0
         if seconds > self._limits.wait:
             raise Refused(
-                status, f"{reason}; it wants to be asked again in {seconds:.15g} s"
+                status,
+                f"{reason}; it wants to be asked again in {seconds:.15g} s",
             )
         raise _Later(Refused(status, reason), seconds)
 

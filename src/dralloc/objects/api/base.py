@@ -141,7 +141,11 @@ DEFAULT_NAMESPACE = "default"
 
 
 _OWNER_VERSIONS: Final = Terms(
-    "v1", "apps/v1", "batch/v1", "resource.k8s.io/v1", "scheduling.k8s.io/v1alpha3"
+    "v1",
+    "apps/v1",
+    "batch/v1",
+    "resource.k8s.io/v1",
+    "scheduling.k8s.io/v1alpha3",
 )
 _OWNER_KINDS: Final = Terms(
     "CronJob",
@@ -200,7 +204,11 @@ class _Identity:
     metadata: ObjectMeta
 
     def __init_subclass__(
-        cls, *, api_version: str = "", namespaced: bool = False, **pydantic_words: Any
+        cls,
+        *,
+        api_version: str = "",
+        namespaced: bool = False,
+        **pydantic_words: Any,
     ) -> None:
         super().__init_subclass__(**pydantic_words)
         cls.kind = cls.__name__
@@ -217,7 +225,9 @@ class _Identity:
     def key(self) -> ClaimKey:
         """Namespace and name; the namespace is empty for cluster-scoped objects and ``default`` when none is given."""
         metadata = self.metadata
-        namespace = metadata.namespace or DEFAULT_NAMESPACE if self.namespaced else ""
+        namespace = (
+            metadata.namespace or DEFAULT_NAMESPACE if self.namespaced else ""
+        )
         # The constructor of a named tuple takes twice as long, and this is asked for a dozen times per object.
         return tuple.__new__(ClaimKey, (namespace, metadata.name))
 

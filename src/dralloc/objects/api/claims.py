@@ -141,7 +141,9 @@ class AllocationResult(WireModel):
         """Return it as the API server shows it."""
         return {
             "devices": {},
-            **self.model_dump(mode="json", by_alias=True, exclude_defaults=True),
+            **self.model_dump(
+                mode="json", by_alias=True, exclude_defaults=True
+            ),
         }
 
 
@@ -184,13 +186,17 @@ def _written_as(model: type[PartialModel]) -> GetPydanticSchema:
         lambda _source, handler: core_schema.no_info_wrap_validator_function(
             _kept,
             handler.generate_schema(model),
-            serialization=core_schema.plain_serializer_function_ser_schema(dict),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                dict
+            ),
         )
     )
 
 
 _Condition = Annotated[
-    Mapping[str, Any], _written_as(_ReportedCondition), WireForm(_ReportedCondition)
+    Mapping[str, Any],
+    _written_as(_ReportedCondition),
+    WireForm(_ReportedCondition),
 ]
 _Network = Annotated[
     Mapping[str, Any], _written_as(_ReportedNetwork), WireForm(_ReportedNetwork)
@@ -235,7 +241,8 @@ class _RequestDetails(WireModel):
     device_class_name: ClassName
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: Annotated[
-        _Mode, BeforeValidator(lambda mode: "ExactCount" if mode == "" else mode)
+        _Mode,
+        BeforeValidator(lambda mode: "ExactCount" if mode == "" else mode),
     ] = "ExactCount"
     count: Int64 = 1
     tolerations: tuple[DeviceToleration, ...] = ()
@@ -280,10 +287,13 @@ class DeviceRequest(WireModel):
     def _one_of(self) -> Self:
         if self.exactly is not None and self.first_available:
             raise PydanticCustomError(
-                "one_of", "has both exactly and firstAvailable, only one is allowed"
+                "one_of",
+                "has both exactly and firstAvailable, only one is allowed",
             )
         if self.exactly is None and not self.first_available:
-            raise PydanticCustomError("one_of", "needs exactly or firstAvailable")
+            raise PydanticCustomError(
+                "one_of", "needs exactly or firstAvailable"
+            )
         return self
 
     @property
@@ -352,7 +362,10 @@ class ResourceClaim(ResourceObject, namespaced=True):
     @property
     def is_extended(self) -> bool:
         """Whether it stands for the extended resources that a pod asks for (KEP-5004)."""
-        return self.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) == "true"
+        return (
+            self.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION)
+            == "true"
+        )
 
     @property
     def results(self) -> tuple[DeviceRequestAllocationResult, ...]:

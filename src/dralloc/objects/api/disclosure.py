@@ -157,7 +157,9 @@ VALUE_ANNOTATION: Final = "dralloc.dev/value"
 """On a pod or claim: how much it is worth, a whole number (see ``--objective value``)."""
 POD_CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
 """On a claim made from a template: the entry of the pod's ``spec.resourceClaims`` that it was made for."""
-EXTENDED_RESOURCE_ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
+EXTENDED_RESOURCE_ANNOTATION: Final = (
+    "resource.kubernetes.io/extended-resource-claim"
+)
 """On a claim: ``"true"`` if it was made for the extended resources of the pod that controls it."""
 WORKLOAD_ANNOTATION: Final = "kueue.x-k8s.io/workload"
 """On pods: the Workload of Kueue that they were admitted with."""
@@ -203,7 +205,9 @@ KEPT: Final[Mapping[Name, frozenset[str]]] = {
     Name.ADDRESS: frozenset({"0.0.0.0", "127.0.0.1", "::", "::1"}),
     Name.NAMESPACE: frozenset({"default"}),
     Name.KEY: _WELL_KNOWN | {_NODE_NAME_FIELD},
-    Name.PRIORITY: frozenset({"system-cluster-critical", "system-node-critical"}),
+    Name.PRIORITY: frozenset(
+        {"system-cluster-critical", "system-node-critical"}
+    ),
 }
 """Names that every cluster has; they stay."""
 
@@ -215,7 +219,9 @@ class Public(Enum):
     CLASS = "names of device classes"
     ATTRIBUTE = "names of attributes and capacities"
     REQUEST = "names of requests, and of the entries of a pod's claims"
-    RESOURCE = "names of resources in quotas, pods, nodes, slices and device classes"
+    RESOURCE = (
+        "names of resources in quotas, pods, nodes, slices and device classes"
+    )
     TAINT = "keys of taints"
     ACROSS = "constraints over several claims, in annotations"
     VALUE = "values of pods and claims, in annotations"
@@ -225,9 +231,7 @@ class Text(Enum):
     """Text that stays but for the names and identifiers in it. The value is what the documentation calls it."""
 
     ATTRIBUTE = "texts and versions that are values of attributes"
-    COUNTER = (
-        "names of counter sets, of their counters and groups, and of binding conditions"
-    )
+    COUNTER = "names of counter sets, of their counters and groups, and of binding conditions"
     TAINT = "values of taints"
     LABEL = "values of labels of nodes, for well-known labels and those that a selector asks for"
     CEL = "CEL expressions, without comments"
@@ -238,7 +242,9 @@ class LabelKey(Enum):
 
     ASKED = "named by a selector"
     KEPT = "stays"
-    IF_ASKED = "stays with its value if it is well known or some selector names it"
+    IF_ASKED = (
+        "stays with its value if it is well known or some selector names it"
+    )
 
 
 class Removed(Enum):
@@ -313,12 +319,19 @@ ANNOTATIONS: Final = ByKey(
         WORKLOAD_ANNOTATION: Name.OWNER,
     }
 )
-NODE_SELECTOR: Final = ByKey({HOSTNAME_LABEL: Name.HOST}, LabelKey.ASKED, Text.LABEL)
+NODE_SELECTOR: Final = ByKey(
+    {HOSTNAME_LABEL: Name.HOST}, LabelKey.ASKED, Text.LABEL
+)
 """Labels of nodes that are asked for."""
-NODE_LABELS: Final = ByKey({HOSTNAME_LABEL: Name.HOST}, LabelKey.IF_ASKED, Text.LABEL)
+NODE_LABELS: Final = ByKey(
+    {HOSTNAME_LABEL: Name.HOST}, LabelKey.IF_ASKED, Text.LABEL
+)
 NODE_REQUIREMENT: Final = Beside(
     "key",
-    ByKey({HOSTNAME_LABEL: Name.HOST, _NODE_NAME_FIELD: Name.NODE}, value=Text.LABEL),
+    ByKey(
+        {HOSTNAME_LABEL: Name.HOST, _NODE_NAME_FIELD: Name.NODE},
+        value=Text.LABEL,
+    ),
 )
 """Values of a condition on a label or field of a node."""
 POD_LABELS: Final = ByKey({}, LabelKey.KEPT, Name.LABEL)

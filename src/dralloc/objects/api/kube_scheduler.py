@@ -5,7 +5,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StrictStr
 
-from dralloc.objects.api.base import EMPTY, Int32, Int64, PartialModel, WireModel
+from dralloc.objects.api.base import (
+    EMPTY,
+    Int32,
+    Int64,
+    PartialModel,
+    WireModel,
+)
 from dralloc.objects.api.nodes import NodeAffinity, TopologySpreadConstraint
 
 __all__ = [
@@ -104,9 +110,9 @@ _CPU_AND_MEMORY = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
 class ScoringStrategy(WireModel):
     """The way in which NodeResourcesFit rates nodes."""
 
-    type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] = (
-        "LeastAllocated"
-    )
+    type: Literal[
+        "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
+    ] = "LeastAllocated"
     resources: tuple[ResourceSpec, ...] = _CPU_AND_MEMORY
     requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
 

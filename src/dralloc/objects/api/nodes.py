@@ -137,9 +137,9 @@ class NodeStatus(PartialModel):
 class Node(PartialObject, api_version="v1"):
     """A node of the cluster."""
 
-    metadata: Annotated[ObjectMeta, Refined(name=Name.NODE, labels=NODE_LABELS)] = (
-        ObjectMeta()
-    )
+    metadata: Annotated[
+        ObjectMeta, Refined(name=Name.NODE, labels=NODE_LABELS)
+    ] = ObjectMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
@@ -220,7 +220,9 @@ class LabelSelectorRequirement(PartialModel):
 class LabelSelector(PartialModel):
     """Labels and conditions that must all hold; without any, everything is selected."""
 
-    match_labels: Annotated[Mapping[StrictStr, StrictStr], LABEL_SELECTOR] = EMPTY
+    match_labels: Annotated[Mapping[StrictStr, StrictStr], LABEL_SELECTOR] = (
+        EMPTY
+    )
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
 
 

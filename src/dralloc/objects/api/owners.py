@@ -27,7 +27,10 @@ from dralloc.objects.api.base import (
     changed,
 )
 from dralloc.objects.api.claims import ResourceClaim, ResourceClaimTemplate
-from dralloc.objects.api.disclosure import POD_CLAIM_ANNOTATION, WORKLOAD_ANNOTATION
+from dralloc.objects.api.disclosure import (
+    POD_CLAIM_ANNOTATION,
+    WORKLOAD_ANNOTATION,
+)
 from dralloc.objects.api.nodes import (
     Affinity,
     Node,
@@ -58,7 +61,9 @@ __all__ = [
 ]
 
 _Path = tuple[str | int, ...]
-ENDED: Final = frozenset({"Complete", "Completed", "Failed", "Finished", "Succeeded"})
+ENDED: Final = frozenset(
+    {"Complete", "Completed", "Failed", "Finished", "Succeeded"}
+)
 """Conditions that say that an owner has run to its end."""
 
 
@@ -120,7 +125,9 @@ class _Part(NamedTuple):
         """Return the part below."""
         part = self
         for step in path.split(".") if path else ():
-            value = part.value.get(step) if isinstance(part.value, dict) else None
+            value = (
+                part.value.get(step) if isinstance(part.value, dict) else None
+            )
             part = _Part(value, (*part.path, step))
         return part
 
@@ -133,7 +140,11 @@ class _Part(NamedTuple):
             for number, value in enumerate(self.value):
                 item = _Part(value, (*self.path, number))
                 yield (
-                    str(item.at("name").value or item.at("groupName").value or number),
+                    str(
+                        item.at("name").value
+                        or item.at("groupName").value
+                        or number
+                    ),
                     item,
                 )
 
@@ -152,9 +163,12 @@ class _Part(NamedTuple):
 
     def has_condition(self, types: frozenset[str]) -> bool:
         """Return whether the status has one of these conditions."""
-        conditions = (entry for _, entry in self.at("status.conditions").items())
+        conditions = (
+            entry for _, entry in self.at("status.conditions").items()
+        )
         return any(
-            entry.at("type").value in types and entry.at("status").value == "True"
+            entry.at("type").value in types
+            and entry.at("status").value == "True"
             for entry in conditions
         )
 
@@ -196,9 +210,14 @@ def _at_a_time(job: _Part) -> range:
 def _within_bounds(group: _Part) -> range:
     """Return how many replicas of a group of workers of Ray there are."""
     # The controller keeps replicas within the bounds, whatever the field says.
-    low, high = group.number("minReplicas", 0), group.number("maxReplicas", 2**31)
+    low, high = (
+        group.number("minReplicas", 0),
+        group.number("maxReplicas", 2**31),
+    )
     return range(
-        0 if group.flag("suspend") else min(high, max(low, group.number("replicas", 0)))
+        0
+        if group.flag("suspend")
+        else min(high, max(low, group.number("replicas", 0)))
     )
 
 
@@ -229,7 +248,9 @@ class _Pods:
     def found(self, root: _Part) -> Iterator[tuple[dict[str, Any], _Path]]:
         """Yield each set of pods, and where its template is."""
         path, star, _ = self.at.partition(".*")
-        for name, part in root.at(path).items() if star else [("", root.at(path))]:
+        for name, part in (
+            root.at(path).items() if star else [("", root.at(path))]
+        ):
             # The first path that leads to something; the last one is named if none does.
             for path_below in self.template:
                 template = part.at(path_below)
@@ -267,7 +288,9 @@ class OwnerKind:
     suspended: Callable[[_Part], bool] = lambda _: False
     everywhere: bool = False
 
-    def normal(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], list[_Path]]:
+    def normal(
+        self, body: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], list[_Path]]:
         """Return an object in the form of `PodOwner`, and where the template of each of its sets was.
 
         Raises
@@ -276,7 +299,9 @@ class OwnerKind:
             A number, flag or template is not what it should be; it says where in the object.
         """
         root = _Part(body)
-        pod_sets = [pod_set for pods in self.pods for pod_set in pods.found(root)]
+        pod_sets = [
+            pod_set for pods in self.pods for pod_set in pods.found(root)
+        ]
         ended = (
             root.has_condition(ENDED)
             or root.at("status.jobDeploymentStatus").value in ENDED
@@ -355,7 +380,9 @@ _FORMS: Final[Mapping[tuple[str, str], OwnerKind]] = {
                 "spec",
                 (
                     _REPLICAS,
-                    lambda spec: range(1, spec.number("leaderWorkerTemplate.size", 1)),
+                    lambda spec: range(
+                        1, spec.number("leaderWorkerTemplate.size", 1)
+                    ),
                 ),
                 _LEADER[1:],
             ),
@@ -367,7 +394,13 @@ _FORMS: Final[Mapping[tuple[str, str], OwnerKind]] = {
     ("ray.io", "RayJob"): OwnerKind(
         (
             *_ray("spec.rayClusterSpec"),
-            _Pods("spec", (), ("submitterPodTemplate",), "submitter", optional=True),
+            _Pods(
+                "spec",
+                (),
+                ("submitterPodTemplate",),
+                "submitter",
+                optional=True,
+            ),
         ),
         methodcaller("flag", "spec.suspend"),
     ),
@@ -434,17 +467,27 @@ def pods_of(owner: PodOwner, nodes: Sequence[Node]) -> Iterator[Pod]:
     for pod_set in owner.sets:
         numbered_specs: Iterable[tuple[Iterable[object], PodSpec]]
         if owner.form.everywhere:
-            homes = (node for node in nodes if _belongs_on(pod_set.template.spec, node))
+            homes = (
+                node
+                for node in nodes
+                if _belongs_on(pod_set.template.spec, node)
+            )
             numbered_specs = (
-                ((node.name,), _pinned(pod_set.template.spec, node)) for node in homes
+                ((node.name,), _pinned(pod_set.template.spec, node))
+                for node in homes
             )
         else:
             numbers = product(*(range(*bounds) for bounds in pod_set.ranges))
-            numbered_specs = ((place, pod_set.template.spec) for place in numbers)
+            numbered_specs = (
+                (place, pod_set.template.spec) for place in numbers
+            )
         for words, spec in numbered_specs:
-            name = "-".join(filter(None, (owner.name, pod_set.name, *map(str, words))))
+            name = "-".join(
+                filter(None, (owner.name, pod_set.name, *map(str, words)))
+            )
             yield Pod(
-                metadata=_metadata(owner, pod_set.template.metadata, name), spec=spec
+                metadata=_metadata(owner, pod_set.template.metadata, name),
+                spec=spec,
             )
 
 
@@ -464,7 +507,9 @@ def _belongs_on(daemon: PodSpec, node: Node) -> bool:
     return (
         daemon.node_selector.items() <= node.metadata.labels.items()
         and (required is None or selector_matches(required, node))
-        and all_tolerated(node.spec.taints, (*daemon.tolerations, CORDON_TOLERATION))
+        and all_tolerated(
+            node.spec.taints, (*daemon.tolerations, CORDON_TOLERATION)
+        )
     )
 
 
@@ -478,7 +523,9 @@ def _pinned(daemon: PodSpec, node: Node) -> PodSpec:
     )
     affinity = Affinity(node_affinity=NodeAffinity(required=required))
     return changed(
-        daemon, affinity=affinity, tolerations=(*daemon.tolerations, CORDON_TOLERATION)
+        daemon,
+        affinity=affinity,
+        tolerations=(*daemon.tolerations, CORDON_TOLERATION),
     )
 
 
@@ -489,7 +536,10 @@ def claim_name(owner: Pod | PodGroup, entry: str) -> str:
 
 
 def claim_for(
-    owner: Pod | PodGroup, entry: str, template: ResourceClaimTemplate, name: str
+    owner: Pod | PodGroup,
+    entry: str,
+    template: ResourceClaimTemplate,
+    name: str,
 ) -> ResourceClaim:
     """Make the claim that the resource claim controller makes for an entry of a pod (KEP-4381) or PodGroup (KEP-5729).
 

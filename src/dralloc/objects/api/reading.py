@@ -9,20 +9,42 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache, partial
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import orjson
 from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
-from dralloc.objects.api.base import ApiObject, PartialObject, ResourceObject, changed
+from dralloc.objects.api.base import (
+    ApiObject,
+    PartialObject,
+    ResourceObject,
+    changed,
+)
 from dralloc.objects.api.claims import ResourceClaim, ResourceClaimTemplate
 from dralloc.objects.api.disclosure import WireForm
 from dralloc.objects.api.nodes import Namespace, Node, ResourceQuota
-from dralloc.objects.api.owners import OWNERS, PodOwner, generated_name, holds_template
+from dralloc.objects.api.owners import (
+    OWNERS,
+    PodOwner,
+    generated_name,
+    holds_template,
+)
 from dralloc.objects.api.slice_reader import SliceReader
-from dralloc.objects.api.slices import DeviceClass, DeviceTaintRule, ResourceSlice
+from dralloc.objects.api.slices import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceSlice,
+)
 from dralloc.objects.api.versions import (
     CONVERSIONS,
     Json,
@@ -64,7 +86,12 @@ __all__ = [
 Fill = Callable[[Any], Any]
 """What becomes of a value on the wire that is not null."""
 
-_ZEROS: Final[Mapping[type, Any]] = {str: "", int: 0, bool: False, Quantity: "0"}
+_ZEROS: Final[Mapping[type, Any]] = {
+    str: "",
+    int: 0,
+    bool: False,
+    Quantity: "0",
+}
 
 
 @dataclass(frozen=True)
@@ -90,14 +117,18 @@ def _form(hint: Any) -> _Form:
     if origin in (Union, UnionType):
         # A pointer in Go, which null leaves at nil.
         pointed = [
-            _form(argument) for argument in arguments if argument is not NoneType
+            _form(argument)
+            for argument in arguments
+            if argument is not NoneType
         ]
         return _Form(None, pointed[0].fill if len(pointed) == 1 else _as_it_is)
     if origin is tuple:
         return _list_of(arguments[0])
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return _map_of(arguments[1])
-    if isinstance(hint, type) and (issubclass(hint, BaseModel) or is_dataclass(hint)):
+    if isinstance(hint, type) and (
+        issubclass(hint, BaseModel) or is_dataclass(hint)
+    ):
         return _object_of(hint)
     return _Form(_ZEROS.get(hint), _as_it_is)
 
@@ -142,17 +173,22 @@ def _object_of(model: Any) -> _Form:
     hints = get_type_hints(model, include_extras=True)
     if issubclass(model, BaseModel):
         names = {
-            field.alias or name: name for name, field in model.model_fields.items()
+            field.alias or name: name
+            for name, field in model.model_fields.items()
         }
     else:
         names = {to_camel(field.name): field.name for field in fields(model)}
-    by_wire_name = {wire_name: _form(hints[name]) for wire_name, name in names.items()}
+    by_wire_name = {
+        wire_name: _form(hints[name]) for wire_name, name in names.items()
+    }
     unknown = _Form(None, _as_it_is)
 
     def fill(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        set_fields = {name: part for name, part in value.items() if part is not None}
+        set_fields = {
+            name: part for name, part in value.items() if part is not None
+        }
         return {
             name: by_wire_name.get(name, unknown).fill(part)
             for name, part in set_fields.items()
@@ -164,7 +200,9 @@ def _object_of(model: Any) -> _Form:
 # ----------------------------------------------------------------------------
 # What pydantic says about an object, in the words of this package.
 
-UNKNOWN_FIELD: Final = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
+UNKNOWN_FIELD: Final = frozenset(
+    {"extra_forbidden", "unexpected_keyword_argument"}
+)
 """The types of error that stand for a field which is not known."""
 
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -345,7 +383,10 @@ class ObjectReader:
         kind, api_version = raw.get("kind"), raw.get("apiVersion")
         if not isinstance(kind, str) or not kind:
             self._reject(
-                raw, source, "kind", "is required: this is not a Kubernetes object"
+                raw,
+                source,
+                "kind",
+                "is required: this is not a Kubernetes object",
             )
             return None
         if not isinstance(api_version, str) or not api_version:
@@ -372,7 +413,9 @@ class ObjectReader:
             self.unmade[kind] += holds_template(raw.get("spec"))
         return None
 
-    def _owner(self, model: type[PodOwner], raw: Json, source: str) -> ApiObject | None:
+    def _owner(
+        self, model: type[PodOwner], raw: Json, source: str
+    ) -> ApiObject | None:
         try:
             body, templates = model.form.normal(_without_nulls(_body(raw)))
         except ValidationError as failure:
@@ -381,7 +424,11 @@ class ObjectReader:
             return None
 
         def written(path: Path) -> Path:
-            return (*templates[int(path[1])], *path[3:]) if path[0] == "sets" else path
+            return (
+                (*templates[int(path[1])], *path[3:])
+                if path[0] == "sets"
+                else path
+            )
 
         return self._validated(model, body, raw, source, written)
 
@@ -423,7 +470,8 @@ class ObjectReader:
         if quick is not None and quick.name:
             return quick
         body = from_kep5517_alpha(
-            model.kind, from_kep5075_alpha(model.kind, _without_nulls(body, model))
+            model.kind,
+            from_kep5075_alpha(model.kind, _without_nulls(body, model)),
         )
         return self._validated(model, body, raw, source)
 
@@ -447,8 +495,12 @@ class ObjectReader:
                 break
             except ValidationError as failure:
                 errors = failure.errors(include_url=False)
-            unknown = [error for error in errors if error["type"] in UNKNOWN_FIELD]
-            wrong = [error for error in errors if error["type"] not in UNKNOWN_FIELD]
+            unknown = [
+                error for error in errors if error["type"] in UNKNOWN_FIELD
+            ]
+            wrong = [
+                error for error in errors if error["type"] not in UNKNOWN_FIELD
+            ]
             if issubclass(model, ResourceObject):
                 usable = not self.strict
                 (self.errors if self.strict else self.warnings).extend(
@@ -465,7 +517,10 @@ class ObjectReader:
                 _delete(body, error["loc"])
         if not (built.metadata.name or built.metadata.generate_name):
             self._reject(
-                raw, source, "metadata.name", "is required, or metadata.generateName"
+                raw,
+                source,
+                "metadata.name",
+                "is required, or metadata.generateName",
             )
             return None
         return self._named(built) if usable else None
@@ -521,7 +576,9 @@ def _unknown_fields(
             tuple(step for step in place if isinstance(step, str)), []
         ).append(place)
     for first, *repeated in places.values():
-        elsewhere = f", here and in {len(repeated)} more places" if repeated else ""
+        elsewhere = (
+            f", here and in {len(repeated)} more places" if repeated else ""
+        )
         yield UnknownField(
             source,
             subject(raw),
@@ -538,18 +595,24 @@ def subject(raw: Json) -> str:
     if not isinstance(metadata, dict):
         return kind
     called = metadata.get("name") or metadata.get("generateName")
-    name = "/".join(str(part) for part in (metadata.get("namespace"), called) if part)
+    name = "/".join(
+        str(part) for part in (metadata.get("namespace"), called) if part
+    )
     return f"{kind} {name}".strip()
 
 
 def _body(raw: Json) -> Json:
     body = {
-        key: value for key, value in raw.items() if key not in ("apiVersion", "kind")
+        key: value
+        for key, value in raw.items()
+        if key not in ("apiVersion", "kind")
     }
     metadata = body.get("metadata")
     if isinstance(metadata, dict) and "managedFields" in metadata:
         body["metadata"] = {
-            key: value for key, value in metadata.items() if key != "managedFields"
+            key: value
+            for key, value in metadata.items()
+            if key != "managedFields"
         }
     return body
 
@@ -563,7 +626,9 @@ def _without_nulls(body: Json, model: type[ApiObject] | None = None) -> Json:
         # It is nested too deeply: without end, if even this is a RecursionError.
         _copied_without_nulls(body)
     copied: Json = (
-        _copied_without_nulls(body) if model is None else without_nulls(model, body)
+        _copied_without_nulls(body)
+        if model is None
+        else without_nulls(model, body)
     )
     return copied
 
@@ -587,9 +652,15 @@ def _copied_without_nulls(value: Any) -> Any:
     )
 
 
-def _spec_key(model: type[ApiObject], version: str, raw: Json) -> _SpecKey | None:
+def _spec_key(
+    model: type[ApiObject], version: str, raw: Json
+) -> _SpecKey | None:
     """Return a key that equal specifications share; None for no specification, or one that nothing else has."""
-    if model is ResourceSlice or "spec" not in raw or "spec" not in model.model_fields:
+    if (
+        model is ResourceSlice
+        or "spec" not in raw
+        or "spec" not in model.model_fields
+    ):
         return None
     try:
         return model, version, orjson.dumps(raw["spec"])

@@ -101,7 +101,8 @@ def _schema_of(model: Any) -> Properties:
     hints = get_type_hints(model, include_extras=True)
     if issubclass(model, BaseModel):
         names = {
-            field.alias or name: name for name, field in model.model_fields.items()
+            field.alias or name: name
+            for name, field in model.model_fields.items()
         }
     else:
         names = {to_camel(field.name): field.name for field in fields(model)}
@@ -127,7 +128,10 @@ def _schema(hint: Any, marks: tuple[Any, ...] = ()) -> Schema:
             return Properties(
                 {
                     **_schema_of(hint).by_name,
-                    **{name: _marked(rule) for name, rule in mark.fields.items()},
+                    **{
+                        name: _marked(rule)
+                        for name, rule in mark.fields.items()
+                    },
                 }
             )
         if isinstance(mark, Mark | ByKey | Beside):
@@ -140,12 +144,18 @@ def _schema(hint: Any, marks: tuple[Any, ...] = ()) -> Schema:
     if origin is Mapping:
         key, value = map(_schema, arguments)
         return next(
-            (argument for argument in (key, value) if isinstance(argument, Removed)),
+            (
+                argument
+                for argument in (key, value)
+                if isinstance(argument, Removed)
+            ),
             Entries({}, key, value),
         )
     if NoneType in arguments:
         return next(
-            _schema(argument) for argument in arguments if argument is not NoneType
+            _schema(argument)
+            for argument in arguments
+            if argument is not NoneType
         )
     if hint in _PLAIN:
         return cast(type, hint)
@@ -158,7 +168,9 @@ _TEXTS: Final = (Name, Public, Text, Terms, LabelKey)
 
 def _marked(mark: Mark | ByKey | Beside) -> Schema:
     return (
-        Entries(mark.special, mark.key, mark.value) if isinstance(mark, ByKey) else mark
+        Entries(mark.special, mark.key, mark.value)
+        if isinstance(mark, ByKey)
+        else mark
     )
 
 
@@ -204,14 +216,18 @@ def rebuilt(value: Any, schema: Schema, leaf: Leaf) -> Any:
     return {} if schema is Removed.CONTENT else ABSENT
 
 
-def _object(value: dict[str, Any], schema: Properties, leaf: Leaf) -> dict[str, Any]:
+def _object(
+    value: dict[str, Any], schema: Properties, leaf: Leaf
+) -> dict[str, Any]:
     rebuilt_fields = {}
     for name, part in value.items():
         inner = schema.by_name.get(name, Removed.WHOLE)
         # What the items are is said by another field of the object, such as a selector's key.
         if isinstance(inner, Beside):
             inner = Items(
-                inner.rules.special.get(str(value.get(inner.field)), inner.rules.value)
+                inner.rules.special.get(
+                    str(value.get(inner.field)), inner.rules.value
+                )
             )
         new = rebuilt(part, inner, leaf)
         if new is not ABSENT:
@@ -224,7 +240,9 @@ def _map(value: dict[str, Any], schema: Entries, leaf: Leaf) -> Any:
     for key, part in value.items():
         special = key in schema.special
         name = key if special else rebuilt(key, schema.key, leaf)
-        new = rebuilt(part, schema.special[key] if special else schema.value, leaf)
+        new = rebuilt(
+            part, schema.special[key] if special else schema.value, leaf
+        )
         if ABSENT not in (name, new):
             entries[name] = new
     return entries if entries or not value else ABSENT
@@ -243,7 +261,9 @@ def _plain(value: Any, schema: type) -> Any:
     if not _PLAIN[schema](value):
         return ABSENT
     # As a number a quantity may be larger than what JSON holds; its text is as good.
-    return value if isinstance(value, str | bool) or schema is int else repr(value)
+    return (
+        value if isinstance(value, str | bool) or schema is int else repr(value)
+    )
 
 
 _PLAIN: Final[Mapping[Any, Callable[[Any], bool]]] = {
@@ -275,13 +295,19 @@ _OF_PODS: Final[Mapping[str, Schema]] = {
 }
 """What counts and names pods, beside their template."""
 _OF_OWNERS: Final[Mapping[str, Schema]] = {
-    "metadata": Properties({**_schema_of(ObjectMeta).by_name, "name": Name.OWNER}),
-    **dict.fromkeys(("spec.suspend", "spec.runPolicy.suspend", "spec.active"), bool),
+    "metadata": Properties(
+        {**_schema_of(ObjectMeta).by_name, "name": Name.OWNER}
+    ),
+    **dict.fromkeys(
+        ("spec.suspend", "spec.runPolicy.suspend", "spec.active"), bool
+    ),
     "status.conditions.*.type": Terms(*ENDED, "Admitted"),
     "status.conditions.*.status": Terms("True", "False", "Unknown"),
     "status.jobDeploymentStatus": Terms(*ENDED),
 }
-_ROLES: Final = Terms("Chief", "Evaluator", "Launcher", "Master", "PS", "Worker")
+_ROLES: Final = Terms(
+    "Chief", "Evaluator", "Launcher", "Master", "PS", "Worker"
+)
 """What pods are in the jobs of Kubeflow."""
 
 

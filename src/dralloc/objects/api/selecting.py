@@ -43,7 +43,11 @@ _INTEGER: Final = re.compile("[+-]?[0-9]{1,63}")
 
 def _integer(text: str) -> int | None:
     """Return the number that a text is for Kubernetes: decimal digits, perhaps a sign, of 64 bits; else None."""
-    return value if _INTEGER.fullmatch(text) and (value := int(text)) in INT64 else None
+    return (
+        value
+        if _INTEGER.fullmatch(text) and (value := int(text)) in INT64
+        else None
+    )
 
 
 def _compare(
@@ -54,7 +58,9 @@ def _compare(
     return number is not None and limit is not None and holds(number, limit)
 
 
-_REQUIREMENT_OPERATORS: dict[str, Callable[[str | None, Sequence[str]], bool]] = {
+_REQUIREMENT_OPERATORS: dict[
+    str, Callable[[str | None, Sequence[str]], bool]
+] = {
     "In": lambda value, values: value is not None and value in values,
     "NotIn": lambda value, values: value is None or value not in values,
     "Exists": lambda value, _: value is not None,
@@ -93,7 +99,9 @@ def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
 
 def selector_matches(selector: NodeSelector, node: Node) -> bool:
     """Return whether at least one term of the selector selects the node."""
-    return any(term_matches(term, node) for term in selector.node_selector_terms)
+    return any(
+        term_matches(term, node) for term in selector.node_selector_terms
+    )
 
 
 def names_of(selector: NodeSelector) -> Set[str] | None:
@@ -103,7 +111,8 @@ def names_of(selector: NodeSelector) -> Set[str] | None:
         named = [
             set(requirement.values)
             for requirement in term.match_fields
-            if (requirement.key, requirement.operator) == ("metadata.name", "In")
+            if (requirement.key, requirement.operator)
+            == ("metadata.name", "In")
         ]
         if not named:
             return None
@@ -118,7 +127,9 @@ def names_of(selector: NodeSelector) -> Set[str] | None:
 # Source: upstream's ``ToleratesTaint``, the same for both. Only the effects
 # NoSchedule and NoExecute keep anything away.
 
-CORDON_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+CORDON_TAINT: Final = Taint(
+    key="node.kubernetes.io/unschedulable", effect="NoSchedule"
+)
 """The taint that a cordoned node has."""
 CORDON_TOLERATION: Final = Toleration(
     key=CORDON_TAINT.key, operator="Exists", effect=CORDON_TAINT.effect
@@ -148,7 +159,8 @@ def _numeric(compare: Callable[[int, int], bool]) -> Callable[[str, str], bool]:
         if (
             taint_number is None
             or toleration_number is None
-            or (taint, toleration) != (str(taint_number), str(toleration_number))
+            or (taint, toleration)
+            != (str(taint_number), str(toleration_number))
         ):
             return False
         return compare(taint_number, toleration_number)
@@ -183,5 +195,6 @@ def all_tolerated(
 def goes_to_cordoned(pod: Pod) -> bool:
     """Return whether a pod may go to cordoned nodes, as those of a DaemonSet may (upstream's NodeUnschedulable)."""
     return any(
-        tolerates(toleration, CORDON_TAINT) for toleration in pod.spec.tolerations
+        tolerates(toleration, CORDON_TAINT)
+        for toleration in pod.spec.tolerations
     )

@@ -69,22 +69,32 @@ class DeviceTemplate:
         A blank is somewhere else, or there several times.
     """
 
-    def __init__(self, devices: Sequence[Device], blanks: Sequence[str]) -> None:
+    def __init__(
+        self, devices: Sequence[Device], blanks: Sequence[str]
+    ) -> None:
         numbers = {blank: number for number, blank in enumerate(blanks)}
         self._attributes = [
-            (template_device.attributes, _places(template_device.attributes, numbers))
+            (
+                template_device.attributes,
+                _places(template_device.attributes, numbers),
+            )
             for template_device in devices
         ]
-        filled = [number for _, places in self._attributes for _, number in places]
+        filled = [
+            number for _, places in self._attributes for _, number in places
+        ]
         if sorted(filled) != list(numbers.values()):
             raise ValueError("texts differ elsewhere than in attributes")
         # Field by field and not device by device: a loop in C then writes each column.
-        self._columns: list[tuple[Callable[[Device, Any], None], list[Any]]] = []
+        self._columns: list[
+            tuple[Callable[[Device, Any], None], list[Any]]
+        ] = []
         for name, setter in _OTHERS:
             column = [getattr(device, name) for device in devices]
             self._columns.append((setter, column))
         self.places = {
-            template_device.name: place for place, template_device in enumerate(devices)
+            template_device.name: place
+            for place, template_device in enumerate(devices)
         }
         """Where the devices are, by name."""
         self.open = frozenset(
@@ -107,8 +117,13 @@ class DeviceTemplate:
             else template_attributes
             for template_attributes, places in self._attributes
         ]
-        devices = TemplateDevices(map(object.__new__, repeat(Device, len(attributes))))
-        for setter, column in (*self._columns, (_SETTERS["attributes"], attributes)):
+        devices = TemplateDevices(
+            map(object.__new__, repeat(Device, len(attributes)))
+        )
+        for setter, column in (
+            *self._columns,
+            (_SETTERS["attributes"], attributes),
+        ):
             deque(map(setter, devices, column), maxlen=0)
         devices.template = self
         return devices
@@ -122,12 +137,18 @@ def common(devices: Sequence[Device]) -> object:
 def named(devices: Sequence[Device], names: Set[str]) -> list[Device]:
     """Return the devices with some names; of several with one name, the last."""
     template_places = (
-        devices.template.places if isinstance(devices, TemplateDevices) else None
+        devices.template.places
+        if isinstance(devices, TemplateDevices)
+        else None
     )
     places = template_places or {
         device.name: place for place, device in enumerate(devices)
     }
-    return [devices[place] for name in names if (place := places.get(name)) is not None]
+    return [
+        devices[place]
+        for name in names
+        if (place := places.get(name)) is not None
+    ]
 
 
 def _places(
@@ -171,7 +192,10 @@ _LONGEST_SHARED_TEXT: Final = 32
 """Longer texts are mostly identifiers of one device; looking for equal ones would only cost memory."""
 
 _VALIDATORS: Final[Mapping[str, tuple[str, TypeAdapter[Any]]]] = {
-    to_camel(part.name): (part.name, TypeAdapter(Device.__annotations__[part.name]))
+    to_camel(part.name): (
+        part.name,
+        TypeAdapter(Device.__annotations__[part.name]),
+    )
     for part in fields(Device)
     if part.name not in ("name", "attributes")
 } | {"sharedCounters": ("shared_counters", TypeAdapter(CounterSet))}
@@ -215,7 +239,9 @@ class SliceReader:
             )
         except _UNUSUAL:
             return None
-        return headed.model_copy(update={"spec": headed.spec.model_copy(update=lists)})
+        return headed.model_copy(
+            update={"spec": headed.spec.model_copy(update=lists)}
+        )
 
     def template(
         self, key: str, raw: Any, blanks: Sequence[str]
@@ -232,7 +258,9 @@ class SliceReader:
     def _items(self, key: str, raw: Any) -> tuple[Any, ...]:
         if type(raw) is list:
             return tuple(
-                map(self._device if key == "devices" else self._counter_set, raw)
+                map(
+                    self._device if key == "devices" else self._counter_set, raw
+                )
             )
         if isinstance(raw, tuple):
             return raw
@@ -290,7 +318,9 @@ class SliceReader:
                 raise _UnusualError
             [(kind, value)] = wire.items()
             values[name] = (
-                self._text(value) if kind == "string" else self._value(kind, value)
+                self._text(value)
+                if kind == "string"
+                else self._value(kind, value)
             )
         return values
 

@@ -123,8 +123,14 @@ def attribute_to_wire(value: AttributeValue) -> dict[str, Any]:
         return {}
     if isinstance(value, tuple):
         field = f"{TYPE_NAMES[type(value[0])]}s" if value else "strings"
-        return {field: [str(item) if isinstance(item, str) else item for item in value]}
-    return {TYPE_NAMES[type(value)]: str(value) if isinstance(value, str) else value}
+        return {
+            field: [
+                str(item) if isinstance(item, str) else item for item in value
+            ]
+        }
+    return {
+        TYPE_NAMES[type(value)]: str(value) if isinstance(value, str) else value
+    }
 
 
 TYPE_NAMES: Final[Mapping[type, str]] = {
@@ -199,7 +205,9 @@ class DeviceCapacity(WireData):
 
     value: QuantityField = _ZERO
     request_policy: CapacityRequestPolicy | None = None
-    consumable: Annotated[StrictBool, Field(alias=NOT_CONSUMABLE, exclude=True)] = True
+    consumable: Annotated[
+        StrictBool, Field(alias=NOT_CONSUMABLE, exclude=True)
+    ] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +254,9 @@ class DeviceCounterConsumption(WireData):
     """The amounts that a device consumes of one counter set; groups that may be in use together (KEP-5963)."""
 
     counter_set: CounterName
-    counters: Mapping[CounterName, ConsumedCounter] = field(default_factory=dict)
+    counters: Mapping[CounterName, ConsumedCounter] = field(
+        default_factory=dict
+    )
     compatibility_groups: tuple[CounterName, ...] = ()
 
 
@@ -326,8 +336,12 @@ class Device(WireData):
     """
 
     name: DeviceName
-    attributes: Mapping[AttributeName, AttributeField] = field(default_factory=dict)
-    capacity: Mapping[AttributeName, DeviceCapacity] = field(default_factory=dict)
+    attributes: Mapping[AttributeName, AttributeField] = field(
+        default_factory=dict
+    )
+    capacity: Mapping[AttributeName, DeviceCapacity] = field(
+        default_factory=dict
+    )
     consumes_counters: tuple[DeviceCounterConsumption, ...] = ()
     node_name: NodeName | None = None
     node_selector: NodeSelector | None = None
@@ -337,7 +351,9 @@ class Device(WireData):
     binding_conditions: tuple[CounterName, ...] | None = None
     binding_failure_conditions: tuple[CounterName, ...] | None = None
     allow_multiple_allocations: StrictBool = False
-    node_allocatable_resources: Mapping[ResourceName, NodeAllocatableResource] = EMPTY
+    node_allocatable_resources: Mapping[
+        ResourceName, NodeAllocatableResource
+    ] = EMPTY
 
     def attribute(self, name: str, driver: str) -> AttributeValue | None:
         """Return an attribute; the domain of the device's driver may be left out on either side (KEP-4381)."""
@@ -345,7 +361,9 @@ class Device(WireData):
         if value is None:
             domain, _, bare = name.rpartition("/")
             if domain in ("", driver):
-                value = self.attributes.get(bare if domain else f"{driver}/{name}")
+                value = self.attributes.get(
+                    bare if domain else f"{driver}/{name}"
+                )
         return value
 
 
@@ -415,4 +433,6 @@ class DeviceTaintRule(ResourceObject):
 
     metadata: Annotated[ObjectMeta, Refined(name=Name.RULE)] = ObjectMeta()
     spec: DeviceTaintRuleSpec
-    status: Annotated[DeviceTaintRuleStatus, Removed.WHOLE] = DeviceTaintRuleStatus()
+    status: Annotated[DeviceTaintRuleStatus, Removed.WHOLE] = (
+        DeviceTaintRuleStatus()
+    )

@@ -25,7 +25,10 @@ __all__ = [
 Json = dict[str, Any]
 T = TypeVar("T")
 
-CLAIM_SPECS: Final = {"ResourceClaim": "spec", "ResourceClaimTemplate": "spec.spec"}
+CLAIM_SPECS: Final = {
+    "ResourceClaim": "spec",
+    "ResourceClaimTemplate": "spec.spec",
+}
 """Where a kind of object has the specification of a claim."""
 
 
@@ -44,7 +47,9 @@ def change(raw: T, path: str, function: Callable[[Any], Any]) -> T:
         return raw
 
     def below(part: Any) -> Any:
-        return change(part, path_below, function) if path_below else function(part)
+        return (
+            change(part, path_below, function) if path_below else function(part)
+        )
 
     part = raw[key]
     if key == step:
@@ -98,14 +103,19 @@ def _from_v1beta1(kind: str, raw: Json) -> Json:
     if kind == "ResourceSlice":
         return change(raw, "spec.devices[]", _flat_device)
     if kind in CLAIM_SPECS:
-        return change(raw, f"{CLAIM_SPECS[kind]}.devices.requests[]", _nested_request)
+        return change(
+            raw, f"{CLAIM_SPECS[kind]}.devices.requests[]", _nested_request
+        )
     return raw
 
 
 def _flat_device(raw: Json) -> Json:
     basic = raw.get("basic")
     if isinstance(basic, dict):
-        raw = {**{key: value for key, value in raw.items() if key != "basic"}, **basic}
+        raw = {
+            **{key: value for key, value in raw.items() if key != "basic"},
+            **basic,
+        }
     return change(
         raw,
         "capacity{}",
@@ -159,7 +169,9 @@ def from_kep5075_alpha(kind: str, raw: Json) -> Json:
             else raw
         )
     if kind in CLAIM_SPECS:
-        raw = change(raw, f"{CLAIM_SPECS[kind]}.devices.requests[]", _capacity_request)
+        raw = change(
+            raw, f"{CLAIM_SPECS[kind]}.devices.requests[]", _capacity_request
+        )
     if kind == "ResourceClaim":
         raw = change(
             raw,
@@ -174,7 +186,11 @@ def _uses_sharing_policy(raw: Json) -> bool:
     spec = raw.get("spec")
     devices = spec.get("devices") if isinstance(spec, dict) else None
     listed = (
-        [device.get("capacity") for device in devices if isinstance(device, dict)]
+        [
+            device.get("capacity")
+            for device in devices
+            if isinstance(device, dict)
+        ]
         if isinstance(devices, list)
         else []
     )
@@ -193,7 +209,9 @@ def _uses_sharing_policy(raw: Json) -> bool:
 def _shared_device(raw: Json) -> Json:
     shareable = raw.get("allowMultipleAllocations") is True
     return change(
-        raw, "capacity{}", lambda capacity: _capacity(capacity, shareable=shareable)
+        raw,
+        "capacity{}",
+        lambda capacity: _capacity(capacity, shareable=shareable),
     )
 
 
@@ -214,12 +232,16 @@ def _capacity(raw: Any, *, shareable: bool) -> Any:
 
 
 def _capacity_request(raw: Json) -> Json:
-    return change(change(raw, "exactly", _details), "firstAvailable[]", _details)
+    return change(
+        change(raw, "exactly", _details), "firstAvailable[]", _details
+    )
 
 
 def _details(raw: Any) -> Any:
     return change(
-        renamed(raw, _DETAILS), "capacity", lambda part: renamed(part, _REQUIREMENTS)
+        renamed(raw, _DETAILS),
+        "capacity",
+        lambda part: renamed(part, _REQUIREMENTS),
     )
 
 
@@ -278,7 +300,9 @@ def _mapped_resource(raw: Any) -> Any:
 Path = tuple[str | int, ...]
 
 _RENAMED: Final = (*KEP5075_NAMES, *KEP5517_NAMES)
-_ALPHA_NAMES: Final = [(new, old) for names in _RENAMED for old, new in names.items()]
+_ALPHA_NAMES: Final = [
+    (new, old) for names in _RENAMED for old, new in names.items()
+]
 _ADDED: Final = ("exactly", "mapping")
 """Steps that older forms do not have."""
 
@@ -319,7 +343,9 @@ def written_path(raw: Json, path: Path) -> Path:
 def _name(part: Any, step: str | int) -> str | int:
     if not isinstance(part, dict) or step in part:
         return step
-    return next((old for new, old in _ALPHA_NAMES if new == step and old in part), step)
+    return next(
+        (old for new, old in _ALPHA_NAMES if new == step and old in part), step
+    )
 
 
 def _part(raw: Any, step: str | int) -> Any:

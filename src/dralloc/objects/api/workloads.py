@@ -190,7 +190,9 @@ class PodSpec(PartialModel):
     scheduler_name: Annotated[StrictStr, Terms("default-scheduler")] = (
         "default-scheduler"
     )
-    node_selector: Annotated[Mapping[StrictStr, StrictStr], NODE_SELECTOR] = EMPTY
+    node_selector: Annotated[Mapping[StrictStr, StrictStr], NODE_SELECTOR] = (
+        EMPTY
+    )
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
@@ -230,7 +232,8 @@ class PodCondition(PartialModel):
     """A statement about a pod, true or not: that it is being resized, or why it has no node."""
 
     type: Annotated[
-        StrictStr, Terms("PodResizePending", "PodResizeInProgress", "PodScheduled")
+        StrictStr,
+        Terms("PodResizePending", "PodResizeInProgress", "PodScheduled"),
     ]
     reason: Annotated[
         StrictStr, Terms("Unschedulable", "SchedulerError", "SchedulingGated")
@@ -255,9 +258,9 @@ class PodStatus(PartialModel):
 class Pod(PartialObject, api_version="v1", namespaced=True):
     """A pod."""
 
-    metadata: Annotated[ObjectMeta, Refined(name=Name.POD, labels=POD_LABELS)] = (
-        ObjectMeta()
-    )
+    metadata: Annotated[
+        ObjectMeta, Refined(name=Name.POD, labels=POD_LABELS)
+    ] = ObjectMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
@@ -304,9 +307,9 @@ class Pod(PartialObject, api_version="v1", namespaced=True):
 class PodTemplate(PartialModel):
     """The pattern of an owner's pods."""
 
-    metadata: Annotated[ObjectMeta, Refined(name=Name.POD, labels=POD_LABELS)] = (
-        ObjectMeta()
-    )
+    metadata: Annotated[
+        ObjectMeta, Refined(name=Name.POD, labels=POD_LABELS)
+    ] = ObjectMeta()
     spec: PodSpec = PodSpec()
 
 

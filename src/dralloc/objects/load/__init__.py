@@ -38,7 +38,11 @@ from dralloc.objects.load.json_text import (
     split_list,
     unpacked,
 )
-from dralloc.objects.load.yaml_text import YamlPieces, documents_of, starts_like_json
+from dralloc.objects.load.yaml_text import (
+    YamlPieces,
+    documents_of,
+    starts_like_json,
+)
 from dralloc.objects.notebook import Brief
 
 __all__ = [
@@ -107,7 +111,9 @@ class SliceTexts:
                 item = _head(key, text[:begin] + _HERE + text[closing:])
                 if item is not None:
                     item["spec"][key] = self._list(key, text[begin:closing])
-                    return json_value(text) if item["spec"][key] is None else item
+                    return (
+                        json_value(text) if item["spec"][key] is None else item
+                    )
         return json_value(text)
 
     def _list(self, key: str, text: bytes) -> tuple[Any, ...] | None:
@@ -135,7 +141,9 @@ class SliceTexts:
         blanks = [f"\x7f{number}" for number in range(len(parts) - 1)]
         written = [b'"string":"%s"' % blank.encode() for blank in blanks]
         text = b"".join(
-            part for pair in zip(parts, [*written, b""], strict=True) for part in pair
+            part
+            for pair in zip(parts, [*written, b""], strict=True)
+            for part in pair
         )
         try:
             return self._reader.template(key, json_value(text), blanks)
@@ -248,7 +256,9 @@ class Loading:
             self.objects, self._notices(), self.reader.skipped, self.limits
         )
         refused = (*self.reader.errors, *excesses)
-        return Reading(cluster, refused, tuple(repeated), tuple(self.reader.warnings))
+        return Reading(
+            cluster, refused, tuple(repeated), tuple(self.reader.warnings)
+        )
 
     def _notices(self) -> tuple[Finding, ...]:
         return (*self.empty, *self.reader.unmade_notice())
@@ -279,7 +289,9 @@ class Loading:
             if file.name.endswith(_SUFFIXES) and file.is_file()
         )
         if not files:
-            self._note(self.empty, str(path), "holds no *.yaml, *.yml or *.json file")
+            self._note(
+                self.empty, str(path), "holds no *.yaml, *.yml or *.json file"
+            )
         for file in files:
             self._add_file(file, from_directory=True)
 
@@ -289,7 +301,9 @@ class Loading:
             data = content(path, self.limits.unpacked)
         except OSError as error:
             self._note(
-                self.reader.errors, str(path), f"cannot be read: {error.strerror}"
+                self.reader.errors,
+                str(path),
+                f"cannot be read: {error.strerror}",
             )
         except TextError as error:
             self._note(self.reader.errors, str(path), str(error))
@@ -313,19 +327,29 @@ class Loading:
         for number, document in enumerate(documents, start=1):
             place = f"{source}: document {number}" if is_series else source
             try:
-                if from_directory and document is not None and not _is_object(document):
+                if (
+                    from_directory
+                    and document is not None
+                    and not _is_object(document)
+                ):
                     self.reader.skipped[_OTHER] += 1
                 elif document is not None:
                     self.add_document(document, place)
             except RecursionError:
                 self._note(self.reader.errors, place, "is nested too deeply")
         if failure is not None:
-            place = f"{source}: document {len(documents) + 1}" if is_series else source
+            place = (
+                f"{source}: document {len(documents) + 1}"
+                if is_series
+                else source
+            )
             self._note(self.reader.errors, place, failure)
         elif all(document is None for document in documents):
             self._note(self.empty, source, "holds no objects")
 
-    def _documents(self, data: bytes, source: str) -> tuple[list[Any], str | None]:
+    def _documents(
+        self, data: bytes, source: str
+    ) -> tuple[list[Any], str | None]:
         if len(data) >= SPLIT_FROM and not starts_like_json(data):
             documents = self._yaml.documents(data)
             if documents is not None:
@@ -355,7 +379,9 @@ class Loading:
         self.documents += 1
         if not isinstance(document, dict):
             self._note(
-                self.reader.errors, source, f"is {_name_of(document)}, not an object"
+                self.reader.errors,
+                source,
+                f"is {_name_of(document)}, not an object",
             )
             return
         if is_list(document.get("kind")) and isinstance(
@@ -383,7 +409,9 @@ def _flat(paths: Iterable[Paths]) -> Iterator[OnePath | Mapping[str, Any]]:
 
 def _is_object(document: Any) -> bool:
     """Return whether a document claims to be a Kubernetes object."""
-    return isinstance(document, dict) and bool(document.keys() & {"apiVersion", "kind"})
+    return isinstance(document, dict) and bool(
+        document.keys() & {"apiVersion", "kind"}
+    )
 
 
 def _name_of(document: object) -> str:
@@ -471,7 +499,9 @@ class _Keeper(ObjectReader):
         self.kept: list[dict[str, Any]] = []
 
     def read(self, raw: dict[str, Any], source: str) -> None:
-        if isinstance(raw.get("kind"), str) and isinstance(raw.get("apiVersion"), str):
+        if isinstance(raw.get("kind"), str) and isinstance(
+            raw.get("apiVersion"), str
+        ):
             self.kept.append(raw)
         else:
             self.errors.append(

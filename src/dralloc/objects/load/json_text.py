@@ -128,7 +128,9 @@ def _not_utf8(data: bytes, position: int) -> TextError:
 
 _SPACE: Final = re.compile(r"\s*")
 _ESCAPED_QUOTE: Final = rb"\u0022"
-_KEYS: Final = re.compile(r'(?P<text>"[^"\\]*(?:\\.[^"\\]*)*")(?P<colon>\s*:)?|[{}]')
+_KEYS: Final = re.compile(
+    r'(?P<text>"[^"\\]*(?:\\.[^"\\]*)*")(?P<colon>\s*:)?|[{}]'
+)
 _SYNTAX: Final = json.JSONDecoder(parse_int=str, parse_float=str)
 """Knows where a value ends and what is wrong with its syntax, and never looks into numbers."""
 
@@ -154,7 +156,8 @@ def json_value(data: bytes, start: int = 0, end: int | None = None) -> Any:
         raise JSONDecodeError(TOO_DEEP, "", 0) from None
     # Looking for one byte is far cheaper, and most texts have no backslash.
     escaped = (
-        data.find(b"\\", start, end) >= 0 and data.find(_ESCAPED_QUOTE, start, end) >= 0
+        data.find(b"\\", start, end) >= 0
+        and data.find(_ESCAPED_QUOTE, start, end) >= 0
     )
     if escaped or written.count(b'"') != data.count(b'"', start, end):
         _refuse_repeated_keys(data[start:end].decode())
@@ -268,7 +271,9 @@ def split_list(
         return None
     indent, first_key = opening.groups()
     separators = (b"}," + indent + first_key, b"}, " + first_key)
-    separator = next((candidate for candidate in separators if candidate in data), None)
+    separator = next(
+        (candidate for candidate in separators if candidate in data), None
+    )
     closing = len(data)
     for _ in range(_CLOSING_BRACKETS if separator else 0):
         closing = data.rfind(b"]", opening.end(), closing)
@@ -284,7 +289,9 @@ def split_list(
             and shell.get("items") == [True]
             and is_list(shell.get("kind"))
         ):
-            return shell, _pieces(data, opening.start(2), closing, separator, item_at)
+            return shell, _pieces(
+                data, opening.start(2), closing, separator, item_at
+            )
     return None
 
 

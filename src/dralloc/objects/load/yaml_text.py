@@ -70,7 +70,8 @@ def yaml_documents(data: bytes, limit: int) -> tuple[list[Any], str | None]:
     except yaml.MarkedYAMLError as error:
         return builder.documents, str(
             refused(
-                error.problem or error.context, error.problem_mark or error.context_mark
+                error.problem or error.context,
+                error.problem_mark or error.context_mark,
             )
         )
     except yaml.reader.ReaderError as error:
@@ -206,7 +207,9 @@ class _Builder:
             raise refused(problem, event.start_mark)
         self._put(named.value, named.depth, event)
 
-    def _open(self, event: yaml.SequenceStartEvent | yaml.MappingStartEvent) -> None:
+    def _open(
+        self, event: yaml.SequenceStartEvent | yaml.MappingStartEvent
+    ) -> None:
         make, value, tag = _KINDS[type(event)]
         if event.tag not in (None, "!", tag):
             raise _refused_tag(event)
@@ -220,7 +223,9 @@ class _Builder:
         self._size += 1
         self._parts.append(part)
 
-    def _close(self, event: yaml.SequenceEndEvent | yaml.MappingEndEvent) -> None:
+    def _close(
+        self, event: yaml.SequenceEndEvent | yaml.MappingEndEvent
+    ) -> None:
         part = self._parts.pop()
         part.close(self._size)
         self._put(part.value, part.depth, event)
@@ -235,7 +240,9 @@ class _Builder:
         outer.add(value, event)
 
 
-_KINDS: Final[dict[type[yaml.Event], tuple[type[_OpenNode], type[Any], str]]] = {
+_KINDS: Final[
+    dict[type[yaml.Event], tuple[type[_OpenNode], type[Any], str]]
+] = {
     yaml.SequenceStartEvent: (_OpenNode, list, "tag:yaml.org,2002:seq"),
     yaml.MappingStartEvent: (_Mapping, dict, "tag:yaml.org,2002:map"),
 }
@@ -272,7 +279,8 @@ def _value_of(event: yaml.ScalarEvent) -> Scalar:
         return make(text)
     except (ValueError, OverflowError, KeyError):
         raise refused(
-            f"{text[:_SHOWN]!a} is not what JSON can hold in 64 bits", event.start_mark
+            f"{text[:_SHOWN]!a} is not what JSON can hold in 64 bits",
+            event.start_mark,
         ) from None
 
 
@@ -285,7 +293,8 @@ def refused(problem: str | None, mark: Any) -> TextError:
 def _refused_tag(event: Any) -> TextError:
     """Return the error for something whose tag is not known."""
     return refused(
-        f"could not determine a constructor for the tag {event.tag!r}", event.start_mark
+        f"could not determine a constructor for the tag {event.tag!r}",
+        event.start_mark,
     )
 
 
@@ -324,7 +333,9 @@ _TAGGED: Final[Mapping[str, Callable[[str], Scalar]]] = {
     f"{_TAG}str": str, f"{_TAG}int": _integer, f"{_TAG}float": _float, f"{_TAG}bool": _bool, f"{_TAG}null": _null
 }  # fmt: skip
 
-_PLAIN: Final[dict[str, list[tuple[re.Pattern[str], Callable[[str], Scalar]]]]] = {}
+_PLAIN: Final[
+    dict[str, list[tuple[re.Pattern[str], Callable[[str], Scalar]]]]
+] = {}
 """By the first character: which texts without quotes are no text, and what makes a value of them."""
 
 for _make, _pattern, _first in (
@@ -450,11 +461,13 @@ class YamlPieces:
             return self._values(text)
         margin = opening[1]
         start = opening.end() - len(margin) - len(b"- ")
-        behind = re.compile(rb"^(?!%b(?: |-[ \n])|\s*$)" % margin, re.MULTILINE).search(
-            text, start
-        )
+        behind = re.compile(
+            rb"^(?!%b(?: |-[ \n])|\s*$)" % margin, re.MULTILINE
+        ).search(text, start)
         end = behind.start() if behind else len(text)
-        [shell] = _parsed(text[:start] + margin + b" true\n" + text[end:]) or [None]
+        [shell] = _parsed(text[:start] + margin + b" true\n" + text[end:]) or [
+            None
+        ]
         if not (
             isinstance(shell, dict)
             and shell.get("items") is True
@@ -464,7 +477,9 @@ class YamlPieces:
         dashes = re.compile(rb"^%b-(?=[ \n])" % margin, re.MULTILINE).finditer(
             text, start, end
         )
-        items = pairwise([*(dash.end() for dash in dashes), end + len(margin) + 1])
+        items = pairwise(
+            [*(dash.end() for dash in dashes), end + len(margin) + 1]
+        )
         # The first key of an item is as far from the margin as the others are.
         pieces = (
             margin + b" " + text[first : last - len(margin) - 1]
@@ -515,11 +530,17 @@ def _template(parts: Sequence[bytes]) -> Iterator[bytes]:
     blanks = [_MARK + b"%d-" % number for number in range(len(parts) - 1)]
     documents, _ = _yaml(
         b"".join(
-            part for pair in zip(parts, [*blanks, b""], strict=True) for part in pair
+            part
+            for pair in zip(parts, [*blanks, b""], strict=True)
+            for part in pair
         )
     )
     try:
-        pieces = _BLANK.split(orjson.dumps(documents[0])) if len(documents) == 1 else []
+        pieces = (
+            _BLANK.split(orjson.dumps(documents[0]))
+            if len(documents) == 1
+            else []
+        )
     except orjson.JSONEncodeError:
         return
     if list(map(int, pieces[1::2])) == list(range(len(blanks))):

@@ -93,7 +93,9 @@ def _name(title: str) -> str:
 # The page, as Python asks for it.
 
 
-def report(comparison: Comparison, output: Path | str, *, title: str = "") -> None:
+def report(
+    comparison: Comparison, output: Path | str, *, title: str = ""
+) -> None:
     """Write all answers of a comparison as one HTML page with pictures, as ``dralloc report`` does.
 
     The page needs nothing else to be read, and equal answers give equal pages.

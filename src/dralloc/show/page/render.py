@@ -46,12 +46,19 @@ class Picture(NamedTuple):
 
 
 def _picture(
-    draw: Callable[[], Any], name: str, title: str, caption: str, *, wide: bool = True
+    draw: Callable[[], Any],
+    name: str,
+    title: str,
+    caption: str,
+    *,
+    wide: bool = True,
 ) -> Picture:
     return Picture(Markup(svg(draw, name, title)), name, caption, wide)
 
 
-def map_picture(plan: Plan, beside: Plan | None, name: str, title: str) -> Picture:
+def map_picture(
+    plan: Plan, beside: Plan | None, name: str, title: str
+) -> Picture:
     """Draw where everything is under one answer."""
     placed = f"{plan.metrics.placed} of {asked(plan.compiled)} placed"
     caption = f"{title}: {placed}. Point at a box for its claim and device."
@@ -66,14 +73,20 @@ def utilisation_picture(
     """Draw how full everything is."""
     title = "Utilisation before, with first fit and with the optimum"
     caption = "Part in use by counter and capacity, over all nodes."
-    return _picture(partial(utilisation, comparison, title=""), name, title, caption)
+    return _picture(
+        partial(utilisation, comparison, title=""), name, title, caption
+    )
 
 
-def gains_picture(comparison: Comparison, name: str = "gains-picture") -> Picture:
+def gains_picture(
+    comparison: Comparison, name: str = "gains-picture"
+) -> Picture:
     """Draw what the optimum places and the answer that it is held against does not."""
     gain = comparison.gain
     title = f"Pods and claims by what they want and by which of {gain.words(gain.not_by)} and the optimum places them"
-    caption = f"{title}. A bold outline marks what only one of these two places."
+    caption = (
+        f"{title}. A bold outline marks what only one of these two places."
+    )
     return _picture(partial(gained, comparison, title=""), name, title, caption)
 
 
@@ -81,10 +94,14 @@ def ranks_picture(comparison: Comparison) -> Picture:
     """Draw which alternatives requests got."""
     title = "Alternatives that requests with firstAvailable got"
     draw = partial(ranks, comparison, title="")
-    return _picture(draw, "ranks-picture", title, f"{title}, by answer.", wide=False)
+    return _picture(
+        draw, "ranks-picture", title, f"{title}, by answer.", wide=False
+    )
 
 
-def progress_pictures(plan: Plan, records: Sequence[Progress]) -> Iterator[Picture]:
+def progress_pictures(
+    plan: Plan, records: Sequence[Progress]
+) -> Iterator[Picture]:
     """Best and bound over time, for each tier of which more is known than how it ended."""
     timings = plan.solution.timings
     end = timings.get("classes", 0.0) + timings.get("survey", 0.0)
@@ -94,10 +111,16 @@ def progress_pictures(plan: Plan, records: Sequence[Progress]) -> Iterator[Pictu
         if of_tier:
             of_tier.append(
                 Progress(
-                    tier.name, tier.value, tier.bound, max(end, of_tier[-1].seconds)
+                    tier.name,
+                    tier.value,
+                    tier.bound,
+                    max(end, of_tier[-1].seconds),
                 )
             )
-            name, title = f"progress-{number}", f"Best and bound over time: {tier.name}"
+            name, title = (
+                f"progress-{number}",
+                f"Best and bound over time: {tier.name}",
+            )
             yield _picture(
                 partial(progress, of_tier, title=""),
                 name,
@@ -134,7 +157,11 @@ def placements_table(plan: Plan, title: str) -> Table:
             str(plan.demands[placement.demand].key),
             plan.node_of(placement),
             claim.key.name,
-            str(claim.requests[grant.request].alternatives[grant.alternative].name),
+            str(
+                claim.requests[grant.request]
+                .alternatives[grant.alternative]
+                .name
+            ),
             str(plan.compiled.problem.devices[grant.device].id),
             "now",
         )
@@ -179,7 +206,9 @@ def unplaced_table(comparison: Comparison) -> Table:
 def _fates(plan: Plan) -> Mapping[ClaimKey, str]:
     """Return the node of each demand that is placed, and the reason of each that is not."""
     placed = {
-        plan.demands[placement.demand].key: f"placed on {plan.node_of(placement)}"
+        plan.demands[
+            placement.demand
+        ].key: f"placed on {plan.node_of(placement)}"
         for placement in plan.solution.placements
     }
     return {**placed, **plan.reasons}
@@ -199,7 +228,9 @@ def tiers_table(plan: Plan) -> Table:
         for tier in plan.tiers
     ]
     columns = ("tier", "what it counts", ">value", ">bound", ">gap", "status")
-    return Table("Tiers of the objective, the most important first", columns, rows)
+    return Table(
+        "Tiers of the objective, the most important first", columns, rows
+    )
 
 
 def _counted(tier: Tier) -> str:
@@ -212,7 +243,8 @@ def _counted(tier: Tier) -> str:
         )
         return f"what {poorest}, the more the better"
     return _TIERS.get(
-        tier.name, "the more the better" if tier.sense > 0 else "the less the better"
+        tier.name,
+        "the more the better" if tier.sense > 0 else "the less the better",
     )
 
 
@@ -267,7 +299,9 @@ def render(comparison: Comparison, about: Circumstances | None = None) -> str:
     source = {"input": about.source} if about.source else {}
     return rendered(
         "page.html",
-        title=f"dralloc report: {about.source}" if about.source else "dralloc report",
+        title=f"dralloc report: {about.source}"
+        if about.source
+        else "dralloc report",
         comparison=comparison,
         first=first,
         best=best,
@@ -287,7 +321,11 @@ def render(comparison: Comparison, about: Circumstances | None = None) -> str:
         ),
         kinds=kinds_asked(best.compiled),
         about=about,
-        facts={**source, **about.options, "version": f"dralloc {version('dralloc')}"},
+        facts={
+            **source,
+            **about.options,
+            "version": f"dralloc {version('dralloc')}",
+        },
         titled=partial(titled, comparison),
         has_alternatives=has_alternatives,
         map_picture=map_picture,
@@ -308,4 +346,6 @@ def render(comparison: Comparison, about: Circumstances | None = None) -> str:
 
 
 def _variables(theme: Theme) -> str:
-    return "".join(f"{name}:{colour};" for name, colour in colour_variables(theme))
+    return "".join(
+        f"{name}:{colour};" for name, colour in colour_variables(theme)
+    )

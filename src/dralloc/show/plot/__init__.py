@@ -13,4 +13,11 @@ from dralloc.show.plot.charts import demand_curve, progress, utilisation
 from dralloc.show.plot.device_map import device_map
 from dralloc.show.plot.gained import gained, ranks
 
-__all__ = ["demand_curve", "device_map", "gained", "progress", "ranks", "utilisation"]
+__all__ = [
+    "demand_curve",
+    "device_map",
+    "gained",
+    "progress",
+    "ranks",
+    "utilisation",
+]

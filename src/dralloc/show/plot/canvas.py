@@ -100,7 +100,11 @@ class DescribedFigure(Figure):
 
 
 def axes(
-    ax: Axes | None, height: float, width: float = WIDTH, *, says: Iterable[str] = ()
+    ax: Axes | None,
+    height: float,
+    width: float = WIDTH,
+    *,
+    says: Iterable[str] = (),
 ) -> Axes:
     """Return the given axes, or those of a new figure of that size in points that says in sentences what it shows."""
     if ax is not None:
@@ -113,9 +117,13 @@ def axes(
 
         picture = cast(
             DescribedFigure,
-            plt.figure(figsize=size, layout="constrained", FigureClass=DescribedFigure),
+            plt.figure(
+                figsize=size, layout="constrained", FigureClass=DescribedFigure
+            ),
         )
-    picture.description = " ".join(f"{part[:1].upper()}{part[1:]}." for part in says)
+    picture.description = " ".join(
+        f"{part[:1].upper()}{part[1:]}." for part in says
+    )
     return picture.add_subplot()
 
 
@@ -130,7 +138,9 @@ def enumerated(items: Iterable[str]) -> str:
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """Points across a text in matplotlib's font."""
     font = FontProperties(size=size, weight="bold" if bold else "normal")
-    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    width, _, _ = text_to_path.get_text_width_height_descent(
+        text, font, ismath=False
+    )
     return float(width)
 
 
@@ -142,9 +152,7 @@ def fitted(
         return text
     for keep in range(len(text) - 1, least - 1, -1):
         tail = keep // 2
-        shorter = (
-            f"{text[: keep - tail]}\N{HORIZONTAL ELLIPSIS}{text[len(text) - tail :]}"
-        )
+        shorter = f"{text[: keep - tail]}\N{HORIZONTAL ELLIPSIS}{text[len(text) - tail :]}"
         if text_width(shorter, size, bold=bold) <= room:
             return shorter
     return ""
@@ -233,7 +241,9 @@ _HATCHES: Final = ("", "\\\\\\\\", "xxx", "---", "|||", "+++")
 def theme() -> Theme:
     """Return the theme that goes with matplotlib's current background, e.g. the dark one under ``dark_background``."""
     red, green, blue = to_rgb(mpl.rcParams["axes.facecolor"])
-    return LIGHT if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5 else DARK
+    return (
+        LIGHT if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5 else DARK
+    )
 
 
 class Style(NamedTuple):
@@ -253,7 +263,9 @@ class Palette:
 
     def __init__(self, profiles: RequestProfiles) -> None:
         styles = [
-            Style(colour, hatch) for hatch in _HATCHES for colour in PROFILE_COLOURS
+            Style(colour, hatch)
+            for hatch in _HATCHES
+            for colour in PROFILE_COLOURS
         ]
         self._styles: Mapping[RequestProfile, Style] = dict(
             zip(profiles.all, cycle(styles))
@@ -304,7 +316,11 @@ def answers_drawn(
     comparison: Comparison, thickness: float
 ) -> list[tuple[Plan, Bars, float]]:
     """Return the answers of a comparison, each with its style and how far its bars are from the middle of a row."""
-    styles = {"scheduler": SCHEDULER, "first fit": FIRST_FIT, "optimum": OPTIMUM}
+    styles = {
+        "scheduler": SCHEDULER,
+        "first fit": FIRST_FIT,
+        "optimum": OPTIMUM,
+    }
     middle = (len(comparison.answers) - 1) / 2
     return [
         (plan, styles[title], (place - middle) * thickness)
@@ -352,7 +368,9 @@ def tidy(
     for side, spine in ax.spines.items():
         spine.set_visible(side == ("left" if grid == "x" else "bottom"))
         spine.set_color(theme.muted)
-    ax.tick_params(colors=theme.muted, labelcolor=theme.ink, labelsize=TEXT, length=0)
+    ax.tick_params(
+        colors=theme.muted, labelcolor=theme.ink, labelsize=TEXT, length=0
+    )
     ax.grid(axis="x" if grid == "x" else "y", color=theme.faint, lw=0.7)
     ax.set_axisbelow(True)
     if legend:
@@ -408,7 +426,9 @@ _REFERENCE: Final = re.compile(r"(?<=url\(#)|(?<=^#)")
 _NO_TURN: Final = "rotate(-0 "
 
 
-def svg(draw: Callable[[], Axes], name: str, title: str, description: str = "") -> str:
+def svg(
+    draw: Callable[[], Axes], name: str, title: str, description: str = ""
+) -> str:
     """Draw a picture as one ``svg`` element.
 
     Its colours are the variables of `colour_variables`, its texts are text, its ids begin with `name`. The same picture
@@ -432,7 +452,10 @@ def svg(draw: Callable[[], Axes], name: str, title: str, description: str = "") 
             raise ValueError(f"{name}: the axes have no figure")
         description = description or getattr(figure, "description", "")
         figure.savefig(
-            text, format="svg", transparent=True, metadata=dict.fromkeys(_METADATA)
+            text,
+            format="svg",
+            transparent=True,
+            metadata=dict.fromkeys(_METADATA),
         )
     root = ET.fromstring(text.getvalue())
     tips = {
@@ -463,7 +486,9 @@ def colour_variables(theme: Theme) -> Iterator[tuple[str, str]]:
         yield f"--plot-{role.replace('_', '-')}", colour
 
 
-_VARIABLES: Final = {colour: f"var({name})" for name, colour in colour_variables(LIGHT)}
+_VARIABLES: Final = {
+    colour: f"var({name})" for name, colour in colour_variables(LIGHT)
+}
 
 
 def _element(tag: str, text: str, **attributes: str) -> ET.Element:
@@ -490,10 +515,12 @@ def _embed(element: ET.Element, name: str) -> None:
     if "id" in attributes:
         attributes["id"] = f"{name}-{attributes['id']}"
     element.attrib = {
-        key: _REFERENCE.sub(f"{name}-", value) for key, value in attributes.items()
+        key: _REFERENCE.sub(f"{name}-", value)
+        for key, value in attributes.items()
     }
     element.text, element.tail = (
-        text if text and text.strip() else None for text in (element.text, element.tail)
+        text if text and text.strip() else None
+        for text in (element.text, element.tail)
     )
 
 

@@ -44,7 +44,14 @@ __all__ = ["demand_curve", "progress", "utilisation"]
 _DEMAND_HEIGHT: Final = 300.0
 _LINES: Final = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
 _MARKERS: Final = "osD^vPX*"
-_OTHERS: Final = ("#44aa99", "#aa4499", "#999933", "#cc6677", "#88ccee", "#ddcc77")
+_OTHERS: Final = (
+    "#44aa99",
+    "#aa4499",
+    "#999933",
+    "#cc6677",
+    "#88ccee",
+    "#ddcc77",
+)
 """Of Paul Tol's "muted" scheme; the two modes have the colours that they have everywhere."""
 
 
@@ -69,7 +76,8 @@ def demand_curve(  # noqa: PLR0913 - the columns have names of their own
     colours = theme()
     names = list(dict.fromkeys(frame[policy]))
     groups = {
-        name: frame[frame[policy] == name].groupby(demand)[placed] for name in names
+        name: frame[frame[policy] == name].groupby(demand)[placed]
+        for name in names
     }
     ax = axes(
         ax,
@@ -82,7 +90,10 @@ def demand_curve(  # noqa: PLR0913 - the columns have names of their own
     styles = _colours(colours, [str(name) for name in names])
     for place, (name, runs) in enumerate(groups.items()):
         mean, lowest, highest = runs.mean(), runs.min(), runs.max()
-        style, marker = _LINES[place % len(_LINES)], _MARKERS[place % len(_MARKERS)]
+        style, marker = (
+            _LINES[place % len(_LINES)],
+            _MARKERS[place % len(_MARKERS)],
+        )
         ax.plot(
             mean.index,
             mean,
@@ -115,7 +126,9 @@ def _says_of_policies(means: Mapping[str, pd.Series[float]]) -> Iterator[str]:
     """Yield where each policy's line begins and ends."""
     for name, mean in means.items():
         if len(mean):
-            start, end = (f"{percent(mean.iloc[place])} at" for place in (0, -1))
+            start, end = (
+                f"{percent(mean.iloc[place])} at" for place in (0, -1)
+            )
             yield f"{name} places {start} demand {mean.index[0]}, {end} {mean.index[-1]}"
 
 
@@ -123,7 +136,8 @@ def _colours(colours: Theme, names: list[str]) -> list[str]:
     known_colours = {"first-fit": colours.first_fit, "optimal": colours.optimum}
     other_names = [name for name in names if name not in known_colours]
     return [
-        known_colours.get(name) or _OTHERS[other_names.index(name) % len(_OTHERS)]
+        known_colours.get(name)
+        or _OTHERS[other_names.index(name) % len(_OTHERS)]
         for name in names
     ]
 
@@ -154,10 +168,14 @@ def progress(
     """
     colours = theme()
     name = (
-        phase if phase is not None else next((record.phase for record in records), "")
+        phase
+        if phase is not None
+        else next((record.phase for record in records), "")
     )
     of_phase = [record for record in records if record.phase == name]
-    ax = axes(ax, _PROGRESS_HEIGHT, WIDTH / 2 - 10, says=_says_of_search(of_phase))
+    ax = axes(
+        ax, _PROGRESS_HEIGHT, WIDTH / 2 - 10, says=_says_of_search(of_phase)
+    )
     seconds = [record.seconds for record in of_phase]
     # Amounts are larger than what matplotlib takes for integers.
     best, bound = (
@@ -187,17 +205,27 @@ def progress(
     )
     if of_phase:
         ax.fill_between(
-            seconds, best, bound, step="post", color=colours.optimum, alpha=0.12, lw=0
+            seconds,
+            best,
+            bound,
+            step="post",
+            color=colours.optimum,
+            alpha=0.12,
+            lw=0,
         )
         _name_ends(ax, of_phase[-1], colours.ink)
     heading = (
-        f"Best and bound over time: {name}".rstrip(": ") if title is None else title
+        f"Best and bound over time: {name}".rstrip(": ")
+        if title is None
+        else title
     )
     tidy(ax, colours, heading, grid="y", legend=steps)
     ax.set_xlabel("seconds", size=TEXT, color=colours.ink)
     ax.margins(x=0.06, y=0.18)
     ax.yaxis.set_major_locator(
-        NullLocator() if counts_amounts(name) else MaxNLocator("auto", integer=True)
+        NullLocator()
+        if counts_amounts(name)
+        else MaxNLocator("auto", integer=True)
     )
     return ax
 
@@ -214,8 +242,13 @@ def _says_of_search(records: Sequence[Progress]) -> Iterator[str]:
 
 def _name_ends(ax: Axes, last: Progress, ink: str) -> None:
     """Write the last values at the ends of the lines: above each other if they differ, once if not."""
-    values = {max(last.best, last.bound): "bottom", min(last.best, last.bound): "top"}
-    for value, side in values.items() if len(values) > 1 else [(last.best, "center")]:
+    values = {
+        max(last.best, last.bound): "bottom",
+        min(last.best, last.bound): "top",
+    }
+    for value, side in (
+        values.items() if len(values) > 1 else [(last.best, "center")]
+    ):
         ax.annotate(
             tier_text(last.phase, value),
             (last.seconds, float(value)),
@@ -256,7 +289,8 @@ def utilisation(
     thickness = _ROOM / len(comparison.answers)
     drawn = answers_drawn(comparison, thickness)
     all_rows = zip(
-        *(plan.metrics.utilisation for plan in comparison.answers.values()), strict=True
+        *(plan.metrics.utilisation for plan in comparison.answers.values()),
+        strict=True,
     )
     rows = [row for row in all_rows if row[0].total]
     # First fit and the optimum come last.
@@ -270,9 +304,13 @@ def utilisation(
         max(0, len(rows) - most),
     )
     height = _MARGINS + _ROW * len(drawn) * max(len(shown), 1)
-    ax = axes(ax, height, says=["in use, the largest differences first: " + told])
+    ax = axes(
+        ax, height, says=["in use, the largest differences first: " + told]
+    )
     for place, (_, kind, shift) in enumerate(drawn):
-        _draw(ax, colours, [row[place] for row in shown], kind, (shift, thickness))
+        _draw(
+            ax, colours, [row[place] for row in shown], kind, (shift, thickness)
+        )
     name_rows(ax, colours, _names([row[0] for row in shown]))
     ax.set_xlim(0, 1.09)
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0%", "25%", "50%", "75%", "100%"])
@@ -300,7 +338,11 @@ def _names(rows: Sequence[Utilisation]) -> list[str]:
     """Names of the rows; with the driver where there are several."""
     has_drivers = len({row.driver for row in rows}) > 1
     return [
-        fitted(clean(row.title if has_drivers else f"{row.kind} {row.name}"), TEXT, 260)
+        fitted(
+            clean(row.title if has_drivers else f"{row.kind} {row.name}"),
+            TEXT,
+            260,
+        )
         for row in rows
     ]
 

@@ -104,7 +104,9 @@ def _most_telling(
         return tuple(rows)
 
     def rank(place: int) -> tuple[int, ...]:
-        devices = [device for unit in rows[place].units for device in unit.devices]
+        devices = [
+            device for unit in rows[place].units for device in unit.devices
+        ]
         totals = [_total(counts, devices) for counts in tellings]
         return (*(-total for total in totals), place)
 
@@ -122,7 +124,9 @@ def _held_in(
     """Group holdings by the slot of their device."""
     by_slot: dict[int, list[HeldDevice]] = {}
     for holding in held:
-        by_slot.setdefault(problem.devices[holding.device].slot, []).append(holding)
+        by_slot.setdefault(problem.devices[holding.device].slot, []).append(
+            holding
+        )
     return by_slot
 
 
@@ -149,7 +153,10 @@ def _lay_out(
         }
         lines.append(
             MapText(
-                f"{row.name}: {len(placed) or 'nothing'} placed here", 0, top - 8, 1
+                f"{row.name}: {len(placed) or 'nothing'} placed here",
+                0,
+                top - 8,
+                1,
             )
         )
         for line in _in_lines(shown):
@@ -171,20 +178,27 @@ def _lay_out(
         if len(shown) < len(row.units):
             lines.append(
                 MapText(
-                    f"and {len(row.units) - len(shown)} more devices", 0, top + 8, 2
+                    f"and {len(row.units) - len(shown)} more devices",
+                    0,
+                    top + 8,
+                    2,
                 )
             )
             top += _HEADER - _GAP
     if left_out:
         lines.append(
-            MapText(f"and {left_out} more nodes or groups of nodes", 0, top + 14, 1)
+            MapText(
+                f"and {left_out} more nodes or groups of nodes", 0, top + 14, 1
+            )
         )
         top += _HEADER
     return MapLayout(tuple(lines), tuple(spots), top)
 
 
 def _blocks(
-    problem: Problem, unit: PhysicalDevice, held: Mapping[int, Sequence[HeldDevice]]
+    problem: Problem,
+    unit: PhysicalDevice,
+    held: Mapping[int, Sequence[HeldDevice]],
 ) -> list[Block]:
     unit_holdings: list[HeldDevice] = []
     for device in unit.devices:
@@ -199,11 +213,14 @@ def _blocks(
                 else replace(holding, device=device, counters=counters)
             )
     # What was held before is drawn first, so that it stays where it was in all pictures.
-    return blocks(problem, unit, sorted(unit_holdings, key=lambda holding: holding.new))
+    return blocks(
+        problem, unit, sorted(unit_holdings, key=lambda holding: holding.new)
+    )
 
 
 def _shown(
-    units: Sequence[PhysicalDevice], filled: Mapping[PhysicalDevice, Sequence[Block]]
+    units: Sequence[PhysicalDevice],
+    filled: Mapping[PhysicalDevice, Sequence[Block]],
 ) -> Sequence[PhysicalDevice]:
     """Return at most so many units, in order; those that hold nothing are the first to be left out."""
     if len(units) <= _MOST_UNITS:
@@ -214,7 +231,9 @@ def _shown(
     return [units[place] for place in sorted(shown)]
 
 
-def _in_lines(units: Sequence[PhysicalDevice]) -> Iterator[Sequence[PhysicalDevice]]:
+def _in_lines(
+    units: Sequence[PhysicalDevice],
+) -> Iterator[Sequence[PhysicalDevice]]:
     """Yield the lines of a row: units of one driver and height, as many as there is room for."""
     order = Counter[tuple[str, float]]()
     for unit in units:
@@ -312,12 +331,16 @@ class Drawing:
     palette: Palette
 
     @classmethod
-    def on(cls, ax: Axes, height: float, theme: Theme, palette: Palette) -> Drawing:
+    def on(
+        cls, ax: Axes, height: float, theme: Theme, palette: Palette
+    ) -> Drawing:
         """Prepare axes: one unit of data is one point of the natural size."""
         # The figure may be larger or smaller than the map's natural size, and so is its text.
         place, figure = ax.get_position(), ax.get_figure(root=True)
         across, down = (
-            figure.get_size_inches() * POINTS if figure is not None else (WIDTH, height)
+            figure.get_size_inches() * POINTS
+            if figure is not None
+            else (WIDTH, height)
         )
         margin = 2.0
         ax.set(
@@ -355,7 +378,10 @@ class Drawing:
             self._write(label, x + _SWATCH + 5, top + 5.5, Font(self.theme.ink))
 
     def units(
-        self, layout: MapLayout, starred: Set[ClaimKey], tips: Mapping[HeldDevice, str]
+        self,
+        layout: MapLayout,
+        starred: Set[ClaimKey],
+        tips: Mapping[HeldDevice, str],
     ) -> None:
         """Draw all units with what is in them."""
         for line in layout.lines:
@@ -414,27 +440,39 @@ class Drawing:
             spot.x + box.x * spot.width + 0.8,
             spot.top + box.top * spot.height + 0.8,
         )
-        width, height = box.width * spot.width - 1.6, box.height * spot.height - 1.6
+        width, height = (
+            box.width * spot.width - 1.6,
+            box.height * spot.height - 1.6,
+        )
         if width <= 0 or height <= 0:
             return
-        style = self.palette.style(holding.profile) if holding.new else self._used()
+        style = (
+            self.palette.style(holding.profile) if holding.new else self._used()
+        )
         patch = self._filled(x, top, width, height, style)
         # The page makes a tooltip of id and label; the underscore keeps it out of legends.
         patch.set_gid(gid)
         patch.set_label("_" + clean(tips.get(holding, "")))
         self._outline(x, top, width, height, strong=starred)
         self._label(
-            holding, (x, top, width, height), mark=_STAR + " " if starred else ""
+            holding,
+            (x, top, width, height),
+            mark=_STAR + " " if starred else "",
         )
 
     def _label(
-        self, holding: HeldDevice, box: tuple[float, float, float, float], mark: str
+        self,
+        holding: HeldDevice,
+        box: tuple[float, float, float, float],
+        mark: str,
     ) -> None:
         x, top, width, height = box
         room, name = width - 2 * _PADDING, clean(holding.owner.name)
         if height < _TEXT + 2:
             return
-        profile = fitted(mark + holding.profile.short, _TEXT, room, bold=True, least=2)
+        profile = fitted(
+            mark + holding.profile.short, _TEXT, room, bold=True, least=2
+        )
         middle, plain = top + height / 2, Font(self.theme.label)
         two = height >= 2 * _TEXT + 6
         self._write(
@@ -445,7 +483,9 @@ class Drawing:
         )
         # The owner's name is below the profile, or behind it where there is one line.
         if two:
-            self._write(fitted(name, _TEXT, room), x + _PADDING, middle + 5.5, plain)
+            self._write(
+                fitted(name, _TEXT, room), x + _PADDING, middle + 5.5, plain
+            )
         else:
             name = fitted(
                 name,
@@ -454,7 +494,10 @@ class Drawing:
                 least=6,
             )
             self._write(
-                name, x + width - _PADDING, middle, plain._replace(align="right")
+                name,
+                x + width - _PADDING,
+                middle,
+                plain._replace(align="right"),
             )
 
     def _used(self) -> Style:
@@ -562,8 +605,12 @@ def device_map(
     only_here = _only_here(plan, beside)
     all_rows = rows(problem)
     held_beside = () if beside is None else held_devices(beside, profiles)
-    either = only_here if beside is None else only_here | _only_here(beside, plan)
-    shown = _most_telling(all_rows, _tellings((*held, *held_beside), either), max_nodes)
+    either = (
+        only_here if beside is None else only_here | _only_here(beside, plan)
+    )
+    shown = _most_telling(
+        all_rows, _tellings((*held, *held_beside), either), max_nodes
+    )
     name = _NAMES[plan.mode] if isinstance(plan.mode, Mode) else plan.mode
     usual = f"{name}: {plan.metrics.placed} of {len(plan.demands)} placed"
     heading = usual if title is None else title
@@ -573,7 +620,9 @@ def device_map(
         if beside is not None and only_here
         else ""
     )
-    legend = Legend.of(_entries(held, profiles, Palette(profiles), starred), top)
+    legend = Legend.of(
+        _entries(held, profiles, Palette(profiles), starred), top
+    )
     layout = _lay_out(
         problem,
         shown,
@@ -587,7 +636,9 @@ def device_map(
     )
     drawing.heading(heading)
     drawing.legend(legend)
-    drawing.units(layout, only_here, {holding: _tip(plan, holding) for holding in held})
+    drawing.units(
+        layout, only_here, {holding: _tip(plan, holding) for holding in held}
+    )
     return drawing.ax
 
 
@@ -604,7 +655,9 @@ def _prepared(ax: Axes | None, layout: MapLayout, says: Iterable[str]) -> Axes:
 
 def _says(plan: Plan, starred: str, only_here: Sequence[str]) -> Iterator[str]:
     yield f"{plan.metrics.placed} of {asked(plan.compiled)} are placed"
-    nodes = Counter(plan.node_of(placement) for placement in plan.solution.placements)
+    nodes = Counter(
+        plan.node_of(placement) for placement in plan.solution.placements
+    )
     if nodes:
         yield "by node: " + enumerated(
             f"{name} {count}" for name, count in nodes.items()
@@ -628,7 +681,9 @@ def _tellings(
 ) -> tuple[Mapping[int, int], ...]:
     """Return counts by device that say how much a row has to tell, the most important first."""
     return (
-        Counter(holding.device for holding in held if holding.owner in in_one_only),
+        Counter(
+            holding.device for holding in held if holding.owner in in_one_only
+        ),
         Counter(holding.device for holding in held if holding.new),
         Counter(holding.device for holding in held),
     )

@@ -86,9 +86,16 @@ def _segments(gain: Difference) -> tuple[_Segment, ...]:
         )
     return (
         _Segment((False, False), "both place it", "placed by both", "-", 0.7),
-        _Segment(_ONLY_OPTIMUM, f"{gains} ({star})", gains_words, "-", 2.0, sign=star),
         _Segment(
-            (False, True), f"{losses} ({circle})", losses_words, ":", 2.0, sign=circle
+            _ONLY_OPTIMUM, f"{gains} ({star})", gains_words, "-", 2.0, sign=star
+        ),
+        _Segment(
+            (False, True),
+            f"{losses} ({circle})",
+            losses_words,
+            ":",
+            2.0,
+            sign=circle,
         ),
         _Segment((True, True), "not placed", "not placed", "--", 0.9),
     )
@@ -131,13 +138,20 @@ def gained(
     """
     segments = _segments(comparison.gain)
     profiles = RequestProfiles(comparison.optimal.compiled.cluster)
-    colours, palette, gains = theme(), Palette(profiles), _gains(comparison, profiles)
+    colours, palette, gains = (
+        theme(),
+        Palette(profiles),
+        _gains(comparison, profiles),
+    )
     counts = [gain.counts for gain in gains]
     # The rows that tell most are chosen, and drawn in the order of the demands, which
     # is that of all other pictures.
     order = sorted(
         range(len(gains)),
-        key=lambda place: (-counts[place][_ONLY_OPTIMUM], -counts[place].total()),
+        key=lambda place: (
+            -counts[place][_ONLY_OPTIMUM],
+            -counts[place].total(),
+        ),
     )
     shown = [gains[place] for place in sorted(order[:most])]
     ax = axes(
@@ -147,13 +161,19 @@ def gained(
     )
     for place, gain in enumerate(shown):
         _bar(ax, place, gain.counts, segments, palette.style(gain.profile))
-    name_rows(ax, colours, [fitted(clean(gain.wants), TEXT, _LABEL) for gain in shown])
-    ax.set_xlim(0, max((gain.counts.total() for gain in shown), default=1) * 1.01)
+    name_rows(
+        ax, colours, [fitted(clean(gain.wants), TEXT, _LABEL) for gain in shown]
+    )
+    ax.set_xlim(
+        0, max((gain.counts.total() for gain in shown), default=1) * 1.01
+    )
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     ax.set_xlabel("pods and claims", size=TEXT, color=colours.ink)
     usual = comparison.gain.heading if title is None else title
     heading = (
-        f"{usual} (and {len(gains) - most} more kinds)" if len(gains) > most else usual
+        f"{usual} (and {len(gains) - most} more kinds)"
+        if len(gains) > most
+        else usual
     )
     totals: Counter[_Missing] = sum((gain.counts for gain in shown), Counter())
     drawn = [part for part in segments if totals[part.missing]]
@@ -242,7 +262,9 @@ def _gains(comparison: Comparison, profiles: RequestProfiles) -> list[_Gain]:
     return list(by_words.values())
 
 
-def _wants(demand: Demand, profiles: RequestProfiles) -> tuple[str, RequestProfile]:
+def _wants(
+    demand: Demand, profiles: RequestProfiles
+) -> tuple[str, RequestProfile]:
     """Return what a demand wants in words, and the request profile that stands for it."""
     alternatives = [
         (request, _profiles(claim.key, request, profiles))
@@ -259,7 +281,11 @@ def _wants(demand: Demand, profiles: RequestProfiles) -> tuple[str, RequestProfi
         for text, count in texts.items()
     )
     return words or "nothing", next(
-        (profile for _, profiles_found in alternatives for profile in profiles_found),
+        (
+            profile
+            for _, profiles_found in alternatives
+            for profile in profiles_found
+        ),
         RequestProfile(""),
     )
 
@@ -274,7 +300,9 @@ def _profiles(
 
 
 def _words(request: Request, profiles: list[RequestProfile]) -> Iterator[str]:
-    for alternative, profile in zip(request.alternatives, profiles, strict=True):
+    for alternative, profile in zip(
+        request.alternatives, profiles, strict=True
+    ):
         count = (
             "all "
             if alternative.count is None
@@ -310,7 +338,9 @@ def ranks(
     # The same in words, for those who cannot see the picture.
     told: list[str] = []
     for name, *row in zip(names, *counts, strict=True):
-        under = [f"{count} {title}" for count, title in zip(row, titles, strict=True)]
+        under = [
+            f"{count} {title}" for count, title in zip(row, titles, strict=True)
+        ]
         told.append(f"{name}: {', '.join(under)}")
     ax = axes(ax, _MARGINS + _RANK_ROW * rows, WIDTH / 2 - 10, says=told)
     for (_, kind, shift), rank_row in zip(plans, counts, strict=True):
@@ -330,7 +360,12 @@ def ranks(
     # Room for the number behind the longest bar.
     ax.set_xlim(0, max((*chain(*counts), 1)) * 1.12)
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
-    tidy(ax, colours, title, legend=[swatch(colours, kind) for _, kind, _ in plans])
+    tidy(
+        ax,
+        colours,
+        title,
+        legend=[swatch(colours, kind) for _, kind, _ in plans],
+    )
     return ax
 
 
@@ -350,7 +385,9 @@ def _rank_counts(plan: Plan) -> list[int]:
         if len(claim.requests[grant.request].alternatives) > 1
     }
     counts = Counter(granted_ranks.values())
-    deepest = max((len(request.alternatives) for request in requests), default=0)
+    deepest = max(
+        (len(request.alternatives) for request in requests), default=0
+    )
     return [
         *(counts[rank] for rank in range(deepest)),
         len(requests) - len(granted_ranks),
@@ -358,8 +395,12 @@ def _rank_counts(plan: Plan) -> list[int]:
 
 
 def _with_choice(plan: Plan) -> Iterator[Request]:
-    seen = {claim.key: claim for demand in plan.demands for claim in demand.claims}
+    seen = {
+        claim.key: claim for demand in plan.demands for claim in demand.claims
+    }
     for claim in seen.values():
         yield from (
-            request for request in claim.requests if len(request.alternatives) > 1
+            request
+            for request in claim.requests
+            if len(request.alternatives) > 1
         )

@@ -80,7 +80,8 @@ class RequestProfile:
     def label(self) -> str:
         """A label that names class and profile."""
         return shortened(
-            clean(" ".join(filter(None, (self.device_class, self.profile)))) or "any",
+            clean(" ".join(filter(None, (self.device_class, self.profile))))
+            or "any",
             2 * _LONGEST,
         )
 
@@ -98,19 +99,25 @@ class RequestProfiles:
             for claim in cluster.claims
             for name, alternative in claim.spec.devices.alternatives
         }
-        self.all: tuple[RequestProfile, ...] = tuple(dict.fromkeys(self._of.values()))
+        self.all: tuple[RequestProfile, ...] = tuple(
+            dict.fromkeys(self._of.values())
+        )
 
     def of(self, claim: ClaimKey, request: str) -> RequestProfile:
         """Return the request profile of a request, or of the alternative ``request/sub``, of a claim."""
         return self._of.get((claim, request), UNKNOWN)
 
 
-def _profile_of(request: ExactDeviceRequest | DeviceSubRequest) -> RequestProfile:
+def _profile_of(
+    request: ExactDeviceRequest | DeviceSubRequest,
+) -> RequestProfile:
     amounts = request.capacity.requests if request.capacity else {}
     return RequestProfile(
         request.device_class_name,
         tuple(
-            selector.cel.expression for selector in request.selectors if selector.cel
+            selector.cel.expression
+            for selector in request.selectors
+            if selector.cel
         ),
         tuple(
             (name.rpartition("/")[2], str(amount))
@@ -143,10 +150,12 @@ def _compared(name: str, sign: str, value: str) -> str:
 def clean(text: str) -> str:
     """Return the text with everything that fonts or SVG may lack replaced by a question mark; ellipses stay."""
     drawn = (
-        char.isprintable() and (ord(char) < 0x250 or char == _ELLIPSIS) for char in text
+        char.isprintable() and (ord(char) < 0x250 or char == _ELLIPSIS)
+        for char in text
     )
     return "".join(
-        char if is_drawn else "?" for char, is_drawn in zip(text, drawn, strict=True)
+        char if is_drawn else "?"
+        for char, is_drawn in zip(text, drawn, strict=True)
     )
 
 
@@ -215,7 +224,11 @@ def rows(problem: Problem) -> tuple[MapRow, ...]:
     by_nodes: dict[tuple[int, ...], list[PhysicalDevice]] = defaultdict(list)
     for unit in _units(problem, reach):
         by_nodes[
-            tuple(sorted({node for device in unit.devices for node in reach[device]}))
+            tuple(
+                sorted(
+                    {node for device in unit.devices for node in reach[device]}
+                )
+            )
         ].append(unit)
     ordered = sorted(by_nodes, key=lambda nodes: (len(nodes) > 1, nodes))
     return tuple(
@@ -232,7 +245,9 @@ def _name(problem: Problem, nodes: Sequence[int]) -> str:
     )
 
 
-def _units(problem: Problem, reached: Iterable[int]) -> Iterator[PhysicalDevice]:
+def _units(
+    problem: Problem, reached: Iterable[int]
+) -> Iterator[PhysicalDevice]:
     by_unit: dict[tuple[str, str, str] | int, list[int]] = defaultdict(list)
     for index in reached:
         device = problem.devices[index]
@@ -248,14 +263,20 @@ def _units(problem: Problem, reached: Iterable[int]) -> Iterator[PhysicalDevice]
         if isinstance(key, int):
             lone = problem.devices[devices[0]]
             yield PhysicalDevice(
-                lone.id.device, lone.id.driver, (devices[0],), shareable=lone.shareable
+                lone.id.device,
+                lone.id.driver,
+                (devices[0],),
+                shareable=lone.shareable,
             )
         else:
             yield _partitioned(problem, key, devices, counters[key])
 
 
 def _partitioned(
-    problem: Problem, key: tuple[str, str, str], devices: list[int], counters: list[int]
+    problem: Problem,
+    key: tuple[str, str, str],
+    devices: list[int],
+    counters: list[int],
 ) -> PhysicalDevice:
     rows_of_counters: dict[str, dict[int, int]] = defaultdict(dict)
     for index in counters:
@@ -264,10 +285,14 @@ def _partitioned(
             rows_of_counters[match[1]][int(match[2])] = index
     longest = max(rows_of_counters.values(), key=len, default={})
     tracks = (
-        tuple(longest[number] for number in sorted(longest)) if len(longest) > 1 else ()
+        tuple(longest[number] for number in sorted(longest))
+        if len(longest) > 1
+        else ()
     )
     title = _SET_ENDING.sub("", key[2]) or key[2]
-    return PhysicalDevice(title, key[0], tuple(devices), tuple(counters), tracks)
+    return PhysicalDevice(
+        title, key[0], tuple(devices), tuple(counters), tracks
+    )
 
 
 # ----------------------------------------------------------------------------
@@ -307,7 +332,9 @@ class HeldDevice:
     admin: bool = False
 
 
-def held_devices(plan: Plan, profiles: RequestProfiles) -> tuple[HeldDevice, ...]:
+def held_devices(
+    plan: Plan, profiles: RequestProfiles
+) -> tuple[HeldDevice, ...]:
     """Return everything that is held once the plan is carried out: first what was held before, both in order."""
     return tuple(chain(_before(plan, profiles), _new(plan, profiles)))
 
@@ -342,8 +369,13 @@ def _before(plan: Plan, profiles: RequestProfiles) -> Iterator[HeldDevice]:
 def _new(plan: Plan, profiles: RequestProfiles) -> Iterator[HeldDevice]:
     problem = plan.compiled.problem
     for placement, claim, grant in plan.grants():
-        alternative = claim.requests[grant.request].alternatives[grant.alternative]
-        charge = problem.eligibility.charge(alternative.index, grant.device) or Charge()
+        alternative = claim.requests[grant.request].alternatives[
+            grant.alternative
+        ]
+        charge = (
+            problem.eligibility.charge(alternative.index, grant.device)
+            or Charge()
+        )
         yield HeldDevice(
             owner=plan.demands[placement.demand].key,
             claim=claim.key,
@@ -351,7 +383,10 @@ def _new(plan: Plan, profiles: RequestProfiles) -> Iterator[HeldDevice]:
             device=grant.device,
             new=True,
             amounts=charge.capacity,
-            counters=(*problem.devices[grant.device].consumes, *charge.counters),
+            counters=(
+                *problem.devices[grant.device].consumes,
+                *charge.counters,
+            ),
             admin=alternative.admin,
         )
 
@@ -395,7 +430,9 @@ def blocks(
     if unit.tracks and all(placed):
         return list(_in_tracks(unit, groups, placed))
     return list(
-        _stacked(groups, [_share_of_set(problem, unit, group) for group in groups])
+        _stacked(
+            groups, [_share_of_set(problem, unit, group) for group in groups]
+        )
     )
 
 
@@ -474,7 +511,10 @@ def _in_tracks(
         for places in _runs(shares, filled):
             start, width = filled[places[0]], shares[places[0]]
             box = Box(
-                start, places[0] * height, min(width, 1 - start), len(places) * height
+                start,
+                places[0] * height,
+                min(width, 1 - start),
+                len(places) * height,
             )
             yield from _beside(group, box)
         for place, share in shares.items():

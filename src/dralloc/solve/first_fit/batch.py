@@ -14,7 +14,14 @@ from functools import cached_property
 
 from dralloc.objects.errors import FatalError, NodeError
 from dralloc.objects.limits import without_garbage_collection
-from dralloc.problem import Alternative, Claim, Demand, PoolState, Problem, quorum_of
+from dralloc.problem import (
+    Alternative,
+    Claim,
+    Demand,
+    PoolState,
+    Problem,
+    quorum_of,
+)
 from dralloc.problem.inter_pod import Domains, OneDomain
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.solve.first_fit.candidates import (
@@ -34,7 +41,11 @@ from dralloc.solve.first_fit.known_failures import (
 )
 from dralloc.solve.first_fit.plain import Found, PlaceAll, PlainRun
 from dralloc.solve.first_fit.pruned import DEAD_ENDS, PrunedSearch
-from dralloc.solve.first_fit.search import INVALID_POOLS, SearchLedger, nothing_on
+from dralloc.solve.first_fit.search import (
+    INVALID_POOLS,
+    SearchLedger,
+    nothing_on,
+)
 from dralloc.solve.work import phase
 
 __all__ = ["QuickRun", "first_fit", "place_all"]
@@ -63,7 +74,8 @@ class DomainMemory:
         if not self._is_local:
             return None
         kinds = {
-            (self._claim_classes.of(demand.claims), demand.nodes) for demand in members
+            (self._claim_classes.of(demand.claims), demand.nodes)
+            for demand in members
         }
         if len(kinds) > 1:
             return None
@@ -84,7 +96,9 @@ class DomainMemory:
         placements: Sequence[Placement],
     ) -> int | None:
         """Return how many of them fit in a domain; None if that is not known for these placements."""
-        fitting, placed = self._fitting.get((equal, id(domains), domain), (0, -1))
+        fitting, placed = self._fitting.get(
+            (equal, id(domains), domain), (0, -1)
+        )
         if placed == self._placed_in(domains, domain, placements):
             return fitting
         return None
@@ -108,7 +122,9 @@ class DomainMemory:
         tally, nodes = self._placed[id(domains)], self._problem.nodes
         seen = self._seen[id(domains)]
         if seen < len(placements):
-            names = (nodes[placement.node].name for placement in placements[seen:])
+            names = (
+                nodes[placement.node].name for placement in placements[seen:]
+            )
             tally.update(map(domains.get, names))
             self._seen[id(domains)] = len(placements)
         return tally[domain]
@@ -116,7 +132,9 @@ class DomainMemory:
     @cached_property
     def _is_local(self) -> bool:
         """Whether every device is offered to one node only."""
-        offered = [device for node in self._problem.nodes for device in node.devices()]
+        offered = [
+            device for node in self._problem.nodes for device in node.devices()
+        ]
         return len(set(offered)) == len(offered)
 
 
@@ -179,10 +197,18 @@ class QuickRun(PlainRun):
         super()._place_in_best_domain(members, rule, place)
 
     def _try_domain(
-        self, members: Sequence[int], rule: OneDomain, domain: str, place: PlaceAll
+        self,
+        members: Sequence[int],
+        rule: OneDomain,
+        domain: str,
+        place: PlaceAll,
     ) -> None:
         """Try as in the plain run, unless it is known that too few of equal members fit."""
-        equal, placements, before = self._equal, self.placements, len(self.placements)
+        equal, placements, before = (
+            self._equal,
+            self.placements,
+            len(self.placements),
+        )
         if equal is None or not self.errors.keys().isdisjoint(members):
             super()._try_domain(members, rule, domain, place)
             return
@@ -235,7 +261,10 @@ class QuickRun(PlainRun):
         if claim_class is None:
             super().place(number)
             return
-        prospects, nodes = self._failures.of(claim_class), self._reachable(demand)
+        prospects, nodes = (
+            self._failures.of(claim_class),
+            self._reachable(demand),
+        )
         amounts = self._wanted(claims)
         for node in self._failures.ahead(prospects, claims, amounts, nodes):
             if demand.roles and not self._is_allowed(demand, node):
@@ -263,14 +292,18 @@ class QuickRun(PlainRun):
         return self._amounts.wanted(claims[0])
 
     def _is_allowed(self, demand: Demand, node: int) -> bool:
-        return self._domains.allows(demand.roles, self._problem.nodes[node].name)
+        return self._domains.allows(
+            demand.roles, self._problem.nodes[node].name
+        )
 
     def _found_at(
         self, claims: Sequence[Claim], prospects: Prospects, node: int
     ) -> Found | None:
         """Return what the claims get on a node; if that is nothing for want of devices, this is known from then on."""
         claim_class = prospects.claim_class
-        has_amounts = not self._has_node_claims or self._has_amounts(claims, node)
+        has_amounts = not self._has_node_claims or self._has_amounts(
+            claims, node
+        )
         if not (has_amounts or claim_class.may_ask_too_much):
             if self._has_footprints:
                 # Then the class is about amounts, too.
@@ -298,7 +331,9 @@ class QuickRun(PlainRun):
         [alternative] = claims[0].alternatives()
         for device in self._index.of_node(node):
             charge = self._problem.eligibility.charge(alternative.index, device)
-            if charge and self._ledger.fits(self._problem.devices[device], charge):
+            if charge and self._ledger.fits(
+                self._problem.devices[device], charge
+            ):
                 return True
         return False
 
@@ -309,10 +344,14 @@ class QuickRun(PlainRun):
         kind = claim_class, len(claims)
         candidates = self._candidates_of.get(kind)
         if candidates is None or candidates.node != node:
-            candidates = self._candidates_of[kind] = self._index.on(claims, node)
+            candidates = self._candidates_of[kind] = self._index.on(
+                claims, node
+            )
         return candidates
 
-    def _note_invalid(self, number: int, demand: Demand, nodes: Sequence[int]) -> None:
+    def _note_invalid(
+        self, number: int, demand: Demand, nodes: Sequence[int]
+    ) -> None:
         """Note that a demand which fits nowhere might have, if it was not for an invalid pool of some node."""
         if not self._invalid:
             return
@@ -326,7 +365,9 @@ class QuickRun(PlainRun):
         """The nodes with an invalid pool."""
         nodes = enumerate(self._problem.nodes)
         return frozenset(
-            number for number, node in nodes if any(node.pools_in(PoolState.INVALID))
+            number
+            for number, node in nodes
+            if any(node.pools_in(PoolState.INVALID))
         )
 
     def _settle(
@@ -358,11 +399,15 @@ class QuickRun(PlainRun):
             for claim_index, claim in enumerate(claims):
                 [alternative] = claim.requests[0].alternatives
                 listed = candidates.lists[claim_index, 0, 0]
-                devices = _take_first(self._problem, self._ledger, alternative, listed)
+                devices = _take_first(
+                    self._problem, self._ledger, alternative, listed
+                )
                 if devices is None:
                     nothing_on(self._problem.nodes[candidates.node])
                     return None
-                grants.append(tuple([Grant(0, 0, device) for device in devices]))
+                grants.append(
+                    tuple([Grant(0, 0, device) for device in devices])
+                )
                 steps += 2 + len(devices)
         except _Undecided:
             return self._search(candidates, claims)
@@ -463,7 +508,10 @@ def first_fit(
 
 
 def place_all(
-    run: PlainRun, problem: Problem, order: Iterable[int], timings: dict[str, float]
+    run: PlainRun,
+    problem: Problem,
+    order: Iterable[int],
+    timings: dict[str, float],
 ) -> Solution:
     """Place the demands in this order; gangs, and trees of gangs, stand where the first of their members does."""
     members_of: dict[object, list[int]] = {}
@@ -472,5 +520,9 @@ def place_all(
         members_of.setdefault(gang, []).append(number)
     for members in members_of.values():
         run.place_together(members)
-    placements = tuple(sorted(run.placements, key=lambda placement: placement.demand))
-    return Solution(placements, errors=run.errors, timings=timings, steps=run.steps)
+    placements = tuple(
+        sorted(run.placements, key=lambda placement: placement.demand)
+    )
+    return Solution(
+        placements, errors=run.errors, timings=timings, steps=run.steps
+    )

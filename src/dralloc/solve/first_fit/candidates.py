@@ -201,7 +201,9 @@ class CandidateIndex:
     def __init__(self, problem: Problem, *, tainted: bool = False) -> None:
         self._problem = problem
         self._tainted = tainted
-        self._answers: dict[Hashable, dict[Hashable, bool | None]] = defaultdict(dict)
+        self._answers: dict[Hashable, dict[Hashable, bool | None]] = (
+            defaultdict(dict)
+        )
         self._settled: dict[int, bool] = {}
         self._several = problem.several_versions
         self._kinds: dict[Hashable, PoolKind] = {}
@@ -211,7 +213,9 @@ class CandidateIndex:
         self._positions: dict[tuple[Hashable, int], _Positions] = {}
 
     def _pools_of(self, node: int) -> list[NodePool]:
-        return [self._view(pool.devices) for pool in self._problem.nodes[node].pools]
+        return [
+            self._view(pool.devices) for pool in self._problem.nodes[node].pools
+        ]
 
     def on(self, claims: Sequence[Claim], node: int) -> NodeCandidates:
         """The candidates of the node for these claims; equal alternatives share a list."""
@@ -219,7 +223,9 @@ class CandidateIndex:
         lists: dict[Hashable, CandidateList] = {}
         for place, alternative in places(claims):
             if claims[place[0]].is_synthetic:
-                candidates.lists[place] = CandidateList(self.of_node(node), frozenset())
+                candidates.lists[place] = CandidateList(
+                    self.of_node(node), frozenset()
+                )
             elif alternative.count is not None:
                 key = self._problem.eligibility.request_key(alternative.index)
                 if key not in lists:
@@ -245,14 +251,17 @@ class CandidateIndex:
         if node not in self._settled:
             devices = self._problem.devices
             self._settled[node] = not any(
-                devices[device].shareable and devices[device].slot in self._several
+                devices[device].shareable
+                and devices[device].slot in self._several
                 for device in self._on(node)
             )
         return self._settled[node]
 
     def has_shareable(self, node: int) -> bool:
         """Whether the node has a device that several allocations can share."""
-        return any(self._problem.devices[device].shareable for device in self._on(node))
+        return any(
+            self._problem.devices[device].shareable for device in self._on(node)
+        )
 
     def size(self, node: int) -> int:
         """Return how many devices the node has."""
@@ -290,14 +299,21 @@ class CandidateIndex:
         """A pool of each kind among those that were looked at, by number."""
         return self._pool_of_kind
 
-    def count(self, pool: NodePool, alternative: Alternative) -> tuple[int, int]:
+    def count(
+        self, pool: NodePool, alternative: Alternative
+    ) -> tuple[int, int]:
         """Return how many devices of a pool may serve the alternative or fail, and how many fail."""
         serving, failing = self._positions_in(pool, alternative)
         return len(serving), len(failing)
 
-    def _positions_in(self, pool: NodePool, alternative: Alternative) -> _Positions:
+    def _positions_in(
+        self, pool: NodePool, alternative: Alternative
+    ) -> _Positions:
         """The devices of a pool, by position, that may serve the alternative or fail, and those that fail."""
-        key = self._problem.eligibility.request_key(alternative.index), pool.kind.number
+        key = (
+            self._problem.eligibility.request_key(alternative.index),
+            pool.kind.number,
+        )
         if key not in self._positions:
             serving: list[int] = []
             failing: list[int] = []
@@ -317,7 +333,9 @@ class CandidateIndex:
         )
         kind = self._kinds.get(keys)
         if kind is None:
-            positions = grouped((key, position) for position, key in enumerate(keys))
+            positions = grouped(
+                (key, position) for position, key in enumerate(keys)
+            )
             kind = self._kinds[keys] = PoolKind(len(self._kinds), positions)
         views = [self._problem.devices[device] for device in devices]
         partly = any(view.nodes is not None for view in views)
@@ -337,7 +355,9 @@ class CandidateIndex:
         return self._tainted or eligibility.admits(index, device)
 
 
-def failure(problem: Problem, alternative: Alternative, device: int) -> AllocationError:
+def failure(
+    problem: Problem, alternative: Alternative, device: int
+) -> AllocationError:
     """Why a selector fails on a device."""
     verdict = problem.eligibility.selects(alternative.index, device)
     assert isinstance(verdict, AllocationError)

@@ -30,7 +30,13 @@ from dralloc.solve.first_fit.candidates import (
 )
 from dralloc.solve.first_fit.search import SearchLedger
 
-__all__ = ["NOTHING", "FreeAmounts", "KnownFailures", "Prospects", "WantedAmounts"]
+__all__ = [
+    "NOTHING",
+    "FreeAmounts",
+    "KnownFailures",
+    "Prospects",
+    "WantedAmounts",
+]
 
 # ----------------------------------------------------------------------------
 # Free amounts: what nodes have left of CPU, memory and the like, for all nodes at once.
@@ -62,7 +68,9 @@ class WantedAmounts:
                 return False
         return True
 
-    def narrow(self, hopeful: NDArray[np.bool_], where: NDArray[np.intp]) -> None:
+    def narrow(
+        self, hopeful: NDArray[np.bool_], where: NDArray[np.intp]
+    ) -> None:
         """Strike out nodes that have too little; ``hopeful`` is about the nodes ``where``."""
         for free, amount in self._pairs:
             hopeful &= free[where] >= amount
@@ -108,7 +116,8 @@ class FreeAmounts:
         key = self._problem.eligibility.request_key(alternative.index)
         if key not in self._wanted:
             pairs = [
-                (self._left[name], amount) for name, amount in self.asked(claim).items()
+                (self._left[name], amount)
+                for name, amount in self.asked(claim).items()
             ]
             self._wanted[key] = WantedAmounts(pairs)
         return self._wanted[key]
@@ -121,14 +130,18 @@ class FreeAmounts:
             charge = self._problem.eligibility.charge(alternative.index, device)
             for name, amount in charge.capacity if charge else ():
                 amounts[name] = min(amount, amounts.get(name, amount))
-        return {name: float(amount) for name, amount in amounts.items() if amount}
+        return {
+            name: float(amount) for name, amount in amounts.items() if amount
+        }
 
     def refresh(self, node: int) -> None:
         """Something has come or gone on a node."""
         if node in self._devices:
             device = self._problem.devices[self._devices[node]]
             for name in device.capacity:
-                self._left[name][node] = self._ledger.capacity_left(device, name)
+                self._left[name][node] = self._ledger.capacity_left(
+                    device, name
+                )
 
     @cached_property
     def _representatives(self) -> Sequence[int]:
@@ -172,7 +185,9 @@ class DeviceBound(NamedTuple):
 class FreeDevices:
     """The bounds of all alternatives, by their canonical keys."""
 
-    def __init__(self, problem: Problem, ledger: Ledger, index: CandidateIndex) -> None:
+    def __init__(
+        self, problem: Problem, ledger: Ledger, index: CandidateIndex
+    ) -> None:
         self._problem = problem
         self._ledger = ledger
         self._index = index
@@ -216,7 +231,9 @@ class FreeDevices:
     @cached_property
     def dedicated(self) -> NDArray[np.bool_]:
         """By node, whether each of its devices is for one demand at a time."""
-        return np.array([self._is_dedicated(node) for node in self._problem.all_nodes])
+        return np.array(
+            [self._is_dedicated(node) for node in self._problem.all_nodes]
+        )
 
     def _is_dedicated(self, node: int) -> bool:
         return not any(pool.shared for pool in self._of_devices(node))
@@ -230,7 +247,9 @@ class FreeDevices:
     @cached_property
     def _pools(self) -> NDArray[np.intp]:
         """By node the numbers of its kinds of pools, and -1 behind them."""
-        pools_of = [list(self._of_devices(node)) for node in self._problem.all_nodes]
+        pools_of = [
+            list(self._of_devices(node)) for node in self._problem.all_nodes
+        ]
         widest = max(map(len, pools_of), default=0)
         table = np.full((len(pools_of), widest), -1, np.intp)
         for row, pools in zip(table, pools_of, strict=True):
@@ -292,17 +311,24 @@ class Bounds:
         if self.failing[node]:
             return True
         for request in self.choices:
-            if not any(bound.obtainable[node] >= count for bound, count in request):
+            if not any(
+                bound.obtainable[node] >= count for bound, count in request
+            ):
                 return False
         if not self.dedicated[node]:
             return True
-        return all(bound.obtainable[node] >= count for bound, count in self.sums)
+        return all(
+            bound.obtainable[node] >= count for bound, count in self.sums
+        )
 
     def serving(self, *, in_use: bool) -> Mask:
         """The same of all nodes: with what is in use, or as if nothing was."""
         served = np.ones(len(self.failing), np.bool_)
         for request in self.choices:
-            enough = [bound.devices(in_use=in_use) >= count for bound, count in request]
+            enough = [
+                bound.devices(in_use=in_use) >= count
+                for bound, count in request
+            ]
             served &= np.logical_or.reduce(enough)
         for bound, count in self.sums:
             served &= (bound.devices(in_use=in_use) >= count) | ~self.dedicated
@@ -347,7 +373,9 @@ class KnownFailures:
         self._rows: dict[int, tuple[Sequence[int], Places]] = {}
         self._interned: dict[tuple[int, ...], Places] = {}
         # How many nodes at the start of a row are known to be too little.
-        self._passed: dict[tuple[Hashable, Hashable, int], int] = defaultdict(int)
+        self._passed: dict[tuple[Hashable, Hashable, int], int] = defaultdict(
+            int
+        )
         # By row where in it each node is; behind its end if it is not there.
         self._positions: dict[int, Places] = {}
         # What was known before, of what was learnt with so many placements; None where nothing is taken back.
@@ -358,7 +386,9 @@ class KnownFailures:
         prospects = self._prospects.get(claim_class)
         if prospects is None:
             hopeful = np.ones(len(self._problem.nodes), np.bool_)
-            prospects = self._prospects[claim_class] = Prospects(claim_class, hopeful)
+            prospects = self._prospects[claim_class] = Prospects(
+                claim_class, hopeful
+            )
         return prospects
 
     # Questions.
@@ -373,7 +403,9 @@ class KnownFailures:
         """Whether it is certain that no search for a class ends with an error."""
         prospects = self.of(claim_class)
         self._ask_bounds(prospects, claims)
-        return prospects.bounds is not None and not prospects.bounds.failing.any()
+        return (
+            prospects.bounds is not None and not prospects.bounds.failing.any()
+        )
 
     def ahead(
         self,
@@ -427,7 +459,9 @@ class KnownFailures:
     def _row(self, nodes: Sequence[int]) -> Places:
         """The nodes as an array, the same one for equal nodes."""
         if id(nodes) not in self._rows:
-            row = self._interned.setdefault(tuple(nodes), np.array(nodes, np.intp))
+            row = self._interned.setdefault(
+                tuple(nodes), np.array(nodes, np.intp)
+            )
             if id(row) not in self._positions:
                 positions = np.full(len(self._problem.nodes), len(row), np.intp)
                 positions[row] = np.arange(len(row))
@@ -436,9 +470,14 @@ class KnownFailures:
             self._rows[id(nodes)] = nodes, row
         return self._rows[id(nodes)][1]
 
-    def _ask_bounds(self, prospects: Prospects, claims: Sequence[Claim]) -> None:
+    def _ask_bounds(
+        self, prospects: Prospects, claims: Sequence[Claim]
+    ) -> None:
         """Give up the nodes that have too few devices for some request, if that was not asked before."""
-        if prospects.bounds is not None or prospects.claim_class.may_ask_too_much:
+        if (
+            prospects.bounds is not None
+            or prospects.claim_class.may_ask_too_much
+        ):
             return
         bounds = prospects.bounds = self._bounds(claims)
         # What gangs have taken for the time being does not count, as they may give it back.
@@ -447,8 +486,8 @@ class KnownFailures:
             self._asking[id(bound)].append(prospects)
 
     def _bounds(self, claims: Sequence[Claim]) -> Bounds:
-        requests: dict[tuple[int, int], list[tuple[DeviceBound, int]]] = defaultdict(
-            list
+        requests: dict[tuple[int, int], list[tuple[DeviceBound, int]]] = (
+            defaultdict(list)
         )
         sums: dict[int, tuple[DeviceBound, int]] = {}
         counted: dict[int, tuple[Place, Alternative, DeviceBound]] = {}
@@ -462,7 +501,9 @@ class KnownFailures:
             requests[claim, request].append((bound, alternative.count))
             counted.setdefault(id(bound), (place, alternative, bound))
             failing |= bound.failing
-            no_choice = len(on_devices[claim].requests[request].alternatives) == 1
+            no_choice = (
+                len(on_devices[claim].requests[request].alternatives) == 1
+            )
             if no_choice and not alternative.admin:
                 _, count_so_far = sums.get(id(bound), (bound, 0))
                 sums[id(bound)] = bound, count_so_far + alternative.count
@@ -481,7 +522,10 @@ class KnownFailures:
     # Entries.
 
     def enter(
-        self, prospects: Prospects, claims: Sequence[Claim], candidates: NodeCandidates
+        self,
+        prospects: Prospects,
+        claims: Sequence[Claim],
+        candidates: NodeCandidates,
     ) -> None:
         """Know that the devices of a node do not do for claims of a class, and why."""
         node, bounds = candidates.node, prospects.bounds
@@ -523,7 +567,9 @@ class KnownFailures:
             if not prospects.bounds.may_serve(node):
                 self._set(prospects.hopeful, node, False)
 
-    def _is_for_good(self, claim_class: ClaimClass, candidates: NodeCandidates) -> bool:
+    def _is_for_good(
+        self, claim_class: ClaimClass, candidates: NodeCandidates
+    ) -> bool:
         """Whether a demand that did not fit on the node never will, nor end with an error there.
 
         ``All`` means fewer devices once shareable ones are full, and that can fit. With more than 32 devices in sight

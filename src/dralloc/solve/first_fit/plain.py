@@ -88,15 +88,20 @@ class NodeFootprints:
         key = self._problem.eligibility.request_key(alternative.index)
         if key not in self._uniform:
             self._uniform[key] = alternative.count is not None and all(
-                self._is_uniform_on(node, alternative) for node in self._problem.nodes
+                self._is_uniform_on(node, alternative)
+                for node in self._problem.nodes
             )
         return self._uniform[key]
 
     def _is_uniform_on(self, node: Node, alternative: Alternative) -> bool:
-        footprints = {self._footprint(alternative, device) for device in node.devices()}
+        footprints = {
+            self._footprint(alternative, device) for device in node.devices()
+        }
         return len(footprints - {None}) <= 1 and _UNKNOWN not in footprints
 
-    def _footprint(self, alternative: Alternative, device: int) -> Amounts | None:
+    def _footprint(
+        self, alternative: Alternative, device: int
+    ) -> Amounts | None:
         """Return what a device takes; None if the alternative cannot have it."""
         eligibility = self._problem.eligibility
         if eligibility.selects(alternative.index, device) is not True:
@@ -107,9 +112,13 @@ class NodeFootprints:
         return self._of_node(charge)
 
     def _of_node(self, charge: Charge) -> Amounts:
-        return tuple([entry for entry in charge.counters if entry[0] in self._of_nodes])
+        return tuple(
+            [entry for entry in charge.counters if entry[0] in self._of_nodes]
+        )
 
-    def fit(self, claims: Sequence[Claim], grants: Sequence[Sequence[Grant]]) -> bool:
+    def fit(
+        self, claims: Sequence[Claim], grants: Sequence[Sequence[Grant]]
+    ) -> bool:
         """Whether nodes have what the devices take that claims get; the ledger knows of everything else.
 
         Raises
@@ -121,11 +130,15 @@ class NodeFootprints:
         for _, charge in self._charges(claims, grants):
             amounts.update(dict(charge.counters))
         return all(
-            amount <= self._ledger.free[counter] for counter, amount in amounts.items()
+            amount <= self._ledger.free[counter]
+            for counter, amount in amounts.items()
         )
 
     def enter(
-        self, claims: Sequence[Claim], grants: Sequence[Sequence[Grant]], sign: int
+        self,
+        claims: Sequence[Claim],
+        grants: Sequence[Sequence[Grant]],
+        sign: int,
     ) -> None:
         """Enter (1) or revoke (-1) what the devices of claims take."""
         for device, charge in self._charges(claims, grants):
@@ -140,7 +153,9 @@ class NodeFootprints:
             if claim.is_synthetic:
                 continue
             device = self._problem.devices[grant.device]
-            charge = self._problem.eligibility.charge(alternative.index, grant.device)
+            charge = self._problem.eligibility.charge(
+                alternative.index, grant.device
+            )
             if charge is None:
                 message = "takes of its node for what is consumed of a capacity, but nothing is"
                 raise FatalError(
@@ -177,7 +192,9 @@ class PlainRun:
         self.steps = 0
         self._chosen: tuple[tuple[OneDomain, str], ...] = ()
         self._nodes_in: dict[int, Mapping[str, str]] = {}
-        self._parts: dict[tuple[int, str, tuple[int, ...] | None], tuple[int, ...]] = {}
+        self._parts: dict[
+            tuple[int, str, tuple[int, ...] | None], tuple[int, ...]
+        ] = {}
 
     @property
     def ledger(self) -> SearchLedger:
@@ -191,8 +208,13 @@ class PlainRun:
         granted = zip(claims, placement.grants, strict=True)
         for claim_index, (claim, grants) in enumerate(granted):
             for _, alternative, grant in served_by((claim,), (grants,)):
-                charge = eligibility.charge(alternative.index, grant.device) or Charge()
-                self._ledger.take(grant.device, alternative, claim_index, charge)
+                charge = (
+                    eligibility.charge(alternative.index, grant.device)
+                    or Charge()
+                )
+                self._ledger.take(
+                    grant.device, alternative, claim_index, charge
+                )
         self._settle(placement.demand, placement.node, claims, placement.grants)
 
     def place_together(self, members: Sequence[int]) -> None:
@@ -268,7 +290,11 @@ class PlainRun:
             self._try_domain(members, rule, chosen, place)
 
     def _try_domain(
-        self, members: Sequence[int], rule: OneDomain, domain: str, place: PlaceAll
+        self,
+        members: Sequence[int],
+        rule: OneDomain,
+        domain: str,
+        place: PlaceAll,
     ) -> None:
         outer = self._chosen
         self._chosen = (*outer, (rule, domain))
@@ -293,7 +319,9 @@ class PlainRun:
             names = self._problem.nodes
             nodes = self._problem.candidate_nodes(demand)
             self._parts[key] = tuple(
-                node for node in nodes if rule.domains.get(names[node].name) == domain
+                node
+                for node in nodes
+                if rule.domains.get(names[node].name) == domain
             )
         return replace(demand, nodes=self._parts[key], roles=roles)
 
@@ -336,7 +364,9 @@ class PlainRun:
     def _release(self, placement: Placement) -> None:
         """Give back everything that a placement took."""
         demand = self._problem.demands[placement.demand]
-        self._domains.enter(demand.roles, self._problem.nodes[placement.node].name, -1)
+        self._domains.enter(
+            demand.roles, self._problem.nodes[placement.node].name, -1
+        )
         for scope in demand.group_scopes:
             del self._placed[scope][demand.key]
         self._footprints.enter(demand.claims, placement.grants, -1)
@@ -364,7 +394,9 @@ class PlainRun:
                 self._settle(number, node, claims, grants)
                 return
 
-    def _checked(self, claims: Sequence[Claim], grants: Found | None) -> Found | None:
+    def _checked(
+        self, claims: Sequence[Claim], grants: Found | None
+    ) -> Found | None:
         """Return what a search has found, if nodes have what the devices take of them."""
         fits = False
         try:
@@ -405,7 +437,9 @@ class PlainRun:
         return [node for node in demand.nodes if node in allowed]
 
     def _attempt(self, claims: Sequence[Claim], node: int) -> Found | None:
-        return self._run(DepthFirstSearch(self._problem, self._ledger, claims, node))
+        return self._run(
+            DepthFirstSearch(self._problem, self._ledger, claims, node)
+        )
 
     def _run(self, search: DepthFirstSearch) -> Found | None:
         try:
@@ -431,5 +465,7 @@ class PlainRun:
         if self._problem.has_scopes:
             for scope in demand.group_scopes:
                 self._placed[scope][demand.key] = demand
-        all_grants = tuple([granted.get(claim.key, ()) for claim in demand.claims])
+        all_grants = tuple(
+            [granted.get(claim.key, ()) for claim in demand.claims]
+        )
         self.placements.append(Placement(number, node, all_grants))

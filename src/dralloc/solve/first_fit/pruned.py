@@ -25,7 +25,11 @@ from dralloc.problem import (
 )
 from dralloc.problem.equivalence import device_traits
 from dralloc.problem.ledger import Ledger
-from dralloc.solve.first_fit.candidates import NodeCandidates, constrains_all, failure
+from dralloc.solve.first_fit.candidates import (
+    NodeCandidates,
+    constrains_all,
+    failure,
+)
 from dralloc.solve.first_fit.search import (
     ClaimConstraints,
     DepthFirstSearch,
@@ -72,14 +76,19 @@ class ResidualRequest:
     def covered_by(self, constraint: Constraint) -> bool:
         """Whether the constraint covers it, whichever alternative serves it."""
         return all(
-            constraint.covers(alternative.name) for alternative in self.alternatives
+            constraint.covers(alternative.name)
+            for alternative in self.alternatives
         )
 
     def capacity_of(self, device: int, name: str) -> int:
         """Return how much of a capacity of the device it takes at least."""
-        return min(dict(charge.capacity).get(name, 0) for charge in self.offers[device])
+        return min(
+            dict(charge.capacity).get(name, 0) for charge in self.offers[device]
+        )
 
-    def counters_of(self, problem: Problem, device: int, *, opening: bool) -> Costs:
+    def counters_of(
+        self, problem: Problem, device: int, *, opening: bool
+    ) -> Costs:
         """Return how much it takes of each counter at least, with or without what the device consumes by itself."""
         costs = dict(problem.devices[device].consumes) if opening else {}
         by_request = [dict(charge.counters) for charge in self.offers[device]]
@@ -117,7 +126,9 @@ Name = tuple[str, str, str]
 """What counters of a pool's sets are called: driver, pool, counter."""
 
 
-def _counters_suffice(problem: Problem, ledger: Ledger, residual: Residual) -> bool:
+def _counters_suffice(
+    problem: Problem, ledger: Ledger, residual: Residual
+) -> bool:
     """Whether the counters could cover the residual requests, each alone and all together."""
     alone = len(residual) == 1
     prices: list[Prices] = []
@@ -153,7 +164,10 @@ def _costs(
 
 
 def _sums_suffice(
-    ledger: Ledger, residual: Residual, prices: Sequence[Prices], counters: set[int]
+    ledger: Ledger,
+    residual: Residual,
+    prices: Sequence[Prices],
+    counters: set[int],
 ) -> bool:
     """Whether each of these counters, and all together, cover the cheapest devices that each request can have."""
     least: dict[int, int] = defaultdict(int)
@@ -207,7 +221,9 @@ def _enough_fit(
     return _fitting(ledger, cheapest.values(), counters) >= need
 
 
-def _fitting(ledger: Ledger, prices: Iterable[Costs], counters: set[int]) -> int:
+def _fitting(
+    ledger: Ledger, prices: Iterable[Costs], counters: set[int]
+) -> int:
     """Return how many devices at these prices fit at most."""
     users: dict[int | None, list[int]] = defaultdict(list)
     for costs in prices:
@@ -248,7 +264,9 @@ def _infeasible(
     """
     if any(len(request.offers) < request.need for request in residual):
         return True
-    shared = [request for request in residual if not request.admin and request.need]
+    shared = [
+        request for request in residual if not request.admin and request.need
+    ]
     shares = dict(_multiplicities(problem, ledger, shared))
     if not _can_serve(
         [request.need for request in shared],
@@ -262,7 +280,9 @@ def _infeasible(
             of_claims[request.claim].append(request)
     for claim in {request.claim for request in residual}:
         for constraint, state in constraints[claim].states:
-            if not _can_hold(problem, of_claims[claim], shares, constraint, state):
+            if not _can_hold(
+                problem, of_claims[claim], shares, constraint, state
+            ):
                 return True
     if not _counters_suffice(problem, ledger, shared):
         return True
@@ -276,7 +296,9 @@ def _can_hold(
     constraint: Constraint,
     state: Propagator,
 ) -> bool:
-    covered = [request for request in residual if request.covered_by(constraint)]
+    covered = [
+        request for request in residual if request.covered_by(constraint)
+    ]
     # A device alone is equal to itself and differs from nobody.
     if state.taken + sum(request.need for request in covered) < 2:
         return True
@@ -295,8 +317,12 @@ def _can_hold(
             common = state.common
             if common is None:
                 fewest = min(values, key=len)
-                common = frozenset[Scalar]().union(*fewest.values()) - {_NO_VALUE}
-            return any(_can_share(value, covered, values, shares) for value in common)
+                common = frozenset[Scalar]().union(*fewest.values()) - {
+                    _NO_VALUE
+                }
+            return any(
+                _can_share(value, covered, values, shares) for value in common
+            )
         case _:
             assert_never(constraint.kind)
 
@@ -306,7 +332,8 @@ def _values(
 ) -> dict[int, frozenset[Scalar]]:
     """By device on offer to a request, the values that count there, whichever alternative serves it."""
     names = {
-        constraint.compared(alternative.name) for alternative in request.alternatives
+        constraint.compared(alternative.name)
+        for alternative in request.alternatives
     }
     values: dict[int, frozenset[Scalar]] = {}
     for device in request.offers:
@@ -327,7 +354,9 @@ def _can_share(
     offers: list[list[int]] = []
     for request, values_of in zip(residual, values, strict=True):
         offer = [
-            device for device, own_values in values_of.items() if value in own_values
+            device
+            for device, own_values in values_of.items()
+            if value in own_values
         ]
         if len(offer) < request.need:
             return False
@@ -337,7 +366,9 @@ def _can_share(
     return _can_serve(needs, offers, shares)
 
 
-def _capacities_suffice(problem: Problem, ledger: Ledger, residual: Residual) -> bool:
+def _capacities_suffice(
+    problem: Problem, ledger: Ledger, residual: Residual
+) -> bool:
     """Where only shareable devices are on offer: their capacities of one name cover the least amounts."""
     numbers = {device for request in residual for device in request.offers}
     offered = [problem.devices[number] for number in numbers]
@@ -346,7 +377,9 @@ def _capacities_suffice(problem: Problem, ledger: Ledger, residual: Residual) ->
     for name in set.intersection(*(set(device.capacity) for device in offered)):
         need = 0
         for request in residual:
-            amounts = (request.capacity_of(device, name) for device in request.offers)
+            amounts = (
+                request.capacity_of(device, name) for device in request.offers
+            )
             need += request.need * min(amounts)
         if need > sum(ledger.capacity_left(device, name) for device in offered):
             return False
@@ -366,14 +399,18 @@ def _multiplicities(
         shared = problem.devices[number]
         multiplicity = len(requests)
         for name in shared.capacity:
-            amounts = [request.capacity_of(number, name) for request in requests]
+            amounts = [
+                request.capacity_of(number, name) for request in requests
+            ]
             served = fitting(amounts, ledger.capacity_left(shared, name))
             multiplicity = min(multiplicity, served)
         yield number, multiplicity
 
 
 def _can_serve(
-    needs: Sequence[int], offers: Sequence[Sequence[T]], multiplicity: Mapping[T, int]
+    needs: Sequence[int],
+    offers: Sequence[Sequence[T]],
+    multiplicity: Mapping[T, int],
 ) -> bool:
     """Whether every party gets as many different items of its offer as it needs: a bipartite matching.
 
@@ -392,7 +429,9 @@ def _can_serve(
         """Give the party one more item, if need be by having its users change theirs (an augmenting path)."""
         for item in offers[party]:
             users_now = users.setdefault(item, set())
-            if party not in users_now and len(users_now) < multiplicity.get(item, 1):
+            if party not in users_now and len(users_now) < multiplicity.get(
+                item, 1
+            ):
                 users_now.add(party)
                 return True
         for item in offers[party]:
@@ -502,8 +541,14 @@ class PrunedSearch(DepthFirstSearch):
     def _is_safe(self) -> bool:
         """Whether the search cannot end with an error, so that nothing is lost by leaving out what cannot help."""
         devices = self._problem.devices
-        for (claim, request, choice), listed in self._node_candidates.lists.items():
-            admin = self._claims[claim].requests[request].alternatives[choice].admin
+        for (
+            claim,
+            request,
+            choice,
+        ), listed in self._node_candidates.lists.items():
+            admin = (
+                self._claims[claim].requests[request].alternatives[choice].admin
+            )
             for device in listed.failing:
                 if admin or not self._ledger.is_in_use_before(devices[device]):
                     return False
@@ -513,15 +558,23 @@ class PrunedSearch(DepthFirstSearch):
 
     def _equality(self, number: int) -> Hashable:
         """Equal for devices that are interchangeable for the rest of the search."""
-        return self._roles[number], self._ledger.state(self._problem.devices[number])
+        return self._roles[number], self._ledger.state(
+            self._problem.devices[number]
+        )
 
     @cached_property
     def _roles(self) -> Mapping[int, Hashable]:
         """The role of each device to the demand."""
         eligibility = self._problem.eligibility
         uses: dict[int, list[Hashable]] = defaultdict(list)
-        for (claim, request, choice), listed in self._node_candidates.lists.items():
-            index = self._claims[claim].requests[request].alternatives[choice].index
+        for (
+            claim,
+            request,
+            choice,
+        ), listed in self._node_candidates.lists.items():
+            index = (
+                self._claims[claim].requests[request].alternatives[choice].index
+            )
             for device in listed.devices:
                 charge = eligibility.charge(index, device)
                 uses[device].append((claim, request, choice, charge))
@@ -537,7 +590,9 @@ class PrunedSearch(DepthFirstSearch):
             for device, of_device in uses.items()
         }
 
-    def _traits(self, number: int, attributes: Sequence[str]) -> Iterator[Hashable]:
+    def _traits(
+        self, number: int, attributes: Sequence[str]
+    ) -> Iterator[Hashable]:
         device = self._problem.devices[number]
         yield number if device.slot in self._problem.several_versions else None
         yield device_traits(device)
@@ -584,17 +639,26 @@ class PrunedSearch(DepthFirstSearch):
         return residual
 
     def _residual_request(
-        self, claim: int, request: int, choices: Sequence[int], taken: int, start: int
+        self,
+        claim: int,
+        request: int,
+        choices: Sequence[int],
+        taken: int,
+        start: int,
     ) -> ResidualRequest | None:
         offers: dict[int, list[Charge]] = {}
         possible: list[Alternative] = []
         need: float = inf
         for choice in choices:
-            alternative = self._claims[claim].requests[request].alternatives[choice]
+            alternative = (
+                self._claims[claim].requests[request].alternatives[choice]
+            )
             count = self._count(alternative) - taken
             charges = dict(self._offers(claim, request, choice, start))
             # ``All`` needs at least one device, which a count of zero does not say.
-            all_of_none = alternative.count is None and not self._all[alternative.index]
+            all_of_none = (
+                alternative.count is None and not self._all[alternative.index]
+            )
             if len(charges) < count or all_of_none:
                 continue
             possible.append(alternative)
@@ -614,7 +678,9 @@ class PrunedSearch(DepthFirstSearch):
         if alternative.index in self._all:
             devices = self._all[alternative.index]
         else:
-            devices = self._node_candidates.lists[claim, request, choice].devices
+            devices = self._node_candidates.lists[
+                claim, request, choice
+            ].devices
         for position in range(start, len(devices)):
             number = devices[position]
             device = self._problem.devices[number]

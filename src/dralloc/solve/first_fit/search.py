@@ -56,7 +56,9 @@ class SearchLedger(Ledger):
         self._taking: dict[int, list[int]] = defaultdict(list)
         self._entries: list[tuple[Device, int, bool, Charge]] = []
 
-    def in_use(self, device: Device, alternative: Alternative, claim: int) -> bool:
+    def in_use(
+        self, device: Device, alternative: Alternative, claim: int
+    ) -> bool:
         """Whether the device is taken as far as this request of the current demand's claim is concerned."""
         if alternative.admin:
             return claim in self._taking.get(device.slot, ())
@@ -87,7 +89,9 @@ class SearchLedger(Ledger):
             consumed,
         )
 
-    def covers(self, device: Device, alternative: Alternative, charge: Charge) -> bool:
+    def covers(
+        self, device: Device, alternative: Alternative, charge: Charge
+    ) -> bool:
         """Whether the counters allow the allocation. Admin access does not ask for any."""
         return alternative.admin or self.has_counters(device, charge)
 
@@ -296,7 +300,9 @@ class DepthFirstSearch:
         self._number = node
         self._node = problem.nodes[node]
         spanning: dict[Scope, Propagator] = {}
-        self._constraints = [ClaimConstraints(claim, spanning) for claim in claims]
+        self._constraints = [
+            ClaimConstraints(claim, spanning) for claim in claims
+        ]
         self._grants: list[list[Grant]] = [[] for _ in claims]
         self._all: dict[int, tuple[int, ...]] = {}
         self._leaks = leaks
@@ -358,7 +364,9 @@ class DepthFirstSearch:
         if claim.defect:
             raise FatalError(claim.defect)
 
-    def _all_devices(self, claim: Claim, alternative: Alternative) -> Iterator[int]:
+    def _all_devices(
+        self, claim: Claim, alternative: Alternative
+    ) -> Iterator[int]:
         """The devices that allocation mode ``All`` means: it must know them all, so every pool must be usable."""
         for pool in self._node.pools:
             if pool.state is not PoolState.USABLE:
@@ -400,7 +408,9 @@ class DepthFirstSearch:
         outcomes = set()
         for choice in range(len(alternatives)):
             self.steps += 1
-            outcome = self._more_devices(claim, request, choice, taken=0, start=0)
+            outcome = self._more_devices(
+                claim, request, choice, taken=0, start=0
+            )
             if outcome is _Outcome.FOUND:
                 return outcome
             outcomes.add(outcome)
@@ -420,7 +430,9 @@ class DepthFirstSearch:
             return self._from_request(claim, request + 1)
         if len(self._grants[claim]) + count - taken > MAX_RESULTS:
             return _Outcome.TOO_MANY
-        candidates = self._candidates(claim, request, choice, taken=taken, start=start)
+        candidates = self._candidates(
+            claim, request, choice, taken=taken, start=start
+        )
         for position, device in candidates:
             if not self._take(claim, request, choice, device):
                 continue
@@ -449,7 +461,9 @@ class DepthFirstSearch:
         for position in range(start, len(devices)):
             device = devices[position]
             # Usage first: a selector is never evaluated for a device that is in use.
-            if self._ledger.in_use(self._problem.devices[device], alternative, claim):
+            if self._ledger.in_use(
+                self._problem.devices[device], alternative, claim
+            ):
                 continue
             if not self._selectable(alternative, device):
                 continue
@@ -483,9 +497,7 @@ class DepthFirstSearch:
         if not self._constraints[claim].add(alternative.name, device):
             # A behaviour of upstream that is kept: with ``All`` this is an error.
             if alternative.count is None:
-                where = (
-                    f"claim {self._claims[claim].key}, request {_own_name(alternative)}"
-                )
+                where = f"claim {self._claims[claim].key}, request {_own_name(alternative)}"
                 raise FatalError(
                     f"{where}: cannot add device {device.id} because a claim constraint would not be satisfied"
                 )

@@ -80,7 +80,9 @@ class NodeCapabilities:
             signature = frozenset(tally.items())
             if signature not in numbers:
                 numbers[signature] = len(numbers)
-                contents = {key: (sample[key], count) for key, count in tally.items()}
+                contents = {
+                    key: (sample[key], count) for key, count in tally.items()
+                }
                 self._contents.append(contents)
             self.node_types.append(numbers[signature])
         self._shapes: dict[int, Hashable] = {}
@@ -124,7 +126,9 @@ class NodeCapabilities:
             total = 0
             for node_type, node_count in nodes_of_type.items():
                 # Nodes that have too few count as none.
-                total += node_count * max(0, self.candidates(sample[node_type], demand))
+                total += node_count * max(
+                    0, self.candidates(sample[node_type], demand)
+                )
             self._totals[question] = total
         return self._totals[question]
 
@@ -147,7 +151,9 @@ class NodeCapabilities:
         return total
 
     def _matching(
-        self, contents: Mapping[Hashable, tuple[int, int]], alternative: Alternative
+        self,
+        contents: Mapping[Hashable, tuple[int, int]],
+        alternative: Alternative,
     ) -> int:
         selects = self.problem.eligibility.selects
         return sum(
@@ -176,14 +182,22 @@ def _kind(failure: AllocationError) -> tuple[str, ...]:
     if not isinstance(failure, ExpressionFailure):
         return (str(failure),)
     owner = failure.owner if failure.owner.startswith(_OF_CLASS) else ""
-    return owner, failure.what, failure.expression, failure.driver, failure.reason
+    return (
+        owner,
+        failure.what,
+        failure.expression,
+        failure.driver,
+        failure.reason,
+    )
 
 
 def _line(alike: Sequence[AllocationError]) -> str:
     first = alike[0]
     if not isinstance(first, ExpressionFailure):
         return str(first)
-    told = [failure for failure in alike if isinstance(failure, ExpressionFailure)]
+    told = [
+        failure for failure in alike if isinstance(failure, ExpressionFailure)
+    ]
     owners = dict.fromkeys(failure.owner for failure in told)
     devices = dict.fromkeys(failure.device for failure in told)
     owner = first.owner
@@ -303,11 +317,15 @@ def survey(
     return CandidateSurvey(placeable, tuple(surveyor.failures.values()))
 
 
-def _halted(problem: Problem, sites: Mapping[int, Sequence[CandidateSite]]) -> set[str]:
+def _halted(
+    problem: Problem, sites: Mapping[int, Sequence[CandidateSite]]
+) -> set[str]:
     """The gangs of which fewer demands can be placed than they need."""
     demands = problem.demands
     missing = Tally(
-        demands[index].gang for index, of_demand in sites.items() if not of_demand
+        demands[index].gang
+        for index, of_demand in sites.items()
+        if not of_demand
     )
     gangs = grouped(
         (demands[index].gang, demands[index])
@@ -323,7 +341,11 @@ def _halted(problem: Problem, sites: Mapping[int, Sequence[CandidateSite]]) -> s
 
 class _Surveyor:
     def __init__(
-        self, problem: Problem, strict_cel: bool, stop: Stop, most_candidates: float
+        self,
+        problem: Problem,
+        strict_cel: bool,
+        stop: Stop,
+        most_candidates: float,
     ) -> None:
         self.problem = problem
         self.strict_cel = strict_cel
@@ -333,7 +355,9 @@ class _Surveyor:
         self.devices: dict[int, list[int]] = {}
         listed: Tally[ClaimKey] = Tally()
         for demand in problem.demands:
-            listed.update(claim.key for claim in demand.claims if claim.requests)
+            listed.update(
+                claim.key for claim in demand.claims if claim.requests
+            )
         self.shared = {key for key, times in listed.items() if times > 1}
         self.ledger = Ledger(problem)
 
@@ -347,7 +371,9 @@ class _Surveyor:
             if site is None:
                 continue
             sites.append(site)
-            self.allowance -= sum(len(choice.candidates) for choice in site.choices())
+            self.allowance -= sum(
+                len(choice.candidates) for choice in site.choices()
+            )
             if self.allowance < 0:
                 raise TooLarge
         return tuple(sites)
@@ -374,7 +400,9 @@ class _Surveyor:
         for position, request in enumerate(claim.requests):
             choices = []
             for rank, spec in enumerate(request.alternatives):
-                choice = self._choice(claim, spec, node, (index, position, rank))
+                choice = self._choice(
+                    claim, spec, node, (index, position, rank)
+                )
                 if choice and choice.least <= MAX_RESULTS:
                     choices.append(choice)
             if not choices:
@@ -386,7 +414,11 @@ class _Surveyor:
         return requests if fewest_results <= MAX_RESULTS else None
 
     def _choice(
-        self, claim: Claim, spec: Alternative, node: int, place: tuple[int, int, int]
+        self,
+        claim: Claim,
+        spec: Alternative,
+        node: int,
+        place: tuple[int, int, int],
     ) -> ServingChoice | None:
         attributes = [
             constraint.compared(spec.name)
@@ -438,7 +470,9 @@ class _Surveyor:
             return None
         if not all(candidate.charge.capacity for candidate in blocked):
             return None
-        loose = tuple(candidate for candidate in usable if candidate.charge.capacity)
+        loose = tuple(
+            candidate for candidate in usable if candidate.charge.capacity
+        )
         return ServingChoice(
             *place, spec, len(usable), tuple(usable), loose, tuple(blocked)
         )
@@ -448,7 +482,9 @@ class _Surveyor:
         if node not in self.devices:
             offered = self.problem.nodes[node].devices()
             self.devices[node] = [
-                device for device in offered if self.problem.on_node(device, node)
+                device
+                for device in offered
+                if self.problem.on_node(device, node)
             ]
         return self.devices[node]
 
@@ -514,7 +550,9 @@ def components(
             links.append(("gang", view.placed_with))
         links += [("rule", role.rule) for role in view.roles]
         links += [("scope", scope) for scope in view.group_scopes]
-        links += [("claim", view.claims[claim].key) for claim in sites[0].shared]
+        links += [
+            ("claim", view.claims[claim].key) for claim in sites[0].shared
+        ]
         links += _budgets(problem, demand)
         forest.union(("demand", demand), *links)
         for site in stop.each(sites):
@@ -522,7 +560,9 @@ def components(
             forest.union(("demand", demand), *resources)
             for slot, behind_slot in _behind_slots(problem, site, goal, joined):
                 forest.union(("slot", slot), *behind_slot)
-    members = grouped((forest[("demand", demand)], demand) for demand in survey.sites)
+    members = grouped(
+        (forest[("demand", demand)], demand) for demand in survey.sites
+    )
     return [tuple(demands) for demands in members.values()]
 
 
@@ -543,7 +583,9 @@ def touched(problem: Problem, survey: CandidateSurvey) -> Iterator[Hashable]:
                 yield from resources
 
 
-def _shared(problem: Problem, site: CandidateSite, goal: Goal) -> Iterator[Hashable]:
+def _shared(
+    problem: Problem, site: CandidateSite, goal: Goal
+) -> Iterator[Hashable]:
     """Yield what a demand on the site shares: with admin access only slots that ``All`` leaves out when full."""
     if goal in {Goal.FEWEST_NODES, Goal.SPREAD}:
         yield ("node", site.node)
@@ -569,15 +611,21 @@ def _behind_slots(
                 yield slot, tuple(_drawn(problem, candidate, goal))
 
 
-def _drawn(problem: Problem, candidate: Candidate, goal: Goal) -> Iterator[Hashable]:
+def _drawn(
+    problem: Problem, candidate: Candidate, goal: Goal
+) -> Iterator[Hashable]:
     for version in problem.versions[problem.devices[candidate.device].slot]:
         yield from problem.devices[version].resources
-    yield from (("counter", counter) for counter, _ in candidate.charge.counters)
+    yield from (
+        ("counter", counter) for counter, _ in candidate.charge.counters
+    )
     if goal is Goal.LEAST_FRAGMENTATION:
         yield from (("unit", unit) for unit in units(problem, *candidate))
 
 
-def units(problem: Problem, device: int, charge: Charge) -> tuple[Hashable, ...]:
+def units(
+    problem: Problem, device: int, charge: Charge
+) -> tuple[Hashable, ...]:
     """Return what an allocation breaks, for ``least-fragmentation``: counter sets (KEP-4815), or else the device."""
     slot = problem.devices[device].slot
     drawn: list[int] = []
@@ -591,6 +639,8 @@ def units(problem: Problem, device: int, charge: Charge) -> tuple[Hashable, ...]
 def touched_before(problem: Problem) -> frozenset[Hashable]:
     """The units that allocated claims draw on."""
     sets = {
-        counter.id[:3] for counter in problem.counters if counter.free < counter.total
+        counter.id[:3]
+        for counter in problem.counters
+        if counter.free < counter.total
     }
     return frozenset(sets | problem.usage.held | set(problem.usage.shares))

@@ -20,7 +20,10 @@ from dralloc.problem.inter_pod import can_come_in_turn, spreads_in_turn
 from dralloc.problem.solution import Placement
 from dralloc.solve.optimum import constraints
 from dralloc.solve.optimum.candidates import CandidateSite, survey
-from dralloc.solve.optimum.constraints import all_but_full, attribute_constraints
+from dralloc.solve.optimum.constraints import (
+    all_but_full,
+    attribute_constraints,
+)
 from dralloc.solve.optimum.inter_pod import inter_pod_rules, spread_in_turn
 from dralloc.solve.optimum.model import (
     Model,
@@ -72,7 +75,9 @@ def build(problem: Problem, *, strict_cel: bool = False) -> Model:
     AllocationError
         A selector failed on a device, and ``strict_cel`` is set.
     """
-    return build_for(problem, survey(problem, strict_cel=strict_cel).sites, Stop())
+    return build_for(
+        problem, survey(problem, strict_cel=strict_cel).sites, Stop()
+    )
 
 
 def build_for(
@@ -198,7 +203,10 @@ class Component:
     ) -> None:
         if self._model is None:
             self._model = build_for(
-                self.subset.problem, self.subset.sites, stop, in_turn=self._in_turn
+                self.subset.problem,
+                self.subset.sites,
+                stop,
+                in_turn=self._in_turn,
             )
             if self.rules:
                 self.rules(self._model)
@@ -207,7 +215,12 @@ class Component:
         model.variables.stop = stop
         for fixed in range(self._fixed, level):
             tier = self.tiers[fixed]
-            fix_cost(model.cp, tier.terms(model), self.cost(fixed), f"tier {tier.name}")
+            fix_cost(
+                model.cp,
+                tier.terms(model),
+                self.cost(fixed),
+                f"tier {tier.name}",
+            )
         self._fixed = level
         model.hint(in_order(equal_demands(model, stop), self.placements))
         # As long as an order may be missing, nobody is told of answers.
@@ -218,7 +231,9 @@ class Component:
         values = outcome.values
         placements: tuple[Placement, ...] | None = None
         if values is not None:
-            placements = model.placements(lambda variable: values[variable.index])
+            placements = model.placements(
+                lambda variable: values[variable.index]
+            )
         if placements is None or self._in_turn or self._can_come(placements):
             self._learn(level, outcome.bound, placements)
             return
@@ -231,7 +246,10 @@ class Component:
         """Whether there is one order in which all rules between pods hold; False also if it is not found."""
         problem = self.subset.problem
         return can_come_in_turn(
-            (problem.demands[placement.demand], problem.nodes[placement.node].name)
+            (
+                problem.demands[placement.demand],
+                problem.nodes[placement.node].name,
+            )
             for placement in placements
         )
 
@@ -280,7 +298,9 @@ class TimeSharing:
     watch: Callable[[int, Solvable, int, int], None] | None = None
     timings: dict[str, float] = field(default_factory=dict)
 
-    def improve(self, levels: Sequence[int], components: Sequence[Solvable]) -> None:
+    def improve(
+        self, levels: Sequence[int], components: Sequence[Solvable]
+    ) -> None:
         """Solve tiers, most important first, until each is proven or given up, or the time is over.
 
         What its share was not enough for goes on with what the others have left of theirs: as long as there is time, no
@@ -292,8 +312,12 @@ class TimeSharing:
             for level in levels:
                 with phase(self.timings, components[0].tiers[level].name):
                     short = self._improve_level(level, waiting, least_share)
-                    half = replace(self, stop=self.stop.within(self.stop.seconds() / 2))
-                    cut_short += half._improve_level(level, short, _LEAST_SECONDS)
+                    half = replace(
+                        self, stop=self.stop.within(self.stop.seconds() / 2)
+                    )
+                    cut_short += half._improve_level(
+                        level, short, _LEAST_SECONDS
+                    )
             waiting, least_share = cut_short, _LEAST_SECONDS
 
     def _improve_level(
@@ -305,7 +329,9 @@ class TimeSharing:
         -------
         The components whose share was not enough, or not worth a run.
         """
-        todo = [component for component in components if is_next(component, level)]
+        todo = [
+            component for component in components if is_next(component, level)
+        ]
         todo.sort(key=lambda component: component.size)
         to_come = sum(component.size for component in todo)
         # However small a component is beside others: half of the time is for all of them in equal parts.
@@ -320,7 +346,11 @@ class TimeSharing:
             share = max(by_size, least_share)
             share_stop = self.stop.within(share)
             if share >= _LEAST_SECONDS:
-                watch = partial(self.watch, level, component) if self.watch else None
+                watch = (
+                    partial(self.watch, level, component)
+                    if self.watch
+                    else None
+                )
                 component.improve(level, self.options, share_stop, watch)
             if is_proven(component, level):
                 continue

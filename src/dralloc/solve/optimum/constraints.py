@@ -12,11 +12,22 @@ from typing import Final, NamedTuple, assert_never
 from ortools.sat.python import cp_model
 
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import MAX_RESULTS, Constraint, ConstraintKind, ParentGroup, Scalar
+from dralloc.problem import (
+    MAX_RESULTS,
+    Constraint,
+    ConstraintKind,
+    ParentGroup,
+    Scalar,
+)
 from dralloc.problem.grouping import grouped
 from dralloc.problem.ledger import Ledger
 from dralloc.solve.optimum.candidates import Candidate
-from dralloc.solve.optimum.model import Model, Serving, Take, binding_constraints
+from dralloc.solve.optimum.model import (
+    Model,
+    Serving,
+    Take,
+    binding_constraints,
+)
 from dralloc.solve.optimum.rows import (
     Literal,
     Term,
@@ -30,7 +41,9 @@ __all__ = ["add_capacity", "all_but_full", "attribute_constraints"]
 
 def one_node_or_none(model: Model) -> None:
     """A demand is on one node, with all of its claims, or missed."""
-    nodes = grouped((demand, on) for (demand, _), on in model.variables.on.items())
+    nodes = grouped(
+        (demand, on) for (demand, _), on in model.variables.on.items()
+    )
     for demand, miss in model.variables.miss.items():
         model.cp.add_exactly_one([miss, *nodes[demand]])
 
@@ -50,13 +63,22 @@ def one_alternative(model: Model) -> None:
 def device_count(model: Model) -> None:
     """A served alternative takes as many devices as it asks for (KEP-4381)."""
     for serving in model.variables.every_serving():
-        literals, count = [take.literal for take in serving.takes], serving.choice.count
-        if serving.choice.fixed or serving.choice.spec.count is None or not literals:
+        literals, count = (
+            [take.literal for take in serving.takes],
+            serving.choice.count,
+        )
+        if (
+            serving.choice.fixed
+            or serving.choice.spec.count is None
+            or not literals
+        ):
             continue
         if count == 1:
             model.cp.add_exactly_one([*literals, ~serving.literal])
         else:
-            model.cp.add(cp_model.LinearExpr.sum(literals) == count * serving.literal)
+            model.cp.add(
+                cp_model.LinearExpr.sum(literals) == count * serving.literal
+            )
 
 
 def group_counts(model: Model) -> None:
@@ -68,13 +90,18 @@ def group_counts(model: Model) -> None:
                 (group_count.variable, group_count.times)
             )
         if len(serving.group_counts) > 1:
-            parts = [group_count.variable for group_count in serving.group_counts]
+            parts = [
+                group_count.variable for group_count in serving.group_counts
+            ]
             model.cp.add(
-                cp_model.LinearExpr.sum(parts) == serving.choice.count * serving.literal
+                cp_model.LinearExpr.sum(parts)
+                == serving.choice.count * serving.literal
             )
     for index, group in enumerate(model.variables.device_groups):
         variables, coefficients = zip(*counts_by_group[index], strict=True)
-        devices = cp_model.LinearExpr.sum([take.literal for take in group.takes])
+        devices = cp_model.LinearExpr.sum(
+            [take.literal for take in group.takes]
+        )
         model.cp.add(
             cp_model.LinearExpr.weighted_sum(variables, coefficients) == devices
         )
@@ -82,7 +109,10 @@ def group_counts(model: Model) -> None:
 
 def results_limit(model: Model) -> None:
     """A claim gets no more results than its status can hold (``AllocationResultsMaxSize``)."""
-    for (demand, claim), servings in model.variables.servings_by_claim().items():
+    for (
+        demand,
+        claim,
+    ), servings in model.variables.servings_by_claim().items():
         by_node: dict[int, list[Term]] = defaultdict(list)
         for serving in servings:
             # ``All`` takes as many as are not full: only its takes tell.
@@ -91,7 +121,9 @@ def results_limit(model: Model) -> None:
                     (take.literal, 1) for take in serving.takes
                 )
             else:
-                by_node[serving.node].append((serving.literal, serving.choice.count))
+                by_node[serving.node].append(
+                    (serving.literal, serving.choice.count)
+                )
         key = model.problem.demands[demand].claims[claim].key
         for terms in by_node.values():
             add_at_most(model.cp, terms, MAX_RESULTS, f"claim {key}: results")
@@ -104,7 +136,9 @@ def one_user_of_a_device(model: Model) -> None:
     """
     for slot, literals in model.dedicated_users().items():
         opened = model.variables.opened.get(slot)
-        add_at_most_one(model.cp, literals if opened is None else [*literals, opened])
+        add_at_most_one(
+            model.cp, literals if opened is None else [*literals, opened]
+        )
 
 
 def one_use_in_a_claim(model: Model) -> None:
@@ -143,26 +177,35 @@ def opened_by_any_share(model: Model) -> None:
             model.cp.add_implication(take.literal, opened[slot])
             if in_force[take.device] is not opened[slot]:
                 shares[take.device].append(take)
-    opened_freely = [device for device in shares if devices[device].is_opened_freely]
+    opened_freely = [
+        device for device in shares if devices[device].is_opened_freely
+    ]
     for device, takes in shares.items():
         view = devices[device]
         # Versions of the same device whose shares open it at no cost.
         free_openers = [
             in_force[version]
             for version in opened_freely
-            if device not in opened_freely and devices[version].slot == view.slot
+            if device not in opened_freely
+            and devices[version].slot == view.slot
         ]
         for take in takes:
-            model.cp.add_bool_or([~take.literal, in_force[device], *free_openers])
+            model.cp.add_bool_or(
+                [~take.literal, in_force[device], *free_openers]
+            )
         if device in opened_freely:
-            model.cp.add_bool_or([~in_force[device], *(take.literal for take in takes)])
+            model.cp.add_bool_or(
+                [~in_force[device], *(take.literal for take in takes)]
+            )
         elif view.consumes and ledger.is_overdrawn(view.group):
             model.cp.add(in_force[device] == 0)
         if not free_openers:
             continue
         for counter in dict(view.consumes):
             charged = [
-                take.literal for take in takes if counter in dict(take.charge.counters)
+                take.literal
+                for take in takes
+                if counter in dict(take.charge.counters)
             ]
             if charged:
                 _charge_beside(model, device, counter, charged)
@@ -172,7 +215,9 @@ def _charge_beside(
     model: Model, device: int, counter: int, by_request: Sequence[Literal]
 ) -> None:
     """What is charged by request has to fit beside what the device consumes, whoever has opened it."""
-    consumed = model.variables.consumed[device, counter] = model.cp.new_bool_var("")
+    consumed = model.variables.consumed[device, counter] = (
+        model.cp.new_bool_var("")
+    )
     for literal in (*by_request, model.variables.in_force[device]):
         model.cp.add_implication(literal, consumed)
 
@@ -213,7 +258,9 @@ def capacities(model: Model) -> None:
             add_capacity(model, slot, name, takes)
 
 
-def add_capacity(model: Model, slot: int, name: str, takes: Sequence[Take]) -> None:
+def add_capacity(
+    model: Model, slot: int, name: str, takes: Sequence[Take]
+) -> None:
     """One row, or one per total if generations of the pool disagree about the device.
 
     Only the version that its node sees is in force for a grant (upstream behaviour): there is an order in which every
@@ -229,7 +276,9 @@ def add_capacity(model: Model, slot: int, name: str, takes: Sequence[Take]) -> N
     row_name = f"device {takes[0].view.id}: capacity {name}"
     for limit in sorted({total for total, _, _ in entries}):
         terms = [
-            (literal, amount) for total, literal, amount in entries if total <= limit
+            (literal, amount)
+            for total, literal, amount in entries
+            if total <= limit
         ]
         add_at_most(model.cp, terms, limit - consumed, row_name)
 
@@ -281,9 +330,13 @@ def gangs(model: Model) -> None:
         (demands[index], miss) for index, miss in model.variables.miss.items()
     )
     misses = grouped(
-        (demand.gang, (demand, miss)) for demand, miss in demand_misses if demand.gang
+        (demand.gang, (demand, miss))
+        for demand, miss in demand_misses
+        if demand.gang
     )
-    admitted: dict[ParentGroup, dict[str, cp_model.LiteralT]] = defaultdict(dict)
+    admitted: dict[ParentGroup, dict[str, cp_model.LiteralT]] = defaultdict(
+        dict
+    )
     for gang, pairs in misses.items():
         (first, *_), members = zip(*pairs, strict=True)
         quorum, parent, rejected = first.quorum, first.parent, members[0]
@@ -319,9 +372,13 @@ def _parent_groups(
             model.cp.add_implication(child, is_admitted)
         # The quorum is what is missing beside the children that are settled.
         counted = [
-            child for name, child in children.items() if name not in group.settled
+            child
+            for name, child in children.items()
+            if name not in group.settled
         ]
-        quorum_row = model.cp.add(cp_model.LinearExpr.sum(counted) >= group.quorum)
+        quorum_row = model.cp.add(
+            cp_model.LinearExpr.sum(counted) >= group.quorum
+        )
         quorum_row.only_enforce_if(is_admitted)
         if group.parent:
             admitted[group.parent][group.name] = is_admitted
@@ -353,10 +410,14 @@ def _within_reach(model: Model) -> None:
     for serving in model.variables.every_serving():
         claim = serving.choice.claim
         if (serving.demand, claim, serving.node) in model.variables.homes:
-            visited = visits[model.problem.demands[serving.demand].claims[claim].key]
+            visited = visits[
+                model.problem.demands[serving.demand].claims[claim].key
+            ]
             for take in serving.takes:
                 for node, literal in visited.items():
-                    if not model.problem.usable_from(take.device, serving.node, node):
+                    if not model.problem.usable_from(
+                        take.device, serving.node, node
+                    ):
                         model.cp.add_implication(take.literal, ~literal)
 
 
@@ -451,7 +512,8 @@ def _tighten(
             carrier.literal,
         )
         for carrier in carried
-        if carrier.serving.choice.count == 1 and len(values := _ordered(carrier)) == 1
+        if carrier.serving.choice.count == 1
+        and len(values := _ordered(carrier)) == 1
     )
     for (*_, value), literals in cliques.items():
         if len(literals) > 1:
@@ -468,7 +530,9 @@ def _distinct(
         for value in carrier.values or [None]
     )
     held_values = {value for values in held for value in values or [None]}
-    for value, literals in sorted(carriers.items(), key=lambda item: repr(item[0])):
+    for value, literals in sorted(
+        carriers.items(), key=lambda item: repr(item[0])
+    ):
         add_at_most_one(model.cp, literals)
         for literal in literals if value in held_values else ():
             model.cp.add(literal == 0)
@@ -476,7 +540,10 @@ def _distinct(
 
 def _within_claims(model: Model) -> Iterator[tuple[Constraint, list[_Carried]]]:
     """The constraints of single claims that two devices can meet under, with what they cover."""
-    for (demand, number), servings in model.variables.servings_by_claim().items():
+    for (
+        demand,
+        number,
+    ), servings in model.variables.servings_by_claim().items():
         claim = model.problem.demands[demand].claims[number]
         choices = (serving.choice for serving in servings)
         for constraint, covered in binding_constraints(claim, choices):
@@ -485,7 +552,8 @@ def _within_claims(model: Model) -> Iterator[tuple[Constraint, list[_Carried]]]:
             carried = [
                 _carried(constraint, serving, take)
                 for serving in servings
-                if (serving.choice.request, serving.choice.alternative) in covered
+                if (serving.choice.request, serving.choice.alternative)
+                in covered
                 for take in serving.takes
             ]
             yield constraint, carried
@@ -493,7 +561,9 @@ def _within_claims(model: Model) -> Iterator[tuple[Constraint, list[_Carried]]]:
 
 def _carried(constraint: Constraint, serving: Serving, take: Take) -> _Carried:
     attribute = constraint.compared(serving.choice.spec.name)
-    return _Carried(serving, take.device, take.view.attributes[attribute], take.literal)
+    return _Carried(
+        serving, take.device, take.view.attributes[attribute], take.literal
+    )
 
 
 def _across_claims(model: Model) -> Iterator[tuple[Constraint, list[_Carried]]]:
@@ -501,7 +571,9 @@ def _across_claims(model: Model) -> Iterator[tuple[Constraint, list[_Carried]]]:
     demands = model.problem.demands
     uses = (
         (
-            constraint.scope if constraint.scope.group else (demand, constraint.scope),
+            constraint.scope
+            if constraint.scope.group
+            else (demand, constraint.scope),
             (claim.key, (constraint, demand)),
         )
         for demand in model.variables.miss
@@ -540,8 +612,13 @@ def _counted(
     for take in serving.takes:
         literal = take.literal if is_user else model.cp.new_bool_var("")
         for user in () if is_user else users:
-            model.cp.add_bool_or([~take.literal, model.variables.miss[user], literal])
-        if constraint.compared(serving.choice.spec.name) in take.view.attributes:
+            model.cp.add_bool_or(
+                [~take.literal, model.variables.miss[user], literal]
+            )
+        if (
+            constraint.compared(serving.choice.spec.name)
+            in take.view.attributes
+        ):
             yield _carried(constraint, serving, take)._replace(literal=literal)
         else:
             model.cp.add(literal == 0)
@@ -586,7 +663,10 @@ def all_but_full(model: Model) -> None:
             )
         for candidate in choice.blocked:
             model.cp.add_bool_or(
-                [*_full(model, serving, candidate, consumption), ~serving.literal]
+                [
+                    *_full(model, serving, candidate, consumption),
+                    ~serving.literal,
+                ]
             )
         if len(choice.loose) == len(literal_of):
             literals: list[cp_model.LiteralT] = list(literal_of.values())
@@ -598,7 +678,10 @@ def _consumption(model: Model) -> Iterator[tuple[tuple[int, str], _Consumed]]:
     for serving in model.variables.every_serving():
         for take in serving.takes:
             for name, amount in () if take.admin else take.charge.capacity:
-                yield (take.view.slot, name), (serving.demand, (take.literal, amount))
+                yield (
+                    (take.view.slot, name),
+                    (serving.demand, (take.literal, amount)),
+                )
 
 
 def _full(

@@ -62,7 +62,10 @@ from dralloc.solve.optimum.classes.state_space import (
     Supply,
     maximal_patterns,
 )
-from dralloc.solve.optimum.packing.instance import PackingInstance, as_packing_instance
+from dralloc.solve.optimum.packing.instance import (
+    PackingInstance,
+    as_packing_instance,
+)
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = ["AdminClaims", "admin_claims", "divide"]
@@ -91,7 +94,9 @@ class AdminClaims:
     """
 
     problem: Problem
-    decided: Mapping[int, Sequence[_Grants | None]] = field(default_factory=dict)
+    decided: Mapping[int, Sequence[_Grants | None]] = field(
+        default_factory=dict
+    )
     failures: tuple[AllocationError, ...] = ()
 
     def without(self, placements: Iterable[Placement]) -> tuple[Placement, ...]:
@@ -102,7 +107,9 @@ class AdminClaims:
                 decided = self.decided[placement.demand]
                 pairs = zip(placement.grants, decided, strict=True)
                 grants = [
-                    claim_grants for claim_grants, decision in pairs if decision is None
+                    claim_grants
+                    for claim_grants, decision in pairs
+                    if decision is None
                 ]
                 placement = replace(placement, grants=tuple(grants))  # noqa: PLW2901
             without.append(placement)
@@ -116,8 +123,12 @@ class AdminClaims:
                 merged = _merged(placement, self.decided[placement.demand])
                 placement = replace(placement, grants=tuple(merged))  # noqa: PLW2901
             placements.append(placement)
-        warnings = tuple(dict.fromkeys((*summed_up(self.failures), *solution.warnings)))
-        return replace(solution, placements=tuple(placements), warnings=warnings)
+        warnings = tuple(
+            dict.fromkeys((*summed_up(self.failures), *solution.warnings))
+        )
+        return replace(
+            solution, placements=tuple(placements), warnings=warnings
+        )
 
 
 def _merged(
@@ -188,7 +199,9 @@ def _is_for_admin(claim: Claim) -> bool:
 
 
 def _probes(
-    problem: Problem, asking: Iterable[Demand], key_of: Mapping[ClaimKey, Hashable]
+    problem: Problem,
+    asking: Iterable[Demand],
+    key_of: Mapping[ClaimKey, Hashable],
 ) -> Mapping[Hashable, Demand]:
     """By key, a demand for the first of equal claims alone, which may go where any demand with such a claim may."""
     first: dict[Hashable, Claim] = {}
@@ -202,7 +215,9 @@ def _probes(
                     nodes[key].update(problem.candidate_nodes(demand))
     probes: dict[Hashable, Demand] = {}
     for key, claim in first.items():
-        in_order = tuple(node for node in problem.all_nodes if node in nodes[key])
+        in_order = tuple(
+            node for node in problem.all_nodes if node in nodes[key]
+        )
         probes[key] = Demand(claim.key, (claim,), nodes=in_order)
     return probes
 
@@ -216,7 +231,9 @@ def _grants(sites: Sequence[CandidateSite]) -> _Grants | None:
         if any(candidate.charge.capacity for candidate in matching):
             return None
         first = choice.candidates[: choice.count]
-        grants[site.node] = tuple(Grant(0, 0, candidate.device) for candidate in first)
+        grants[site.node] = tuple(
+            Grant(0, 0, candidate.device) for candidate in first
+        )
     return grants
 
 
@@ -314,7 +331,10 @@ def divide(
     problem = with_tickets(problem)
     demand_classes = classify_demands(problem, stop)
     if not demand_classes.classes or _are_all_different(demand_classes):
-        demands = [*demand_classes.unclassified, *_members(demand_classes.classes)]
+        demands = [
+            *demand_classes.unclassified,
+            *_members(demand_classes.classes),
+        ]
         return Division((), (), tuple(sorted(demands)), ())
     usable = usable_devices(
         problem, demand_classes, stop, strict_cel=options.strict_cel
@@ -328,7 +348,9 @@ def divide(
         for bin_class in stop.each(classifier.classes.values())
     ]
     by_model = survey(demand_classes.unclassified)
-    unfit = {id(class_of[bin_]) for bin_ in _unfit(problem, usable, bins, by_model)}
+    unfit = {
+        id(class_of[bin_]) for bin_ in _unfit(problem, usable, bins, by_model)
+    }
     amounts: BudgetedAmounts = {}
     if problem.budgets:
         amounts = budgeted_amounts(problem, demand_classes, usable)
@@ -348,13 +370,17 @@ def divide(
             counted.append(formulation)
         else:
             packed.append(formulation)
-    namespaces = {problem.demands[demand].key.namespace for demand in per_device}
+    namespaces = {
+        problem.demands[demand].key.namespace for demand in per_device
+    }
     if not namespaces.isdisjoint(demand_classes.with_budgets):
         # What a budget is about is decided at once.
         for component_counted in counted:
             if component_counted.has_budgets:
                 per_device += component_counted.demands
-        counted = [component for component in counted if not component.has_budgets]
+        counted = [
+            component for component in counted if not component.has_budgets
+        ]
     return Division(
         tuple(counted),
         tuple(packed),
@@ -373,7 +399,9 @@ def _members(classes: Iterable[DemandClass]) -> list[int]:
 def _are_all_different(demand_classes: DemandClasses) -> bool:
     """Whether there are about as many classes as demands, so that nothing is won by counting."""
     members = sum(demand_class.size for demand_class in demand_classes.classes)
-    return len(demand_classes.classes) > max(_FEW_CLASSES, members / _LEAST_MEMBERS)
+    return len(demand_classes.classes) > max(
+        _FEW_CLASSES, members / _LEAST_MEMBERS
+    )
 
 
 def _unfit(
@@ -384,7 +412,9 @@ def _unfit(
 ) -> Iterator[int]:
     """The bins that demands of the exact model reach into, and those of which not only sums of one version decide."""
     owners: dict[Hashable, int] = {}
-    if not (by_model.sites or problem.several_versions or not problem.is_additive):
+    if not (
+        by_model.sites or problem.several_versions or not problem.is_additive
+    ):
         return
     for number, bin_ in enumerate(bins):
         for device in bin_.devices:
@@ -435,7 +465,9 @@ class _ClassComponent:
         """Whether none of its bin classes (by id) is unfit, and none of its modes is scattered."""
         if any(id(space.bin_class) in unfit for space in self.spaces):
             return False
-        modes = chain.from_iterable(demand_class.modes for demand_class in self.classes)
+        modes = chain.from_iterable(
+            demand_class.modes for demand_class in self.classes
+        )
         return scattered.isdisjoint(modes)
 
     def formulate(
@@ -456,7 +488,9 @@ class _ClassComponent:
         if not all(uses.keys() >= budgeted for uses in amounts.values()):
             return None
         if any(demand_class.topology for demand_class in self.classes):
-            by_domain = self._by_domain(problem, demand_classes, thresholds, stop)
+            by_domain = self._by_domain(
+                problem, demand_classes, thresholds, stop
+            )
             if by_domain is None:
                 return None
             return Counted(self.classes, (by_domain,), requirements, amounts)
@@ -464,7 +498,9 @@ class _ClassComponent:
         supplies: list[Supply] = []
         sources = []
         # The largest bins first: they are the first to have too many patterns.
-        for space in stop.each(sorted(self.spaces, key=lambda space: -space.size)):
+        for space in stop.each(
+            sorted(self.spaces, key=lambda space: -space.size)
+        ):
             source = as_flow_source(space, requirements, supplied)
             if source and len(set(source.sizes.values())) > _MOST_SIZES:
                 sources.append(source)
@@ -502,7 +538,9 @@ class _ClassComponent:
         thresholds: Thresholds,
         stop: Stop,
     ) -> DomainSupply | None:
-        numbers = sorted({demand_class.topology for demand_class in self.classes} - {0})
+        numbers = sorted(
+            {demand_class.topology for demand_class in self.classes} - {0}
+        )
         topologies = [demand_classes.topologies[number] for number in numbers]
         parts = bins_by_domain(problem, topologies, self.spaces)
         if parts is None:
@@ -539,7 +577,9 @@ def _components(
                 sets.unite(requirement, bins + number)
     servable: list[DemandClass] = []
     for demand_class in demand_classes.classes:
-        modes = tuple(mode for mode in demand_class.modes if mode.requirement in served)
+        modes = tuple(
+            mode for mode in demand_class.modes if mode.requirement in served
+        )
         servable.append(replace(demand_class, modes=modes))
     hopeless = _hopeless_gangs(servable)
     classes: list[DemandClass] = []

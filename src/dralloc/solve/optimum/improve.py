@@ -112,7 +112,9 @@ class NeighbourhoodSelection:
         self.random = np.random.default_rng(seed)
         self._blocks = [
             block
-            for block in dict.fromkeys(bonds.block_of[demand] for demand in demands)
+            for block in dict.fromkeys(
+                bonds.block_of[demand] for demand in demands
+            )
             if len(bonds.blocks[block]) <= largest_block
             and not self._is_hopeless(block)
         ]
@@ -124,7 +126,9 @@ class NeighbourhoodSelection:
         self._alike = {
             node: nodes for nodes in nodes_of_type.values() for node in nodes
         }
-        seen_from = Tally(pool.id for node in self.problem.nodes for pool in node.pools)
+        seen_from = Tally(
+            pool.id for node in self.problem.nodes for pool in node.pools
+        )
         self._shared_pools = {
             index: [pool.id for pool in node.pools if seen_from[pool.id] > 1]
             for index, node in enumerate(self.problem.nodes)
@@ -144,7 +148,9 @@ class NeighbourhoodSelection:
             + len(set(self.capabilities.node_types))
         )
 
-    def propose(self, side_by_side: Sequence[Proposal], size: int) -> Proposal | None:
+    def propose(
+        self, side_by_side: Sequence[Proposal], size: int
+    ) -> Proposal | None:
         """Choose a neighbourhood that has nothing to do with the others; None if there is none.
 
         Parameters
@@ -163,7 +169,9 @@ class NeighbourhoodSelection:
         )
         ways = list(self._ways)
         weights = np.array([self._reputation[way] for way in ways])
-        way = ways[int(self.random.choice(len(ways), p=weights / weights.sum()))]
+        way = ways[
+            int(self.random.choice(len(ways), p=weights / weights.sum()))
+        ]
         nodes: list[int] = []
         blocks: dict[int, None] = {}
         reserved: set[Hashable] = set()
@@ -230,17 +238,23 @@ class NeighbourhoodSelection:
 
     def _of_node(self, node: int) -> set[Hashable]:
         """What a neighbourhood with a node reserves."""
-        return {("node", node), *(("pool", pool) for pool in self._shared_pools[node])}
+        return {
+            ("node", node),
+            *(("pool", pool) for pool in self._shared_pools[node]),
+        }
 
     def _of_block(self, block: int) -> set[Hashable]:
         """What a neighbourhood with a block reserves: also the nodes where it stands."""
         reserved: set[Hashable] = {("block", block)}
         for demand in self.bonds.blocks[block]:
             reserved.update(
-                ("rule", role.rule) for role in self.problem.demands[demand].roles
+                ("rule", role.rule)
+                for role in self.problem.demands[demand].roles
             )
             if demand in self.incumbent.placements:
-                reserved |= self._of_node(self.incumbent.placements[demand].node)
+                reserved |= self._of_node(
+                    self.incumbent.placements[demand].node
+                )
         return reserved
 
     def _who_waits(self) -> list[int]:
@@ -269,7 +283,9 @@ class NeighbourhoodSelection:
         by_weight = sorted(shuffled, key=self._weight, reverse=True)
         node_set = set(nodes)
         types = list(
-            {self.capabilities.node_types[node]: node for node in nodes}.values()
+            {
+                self.capabilities.node_types[node]: node for node in nodes
+            }.values()
         )
         chosen: dict[int, None] = {}
         for pool, limit in ((by_weight, size // 2), (shuffled, size)):
@@ -286,7 +302,9 @@ class NeighbourhoodSelection:
                     freed_count += len(self.bonds.blocks[block])
         return list(chosen)
 
-    def _could_go(self, block: int, nodes: Set[int], types: Sequence[int]) -> bool:
+    def _could_go(
+        self, block: int, nodes: Set[int], types: Sequence[int]
+    ) -> bool:
         """Return whether any of a block's demands could stand on any of the nodes, with one node of each type."""
         return any(
             any(self.capabilities.could_serve(node, demand) for node in types)
@@ -296,7 +314,8 @@ class NeighbourhoodSelection:
 
     def _weight(self, block: int) -> int:
         return max(
-            self.problem.demands[demand].weight for demand in self.bonds.blocks[block]
+            self.problem.demands[demand].weight
+            for demand in self.bonds.blocks[block]
         )
 
     # Ways to choose nodes: each gives out more than are needed.
@@ -338,7 +357,9 @@ class NeighbourhoodSelection:
                 nodes = self._of_one_domain(role.rule, nodes)
         return self._shuffled(nodes)
 
-    def _of_one_domain(self, rule: OneDomain, nodes: Sequence[int]) -> list[int]:
+    def _of_one_domain(
+        self, rule: OneDomain, nodes: Sequence[int]
+    ) -> list[int]:
         """Those of the nodes that are in a domain, which is drawn."""
         names = [self.problem.nodes[node].name for node in nodes]
         domains = grouped(
@@ -351,7 +372,10 @@ class NeighbourhoodSelection:
         return list(domains.values())[int(self.random.integers(len(domains)))]
 
     def _shuffled(self, nodes: Sequence[int]) -> list[int]:
-        return [nodes[index] for index in self.random.permutation(len(nodes)).tolist()]
+        return [
+            nodes[index]
+            for index in self.random.permutation(len(nodes)).tolist()
+        ]
 
 
 # ----------------------------------------------------------------------------
@@ -415,9 +439,15 @@ class NeighbourhoodSearch:
         self.options = options
         self.incumbent = Incumbent(self.problem, placements)
         self.extra = extra
-        self.bonds = Bonds(self.problem, extra.together(self.problem) if extra else ())
+        self.bonds = Bonds(
+            self.problem, extra.together(self.problem) if extra else ()
+        )
         self.selection = NeighbourhoodSelection(
-            self.incumbent, self.bonds, subset.demands, options.seed, _REACHES[-1].size
+            self.incumbent,
+            self.bonds,
+            subset.demands,
+            options.seed,
+            _REACHES[-1].size,
         )
         self.steps = 0
         self.failures: dict[str, AllocationError] = {}
@@ -451,7 +481,9 @@ class NeighbourhoodSearch:
         limited = self.problem.budgets or (self.extra and self.extra.is_limited)
         proposal_limit = 1 if limited else _SIDE_BY_SIDE
         if self.options.steps is not None:
-            proposal_limit = min(proposal_limit, self.options.steps - self.steps)
+            proposal_limit = min(
+                proposal_limit, self.options.steps - self.steps
+            )
         proposals: list[Proposal] = []
         while len(proposals) < proposal_limit:
             proposal = self.selection.propose(proposals, reach.size)
@@ -465,7 +497,9 @@ class NeighbourhoodSearch:
     ) -> list[bool]:
         """Solve these neighbourhoods, and take over what is better; whether each of them was."""
         areas = [
-            neighbourhood(self.incumbent, self.bonds, proposal.blocks, proposal.nodes)
+            neighbourhood(
+                self.incumbent, self.bonds, proposal.blocks, proposal.nodes
+            )
             for proposal in stop.each(proposals)
         ]
         tasks = [
@@ -489,7 +523,9 @@ class NeighbourhoodSearch:
             {index: task for index, task in enumerate(tasks) if task}
         )
         gains = []
-        for index, (proposal, area) in enumerate(zip(proposals, areas, strict=True)):
+        for index, (proposal, area) in enumerate(
+            zip(proposals, areas, strict=True)
+        ):
             gain = self._take_over(area, answers.get(index))
             self.selection.learn(proposal, better=gain)
             gains.append(gain)
@@ -502,7 +538,9 @@ class NeighbourhoodSearch:
             return None
         freed, placed = set(area.freed), self.incumbent.placements
         beside = (
-            placement for demand, placement in placed.items() if demand not in freed
+            placement
+            for demand, placement in placed.items()
+            if demand not in freed
         )
         return self.extra.beside(self.problem, beside)
 
@@ -517,7 +555,9 @@ class NeighbourhoodSearch:
         """What comes out of each task."""
         numbers = list(tasks)
         results = run_all(
-            list(tasks.values()), Backend(self.options.backend), self.options.jobs
+            list(tasks.values()),
+            Backend(self.options.backend),
+            self.options.jobs,
         )
         return {numbers[position]: answer for position, answer in results}
 
@@ -543,7 +583,9 @@ class NeighbourhoodSearch:
         for placement in entered:
             self.incumbent.enter(placement)
 
-    def _costs(self, area: Neighbourhood, placements: Sequence[Placement]) -> list[int]:
+    def _costs(
+        self, area: Neighbourhood, placements: Sequence[Placement]
+    ) -> list[int]:
         """What the answer costs by tier: of what adds up, the part of those who are freed."""
         freed = DemandSubset(self.problem, area.freed)
         answer = (
@@ -629,11 +671,15 @@ class SearchedComponent(Component):
             self.subset.problem.demands[placement.demand].weight
             for placement in self.placements
         ]
-        reached = [sum(map(level.of, weights)) for level in self._relaxed.levels]
+        reached = [
+            sum(map(level.of, weights)) for level in self._relaxed.levels
+        ]
         level_limits = self._relaxed.most_of_optimum(reached)
         return {
             level.unit: units
-            for level, units in zip(self._relaxed.levels, level_limits, strict=True)
+            for level, units in zip(
+                self._relaxed.levels, level_limits, strict=True
+            )
             if level.lowest == level.highest
         }
 
@@ -647,7 +693,9 @@ class SearchedComponent(Component):
         """
         with suppress(Stopped):
             if not self.is_large:
-                self._improve(level, options, stop.limited(_FIRST_EFFORT), watch)
+                self._improve(
+                    level, options, stop.limited(_FIRST_EFFORT), watch
+                )
             if not is_proven(self, level):
                 self._relax(stop.within(_RELAXING * stop.seconds()))
             if not is_proven(self, level):
@@ -655,7 +703,8 @@ class SearchedComponent(Component):
             if not is_proven(self, level) and options.steps is None:
                 if not self.subset.sites:
                     self.subset = replace(
-                        self.subset, sites=self._find_sites(self.subset.demands, stop)
+                        self.subset,
+                        sites=self._find_sites(self.subset.demands, stop),
                     )
                 self._improve(level, options, stop, watch)
 
@@ -664,7 +713,9 @@ class SearchedComponent(Component):
         if self._is_relaxed:
             return
         whole_problem = self.subset.problem
-        demands = tuple(whole_problem.demands[demand] for demand in self.subset.demands)
+        demands = tuple(
+            whole_problem.demands[demand] for demand in self.subset.demands
+        )
         problem = (
             whole_problem
             if len(demands) == len(whole_problem.demands)
@@ -681,17 +732,25 @@ class SearchedComponent(Component):
         super()._learn(level, bound, placements)
         self.relax(self._relaxed.costs if self._relaxed else ())
 
-    def improve_all(self, options: Options, stop: Stop, watch: Watch | None) -> None:
+    def improve_all(
+        self, options: Options, stop: Stop, watch: Watch | None
+    ) -> None:
         """Search for better answers in all tiers at once, whether or not those before a tier are proven."""
         with suppress(Stopped):
             self._search(range(len(self.tiers)), options, stop, watch)
 
     def _search(
-        self, levels: Sequence[int], options: Options, stop: Stop, watch: Watch | None
+        self,
+        levels: Sequence[int],
+        options: Options,
+        stop: Stop,
+        watch: Watch | None,
     ) -> None:
         """Search neighbourhoods until nothing helps any more, or the bounds of these tiers are met."""
         first = levels[0]
-        search = NeighbourhoodSearch(self.subset, self.tiers, self.placements, options)
+        search = NeighbourhoodSearch(
+            self.subset, self.tiers, self.placements, options
+        )
         try:
             for answer in search.run(stop):
                 self._learn(first, self.bounds[first], answer)

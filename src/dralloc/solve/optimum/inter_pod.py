@@ -68,13 +68,17 @@ def spread_in_turn(model: Model) -> None:
         if not role.runs
     }
     class_of: dict[int, int] = {}
-    for number, members in enumerate(equal_demands(model, model.variables.stop)):
+    for number, members in enumerate(
+        equal_demands(model, model.variables.stop)
+    ):
         if coming.issuperset(members):
             class_of |= dict.fromkeys(members, number)
             for earlier, later in pairwise(members):
                 model.cp.add(model.turn(earlier) < model.turn(later))
     for rule, roles in roles_in_turn.items():
-        _SpreadInTurn(_Among(model, roles), rule, class_of).add(model.variables.stop)
+        _SpreadInTurn(_Among(model, roles), rule, class_of).add(
+            model.variables.stop
+        )
 
 
 def _roles(model: Model) -> Mapping[InterPodRule, dict[int, Role]]:
@@ -108,7 +112,9 @@ class _Among:
             if demand in roles
         ]
 
-    def by_domain(self, domains: Domains, matches: Callable[[Role], bool]) -> _Members:
+    def by_domain(
+        self, domains: Domains, matches: Callable[[Role], bool]
+    ) -> _Members:
         """By domain: the demands whose role matches, each with being on a node there."""
         members: dict[str, list[tuple[int, Literal]]] = defaultdict(list)
         for demand, node, on in self._on:
@@ -121,7 +127,11 @@ class _Among:
         """Who comes and carries the rule is in some domain."""
         for demand, node, on in self._on:
             role = self.roles[demand]
-            if role.carries and not role.runs and self._names[node] not in domains:
+            if (
+                role.carries
+                and not role.runs
+                and self._names[node] not in domains
+            ):
                 self.cp.add(on == 0)
 
     def astray(self, domains: Domains) -> Iterator[Literal]:
@@ -141,7 +151,10 @@ class _Among:
             for demand, node, on in self._on
             if self._names[node] in labelled
         )
-        return {demand: self.any_of(in_domains.get(demand, ())) for demand in demands}
+        return {
+            demand: self.any_of(in_domains.get(demand, ()))
+            for demand in demands
+        }
 
     def any_of(self, literals: Iterable[Literal]) -> Literal:
         """A boolean that holds at least if one of these does."""
@@ -154,13 +167,16 @@ class _Among:
 def _anti_affinity(among: _Among, rule: AntiAffinity) -> None:
     """In a domain comes one demand that carries the term and counts, or any that carry it, or any that count."""
     carrying_and_counting = among.by_domain(
-        rule.domains, lambda role: role.carries and role.counts and not role.runs
+        rule.domains,
+        lambda role: role.carries and role.counts and not role.runs,
     )
     only_carrying = among.by_domain(
-        rule.domains, lambda role: role.carries and not role.counts and not role.runs
+        rule.domains,
+        lambda role: role.carries and not role.counts and not role.runs,
     )
     only_counting = among.by_domain(
-        rule.domains, lambda role: role.counts and not role.carries and not role.runs
+        rule.domains,
+        lambda role: role.counts and not role.carries and not role.runs,
     )
     for domain in dict.fromkeys(
         (*carrying_and_counting, *only_carrying, *only_counting)
@@ -205,10 +221,16 @@ def _apart_from_running(among: _Among, rule: AntiAffinity) -> None:
 def _one_domain(among: _Among, rule: OneDomain) -> None:
     """Who comes is in one domain, and there are those who run: if they are in several, or in none, nobody comes."""
     among.forbid_outside(rule.domains)
-    coming = among.by_domain(rule.domains, lambda role: role.carries and not role.runs)
-    opened = {domain: among.any_of(_literals(coming, domain)) for domain in coming}
+    coming = among.by_domain(
+        rule.domains, lambda role: role.carries and not role.runs
+    )
+    opened = {
+        domain: among.any_of(_literals(coming, domain)) for domain in coming
+    }
     among.cp.add_at_most_one(opened.values())
-    running = among.by_domain(rule.domains, lambda role: role.carries and role.runs)
+    running = among.by_domain(
+        rule.domains, lambda role: role.carries and role.runs
+    )
     # Who runs leaves only its own domain open, and none if it is outside of all.
     closing: list[tuple[str | None, Literal]] = [
         (domain, among.any_of(_literals(running, domain))) for domain in running
@@ -267,20 +289,27 @@ class _SpreadInTurn:
         homes: dict[int, dict[str, list[Literal]]] = defaultdict(
             lambda: defaultdict(list)
         )
-        carrying = self._among.by_domain(self._rule.domains, lambda role: role.carries)
+        carrying = self._among.by_domain(
+            self._rule.domains, lambda role: role.carries
+        )
         for domain, carriers in carrying.items():
             for demand, on in carriers:
                 homes[demand][domain].append(on)
         for demand, home in stop.each(homes.items()):
             self._when_it_comes(demand, home)
 
-    def _when_it_comes(self, demand: int, home: Mapping[str, list[Literal]]) -> None:
+    def _when_it_comes(
+        self, demand: int, home: Mapping[str, list[Literal]]
+    ) -> None:
         """There are not too many where a demand comes to, above the fewest that count anywhere then."""
         cp, rule = self._among.cp, self._rule
         counts_before = {
-            domain: self._count_before(domain, demand) for domain in sorted(rule.every)
+            domain: self._count_before(domain, demand)
+            for domain in sorted(rule.every)
         }
-        highest_count = len(self._among.roles) + max(rule.counted.values(), default=0)
+        highest_count = len(self._among.roles) + max(
+            rule.counted.values(), default=0
+        )
         limit = 0 if rule.has_few_domains else highest_count
         fewest = cp.new_int_var(0, limit, f"fewest before {demand}")
         for count in counts_before.values():
@@ -301,7 +330,9 @@ class _SpreadInTurn:
                 count += is_in if peer < demand else 0
             elif peer != demand:
                 # Both: the peer is in the domain, and comes before.
-                is_there = cp.new_bool_var(f"{peer} in {domain} before {demand}")
+                is_there = cp.new_bool_var(
+                    f"{peer} in {domain} before {demand}"
+                )
                 is_before = self._before(peer, demand)
                 cp.add(is_there <= is_before)
                 cp.add(is_there <= is_in)
@@ -310,9 +341,9 @@ class _SpreadInTurn:
         return count
 
     def _are_equal(self, first: int, second: int) -> bool:
-        return first in self._class_of and self._class_of[first] == self._class_of.get(
-            second
-        )
+        return first in self._class_of and self._class_of[
+            first
+        ] == self._class_of.get(second)
 
     def _before(self, first: int, second: int) -> cp_model.LinearExpr:
         """1 if one of two demands comes before the other, or else 0; no two come at once."""
@@ -343,7 +374,9 @@ def _affinity(among: _Among, rule: Affinity) -> None:
     for demand, begins in beginning.items():
         for peer in counting:
             if peer != demand:
-                cp.add(turn(demand) < turn(peer)).only_enforce_if(begins, seen[peer])
+                cp.add(turn(demand) < turn(peer)).only_enforce_if(
+                    begins, seen[peer]
+                )
     terms = zip(rule.domains, rule.counted, strict=True)
     for term, (domains, counted_domains) in enumerate(terms):
         among.forbid_outside(domains)
@@ -354,7 +387,9 @@ def _affinity(among: _Among, rule: Affinity) -> None:
             if domain in counted_domains:
                 continue
             opened = turn((rule, term, domain))
-            _in_company(among, opened, meant.get(domain, []), carriers, beginning)
+            _in_company(
+                among, opened, meant.get(domain, []), carriers, beginning
+            )
 
 
 def _in_company(

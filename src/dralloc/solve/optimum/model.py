@@ -99,7 +99,9 @@ def interchangeable_devices(
     told_apart = _told_apart(problem, sites, stop)
     users: dict[int, list[int]] = defaultdict(list)
     nodes: list[int] = []
-    for number, (demand, site, choice) in enumerate(stop.each(_every_choice(sites))):
+    for number, (demand, site, choice) in enumerate(
+        stop.each(_every_choice(sites))
+    ):
         nodes.append(site.node)
         key = demand, choice.claim, choice.request, choice.alternative
         if key not in told_apart and _is_plain(problem, choice):
@@ -111,7 +113,9 @@ def interchangeable_devices(
     groups = []
     for group_users, devices in devices_by_users.items():
         group_nodes = tuple(sorted({nodes[user] for user in group_users}))
-        groups.append(InterchangeableDevices(tuple(devices), group_nodes, group_users))
+        groups.append(
+            InterchangeableDevices(tuple(devices), group_nodes, group_users)
+        )
     return groups
 
 
@@ -136,13 +140,17 @@ def _told_apart(
             choices: list[ServingChoice] = []
             for site in demand_sites:
                 choices += [
-                    choice for choice in site.choices() if choice.claim == number
+                    choice
+                    for choice in site.choices()
+                    if choice.claim == number
                 ]
             pairs: set[tuple[int, int]] = set()
             for _, covered in binding_constraints(claim, choices):
                 pairs.update(covered)
             if number in shared or any(choice.spec.admin for choice in choices):
-                pairs = {(choice.request, choice.alternative) for choice in choices}
+                pairs = {
+                    (choice.request, choice.alternative) for choice in choices
+                }
             told_apart.update((demand, number, *pair) for pair in pairs)
     return told_apart
 
@@ -151,7 +159,9 @@ def _is_plain(problem: Problem, choice: ServingChoice) -> bool:
     # What takes all of its candidates leaves nothing to be counted.
     if choice.fixed:
         return False
-    shareable = (problem.devices[device].shareable for device, _ in choice.candidates)
+    shareable = (
+        problem.devices[device].shareable for device, _ in choice.candidates
+    )
     if any(shareable):
         return False
     return not any(charge.counters for _, charge in choice.candidates)
@@ -280,7 +290,9 @@ def create_variables(
     named: bool = False,
 ) -> Variables:
     """Create the variables for some demands; ``named``: without groups, so that each serving has its own devices."""
-    device_groups = [] if named else interchangeable_devices(problem, sites, stop)
+    device_groups = (
+        [] if named else interchangeable_devices(problem, sites, stop)
+    )
     return _Creator(model, problem, sites, stop, device_groups).variables
 
 
@@ -304,19 +316,25 @@ class _Creator:
         self.groups_of_choice: dict[int, list[int]] = defaultdict(list)
         for group in device_groups:
             for user in group.users:
-                self.groups_of_choice[user].append(len(self.variables.device_groups))
+                self.groups_of_choice[user].append(
+                    len(self.variables.device_groups)
+                )
             takes = []
             for device in group.devices:
                 view = problem.devices[device]
                 busy = self._boolean("busy", view.id)
-                takes.append(Take(device, view, Charge(), False, group.nodes, busy))
+                takes.append(
+                    Take(device, view, Charge(), False, group.nodes, busy)
+                )
             self.variables.device_groups.append(DeviceGroup(tuple(takes)))
         for demand, demand_sites in sites.items():
             self._demand(demand, demand_sites)
         self._opened()
 
     def _boolean(self, *parts: object) -> Literal:
-        return self.model.new_bool_var(" ".join(map(str, parts)) if self.named else "")
+        return self.model.new_bool_var(
+            " ".join(map(str, parts)) if self.named else ""
+        )
 
     def _demand(self, demand: int, sites: Sequence[CandidateSite]) -> None:
         key = self.problem.demands[demand].key
@@ -331,9 +349,13 @@ class _Creator:
             # A claim is granted with its demand; one that is shared, with one of those
             # that list it.
             gates = [on] * len(self.problem.demands[demand].claims)
-            for claim in dict.fromkeys(choice.claim for choice in site.choices()):
+            for claim in dict.fromkeys(
+                choice.claim for choice in site.choices()
+            ):
                 if claim in site.shared:
-                    gates[claim] = self._boolean("home", demand, claim, node_name)
+                    gates[claim] = self._boolean(
+                        "home", demand, claim, node_name
+                    )
                     self.variables.homes[demand, claim, node] = gates[claim]
             requests: list[tuple[Serving, ...]] = []
             for choices in site.requests:
@@ -356,7 +378,12 @@ class _Creator:
         *,
         single: bool,
     ) -> Serving:
-        where = demand, choice.claim, choice.spec.name, self.problem.nodes[node].name
+        where = (
+            demand,
+            choice.claim,
+            choice.spec.name,
+            self.problem.nodes[node].name,
+        )
         literal = gate if single else self._boolean("serve", *where)
         device_groups = self.groups_of_choice.get(next(self.numbers))
         takes: tuple[Take, ...] = ()
@@ -371,7 +398,9 @@ class _Creator:
                 name = f"count {where} {group}"
                 count = self.model.new_int_var(0, min(choice.count, size), name)
                 group_counts.append(GroupCount(group, count, 1))
-        return Serving(demand, node, choice, gate, literal, takes, tuple(group_counts))
+        return Serving(
+            demand, node, choice, gate, literal, takes, tuple(group_counts)
+        )
 
     def _takes(
         self,
@@ -388,7 +417,9 @@ class _Creator:
             take = literal
             if not (choice.fixed or in_all):
                 take = self._boolean("take", *where, view.id)
-            takes.append(Take(device, view, charge, choice.spec.admin, (node,), take))
+            takes.append(
+                Take(device, view, charge, choice.spec.admin, (node,), take)
+            )
         return tuple(takes)
 
     def _opened(self) -> None:
@@ -405,7 +436,9 @@ class _Creator:
                 continue
             in_force[take.device] = opened[view.slot]
             if view.slot in several_versions:
-                in_force[take.device] = self._boolean("in force", view.id, view.group)
+                in_force[take.device] = self._boolean(
+                    "in force", view.id, view.group
+                )
 
 
 # ----------------------------------------------------------------------------
@@ -480,7 +513,9 @@ class Model:
                 drawn[counter].append((literal, amount))
         return dict(sorted(drawn.items()))
 
-    def placements(self, value: Callable[[Literal], int]) -> tuple[Placement, ...]:
+    def placements(
+        self, value: Callable[[Literal], int]
+    ) -> tuple[Placement, ...]:
         """Read an answer: placements in the order of the demands, grants in the order of requests and search.
 
         The devices taken of a group are handed out in search order to the demands in their order.
@@ -489,7 +524,9 @@ class Model:
         pools: list[list[int]] = []
         for group in self.variables.device_groups:
             in_reverse = reversed(group.takes)
-            pools.append([take.device for take in in_reverse if value(take.literal)])
+            pools.append(
+                [take.device for take in in_reverse if value(take.literal)]
+            )
         placements = []
         for (demand, node), on in self.variables.on.items():
             if not value(on):
@@ -499,8 +536,12 @@ class Model:
             ]
             for serving in _flat(self.variables.servings[demand, node]):
                 if value(serving.literal):
-                    claims[serving.choice.claim] += _grants(serving, value, pools)
-            placements.append(Placement(demand, node, tuple(map(tuple, claims))))
+                    claims[serving.choice.claim] += _grants(
+                        serving, value, pools
+                    )
+            placements.append(
+                Placement(demand, node, tuple(map(tuple, claims)))
+            )
         return tuple(placements)
 
     def hint(self, placements: Iterable[Placement]) -> None:
@@ -518,7 +559,9 @@ class Model:
             for claim in self.variables.shared.get(demand, ()):
                 home = self.variables.homes.get((demand, claim, node))
                 if home is not None:
-                    is_home = placement is not None and bool(placement.grants[claim])
+                    is_home = placement is not None and bool(
+                        placement.grants[claim]
+                    )
                     values[home.index] = home, is_home
             for serving in _flat(self.variables.servings[demand, node]):
                 devices = _devices(serving, placement)
@@ -527,7 +570,10 @@ class Model:
                 self._hint_serving(values, serving, devices)
         for group in self.variables.device_groups:
             for take in group.takes:
-                values[take.literal.index] = take.literal, take.device in anonymous
+                values[take.literal.index] = (
+                    take.literal,
+                    take.device in anonymous,
+                )
         self.cp.clear_hints()  # type: ignore[no-untyped-call]
         for variable, value in values.values():
             self.cp.add_hint(variable, value)
@@ -539,7 +585,9 @@ class Model:
         devices: set[int],
     ) -> None:
         # A literal that stands for several decisions keeps the first value it gets.
-        values.setdefault(serving.literal.index, (serving.literal, bool(devices)))
+        values.setdefault(
+            serving.literal.index, (serving.literal, bool(devices))
+        )
         for take in serving.takes:
             is_taken = take.device in devices
             values.setdefault(take.literal.index, (take.literal, is_taken))
@@ -559,7 +607,9 @@ def _grants(
     choice = serving.choice
     devices = {take.device for take in serving.takes if value(take.literal)}
     for group, variable, times in serving.group_counts:
-        devices.update(pools[group].pop() for _ in range(times * value(variable)))
+        devices.update(
+            pools[group].pop() for _ in range(times * value(variable))
+        )
     return [
         Grant(choice.request, choice.alternative, device)
         for device, _ in choice.candidates
@@ -596,7 +646,9 @@ def equal_demands(model: Model, stop: Stop) -> list[tuple[int, ...]]:
     return [tuple(members) for members in classes.values() if len(members) > 1]
 
 
-def _key(problem: Problem, demand: int, sites: tuple[CandidateSite, ...]) -> Hashable:
+def _key(
+    problem: Problem, demand: int, sites: tuple[CandidateSite, ...]
+) -> Hashable:
     claims = problem.demands[demand].claims
     constraints: list[Hashable] = []
     for claim_index, claim in enumerate(claims):
@@ -606,8 +658,12 @@ def _key(problem: Problem, demand: int, sites: tuple[CandidateSite, ...]) -> Has
                 for choice, spec in enumerate(request.alternatives):
                     if constraint.covers(spec.name):
                         attribute = constraint.compared(spec.name)
-                        constraints.append((kind, attribute, request_index, choice))
-    choices = tuple((site.node, *map(_choice, site.choices())) for site in sites)
+                        constraints.append(
+                            (kind, attribute, request_index, choice)
+                        )
+    choices = tuple(
+        (site.node, *map(_choice, site.choices())) for site in sites
+    )
     namespace = problem.demands[demand].key.namespace if problem.budgets else ""
     return (
         problem.demands[demand].weight,

@@ -78,7 +78,9 @@ class Incumbent:
         What is in use with them.
     """
 
-    def __init__(self, problem: Problem, placements: Iterable[Placement]) -> None:
+    def __init__(
+        self, problem: Problem, placements: Iterable[Placement]
+    ) -> None:
         self.problem = problem
         self.placements: dict[int, Placement] = {}
         self.ledger = Ledger(problem)
@@ -113,7 +115,9 @@ class Incumbent:
     def without(self, demands: Iterable[int]) -> Iterator[None]:
         """Inside of the block, these demands are not placed."""
         withdrawn = [
-            self.withdraw(demand) for demand in demands if demand in self.placements
+            self.withdraw(demand)
+            for demand in demands
+            if demand in self.placements
         ]
         try:
             yield
@@ -127,7 +131,9 @@ class Incumbent:
 
     def in_order(self) -> tuple[Placement, ...]:
         """The placements in the order of the demands."""
-        return tuple(self.placements[demand] for demand in sorted(self.placements))
+        return tuple(
+            self.placements[demand] for demand in sorted(self.placements)
+        )
 
     def _charges(self, placement: Placement) -> Iterator[tuple[int, Charge]]:
         for _, device, charge in charged_grants(self.problem, (placement,)):
@@ -168,7 +174,9 @@ class Bonds:
         forest: UnionFind[Hashable] = UnionFind()
         for number, demand in enumerate(problem.demands):
             shared_claims = [
-                ("claim", claim.key) for claim in demand.claims if users[claim.key] > 1
+                ("claim", claim.key)
+                for claim in demand.claims
+                if users[claim.key] > 1
             ]
             scopes = [("scope", scope) for scope in demand.group_scopes]
             gang = [("gang", demand.placed_with)] if demand.placed_with else []
@@ -176,15 +184,20 @@ class Bonds:
         for members in together:
             forest.union(*(("demand", number) for number in members))
         blocks = grouped(
-            (forest["demand", number], number) for number in range(len(problem.demands))
+            (forest["demand", number], number)
+            for number in range(len(problem.demands))
         )
         self.blocks: Sequence[tuple[int, ...]] = [
             tuple(block) for block in blocks.values()
         ]
         self.block_of: Mapping[int, int] = {
-            demand: index for index, block in enumerate(self.blocks) for demand in block
+            demand: index
+            for index, block in enumerate(self.blocks)
+            for demand in block
         }
-        self.with_role: Mapping[InterPodRule, Sequence[int]] = grouped(_roles(problem))
+        self.with_role: Mapping[InterPodRule, Sequence[int]] = grouped(
+            _roles(problem)
+        )
         self._problem = problem
         self._allowed: dict[int, frozenset[int]] = {}
 
@@ -229,7 +242,9 @@ class Neighbourhood:
     before: tuple[Placement, ...]
     hint: tuple[Placement, ...]
 
-    def after(self, placements: Iterable[Placement]) -> tuple[Placement, ...] | None:
+    def after(
+        self, placements: Iterable[Placement]
+    ) -> tuple[Placement, ...] | None:
         """An answer to the excerpt as placements of those that are freed; None if somebody who stands by is lost."""
         outward = self.excerpt.outward(placements)
         placements_of_freed = [
@@ -243,7 +258,10 @@ class Neighbourhood:
 
 
 def neighbourhood(
-    incumbent: Incumbent, bonds: Bonds, blocks: Iterable[int], nodes: Collection[int]
+    incumbent: Incumbent,
+    bonds: Bonds,
+    blocks: Iterable[int],
+    nodes: Collection[int],
 ) -> Neighbourhood:
     """Free some blocks, for some nodes and those where the blocks' demands are now.
 
@@ -262,7 +280,8 @@ def neighbourhood(
         if demand in incumbent.placements
     )
     homes = grouped(
-        (bonds.block_of[placement.demand], placement.node) for placement in before
+        (bonds.block_of[placement.demand], placement.node)
+        for placement in before
     )
     stations = {
         demand: incumbent.placements[demand].node
@@ -282,7 +301,9 @@ def neighbourhood(
             problem.demands[demand],
             nodes=tuple(inside[node] for node in sorted(allowed)),
         )
-    rules = {role.rule for demand in freed for role in problem.demands[demand].roles}
+    rules = {
+        role.rule for demand in freed for role in problem.demands[demand].roles
+    }
     for demand, station in stations.items():
         demands_by_number[demand] = _standing_by(
             problem.demands[demand], inside[station], rules
@@ -300,13 +321,22 @@ def neighbourhood(
     excerpt = Excerpt(small, demands, part.nodes, part.devices)
     present = [
         *before,
-        *(Placement(demand, station, ()) for demand, station in stations.items()),
+        *(
+            Placement(demand, station, ())
+            for demand, station in stations.items()
+        ),
     ]
-    hint = excerpt.inward(sorted(present, key=lambda placement: placement.demand))
-    return Neighbourhood(excerpt, freed, frozenset(stations), before, tuple(hint))
+    hint = excerpt.inward(
+        sorted(present, key=lambda placement: placement.demand)
+    )
+    return Neighbourhood(
+        excerpt, freed, frozenset(stations), before, tuple(hint)
+    )
 
 
-def _bystanders(incumbent: Incumbent, bonds: Bonds, freed: Iterable[int]) -> list[int]:
+def _bystanders(
+    incumbent: Incumbent, bonds: Bonds, freed: Iterable[int]
+) -> list[int]:
     """Those that are placed, are not freed, and have a role in a rule in which somebody freed has one."""
     moving = set(freed)
     rules = dict.fromkeys(
@@ -324,7 +354,9 @@ def _bystanders(incumbent: Incumbent, bonds: Bonds, freed: Iterable[int]) -> lis
     ]
 
 
-def _standing_by(demand: Demand, node: int, rules: Collection[InterPodRule]) -> Demand:
+def _standing_by(
+    demand: Demand, node: int, rules: Collection[InterPodRule]
+) -> Demand:
     """A demand that holds what it holds, stays where it is, and still has its roles in these rules."""
     roles = tuple(role for role in demand.roles if role.rule in rules)
     return demand.by_itself(claims=(), nodes=(node,), roles=roles)
@@ -339,7 +371,8 @@ def _budgets(incumbent: Incumbent) -> Iterator[Budget]:
     }
     for budget in problem.budgets:
         yield replace(
-            budget, used=budget.used + uses[budget.resource].get(budget.namespace, 0)
+            budget,
+            used=budget.used + uses[budget.resource].get(budget.namespace, 0),
         )
 
 
@@ -357,7 +390,9 @@ class ExtraRules(Protocol):
     def together(self, problem: Problem) -> Iterable[Sequence[int]]:
         """The demands that have to be decided together."""
 
-    def beside(self, problem: Problem, placements: Iterable[Placement]) -> ExtraRules:
+    def beside(
+        self, problem: Problem, placements: Iterable[Placement]
+    ) -> ExtraRules:
         """The rules for others, beside these placements."""
 
     def add_to(self, model: Model) -> None:
@@ -406,9 +441,9 @@ class NeighbourhoodTask:
 
         All tiers are one cost, as far as the numbers allow: for most neighbourhoods one run is enough.
         """
-        stop = Stop.after(self.end - time.time() if self.end < inf else None).limited(
-            self.effort
-        )
+        stop = Stop.after(
+            self.end - time.time() if self.end < inf else None
+        ).limited(self.effort)
         problem = self.excerpt.problem
         answer: Sequence[Placement] | None = None
         try:
@@ -417,8 +452,12 @@ class NeighbourhoodTask:
                 self.extra.add_to(model)
             equals = equal_demands(model, stop)
             for cost in as_few([tier.terms(model) for tier in self.tiers]):
-                model.hint(in_order(equals, self.hint if answer is None else answer))
-                outcome = minimise(model.cp, cost, self.options, stop, presolve=False)
+                model.hint(
+                    in_order(equals, self.hint if answer is None else answer)
+                )
+                outcome = minimise(
+                    model.cp, cost, self.options, stop, presolve=False
+                )
                 values = outcome.values
                 if values is None:
                     break
@@ -426,7 +465,10 @@ class NeighbourhoodTask:
                 fix_cost(
                     model.cp,
                     cost,
-                    sum(factor * values[variable.index] for variable, factor in cost),
+                    sum(
+                        factor * values[variable.index]
+                        for variable, factor in cost
+                    ),
                     "tiers",
                 )
         except Stopped:
@@ -455,7 +497,9 @@ def as_task(  # noqa: PLR0913 - what to solve, and how
     Stopped
         It is time to stop.
     """
-    candidates = survey(area.excerpt.problem, strict_cel=options.strict_cel, stop=stop)
+    candidates = survey(
+        area.excerpt.problem, strict_cel=options.strict_cel, stop=stop
+    )
     if not candidates.sites:
         return None
     excerpt, inside = Excerpts(area.excerpt.problem).of_sites(candidates.sites)

@@ -80,7 +80,8 @@ class DemandSubset:
     def weight(self, tier: WeightTier) -> int:
         """Return what placing all of the demands is worth in a tier of the weight."""
         return sum(
-            tier.of(self.problem.demands[demand].weight) for demand in self.demands
+            tier.of(self.problem.demands[demand].weight)
+            for demand in self.demands
         )
 
 
@@ -163,11 +164,19 @@ def after_weight(goal: Goal) -> tuple[Objective, ...]:
     return (_ALTERNATIVES,)
 
 
-def summed_weight(tiers: Sequence[Tier], objectives: Sequence[Objective]) -> Tier:
+def summed_weight(
+    tiers: Sequence[Tier], objectives: Sequence[Objective]
+) -> Tier:
     """All tiers of the weight as one, in exact integers: those after one that is not proven may all be placed."""
-    units = [objective.weights.unit for objective in objectives if objective.weights]
-    value = sum(unit * tier.value for unit, tier in zip(units, tiers, strict=True))
-    bound = sum(unit * tier.bound for unit, tier in zip(units, tiers, strict=True))
+    units = [
+        objective.weights.unit for objective in objectives if objective.weights
+    ]
+    value = sum(
+        unit * tier.value for unit, tier in zip(units, tiers, strict=True)
+    )
+    bound = sum(
+        unit * tier.bound for unit, tier in zip(units, tiers, strict=True)
+    )
     return Tier("weight", value, bound)
 
 
@@ -213,10 +222,13 @@ def _least_rank_at(site: CandidateSite) -> int:
     return sum(_least_rank_of(choices, site) for choices in site.requests)
 
 
-def _least_rank_of(choices: Sequence[ServingChoice], site: CandidateSite) -> int:
+def _least_rank_of(
+    choices: Sequence[ServingChoice], site: CandidateSite
+) -> int:
     """The least rank of one request; none of a claim that may be granted with another demand."""
     return min(
-        0 if choice.claim in site.shared else choice.spec.rank for choice in choices
+        0 if choice.claim in site.shared else choice.spec.rank
+        for choice in choices
     )
 
 
@@ -229,7 +241,9 @@ def _placed_anyway(
     missed in any case (the other members of a gang that needs few of them, where victims are looked for).
     """
     demands = subset.problem.demands
-    counting = {demand for demand in subset.demands if demands[demand].weight > 0}
+    counting = {
+        demand for demand in subset.demands if demands[demand].weight > 0
+    }
     if counting <= {placement.demand for placement in placements}:
         return counting
     return ()
@@ -267,12 +281,18 @@ def used_nodes(model: Model) -> dict[int, Literal]:
     used: dict[int, Literal] = {}
     for (_, node), on in model.variables.on.items():
         if node not in used:
-            used[node] = model.cp.new_bool_var(f"used {model.problem.nodes[node].name}")
+            used[node] = model.cp.new_bool_var(
+                f"used {model.problem.nodes[node].name}"
+            )
         model.cp.add_implication(on, used[node])
     touched_nodes = _touched_nodes(model)
 
-    def draw_only_if_used(terms: Sequence[Term], free: int, row_name: str) -> None:
-        nodes = set().union(*(touched_nodes[literal.index] for literal, _ in terms))
+    def draw_only_if_used(
+        terms: Sequence[Term], free: int, row_name: str
+    ) -> None:
+        nodes = set().union(
+            *(touched_nodes[literal.index] for literal, _ in terms)
+        )
         # What several nodes draw from says nothing about one of them.
         if len(nodes) == 1:
             _draw_only_if(model, used[nodes.pop()], terms, free, row_name)
@@ -297,7 +317,11 @@ def _touched_nodes(model: Model) -> dict[int, set[int]]:
 
 
 def _draw_only_if(
-    model: Model, condition: Literal, terms: Sequence[Term], free: int, row_name: str
+    model: Model,
+    condition: Literal,
+    terms: Sequence[Term],
+    free: int,
+    row_name: str,
 ) -> None:
     """Add ``terms <= free * condition``: what is drawn in part makes the condition true in part, when relaxed."""
     if free > 0:
@@ -306,13 +330,17 @@ def _draw_only_if(
 
 
 def _peak(_: DemandSubset, placements: Sequence[Placement]) -> int:
-    return max(Tally(placement.node for placement in placements).values(), default=0)
+    return max(
+        Tally(placement.node for placement in placements).values(), default=0
+    )
 
 
 def _least_peak(subset: DemandSubset, placements: Sequence[Placement]) -> int:
     placed_anyway = _placed_anyway(subset, placements)
     nodes = {
-        site.node for demand in placed_anyway for site in subset.sites.get(demand, ())
+        site.node
+        for demand in placed_anyway
+        for site in subset.sites.get(demand, ())
     }
     if nodes:
         # However they are spread, some node has its share of them, rounded up.
@@ -341,8 +369,14 @@ def _opened(subset: DemandSubset, placements: Sequence[Placement]) -> int:
 
 def slot_terms(model: Model) -> list[Term]:
     """One per device that is opened: a dedicated one by its only user, a shareable one by its first."""
-    users = [user for literals in model.dedicated_users().values() for user in literals]
-    return [(literal, 1) for literal in (*users, *model.variables.opened.values())]
+    users = [
+        user
+        for literals in model.dedicated_users().values()
+        for user in literals
+    ]
+    return [
+        (literal, 1) for literal in (*users, *model.variables.opened.values())
+    ]
 
 
 def _touched(subset: DemandSubset, placements: Sequence[Placement]) -> int:
@@ -350,7 +384,9 @@ def _touched(subset: DemandSubset, placements: Sequence[Placement]) -> int:
     problem = subset.problem
     grants = charged_grants(problem, placements)
     touched = {
-        unit for _, device, charge in grants for unit in units(problem, device, charge)
+        unit
+        for _, device, charge in grants
+        for unit in units(problem, device, charge)
     }
     return len(touched - touched_before(problem))
 
@@ -410,7 +446,9 @@ def _goal(
 _GOALS = {
     Goal.FEWEST_NODES: _goal(Goal.FEWEST_NODES, _nodes, node_terms, _any),
     Goal.FEWEST_DEVICES: _goal(Goal.FEWEST_DEVICES, _opened, slot_terms),
-    Goal.LEAST_FRAGMENTATION: _goal(Goal.LEAST_FRAGMENTATION, _touched, unit_terms),
+    Goal.LEAST_FRAGMENTATION: _goal(
+        Goal.LEAST_FRAGMENTATION, _touched, unit_terms
+    ),
     Goal.SPREAD: _goal(Goal.SPREAD, _peak, peak_terms, _least_peak),
 }
 
@@ -432,7 +470,9 @@ def add_caps(model: Model) -> None:
     for budget in model.problem.budgets:
         if budget.left is not None:
             row_name = f"cap {budget.namespace}={budget.resource}"
-            add_at_most(model.cp, list(_uses(model, budget)), budget.left, row_name)
+            add_at_most(
+                model.cp, list(_uses(model, budget)), budget.left, row_name
+            )
 
 
 def _uses(model: Model, budget: Budget) -> Iterator[Term]:
@@ -482,7 +522,9 @@ class _FinalUses:
         """What is known of an answer is not sent to other processes."""
         return _FinalUses, ()
 
-    def of(self, problem: Problem, placements: Sequence[Placement]) -> list[int]:
+    def of(
+        self, problem: Problem, placements: Sequence[Placement]
+    ) -> list[int]:
         """The same list as long as it is the same answer."""
         if (
             self._answer is None
@@ -492,14 +534,18 @@ class _FinalUses:
             sharing = _sharing(problem.budgets)
             used = spent(problem, placements, sharing[0].resource)
             self._uses = sorted(
-                budget.used + used.get(budget.namespace, 0) for budget in sharing
+                budget.used + used.get(budget.namespace, 0)
+                for budget in sharing
             )
             self._answer = problem, placements
         return self._uses
 
 
 def _worth(
-    poorest: int, final: _FinalUses, problem: Problem, placements: Sequence[Placement]
+    poorest: int,
+    final: _FinalUses,
+    problem: Problem,
+    placements: Sequence[Placement],
 ) -> int:
     return sum(final.of(problem, placements)[:poorest])
 
@@ -512,7 +558,9 @@ def _cost(
 ) -> int:
     """Return how far the poorest are from the total. All demands that share are in one part."""
     return _distance(
-        poorest, _sharing(subset.problem.budgets), final.of(subset.problem, placements)
+        poorest,
+        _sharing(subset.problem.budgets),
+        final.of(subset.problem, placements),
     )
 
 
@@ -522,13 +570,16 @@ def _count(poorest: int, counts: CountModel, values: Sequence[int]) -> int:
     final = []
     for budget in sharing:
         amounts = (
-            amount * values[variable.index] for variable, amount in counts.uses(budget)
+            amount * values[variable.index]
+            for variable, amount in counts.uses(budget)
         )
         final.append(budget.used + sum(amounts))
     return _distance(poorest, sharing, sorted(final))
 
 
-def _distance(poorest: int, sharing: Sequence[Budget], final: Sequence[int]) -> int:
+def _distance(
+    poorest: int, sharing: Sequence[Budget], final: Sequence[int]
+) -> int:
     """Return how far the poorest are from the total together, given the final uses in ascending order."""
     return sum(max(0, sharing[0].total - use) for use in final[:poorest])
 
@@ -564,14 +615,17 @@ def _leximin(
     for budget, terms, gap in zip(sharing, uses, gaps, strict=True):
         short = cp.new_int_var(0, top, f"short {budget.namespace}")
         use = cp_model.LinearExpr.weighted_sum(
-            [variable for variable, _ in terms], [amount // unit for _, amount in terms]
+            [variable for variable, _ in terms],
+            [amount // unit for _, amount in terms],
         )
         cp.add(short + level + use >= gap // unit)
         cost.append((short, unit))
     return cost
 
 
-def within_caps(problem: Problem, placements: Sequence[Placement]) -> list[Placement]:
+def within_caps(
+    problem: Problem, placements: Sequence[Placement]
+) -> list[Placement]:
     """Return as many placements as the caps allow, in order; of gangs and of those that share claims all or none."""
     room = {
         (budget.resource, budget.namespace): budget.left
@@ -610,6 +664,7 @@ def _together(
         for key in keys:
             sets.unite(first_with.setdefault(key, index), index)
     blocks = grouped(
-        (sets.find(index), placement) for index, placement in enumerate(placements)
+        (sets.find(index), placement)
+        for index, placement in enumerate(placements)
     )
     return list(blocks.values())

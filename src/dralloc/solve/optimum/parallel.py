@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Generator,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -28,7 +35,11 @@ from dralloc.problem.grouping import grouped
 from dralloc.problem.problem import EligibilityTable, renumbered
 from dralloc.problem.solution import Placement
 from dralloc.problem.subproblem import Subproblem, cut, places, with_versions
-from dralloc.solve.optimum.candidates import Candidate, CandidateSite, ServingChoice
+from dralloc.solve.optimum.candidates import (
+    Candidate,
+    CandidateSite,
+    ServingChoice,
+)
 from dralloc.solve.optimum.classes.component import CountedComponent
 from dralloc.solve.optimum.classes.demand_classes import DemandClass
 from dralloc.solve.optimum.component import Component, Solvable, TimeSharing
@@ -77,19 +88,25 @@ class Excerpts:
         devices = sorted(with_versions(full, touched))
         drawn: set[int] = set()
         for device in devices:
-            drawn.update(counter for counter, _ in full.devices[device].consumes)
+            drawn.update(
+                counter for counter, _ in full.devices[device].consumes
+            )
         for candidate in candidates:
             drawn.update(counter for counter, _ in candidate.charge.counters)
         # Whether a set is in use depends on all of its counters.
         sets = {full.counters[counter].id[:3] for counter in drawn}
-        counters = sorted(chain.from_iterable(self._set_of[set_] for set_ in sets))
+        counters = sorted(
+            chain.from_iterable(self._set_of[set_] for set_ in sets)
+        )
         charges: dict[tuple[int, int], Charge] = {}
         part = cut(
             full,
             sorted({site.node for site in all_sites}),
             devices=devices,
             counters=counters,
-            demands=[replace(full.demands[demand], nodes=None) for demand in sites],
+            demands=[
+                replace(full.demands[demand], nodes=None) for demand in sites
+            ],
             eligibility=EligibilityTable(charges),
         )
         problem, renumbering = part.problem, _Renumbering(part, charges)
@@ -124,7 +141,9 @@ class _Renumbering:
         self.charges = charges
 
     def site(self, site: CandidateSite) -> CandidateSite:
-        requests = tuple(tuple(map(self._choice, choices)) for choices in site.requests)
+        requests = tuple(
+            tuple(map(self._choice, choices)) for choices in site.requests
+        )
         return CandidateSite(self.node_at[site.node], requests, site.shared)
 
     def _choice(self, choice: ServingChoice) -> ServingChoice:
@@ -136,7 +155,9 @@ class _Renumbering:
             blocked=tuple(map(inside, choice.blocked)),
         )
 
-    def _candidate(self, choice: ServingChoice, candidate: Candidate) -> Candidate:
+    def _candidate(
+        self, choice: ServingChoice, candidate: Candidate
+    ) -> Candidate:
         device, charge = self.device_at[candidate.device], candidate.charge
         if charge.counters:
             counters = renumbered(charge.counters, self.counter_at)
@@ -212,7 +233,9 @@ def work_out(
         batches: list[_Batch] = []
         excerpts_of: list[list[Excerpt]] = []
         for group in groups:
-            sent = [_sent(excerpts, components[number], options) for number in group]
+            sent = [
+                _sent(excerpts, components[number], options) for number in group
+            ]
             excerpts_of.append([excerpt for excerpt, _ in sent])
             inside = [component for _, component in sent]
             batches.append(_Batch(inside, options, levels, end, sign))
@@ -226,9 +249,13 @@ def work_out(
                 yield number, ReceivedAnswer(subset, bounds, costs, outside)
 
 
-def _groups(components: Sequence[Solvable], group_count: int) -> list[list[int]]:
+def _groups(
+    components: Sequence[Solvable], group_count: int
+) -> list[list[int]]:
     """Put components into groups of about the same size; the largest components come first."""
-    groups: list[list[int]] = [[] for _ in range(min(group_count, len(components)))]
+    groups: list[list[int]] = [
+        [] for _ in range(min(group_count, len(components)))
+    ]
     sizes = [0] * len(groups)
     for number in sorted(
         range(len(components)), key=lambda number: -components[number].size
@@ -246,8 +273,12 @@ def _sent(
     subset, tiers = component.subset, component.tiers
     if isinstance(component, Component):
         excerpt, sites = excerpts.of_sites(subset.sites)
-        inside = DemandSubset(excerpt.problem, range(len(excerpt.demands)), sites)
-        return excerpt, Component(inside, tiers, excerpt.inward(component.placements))
+        inside = DemandSubset(
+            excerpt.problem, range(len(excerpt.demands)), sites
+        )
+        return excerpt, Component(
+            inside, tiers, excerpt.inward(component.placements)
+        )
     excerpt = excerpts.of_demands(subset.demands)
     inside = DemandSubset(excerpt.problem, range(len(excerpt.demands)))
     hint = excerpt.inward(component.placements)
@@ -301,13 +332,17 @@ class _Batch:
     def run(self) -> list[_Result]:
         # Who wants to know says so with the sign, or is gone.
         parent = os.getppid()
-        cancelled = Cancelled(lambda: self.sign.exists() or os.getppid() != parent)
+        cancelled = Cancelled(
+            lambda: self.sign.exists() or os.getppid() != parent
+        )
         stop = Stop.after(self.end - time.time(), cancelled)
         tiers = range(len(self.components[0].bounds))
         for component in self.components:
             if isinstance(component, PackedComponent):
                 component.begin(stop)
-        TimeSharing(self.options, stop).improve(range(self.levels), self.components)
+        TimeSharing(self.options, stop).improve(
+            range(self.levels), self.components
+        )
         results: list[_Result] = []
         for component in self.components:
             costs = [component.cost(level) for level in tiers]

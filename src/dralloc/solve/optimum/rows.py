@@ -77,7 +77,9 @@ def weight_tiers(weights: Iterable[int]) -> tuple[WeightTier, ...]:
         else:
             merged.append(block)
     if len(merged) > 1:
-        return tuple(WeightTier(block[-1], block[0], gcd(*block)) for block in merged)
+        return tuple(
+            WeightTier(block[-1], block[0], gcd(*block)) for block in merged
+        )
     return (only_tier,)
 
 
@@ -96,7 +98,9 @@ def _blocks(tally: Tally[int]) -> list[list[int]]:
 
 def _total_weight(tally: Tally[int], weights: Sequence[int]) -> int:
     """Return what these add up to in their unit."""
-    return sum(weight * tally[weight] for weight in weights) // (gcd(*weights) or 1)
+    return sum(weight * tally[weight] for weight in weights) // (
+        gcd(*weights) or 1
+    )
 
 
 # ----------------------------------------------------------------------------
@@ -138,9 +142,13 @@ def reduced(
     for literal, amount in terms:
         before = merged.get(literal.index)
         merged[literal.index] = (literal, amount + (before[1] if before else 0))
-    impossible = [literal for literal, amount in merged.values() if amount > limit]
+    impossible = [
+        literal for literal, amount in merged.values() if amount > limit
+    ]
     possible = [
-        (literal, amount) for literal, amount in merged.values() if 0 < amount <= limit
+        (literal, amount)
+        for literal, amount in merged.values()
+        if 0 < amount <= limit
     ]
     if not possible or sum(amount for _, amount in possible) <= limit:
         return [], impossible, limit
@@ -191,8 +199,13 @@ def fix_cost(
         return
     variables, costs = zip(*terms, strict=True)
     unit = gcd(*costs) or 1
-    if sum(cost // unit * variable.domain.max() for variable, cost in terms) > SAFE_SUM:
-        raise ModelError(f"{tier_name}: what it may cost is beyond the solver's int64")
+    if (
+        sum(cost // unit * variable.domain.max() for variable, cost in terms)
+        > SAFE_SUM
+    ):
+        raise ModelError(
+            f"{tier_name}: what it may cost is beyond the solver's int64"
+        )
     cost_in_units = cp_model.LinearExpr.weighted_sum(
         variables, [cost // unit for cost in costs]
     )
@@ -217,12 +230,16 @@ def add_at_least(
     divisor = gcd(*(amount for _, amount in positive)) or 1
     least = -(-least // divisor)
     # No literal has to count for more than is asked for: smaller numbers, same row.
-    capped = [(literal, min(amount // divisor, least)) for literal, amount in positive]
+    capped = [
+        (literal, min(amount // divisor, least)) for literal, amount in positive
+    ]
     row = model.add(_weighted_sum(capped, row_name) >= least)
     row.only_enforce_if(when)
 
 
-def _weighted_sum(terms: Sequence[SignedTerm], row_name: str) -> cp_model.LinearExprT:
+def _weighted_sum(
+    terms: Sequence[SignedTerm], row_name: str
+) -> cp_model.LinearExprT:
     total = sum(amount for _, amount in terms)
     if total > SAFE_SUM:
         raise ModelError(
@@ -233,10 +250,14 @@ def _weighted_sum(terms: Sequence[SignedTerm], row_name: str) -> cp_model.Linear
     )
 
 
-def add_at_most_one(model: cp_model.CpModel, literals: Sequence[Literal]) -> None:
+def add_at_most_one(
+    model: cp_model.CpModel, literals: Sequence[Literal]
+) -> None:
     """Add that at most one is true, where a literal that is listed twice counts twice."""
     distinct = {literal.index: literal for literal in literals}
     if len(distinct) < len(literals):
-        add_at_most(model, ((literal, 1) for literal in literals), 1, "at most one")
+        add_at_most(
+            model, ((literal, 1) for literal in literals), 1, "at most one"
+        )
     elif len(literals) > 1:
         model.add_at_most_one(literals)

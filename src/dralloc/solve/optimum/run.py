@@ -49,7 +49,12 @@ from dralloc.solve.optimum.objective import (
 from dralloc.solve.optimum.packing.component import PackedComponent
 from dralloc.solve.optimum.packing.instance import PackingInstance
 from dralloc.solve.optimum.parallel import work_out
-from dralloc.solve.optimum.stopping import Stop, Stopped, TooLarge, heeding_interrupts
+from dralloc.solve.optimum.stopping import (
+    Stop,
+    Stopped,
+    TooLarge,
+    heeding_interrupts,
+)
 from dralloc.solve.work import is_elsewhere, phase
 
 __all__ = ["solve"]
@@ -129,7 +134,9 @@ def solve(
         start = aside.without(hint.placements) if hint else ()
         present = hint.placements if hint else ()
 
-        def more_starts(seconds: Callable[[], float]) -> Iterator[Sequence[Placement]]:
+        def more_starts(
+            seconds: Callable[[], float],
+        ) -> Iterator[Sequence[Placement]]:
             return (
                 aside.without(placements)
                 for placements in (starts(present, seconds) if starts else ())
@@ -137,7 +144,9 @@ def solve(
 
         # What was made on the way is given up here, before anybody would look whether it is garbage.
         return aside.granted(
-            _Solve(aside.problem, options, stop, progress, start, more_starts).run()
+            _Solve(
+                aside.problem, options, stop, progress, start, more_starts
+            ).run()
         )
 
 
@@ -177,7 +186,9 @@ class _Solve:
         stop: Stop,
         progress: Callable[[Progress], None] | None,
         start: Sequence[Placement],
-        more_starts: Callable[[Callable[[], float]], Iterator[Sequence[Placement]]],
+        more_starts: Callable[
+            [Callable[[], float]], Iterator[Sequence[Placement]]
+        ],
     ) -> None:
         self.problem = problem
         self.options = options
@@ -188,11 +199,17 @@ class _Solve:
         self.stop = stop
         self.goal = Goal(options.goal)
         self.weight = placed_weight(problem)
-        self.tiers = (*self.weight, *fairness(problem), *after_weight(self.goal))
+        self.tiers = (
+            *self.weight,
+            *fairness(problem),
+            *after_weight(self.goal),
+        )
         self.stage = _Stage(problem, self.tiers, 0)
         self.components: list[Solvable] = []
         self.everything = DemandSubset(problem, range(len(problem.demands)))
-        self.answers: list[Answered] = [Component(self.everything, self.tiers, start)]
+        self.answers: list[Answered] = [
+            Component(self.everything, self.tiers, start)
+        ]
         # The placements of the answers by part, and all of them in order.
         self._joined: tuple[
             tuple[tuple[Placement, ...], ...], tuple[Placement, ...]
@@ -260,7 +277,8 @@ class _Solve:
         """Here, or in other processes if there is something for more than one."""
         # What namespaces use, and which devices are opened, is not known to an excerpt without devices.
         counted = any(
-            isinstance(component, CountedComponent) for component in self.components
+            isinstance(component, CountedComponent)
+            for component in self.components
         )
         # Neighbourhoods are searched from here, each in a process of its own.
         searched = any(
@@ -274,7 +292,8 @@ class _Solve:
         )
         todo = list(
             compress(
-                range(len(self.components)), map(self._is_unproven, self.components)
+                range(len(self.components)),
+                map(self._is_unproven, self.components),
             )
         )
         if todo and not self.stop.reached():
@@ -303,14 +322,20 @@ class _Solve:
             bound = tier.total(answer.bounds[level] for answer in self.answers)
             component.bounds[level] = max(component.bounds[level], bound)
         self.failures += self._failures_of_searches()
-        self.components, self.answers, self.stage = [component], [component], stage
+        self.components, self.answers, self.stage = (
+            [component],
+            [component],
+            stage,
+        )
         watch = partial(self._report, 0, component) if self.progress else None
         with phase(self.timings, "all tiers"):
             component.improve_all(self.options, self.stop, watch)
 
     def _is_unproven(self, component: Solvable) -> bool:
         """Whether there is a tier to be solved."""
-        return any(is_next(component, level) for level in range(self.stage.levels))
+        return any(
+            is_next(component, level) for level in range(self.stage.levels)
+        )
 
     def _work_here(self) -> None:
         for component in self.components:
@@ -325,7 +350,11 @@ class _Solve:
         sent = [self.components[place] for place in todo]
         with closing(
             work_out(
-                self.stage.problem, sent, self.options, self.stage.levels, self.stop
+                self.stage.problem,
+                sent,
+                self.options,
+                self.stage.levels,
+                self.stop,
             )
         ) as answers:
             for index, answer in answers:
@@ -340,7 +369,9 @@ class _Solve:
             for placement in answer.placements
         }
         demands: Sequence[int] = sorted(
-            demand for answer in self.answers for demand in answer.subset.demands
+            demand
+            for answer in self.answers
+            for demand in answer.subset.demands
         )
         try:
             if not self.options.per_device:
@@ -352,7 +383,9 @@ class _Solve:
             self.too_large |= isinstance(reason, TooLarge)
             subset = DemandSubset(stage.problem, demands)
             self.components.append(
-                Component(subset, stage.tiers, sorted(placed.values(), key=_demand_of))
+                Component(
+                    subset, stage.tiers, sorted(placed.values(), key=_demand_of)
+                )
             )
 
     def _split_by_class(
@@ -362,7 +395,9 @@ class _Solve:
         problem = stage.problem
         # What is too mixed for classes shows late, and then needs time to be searched.
         stop = self.stop.within(_DIVISION * self.stop.seconds())
-        division = divide(problem, partial(self._survey, problem), self.options, stop)
+        division = divide(
+            problem, partial(self._survey, problem), self.options, stop
+        )
         self.failures += division.failures
         components: Sequence[Counted | PackingInstance] = (
             *division.counted,
@@ -372,7 +407,9 @@ class _Solve:
             # A goal is about all demands together: classes count it if they have all.
             joint = None
             if not division.per_device and not division.packed:
-                joint = with_goal(stage.goal, problem, division.counted, self.stop)
+                joint = with_goal(
+                    stage.goal, problem, division.counted, self.stop
+                )
             if joint is None:
                 return sorted(
                     demand
@@ -382,28 +419,43 @@ class _Solve:
             components = (joint,)
         for part in components:
             subset = DemandSubset(problem, part.demands)
-            hint = [placed.pop(demand) for demand in part.demands if demand in placed]
+            hint = [
+                placed.pop(demand)
+                for demand in part.demands
+                if demand in placed
+            ]
             if isinstance(part, Counted):
                 self.components.append(
                     CountedComponent(subset, stage.tiers, part, hint)
                 )
             else:
                 self.components.append(
-                    PackedComponent(subset, stage.tiers, part, hint, self.options)
+                    PackedComponent(
+                        subset, stage.tiers, part, hint, self.options
+                    )
                 )
         return division.per_device
 
     def _split_by_device(
-        self, stage: _Stage, placed: Mapping[int, Placement], demands: Sequence[int]
+        self,
+        stage: _Stage,
+        placed: Mapping[int, Placement],
+        demands: Sequence[int],
     ) -> None:
         """Split what classes cannot express by what it shares, if it is small enough to look at every device."""
         if not self.options.per_device:
             capabilities = NodeCapabilities(stage.problem)
             if (
-                sum(map(capabilities.all_candidates, self.stop.hundreds(demands)))
+                sum(
+                    map(
+                        capabilities.all_candidates, self.stop.hundreds(demands)
+                    )
+                )
                 > self.options.thresholds.surveyed
             ):
-                self._add_searched(stage, DemandSubset(stage.problem, demands), placed)
+                self._add_searched(
+                    stage, DemandSubset(stage.problem, demands), placed
+                )
                 return
         surveyed = self._survey(stage.problem, demands)
         for demand in placed.keys() - surveyed.sites.keys():
@@ -419,7 +471,10 @@ class _Solve:
             )
 
     def _add_searched(
-        self, stage: _Stage, subset: DemandSubset, placed: Mapping[int, Placement]
+        self,
+        stage: _Stage,
+        subset: DemandSubset,
+        placed: Mapping[int, Placement],
     ) -> None:
         hint = [placed[demand] for demand in subset.demands if demand in placed]
         if self.options.per_device:
@@ -427,7 +482,10 @@ class _Solve:
         else:
             self.components.append(
                 SearchedComponent(
-                    subset, stage.tiers, hint, partial(self._sites, stage.problem)
+                    subset,
+                    stage.tiers,
+                    hint,
+                    partial(self._sites, stage.problem),
                 )
             )
 
@@ -448,7 +506,9 @@ class _Solve:
             for component in searched:
                 members = set(component.subset.demands)
                 own_placements = [
-                    placement for placement in placements if placement.demand in members
+                    placement
+                    for placement in placements
+                    if placement.demand in members
                 ]
                 component.consider(within_caps(self.problem, own_placements))
             self._tell()
@@ -478,12 +538,16 @@ class _Solve:
     def _elapsed(self) -> float:
         return perf_counter() - self.started
 
-    def _report(self, level: int, running: Solvable, best: int, bound: int) -> None:
+    def _report(
+        self, level: int, running: Solvable, best: int, bound: int
+    ) -> None:
         """Tell the tier's state over the whole problem, with what the running component has reached.
 
         A solver finds answers that are worse than the one in hand first, which stays the best so far.
         """
-        resting = [component for component in self.answers if component is not running]
+        resting = [
+            component for component in self.answers if component is not running
+        ]
         costs = [component.cost(level) for component in resting]
         costs.append(min(best, running.cost(level)))
         bounds = [component.bounds[level] for component in resting]
@@ -499,11 +563,15 @@ class _Solve:
         """Tell the state of the first tier that is not proven, or of the last."""
         if self.progress:
             tiers = self._tiers()
-            self._tell_of(next((tier for tier in tiers if not tier.proven), tiers[-1]))
+            self._tell_of(
+                next((tier for tier in tiers if not tier.proven), tiers[-1])
+            )
 
     def _tell_of(self, tier: Tier) -> None:
         if self.progress:
-            self.progress(Progress(tier.name, tier.value, tier.bound, self._elapsed()))
+            self.progress(
+                Progress(tier.name, tier.value, tier.bound, self._elapsed())
+            )
 
     def _summary(
         self, tier: Objective, costs: Sequence[int], bounds: Sequence[int]
@@ -514,7 +582,8 @@ class _Solve:
             attainable = tier.worth(self.problem, self._placements()) + cost
         elif tier.weights:
             attainable = sum(
-                component.subset.weight(tier.weights) for component in self.answers
+                component.subset.weight(tier.weights)
+                for component in self.answers
             )
         return tier.shown(cost, bound, attainable)
 
@@ -524,7 +593,8 @@ class _Solve:
         tiers = [self._solved(level) for level in range(self.stage.levels)]
         for tier in self.tiers[self.stage.levels :]:
             cost, floor = (
-                count(self.everything, placed) for count in (tier.cost, tier.floor)
+                count(self.everything, placed)
+                for count in (tier.cost, tier.floor)
             )
             tiers.append(self._summary(tier, [cost], [floor]))
         weight = summed_weight(tiers[:weight_count], self.weight)
@@ -533,14 +603,18 @@ class _Solve:
     def _limits(self) -> tuple[tuple[int, int], ...]:
         """Return how many demands of each weight the optimum places at most, where that says more than their number."""
         searched = [
-            answer for answer in self.answers if isinstance(answer, SearchedComponent)
+            answer
+            for answer in self.answers
+            if isinstance(answer, SearchedComponent)
         ]
         if not any(component.relaxation for component in searched):
             return ()
         limits: Tally[int] = Tally()
         for answer in self.answers:
             demands: Iterable[int] = answer.subset.demands
-            if all(is_proven(answer, level) for level in range(len(self.weight))):
+            if all(
+                is_proven(answer, level) for level in range(len(self.weight))
+            ):
                 demands = map(_demand_of, answer.placements)
             of_component = Tally(
                 self.problem.demands[demand].weight for demand in demands

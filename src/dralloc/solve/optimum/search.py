@@ -148,7 +148,9 @@ def as_few(tiers: Sequence[Sequence[Term]]) -> list[Sequence[Term]]:
 
 def most_of(terms: Sequence[Term]) -> int:
     """The most that a cost can be."""
-    return sum(coefficient * variable.domain.max() for variable, coefficient in terms)
+    return sum(
+        coefficient * variable.domain.max() for variable, coefficient in terms
+    )
 
 
 def _solver(options: Options, stop: Stop) -> cp_model.CpSolver:
@@ -182,7 +184,9 @@ class _SolverRun(cp_model.CpSolverSolutionCallback):
 
     def on_solution_callback(self) -> None:
         best, bound = self.objective_value, self.best_objective_bound
-        self.events.put((round(best) * self.unit, _lower_bound(bound) * self.unit))
+        self.events.put(
+            (round(best) * self.unit, _lower_bound(bound) * self.unit)
+        )
 
     def _solve(self) -> None:
         try:
@@ -223,7 +227,9 @@ class _SolverRun(cp_model.CpSolverSolutionCallback):
         """Return what it has come to."""
         response = self.solver.response_proto
         if response.status == cp_model.MODEL_INVALID:
-            raise ModelError(f"the solver rejects the model: {self.cp.validate()}")
+            raise ModelError(
+                f"the solver rejects the model: {self.cp.validate()}"
+            )
         if response.status == cp_model.INFEASIBLE:
             raise ModelError(
                 "no answer is as good as the one to start from: the hint breaks a rule"
@@ -306,7 +312,9 @@ def _is_solved(
     """Solve in a thread of its own, so that a Ctrl-C is heard here."""
     statuses: list[model_builder.SolveStatus] = []
     thread = Thread(
-        target=lambda: statuses.append(solver.solve(model)), name="glop", daemon=True
+        target=lambda: statuses.append(solver.solve(model)),
+        name="glop",
+        daemon=True,
     )
     thread.start()
     while thread.is_alive():
@@ -319,4 +327,6 @@ def _is_solved(
 def _range(domain: Iterable[int]) -> tuple[float, float]:
     """Its least and greatest value; infinite at the ends of int64."""
     low, *_, high = domain
-    return (low if low > -_ENDLESS else -inf), (high if high < _ENDLESS else inf)
+    return (low if low > -_ENDLESS else -inf), (
+        high if high < _ENDLESS else inf
+    )

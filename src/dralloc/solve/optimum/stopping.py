@@ -59,7 +59,9 @@ class Stop:
     effort: float = inf
 
     @classmethod
-    def after(cls, seconds: float | None, cancelled: Cancelled | None = None) -> Stop:
+    def after(
+        cls, seconds: float | None, cancelled: Cancelled | None = None
+    ) -> Stop:
         """After so many seconds; None for no limit."""
         end = inf if seconds is None else perf_counter() + seconds
         if cancelled is None:

@@ -25,7 +25,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dralloc.problem import Alternative, Charge, Claim, Device, Node, PoolState, Problem
+from dralloc.problem import (
+    Alternative,
+    Charge,
+    Claim,
+    Device,
+    Node,
+    PoolState,
+    Problem,
+)
 from dralloc.problem.equivalence import device_traits
 from dralloc.solve.first_fit.candidates import (
     CandidateIndex,
@@ -105,20 +113,27 @@ class NodeComponents:
                 _join(owners, tie, component)
             component.append(device)
         listed = {id(members): sorted(members) for members in owners.values()}
-        return tuple(self._component(members) for members in sorted(listed.values()))
+        return tuple(
+            self._component(members) for members in sorted(listed.values())
+        )
 
     def _ties(self, device: int) -> Iterator[Hashable]:
         """Yield what a device has in common with others: counter sets, or nothing but itself."""
         charged = self._charged_by_request(device)
         by_request = [("counter", counter) for counter in charged]
-        for sort, number in (*by_request, *self._problem.devices[device].resources):
+        for sort, number in (
+            *by_request,
+            *self._problem.devices[device].resources,
+        ):
             if sort == "counter":
                 yield "published set", self._set_of[number]
             else:
                 yield sort, number
 
     def _counters(self, device: int) -> list[int]:
-        fixed = [counter for counter, _ in self._problem.devices[device].consumes]
+        fixed = [
+            counter for counter, _ in self._problem.devices[device].consumes
+        ]
         return [*fixed, *self._charged_by_request(device)]
 
     def _charged_by_request(self, device: int) -> tuple[int, ...]:
@@ -129,7 +144,9 @@ class NodeComponents:
             for alternative in self._representatives.values():
                 charge = self._problem.eligibility.charge(alternative, device)
                 if charge is not None:
-                    counters.update((counter, None) for counter, _ in charge.counters)
+                    counters.update(
+                        (counter, None) for counter, _ in charge.counters
+                    )
             self._by_request[device_key] = tuple(counters)
         return self._by_request[device_key]
 
@@ -140,7 +157,8 @@ class NodeComponents:
             counters.update(dict.fromkeys(self._counters(device)))
         # Counters by their order in the component, so that names do not matter.
         local_numbers = {
-            ("counter", counter): number for number, counter in enumerate(counters)
+            ("counter", counter): number
+            for number, counter in enumerate(counters)
         }
 
         def local_number(sort: str, index: int) -> int:
@@ -148,22 +166,34 @@ class NodeComponents:
 
         key = (
             tuple([self._traits(device, local_number) for device in members]),
-            tuple([self._problem.counters[counter].total for counter in counters]),
+            tuple(
+                [self._problem.counters[counter].total for counter in counters]
+            ),
         )
         groups = dict.fromkeys(
-            devices[device].group for device in members if devices[device].consumes
+            devices[device].group
+            for device in members
+            if devices[device].consumes
         )
         key_number = self._keys.setdefault(key, len(self._keys))
-        return NodeComponent(key_number, tuple(members), tuple(counters), tuple(groups))
+        return NodeComponent(
+            key_number, tuple(members), tuple(counters), tuple(groups)
+        )
 
-    def _traits(self, index: int, number: Callable[[str, int], int]) -> Hashable:
+    def _traits(
+        self, index: int, number: Callable[[str, int], int]
+    ) -> Hashable:
         """All that matters about a device and does not change."""
         device = self._problem.devices[index]
         return (
             self._problem.eligibility.device_key(index),
             device_traits(device, number),
-            tuple(sorted(device.attributes.items())) if device.attributes else (),
-            device.slot if device.slot in self._problem.several_versions else None,
+            tuple(sorted(device.attributes.items()))
+            if device.attributes
+            else (),
+            device.slot
+            if device.slot in self._problem.several_versions
+            else None,
         )
 
 
@@ -211,7 +241,9 @@ class ComponentStates:
         self._problem = problem
         self._ledger = ledger
         take_apart = NodeComponents(problem).on
-        self.components = [take_apart(node) for node in range(len(problem.nodes))]
+        self.components = [
+            take_apart(node) for node in range(len(problem.nodes))
+        ]
         self._pools = [_unusable_pools(node) for node in problem.nodes]
         self._numbers: dict[Hashable, int] = {}
         self._ordered: dict[int, list[tuple[int, NodeComponent]]] = {}
@@ -238,7 +270,9 @@ class ComponentStates:
             self._ordered[node].sort(key=self._rank)
         return self._ordered[node]
 
-    def _rank(self, entry: tuple[int, NodeComponent]) -> tuple[int, tuple[Any, ...]]:
+    def _rank(
+        self, entry: tuple[int, NodeComponent]
+    ) -> tuple[int, tuple[Any, ...]]:
         state, _ = entry
         return self.left[state], self._keys[state]
 
@@ -265,8 +299,13 @@ class ComponentStates:
         for index in component.devices:
             device = devices[index]
             if device.shareable:
-                uses.append((not ledger.is_free(device), ledger.is_open(device)))
-                uses += (ledger.capacity_left(device, name) for name in device.capacity)
+                uses.append(
+                    (not ledger.is_free(device), ledger.is_open(device))
+                )
+                uses += (
+                    ledger.capacity_left(device, name)
+                    for name in device.capacity
+                )
             else:
                 uses.append(not ledger.is_free(device))
         counters = [ledger.free[index] for index in component.counters]
@@ -322,7 +361,9 @@ class Census:
         self.arrivals: list[int] = []
         self._seeing: dict[int, list[int]] = defaultdict(list)
         for number, node in enumerate(problem.nodes):
-            for group in {problem.devices[device].group for device in node.devices()}:
+            for group in {
+                problem.devices[device].group for device in node.devices()
+            }:
                 self._seeing[group].append(number)
             self._of.append(self._enter(number))
 
@@ -394,7 +435,9 @@ class ComponentOffers:
         return counts[state]
 
     def _count(self, alternative: Alternative, component: NodeComponent) -> int:
-        return sum([self._is_free(alternative, device) for device in component.devices])
+        return sum(
+            [self._is_free(alternative, device) for device in component.devices]
+        )
 
     def counts(
         self, alternatives: Sequence[Alternative], component: NodeComponent
@@ -402,15 +445,20 @@ class ComponentOffers:
         """Return how many devices of a component each of the alternatives, always the same ones, could have now."""
         device = self._problem.devices[component.devices[0]]
         dedicated = (
-            len(component.devices) > 1 or component.counters or not device.shareable
+            len(component.devices) > 1
+            or component.counters
+            or not device.shareable
         )
         if dedicated or not self._ledger.is_free(device):
             counts = [
-                self._count(alternative, component) for alternative in alternatives
+                self._count(alternative, component)
+                for alternative in alternatives
             ]
             return np.array(counts, dtype=np.int64)
         if component.key not in self._fits:
-            self._fits[component.key] = self._fit(alternatives, component.devices[0])
+            self._fits[component.key] = self._fit(
+                alternatives, component.devices[0]
+            )
         return self._fits[component.key](device)
 
     def _fit(
@@ -421,7 +469,8 @@ class ComponentOffers:
             [self._accepts(alternative, number) for alternative in alternatives]
         )
         charges = [
-            self._problem.eligibility.charge(alternative.index, number) or Charge()
+            self._problem.eligibility.charge(alternative.index, number)
+            or Charge()
             for alternative in alternatives
         ]
         fits: list[tuple[str, int, NDArray[np.int64]]] = []
@@ -429,7 +478,9 @@ class ComponentOffers:
             amounts = [dict(charge.capacity).get(name, 0) for charge in charges]
             step = gcd(*amounts) or 1
             # What does not fit 64 bits, numpy keeps as exact integers of Python.
-            fits.append((name, step, np.array([amount // step for amount in amounts])))
+            fits.append(
+                (name, step, np.array([amount // step for amount in amounts]))
+            )
 
         def counts_now(device: Device) -> Integers:
             fitting = served
@@ -466,7 +517,9 @@ class ComponentOffers:
         for place, alternative in places(claims):
             if alternative.count is not None:
                 accepted = [
-                    device for device in devices if self._accepts(alternative, device)
+                    device
+                    for device in devices
+                    if self._accepts(alternative, device)
                 ]
                 lists[place] = CandidateList(accepted, frozenset())
         return NodeCandidates(node, lists)
@@ -507,7 +560,9 @@ def typical(problem: Problem) -> Mix:
     examples: dict[ClaimClass, Sequence[Claim]] = {}
     for demand in problem.demands:
         claim_class = classes.of(demand.claims)
-        if claim_class is not None and all(claim.requests for claim in demand.claims):
+        if claim_class is not None and all(
+            claim.requests for claim in demand.claims
+        ):
             tally[claim_class] += 1
             examples.setdefault(claim_class, demand.claims)
     return [
@@ -531,11 +586,14 @@ class ExpectedFragmentation:
         firsts: list[tuple[int, int]] = []
         for claims, _ in mix:
             firsts.append((len(need), len(requests)))
-            for request in (request for claim in claims for request in claim.requests):
+            for request in (
+                request for claim in claims for request in claim.requests
+            ):
                 requests.append(len(need))
                 for alternative in request.alternatives:
                     column, _ = self._columns.setdefault(
-                        offers.column(alternative), (len(self._columns), alternative)
+                        offers.column(alternative),
+                        (len(self._columns), alternative),
                     )
                     column_of.append(column)
                     need.append(alternative.count or 1)
@@ -569,12 +627,16 @@ class ExpectedFragmentation:
         free_parts = sum([self._states.left[state] for state, _ in components])
         if not components or not len(self._popularity):
             return 0
-        offers = [self._component(state, component) for state, component in components]
+        offers = [
+            self._component(state, component) for state, component in components
+        ]
         counts = sum(counts for counts, _ in offers)
         usable = sum(usable for _, usable in offers)
         alternative_fits = np.take(counts, self._column_of) >= self._need
         request_fits = np.logical_or.reduceat(alternative_fits, self._requests)
-        class_fits = np.logical_and.reduceat(request_fits, self._first_of_class[:, 1])
+        class_fits = np.logical_and.reduceat(
+            request_fits, self._first_of_class[:, 1]
+        )
         used = int(self._popularity @ (usable * class_fits))
         return int(self._popularity.sum()) * free_parts - used
 
@@ -583,7 +645,9 @@ class ExpectedFragmentation:
     ) -> tuple[Integers, Integers]:
         """Return how many devices a component offers for each column, and what each class could use of it."""
         if state not in self._offered:
-            alternatives = [alternative for _, alternative in self._columns.values()]
+            alternatives = [
+                alternative for _, alternative in self._columns.values()
+            ]
             counts = self._offers.counts(alternatives, component)
             usable = np.logical_or.reduceat(
                 counts[self._column_of] > 0, self._first_of_class[:, 0]

@@ -24,7 +24,11 @@ from dralloc.problem.ledger import Ledger
 from dralloc.problem.node_claims import node_resource
 from dralloc.problem.solution import Placement
 from dralloc.problem.supply import NODE_DRIVER
-from dralloc.solve.first_fit.candidates import CandidateIndex, ClaimClass, ClaimClasses
+from dralloc.solve.first_fit.candidates import (
+    CandidateIndex,
+    ClaimClass,
+    ClaimClasses,
+)
 from dralloc.solve.first_fit.plain import Found, PlainRun
 from dralloc.solve.first_fit.pruned import DEAD_ENDS, PrunedSearch
 
@@ -144,11 +148,15 @@ class OfferedNode:
             self._problem.devices[number]
             for number in self._problem.nodes[self.number].devices()
         )
-        return tuple(device for device in devices if device.id.driver != NODE_DRIVER)
+        return tuple(
+            device for device in devices if device.id.driver != NODE_DRIVER
+        )
 
     def total_devices(self, driver: str = "") -> int:
         """Return how many devices the node has, of all drivers or of one."""
-        return sum(not driver or device.id.driver == driver for device in self._devices)
+        return sum(
+            not driver or device.id.driver == driver for device in self._devices
+        )
 
     def free_devices(self, driver: str = "") -> int:
         """Return how many of them nobody uses and could be given, each by itself: also not for want of a counter."""
@@ -177,9 +185,15 @@ class OfferedNode:
                     yield problem.counters[number].total, ledger.free[number]
         for number in problem.nodes[self.number].devices():
             device = problem.devices[number]
-            published = node_resource(name) if device.id.driver == NODE_DRIVER else name
+            published = (
+                node_resource(name) if device.id.driver == NODE_DRIVER else name
+            )
             capacity = device.capacity.get(published)
-            if device.shareable and capacity is not None and capacity.consumable:
+            if (
+                device.shareable
+                and capacity is not None
+                and capacity.consumable
+            ):
                 yield capacity.total, ledger.capacity_left(device, published)
 
 
@@ -244,7 +258,9 @@ def policy_name(policy: str | Policy) -> str:
     """Return what a policy is called in answers: its ``name``, or that of the function or the class."""
     if isinstance(policy, str):
         return policy
-    own_name = getattr(policy, "name", None) or getattr(policy, "__name__", None)
+    own_name = getattr(policy, "name", None) or getattr(
+        policy, "__name__", None
+    )
     if isinstance(own_name, str):
         return own_name
     return type(policy).__name__
@@ -272,7 +288,9 @@ class AskingRun(PlainRun):
         self._changes: dict[int, int] = defaultdict(int)
         self._sharing: dict[int, list[int]] = defaultdict(list)
         for number, node in enumerate(problem.nodes):
-            for group in {problem.devices[device].group for device in node.devices()}:
+            for group in {
+                problem.devices[device].group for device in node.devices()
+            }:
                 self._sharing[group].append(number)
         self._pods: dict[int, list[ClaimKey]] = defaultdict(list)
 
@@ -300,7 +318,9 @@ class AskingRun(PlainRun):
             return
         # The search for the offer left nothing behind, so it is repeated.
         granted = self._checked(claims, self._attempt(claims, chosen))
-        assert granted is not None, "what fitted before nothing changed fits again"
+        assert granted is not None, (
+            "what fitted before nothing changed fits again"
+        )
         self._settle(number, chosen, claims, granted)
 
     def _choice(self, number: int, offers: Sequence[OfferedNode]) -> int | None:
@@ -324,13 +344,21 @@ class AskingRun(PlainRun):
                 # The device that stands for the node is none to users.
                 if device.driver != NODE_DRIVER:
                     devices.append(device)
-        return OfferedNode(node, self._ledger, tuple(devices), tuple(self._pods[node]))
+        return OfferedNode(
+            node, self._ledger, tuple(devices), tuple(self._pods[node])
+        )
 
-    def _offer(self, number: int, claims: Sequence[Claim], node: int) -> Found | None:
+    def _offer(
+        self, number: int, claims: Sequence[Claim], node: int
+    ) -> Found | None:
         """Return what the claims would get on a node; nothing is taken."""
-        claim_class = None if self._has_footprints else self._claim_classes.of(claims)
+        claim_class = (
+            None if self._has_footprints else self._claim_classes.of(claims)
+        )
         if claim_class is not None:
-            change, known_grants = self._known.get((claim_class, node), (-1, None))
+            change, known_grants = self._known.get(
+                (claim_class, node), (-1, None)
+            )
             if change == self._changes[node]:
                 return known_grants
         try:
@@ -359,7 +387,9 @@ class AskingRun(PlainRun):
 
     def _release(self, placement: Placement) -> None:
         super()._release(placement)
-        self._pods[placement.node].remove(self._problem.demands[placement.demand].key)
+        self._pods[placement.node].remove(
+            self._problem.demands[placement.demand].key
+        )
         self._changed(placement)
 
     def _changed(self, placement: Placement) -> None:
@@ -389,7 +419,8 @@ def order_of(problem: Problem, policy: Policy) -> Sequence[int]:
     if not isinstance(policy, OrderedPolicy):
         return numbers
     pods = [
-        WaitingPod.of(number, demand) for number, demand in enumerate(problem.demands)
+        WaitingPod.of(number, demand)
+        for number, demand in enumerate(problem.demands)
     ]
     ordered = [pod.number for pod in policy.order(pods)]
     if sorted(ordered) != list(numbers):

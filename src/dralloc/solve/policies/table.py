@@ -45,7 +45,12 @@ from dralloc.solve.policies.fragmentation import (
     ExpectedFragmentation,
     typical,
 )
-from dralloc.solve.policies.protocol import AskingRun, Policy, order_of, policy_name
+from dralloc.solve.policies.protocol import (
+    AskingRun,
+    Policy,
+    order_of,
+    policy_name,
+)
 from dralloc.solve.work import phase
 
 __all__ = [
@@ -102,7 +107,9 @@ class Sizes:
         if claim_class is None:
             return 1
         if claim_class not in self._sizes:
-            self._sizes[claim_class] = max(1, self._share(self._taken(demand.claims)))
+            self._sizes[claim_class] = max(
+                1, self._share(self._taken(demand.claims))
+            )
         return self._sizes[claim_class]
 
     def taken(self, demand: Demand) -> Amounts:
@@ -242,11 +249,15 @@ def _totals(problem: Problem) -> Amounts:
     """Return how much there is of each resource, in use or not."""
     totals: Tally[Hashable] = Tally()
     for counter in problem.counters:
-        totals["counter", counter.id.driver, counter.id.counter] += counter.total
+        totals["counter", counter.id.driver, counter.id.counter] += (
+            counter.total
+        )
     for device in problem.devices:
         if device.shareable:
             for capacity in device.capacity.values():
-                totals["capacity", device.id.driver, capacity.name] += capacity.total
+                totals["capacity", device.id.driver, capacity.name] += (
+                    capacity.total
+                )
         elif not device.consumes:
             totals["device", device.id.driver] += 1
     return totals
@@ -379,7 +390,9 @@ class ScoreQueue:
             heappush(self.scores, score)
         self.states.setdefault(score, set()).add(state)
 
-    def best(self, first: Callable[[int], int | None]) -> tuple[int, int] | None:
+    def best(
+        self, first: Callable[[int], int | None]
+    ) -> tuple[int, int] | None:
         """The first node, and its state, of all with the best score; states without nodes are dropped."""
         while self.scores:
             states = self.states[self.scores[0]]
@@ -416,7 +429,9 @@ class ScoredRun(QuickRun):
         states = ComponentStates(problem, ledger)
         self._census = Census(problem, states)
         self._offers = ComponentOffers(problem, ledger, states, self._index)
-        context = ScoringContext(problem, ledger, states, self._offers, self._try)
+        context = ScoringContext(
+            problem, ledger, states, self._offers, self._try
+        )
         self._score = self._scoring(context)
         self._queues: dict[Hashable, ScoreQueue] = {}
 
@@ -468,7 +483,10 @@ class ScoredRun(QuickRun):
             queue.enter(state, score)
 
     def _update(
-        self, queue: ScoreQueue, claims: Sequence[Claim], allowed: Container[int] | None
+        self,
+        queue: ScoreQueue,
+        claims: Sequence[Claim],
+        allowed: Container[int] | None,
     ) -> None:
         """Rate the states that have come up."""
         for state in self._census.arrivals[queue.seen :]:
@@ -525,7 +543,11 @@ def _largest_first(problem: Problem) -> Sequence[int]:
 
     def key(number: int) -> tuple[int, int, int]:
         demand = problem.demands[number]
-        return -demand.priority, -sizes.of(demand), len(problem.candidate_nodes(demand))
+        return (
+            -demand.priority,
+            -sizes.of(demand),
+            len(problem.candidate_nodes(demand)),
+        )
 
     return sorted(as_given(problem), key=key)
 

@@ -68,13 +68,17 @@ class DeviceOrder:
             (counter_set, counter) for counter, counter_set in enumerate(set_of)
         )
         users = Tally(
-            counter for device in problem.devices for counter, _ in device.consumes
+            counter
+            for device in problem.devices
+            for counter, _ in device.consumes
         )
         self._sets_of = []
         self._rivals = []
         for device in problem.devices:
             counters = [counter for counter, _ in device.consumes]
-            counter_sets = dict.fromkeys([set_of[counter] for counter in counters])
+            counter_sets = dict.fromkeys(
+                [set_of[counter] for counter in counters]
+            )
             self._sets_of.append(tuple(counter_sets))
             self._rivals.append(sum([users[counter] for counter in counters]))
 
@@ -141,7 +145,9 @@ def movable_units(problem: Problem) -> list[MovableUnit]:
     claim_users = Tally(
         claim.key for demand in problem.demands for claim in demand.claims
     )
-    rule_users = Tally(role.rule for demand in problem.demands for role in demand.roles)
+    rule_users = Tally(
+        role.rule for demand in problem.demands for role in demand.roles
+    )
     with_budget = {budget.namespace for budget in problem.budgets}
     together = grouped(
         (demand.placed_with or number, number)
@@ -151,7 +157,8 @@ def movable_units(problem: Problem) -> list[MovableUnit]:
     for members in together.values():
         demands = [problem.demands[member] for member in members]
         free = all(
-            _is_free(demand, claim_users) and demand.key.namespace not in with_budget
+            _is_free(demand, claim_users)
+            and demand.key.namespace not in with_budget
             for demand in demands
         )
         rules = {role.rule for demand in demands for role in demand.roles}
@@ -168,7 +175,9 @@ def movable_units(problem: Problem) -> list[MovableUnit]:
 def _is_free(demand: Demand, claim_users: Mapping[ClaimKey, int]) -> bool:
     """Return whether nothing but a gang and rules between pods ties a demand to others."""
     shares = any(claim_users[claim.key] > 1 for claim in demand.claims)
-    return not (shares or demand.group_scopes or demand.parent or demand.is_defective)
+    return not (
+        shares or demand.group_scopes or demand.parent or demand.is_defective
+    )
 
 
 def _know_one_domain(
@@ -243,7 +252,9 @@ class WorkingAnswer(QuickRun):
         self._gather_domains()
         limited = np.isfinite(self._amounts.table)
         total = np.where(limited, self._amounts.table, 0.0).sum(axis=1)
-        self._scale = (limited.sum(axis=1) / np.maximum(1.0, total))[:, np.newaxis]
+        self._scale = (limited.sum(axis=1) / np.maximum(1.0, total))[
+            :, np.newaxis
+        ]
         for placement in placements:
             self._enter(placement)
 
@@ -265,7 +276,9 @@ class WorkingAnswer(QuickRun):
     def _gather_prospects(self) -> None:
         """Lay what is known of all classes of claims side by side, so that it is looked at and forgotten at once."""
         classes = list(dict.fromkeys(self._prospects.values()))
-        self._hopeful = np.ones((len(classes), len(self._problem.nodes)), np.bool_)
+        self._hopeful = np.ones(
+            (len(classes), len(self._problem.nodes)), np.bool_
+        )
         row_of: dict[Prospects, int] = {}
         for row, prospects in enumerate(classes):
             self._hopeful[row] = prospects.hopeful
@@ -332,7 +345,9 @@ class WorkingAnswer(QuickRun):
             and self._allowed[self._allowed_row[number], node]
         ):
             return False
-        return bool((self._amounts.table[:, node] >= self._asked[:, number]).all())
+        return bool(
+            (self._amounts.table[:, node] >= self._asked[:, number]).all()
+        )
 
     def fitting(
         self, demands: NDArray[np.intp], nodes: Sequence[int]
@@ -345,8 +360,14 @@ class WorkingAnswer(QuickRun):
             self._asked[:, demands],
         )
         for node in nodes:
-            enough = (requested <= self._amounts.table[:, node, np.newaxis]).all(axis=0)
-            fits |= enough & self._hopeful[classes, node] & self._allowed[rows, node]
+            enough = (
+                requested <= self._amounts.table[:, node, np.newaxis]
+            ).all(axis=0)
+            fits |= (
+                enough
+                & self._hopeful[classes, node]
+                & self._allowed[rows, node]
+            )
         return demands[fits]
 
     def domains(
@@ -356,16 +377,25 @@ class WorkingAnswer(QuickRun):
         if unit.rule is None:
             return [self._everywhere]
         by_domain = self._domain_nodes[unit.rule]
-        near = [inside for inside in by_domain.values() if inside[list(nodes)].any()]
-        far = [inside for inside in by_domain.values() if not inside[list(nodes)].any()]
+        near = [
+            inside for inside in by_domain.values() if inside[list(nodes)].any()
+        ]
+        far = [
+            inside
+            for inside in by_domain.values()
+            if not inside[list(nodes)].any()
+        ]
         order = self._random.permutation(len(far)).tolist()
         return [*near, *[far[index] for index in order]][:_DOMAINS_TRIED]
 
     def _roomy_nodes(self, number: int, inside: NDArray[np.bool_]) -> list[int]:
         """Return some nodes where a demand may fit, about those first that have least left of CPU and memory."""
-        enough = (self._amounts.table >= self._asked[:, number, np.newaxis]).all(axis=0)
+        enough = (
+            self._amounts.table >= self._asked[:, number, np.newaxis]
+        ).all(axis=0)
         enough &= (
-            self._prospects[number].hopeful & self._allowed[self._allowed_row[number]]
+            self._prospects[number].hopeful
+            & self._allowed[self._allowed_row[number]]
         )
         nodes = (enough & inside).nonzero()[0]
         free = (self._amounts.table[:, nodes] * self._scale).sum(axis=0)
@@ -403,7 +433,9 @@ class WorkingAnswer(QuickRun):
             for tried, member in enumerate(unit.members, 1):
                 fits = self._place_on(member, chosen)
                 if not fits and elsewhere:
-                    fits = self._place_on(member, self._roomy_nodes(member, inside))
+                    fits = self._place_on(
+                        member, self._roomy_nodes(member, inside)
+                    )
                 if fits:
                     entered.append(member)
                 elif tried - len(entered) > may_miss:
@@ -447,7 +479,11 @@ class WorkingAnswer(QuickRun):
 
     def leave(self, unit: MovableUnit) -> list[Placement]:
         """Take a unit out of the answer, and return where its demands were."""
-        return [self._leave(member) for member in unit.members if member in self.placed]
+        return [
+            self._leave(member)
+            for member in unit.members
+            if member in self.placed
+        ]
 
     def _leave(self, number: int) -> Placement:
         placement = self.placed.pop(number)
@@ -470,7 +506,9 @@ class WorkingAnswer(QuickRun):
     def _enter(self, placement: Placement) -> None:
         claims = self._problem.demands[placement.demand].claims
         for _, alternative, grant in served_by(claims, placement.grants):
-            charge = self._problem.eligibility.charge(alternative.index, grant.device)
+            charge = self._problem.eligibility.charge(
+                alternative.index, grant.device
+            )
             if charge is not None:
                 self._ledger.take(grant.device, alternative, 0, charge)
         self._settle(placement.demand, placement.node, claims, placement.grants)
@@ -531,7 +569,9 @@ class _NodeKind:
     @property
     def reputation(self) -> float:
         """How often a change is for the better, as far as that is known; nodes are never given up."""
-        return max(_LEAST_REPUTATION, (_TRUST + self.successes) / (_TRUST + self.tries))
+        return max(
+            _LEAST_REPUTATION, (_TRUST + self.successes) / (_TRUST + self.tries)
+        )
 
 
 class ChangeSearch:
@@ -565,7 +605,9 @@ class ChangeSearch:
         alike = grouped(
             (_kind(problem, node), node) for node in range(len(problem.nodes))
         )
-        self._kinds: list[_NodeKind] = [_NodeKind(nodes) for nodes in alike.values()]
+        self._kinds: list[_NodeKind] = [
+            _NodeKind(nodes) for nodes in alike.values()
+        ]
 
     def step(self) -> None:
         """Try one change, and keep it if the answer is not worse."""
@@ -575,9 +617,13 @@ class ChangeSearch:
         drawn = [demand for node in nodes for demand in self._some_on(node)]
         leaving = self._units(drawn)
         placements = [
-            placement for unit in leaving for placement in self.answer.leave(unit)
+            placement
+            for unit in leaving
+            for placement in self.answer.leave(unit)
         ]
-        self.answer.forget({*nodes, *[placement.node for placement in placements]})
+        self.answer.forget(
+            {*nodes, *[placement.node for placement in placements]}
+        )
         entered = self._recreate(nodes, leaving, placements)
         change = _Change(placements, entered)
         if self._is_worse(change):
@@ -592,15 +638,23 @@ class ChangeSearch:
 
     def _units(self, demands: Iterable[int]) -> list[MovableUnit]:
         """Return the units of demands, each once."""
-        return list(dict.fromkeys([self.answer.unit_of[demand] for demand in demands]))
+        return list(
+            dict.fromkeys([self.answer.unit_of[demand] for demand in demands])
+        )
 
     # Ruin.
 
     def _some_kind(self) -> _NodeKind:
         """Draw a kind of nodes: more often one where more changes were for the better."""
-        shares = np.array([len(kind.nodes) * kind.reputation for kind in self._kinds])
+        shares = np.array(
+            [len(kind.nodes) * kind.reputation for kind in self._kinds]
+        )
         return self._kinds[
-            int(np.searchsorted(shares.cumsum(), self._random.random() * shares.sum()))
+            int(
+                np.searchsorted(
+                    shares.cumsum(), self._random.random() * shares.sum()
+                )
+            )
         ]
 
     def _some_nodes(self, kind: _NodeKind) -> list[int]:
@@ -617,7 +671,9 @@ class ChangeSearch:
         size = 1 + int(self._random.integers(_MOST_LEAVING))
         return [
             occupants[place]
-            for place in self._random.permutation(len(occupants))[:size].tolist()
+            for place in self._random.permutation(len(occupants))[
+                :size
+            ].tolist()
         ]
 
     # Recreate.
@@ -652,7 +708,9 @@ class ChangeSearch:
     def _some_waiting(self, nodes: Sequence[int]) -> list[MovableUnit]:
         """Draw some of those who wait and may fit now."""
         fitting = self.answer.fitting(self._waits.nonzero()[0], nodes)
-        chosen: list[int] = self._random.permutation(fitting)[:_MOST_WAITING].tolist()
+        chosen: list[int] = self._random.permutation(fitting)[
+            :_MOST_WAITING
+        ].tolist()
         return self._units(chosen)
 
     def _in_new_order(self, pool: Sequence[MovableUnit]) -> list[MovableUnit]:
@@ -662,7 +720,9 @@ class ChangeSearch:
         if self._random.random() < _AT_RANDOM:
             keys = noise.tolist()
         else:
-            sizes = np.array([self._sizes[demand] for demand in firsts], dtype=float)
+            sizes = np.array(
+                [self._sizes[demand] for demand in firsts], dtype=float
+            )
             keys = (sizes * np.exp(noise)).tolist()
         weights = [self._weights[demand] for demand in firsts]
         order = sorted(
@@ -689,7 +749,9 @@ class ChangeSearch:
     def _undo(self, change: _Change) -> None:
         touched = {placement.node for placement in change.departures}
         for unit in self._units(change.entered):
-            touched.update([placement.node for placement in self.answer.leave(unit)])
+            touched.update(
+                [placement.node for placement in self.answer.leave(unit)]
+            )
         for placement in change.departures:
             self.answer.restore(placement)
         self.answer.forget(touched)
@@ -704,13 +766,17 @@ def _sizes(problem: Problem, demands: Iterable[int]) -> dict[int, int]:
 def _parts(sizes: Sizes, problem: Problem, demand: int) -> int:
     amounts = sizes.taken(problem.demands[demand])
     return sum(
-        amount * PARTS // max(1, sizes.totals[name]) for name, amount in amounts.items()
+        amount * PARTS // max(1, sizes.totals[name])
+        for name, amount in amounts.items()
     )
 
 
 def _kind(problem: Problem, node: int) -> Hashable:
     """Return what nodes have in common that offer the same numbers of devices by driver."""
     drivers = [
-        problem.devices[device].id.driver for device in problem.nodes[node].devices()
+        problem.devices[device].id.driver
+        for device in problem.nodes[node].devices()
     ]
-    return tuple(sorted((driver, drivers.count(driver)) for driver in set(drivers)))
+    return tuple(
+        sorted((driver, drivers.count(driver)) for driver in set(drivers))
+    )

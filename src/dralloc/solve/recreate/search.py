@@ -39,7 +39,11 @@ from dralloc.problem.solution import Placement, charged_grants
 from dralloc.problem.subproblem import cut, places
 from dralloc.solve.first_fit.batch import QuickRun, place_all
 from dralloc.solve.policies.table import PARTS, Sizes
-from dralloc.solve.recreate.change import ChangeSearch, MovableUnit, movable_units
+from dralloc.solve.recreate.change import (
+    ChangeSearch,
+    MovableUnit,
+    movable_units,
+)
 from dralloc.solve.work import Excerpt, Parcel, run_all
 
 __all__ = ["Starts", "recreated"]
@@ -71,7 +75,9 @@ def starts(problem: Problem) -> Iterator[tuple[Placement, ...]]:
     )
     for resource in (*resources, None):
 
-        def key(demand: int, resource: Hashable = resource) -> tuple[int, int, int]:
+        def key(
+            demand: int, resource: Hashable = resource
+        ) -> tuple[int, int, int]:
             candidate = problem.demands[demand]
             return (
                 -candidate.priority,
@@ -94,7 +100,8 @@ def _amount(
     if resource is not None:
         return amounts.get(resource, 0)
     return sum(
-        amount * PARTS // max(1, sizes.totals[name]) for name, amount in amounts.items()
+        amount * PARTS // max(1, sizes.totals[name])
+        for name, amount in amounts.items()
     )
 
 
@@ -191,7 +198,9 @@ class _PartTask:
         end = time.perf_counter() + self.seconds
         excerpt = self.excerpt
         answers = Renumbered(
-            self.eligibility.content, excerpt.devices or (), places(self.counters)
+            self.eligibility.content,
+            excerpt.devices or (),
+            places(self.counters),
         )
         problem = replace(excerpt.problem, eligibility=Remembered(answers))
         search = ChangeSearch(problem, excerpt.inward(self.present), self.seed)
@@ -216,7 +225,10 @@ class _Rounds:
         self._groups = _groups(problem, movable)
 
     def improve(
-        self, placements: Sequence[Placement], seconds: float, part_limit: int | None
+        self,
+        placements: Sequence[Placement],
+        seconds: float,
+        part_limit: int | None,
     ) -> tuple[int, list[Placement]]:
         """Search each part once.
 
@@ -235,10 +247,14 @@ class _Rounds:
         waves = -(-len(parts) // max(1, options.jobs))
         tasks = self._tasks(placements, parts, seconds / waves)
         present = {placement.demand: placement for placement in placements}
-        for number, improved in run_all(tasks, Backend(options.backend), options.jobs):
+        for number, improved in run_all(
+            tasks, Backend(options.backend), options.jobs
+        ):
             for placement in tasks[number].present:
                 del present[placement.demand]
-            present.update((placement.demand, placement) for placement in improved)
+            present.update(
+                (placement.demand, placement) for placement in improved
+            )
         return len(parts), [present[demand] for demand in sorted(present)]
 
     def _parts(self) -> list[list[int]]:
@@ -265,7 +281,9 @@ class _Rounds:
         members = self._members(homes, parts)
         moving = {demand for dealt in members for demand in dealt}
         staying = [
-            placement for placement in placements if placement.demand not in moving
+            placement
+            for placement in placements
+            if placement.demand not in moving
         ]
         ledger = _with(self._problem, staying)
         return [
@@ -280,11 +298,17 @@ class _Rounds:
 
         Gangs that stand on nodes of several parts are in none: they stay where they are.
         """
-        part_of = {node: part for part, nodes in enumerate(parts) for node in nodes}
-        draws = self._random.integers(len(parts), size=len(self._movable)).tolist()
+        part_of = {
+            node: part for part, nodes in enumerate(parts) for node in nodes
+        }
+        draws = self._random.integers(
+            len(parts), size=len(self._movable)
+        ).tolist()
         members: list[list[int]] = [[] for _ in parts]
         for unit, draw in zip(self._movable, draws, strict=True):
-            placements = [homes[member] for member in unit.members if member in homes]
+            placements = [
+                homes[member] for member in unit.members if member in homes
+            ]
             standing = {part_of.get(placement.node) for placement in placements}
             part = standing.pop() if standing else draw
             if not standing and part is not None:
@@ -300,7 +324,9 @@ class _Rounds:
         seconds: float,
     ) -> _PartTask:
         inside = places(nodes)
-        demands = [_inside(self._problem.demands[demand], inside) for demand in members]
+        demands = [
+            _inside(self._problem.demands[demand], inside) for demand in members
+        ]
         part = cut(self._problem, nodes, demands=demands, ledger=ledger)
         bare = replace(part.problem, eligibility=_WITHOUT_ANSWERS, budgets=())
         return _PartTask(
@@ -322,7 +348,9 @@ def _groups(problem: Problem, units: Iterable[MovableUnit]) -> list[list[int]]:
     }
     forest: UnionFind[Hashable] = UnionFind()
     for number, node in enumerate(problem.nodes):
-        common = [("pool", pool.id) for pool in node.pools if views[pool.id] > 1]
+        common = [
+            ("pool", pool.id) for pool in node.pools if views[pool.id] > 1
+        ]
         forest.union(("node", number), *common)
     for topology, domains in topologies.items():
         sizes = Tally(domains.values())
@@ -332,7 +360,8 @@ def _groups(problem: Problem, units: Iterable[MovableUnit]) -> list[list[int]]:
                 forest.union(("node", number), ("domain", topology, domain))
     return list(
         grouped(
-            (forest["node", number], number) for number in range(len(problem.nodes))
+            (forest["node", number], number)
+            for number in range(len(problem.nodes))
         ).values()
     )
 
@@ -342,7 +371,8 @@ def _inside(demand: Demand, inside: Mapping[int, int]) -> Demand:
     if demand.nodes is None:
         return demand
     return replace(
-        demand, nodes=tuple([inside[node] for node in demand.nodes if node in inside])
+        demand,
+        nodes=tuple([inside[node] for node in demand.nodes if node in inside]),
     )
 
 
@@ -351,7 +381,9 @@ def _with(problem: Problem, placements: Collection[Placement]) -> Ledger:
     ledger = Ledger(problem)
     for _, device, charge in charged_grants(problem, placements):
         ledger.enter(
-            problem.devices[device], charge, share=problem.devices[device].shareable
+            problem.devices[device],
+            charge,
+            share=problem.devices[device].shareable,
         )
     return ledger
 
@@ -402,5 +434,6 @@ class Starts:
 
     def _worth(self, placements: Sequence[Placement]) -> int:
         return sum(
-            self._problem.demands[placement.demand].weight for placement in placements
+            self._problem.demands[placement.demand].weight
+            for placement in placements
         )

@@ -6,7 +6,14 @@ then a shorter way to the best feasible nodes, which looks for no devices on wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from itertools import groupby
@@ -125,7 +132,9 @@ class Memory:
         if self._scores is not None:
             self._scores.forget(places)
 
-    def answer(self, plugin: Plugin, ask: Callable[[Cycle], T], cycle: Cycle) -> T:
+    def answer(
+        self, plugin: Plugin, ask: Callable[[Cycle], T], cycle: Cycle
+    ) -> T:
         """Return what the plugin's filter or score says: for equal pods the same, unless it looks around."""
         if plugin.looks_around:
             return ask(cycle)
@@ -153,7 +162,9 @@ class Memory:
         self, cycle: Cycle, plugins: Iterable[Plugin], places: Places
     ) -> dict[str, Scores]:
         """The weighted scores at some places, all feasible ones, by those of the plugins that do not look around."""
-        return self._local_scores(cycle, plugins).at(places, cycle.snapshot.nodes)
+        return self._local_scores(cycle, plugins).at(
+            places, cycle.snapshot.nodes
+        )
 
     def independent_totals(
         self, cycle: Cycle, plugins: Iterable[Plugin], places: Places
@@ -162,7 +173,9 @@ class Memory:
         scores = self._local_scores(cycle, plugins)
         return scores.independent_totals(places, cycle.snapshot.nodes)
 
-    def _local_scores(self, cycle: Cycle, plugins: Iterable[Plugin]) -> _LocalScores:
+    def _local_scores(
+        self, cycle: Cycle, plugins: Iterable[Plugin]
+    ) -> _LocalScores:
         if self._scores is None:
             weighted = {}
             for plugin in plugins:
@@ -212,7 +225,9 @@ class _LocalScores:
         By plugin, with its weight.
     """
 
-    def __init__(self, scorings: Mapping[str, tuple[Scoring, int]], size: int) -> None:
+    def __init__(
+        self, scorings: Mapping[str, tuple[Scoring, int]], size: int
+    ) -> None:
         self._scorings = scorings
         self._values = np.zeros((len(scorings), size), np.int64)
         self._known = np.zeros(size, np.bool_)
@@ -227,12 +242,16 @@ class _LocalScores:
         """Forget the scores of these places."""
         self._known[places] = False
 
-    def at(self, places: Places, nodes: Sequence[NodeInfo]) -> dict[str, Scores]:
+    def at(
+        self, places: Places, nodes: Sequence[NodeInfo]
+    ) -> dict[str, Scores]:
         """The scores by plugin at some places, all feasible ones."""
         self._ask_for(places, nodes)
         scores: dict[str, Scores] = {}
         scorings = self._scorings.items()
-        entries = zip(scorings, self._varies.tolist(), self._values, strict=True)
+        entries = zip(
+            scorings, self._varies.tolist(), self._values, strict=True
+        )
         for (name, (scoring, weight)), varies, row in entries:
             if varies:
                 scores[name] = weight * scoring.normalise(row.take(places))
@@ -248,7 +267,9 @@ class _LocalScores:
         self._ask_for(places, nodes)
         totals = np.zeros(len(places), np.int64)
         scorings = self._scorings.values()
-        entries = zip(scorings, self._varies.tolist(), self._values, strict=True)
+        entries = zip(
+            scorings, self._varies.tolist(), self._values, strict=True
+        )
         for (scoring, weight), varies, row in entries:
             # What is normalised is relative to the other feasible nodes.
             if varies and scoring.normalise is not unchanged:
@@ -267,7 +288,9 @@ class _LocalScores:
             if len(unknown) >= _FEW:
                 scores = scoring.column(unknown)
             if scores is None:
-                values = [scoring.score(nodes[place]) for place in unknown.tolist()]
+                values = [
+                    scoring.score(nodes[place]) for place in unknown.tolist()
+                ]
                 scores = np.array(values, np.int64)
             self._values[row, unknown] = scores
             self._varies[row] |= scores.any()
@@ -377,7 +400,9 @@ def checks_of(cycle: Cycle) -> Iterator[tuple[Plugin, Check | Rejection]]:
             return
 
 
-def first_rejection(checks: Sequence[Check], node: NodeInfo) -> Rejection | None:
+def first_rejection(
+    checks: Sequence[Check], node: NodeInfo
+) -> Rejection | None:
     """Return what is against a node, as the first of the filters says."""
     for check in checks:
         rejection = check(node)
@@ -451,7 +476,9 @@ def _checked_at_once(
     for position, (plugin, check) in enumerate(checks):
         places = verdicts.open(window)
         if plugin.reads is not None:
-            column: RejectionColumn | None = _traits(cycle, plugin, check, places)
+            column: RejectionColumn | None = _traits(
+                cycle, plugin, check, places
+            )
         else:
             column = plugin.column and plugin.column(cycle, places)
         if column is None:
@@ -519,7 +546,9 @@ def scored(
             continue
         scoring = plugin.score(cycle)
         if scoring is not None:
-            scores = np.array([scoring.score(node) for node in feasible], np.int64)
+            scores = np.array(
+                [scoring.score(node) for node in feasible], np.int64
+            )
             weight = plugin.weight_in(cycle.profile)
             weighted[plugin.name] = weight * scoring.normalise(scores)
     return weighted
@@ -561,10 +590,16 @@ def best_feasible(
         memory.crowded_until = changes + len(candidates) - enough
         return None
     plugins = [
-        plugin for plugin in _SCORING if plugin.name not in cycle.profile.no_scores
+        plugin
+        for plugin in _SCORING
+        if plugin.name not in cycle.profile.no_scores
     ]
     for plugin in plugins:
-        if plugin.looks_around and plugin.score and plugin.score(cycle) is not None:
+        if (
+            plugin.looks_around
+            and plugin.score
+            and plugin.score(cycle) is not None
+        ):
             return None
     totals = memory.independent_totals(cycle, plugins, candidates)
     if totals is None:
@@ -605,7 +640,9 @@ def _candidates(
     served = memory.of_claims.verdicts((_CLAIMS_FILTER,))
     if node_checks:
         names = tuple(plugin.name for plugin, _ in node_checks)
-        verdicts = memory.verdicts(names) if memory.is_kept else Verdicts(memory.size)
+        verdicts = (
+            memory.verdicts(names) if memory.is_kept else Verdicts(memory.size)
+        )
         unknown = verdicts.open(window)
         if len(unknown) >= _FEW:
             node_checks = _checked_at_once(cycle, node_checks, window, verdicts)
@@ -617,7 +654,9 @@ def _candidates(
     return served.not_rejected(window), served
 
 
-def _served(cycle: Cycle, checks: Checks, places: Places, served: Verdicts) -> Places:
+def _served(
+    cycle: Cycle, checks: Checks, places: Places, served: Verdicts
+) -> Places:
     """Those of places that have devices for the claims."""
     served.ask_for(checks[-1][1], places, cycle.snapshot.nodes, len(places))
     return served.not_rejected(places)

@@ -159,12 +159,18 @@ class Devices(QuickRun):
         self._users: dict[ClaimKey, set[tuple[str, str]]] = defaultdict(set)
         self.footprints = PodFootprints(compiled)
         uses = Counter(
-            key for keys in self._cluster.claims_of_pods.values() for key in keys
+            key
+            for keys in self._cluster.claims_of_pods.values()
+            for key in keys
         )
-        self._shared = frozenset(key for key, number in uses.items() if number > 1)
+        self._shared = frozenset(
+            key for key, number in uses.items() if number > 1
+        )
         problem = self._problem
         self._nodes_of = cache(
-            lambda device: frozenset(problem.seeing(problem.devices[device].id.pool_id))
+            lambda device: frozenset(
+                problem.seeing(problem.devices[device].id.pool_id)
+            )
         )
 
     @cached_property
@@ -201,11 +207,15 @@ class Devices(QuickRun):
 
     def has_shared_claims(self, pod: PodInfo) -> bool:
         """Whether another pod uses a claim of the pod, too."""
-        return not self._shared.isdisjoint(self._cluster.claims_of_pods[pod.key])
+        return not self._shared.isdisjoint(
+            self._cluster.claims_of_pods[pod.key]
+        )
 
     def granted(self, grants: Found) -> Granted:
         """Return what claims have got in the run so far, or would get."""
-        return lambda key: grants.get(key) or self._allocated.get(key, (0, ()))[1]
+        return lambda key: (
+            grants.get(key) or self._allocated.get(key, (0, ()))[1]
+        )
 
     def held(self, claims: Iterable[ResourceClaim]) -> Found:
         """Return what each of the claims has got in the run so far, of those that have."""
@@ -217,7 +227,9 @@ class Devices(QuickRun):
 
     def is_allocated(self, claim: ResourceClaim) -> bool:
         """Whether the claim has its devices, from before or from this run."""
-        return claim.status.allocation is not None or claim.key in self._allocated
+        return (
+            claim.status.allocation is not None or claim.key in self._allocated
+        )
 
     def is_taken(self, claim: ResourceClaim, pod: PodInfo) -> bool:
         """Whether another pod uses an allocated claim that only one can use (KEP-5517)."""
@@ -239,7 +251,9 @@ class Devices(QuickRun):
 
     def _users_of(self, claim: ResourceClaim) -> Set[tuple[str, str]]:
         users = set(self._users[claim.key])
-        users.update((user.resource, user.name) for user in claim.status.reserved_for)
+        users.update(
+            (user.resource, user.name) for user in claim.status.reserved_for
+        )
         return users
 
     def is_reachable(self, claim: ResourceClaim, node: NodeInfo) -> bool:
@@ -266,7 +280,9 @@ class Devices(QuickRun):
             return lambda _: everywhere
         named_claims = [claim for claim in claims if claim.key not in extended]
         with_plugin = Wanted(named_claims, self._class_of(pod, named_claims))
-        resources = [name for name, amount in pod.kind.requests.items() if amount]
+        resources = [
+            name for name, amount in pod.kind.requests.items() if amount
+        ]
 
         def wanted_on(node: NodeInfo) -> Wanted:
             if any(self.serves(name, node) for name in resources):
@@ -281,7 +297,11 @@ class Devices(QuickRun):
         if number is None:
             return []
         claims = self._open_claims(self._problem.demands[number])
-        return [claim for claim in claims if self._cluster.claim(claim.key) is not None]
+        return [
+            claim
+            for claim in claims
+            if self._cluster.claim(claim.key) is not None
+        ]
 
     @cached_property
     def _extended(self) -> frozenset[ClaimKey]:
@@ -332,12 +352,17 @@ class Devices(QuickRun):
         """
         claims = self._to_allocate(pod)
         claim_class = self._class_of(pod, claims)
-        return claim_class is not None and self._failures.is_safe(claim_class, claims)
+        return claim_class is not None and self._failures.is_safe(
+            claim_class, claims
+        )
 
     def has_choice(self, pod: PodInfo) -> bool:
         """Whether a claim of the pod has a request with alternatives."""
         for claim in self.claims_of(pod):
-            if any(request.first_available for request in claim.spec.devices.requests):
+            if any(
+                request.first_available
+                for request in claim.spec.devices.requests
+            ):
                 return True
         return False
 
@@ -386,8 +411,12 @@ class Devices(QuickRun):
         finally:
             self._ledger.revert()
 
-    def _take_if_free(self, claim_index: int, claim: Claim, grant: Grant) -> bool:
-        alternative = claim.requests[grant.request].alternatives[grant.alternative]
+    def _take_if_free(
+        self, claim_index: int, claim: Claim, grant: Grant
+    ) -> bool:
+        alternative = claim.requests[grant.request].alternatives[
+            grant.alternative
+        ]
         device = self._problem.devices[grant.device]
         charge = self._charge(alternative, grant.device)
         ledger = self._ledger
@@ -424,16 +453,21 @@ class Devices(QuickRun):
         if claim_class is None or not self.footprints:
             return claim_class
         containers = self.footprints.containers(pod)
-        return claim_class, tuple(containers.get(claim.key, 0) for claim in claims)
+        return claim_class, tuple(
+            containers.get(claim.key, 0) for claim in claims
+        )
 
     def are_apart(self, pod: PodInfo) -> bool:
         """Whether what devices say about nodes depends on the pod's claims, and on nothing else of it."""
         asks_for_extended = any(
-            amount and is_extended(name) for name, amount in pod.kind.requests.items()
+            amount and is_extended(name)
+            for name, amount in pod.kind.requests.items()
         )
         return not (self.footprints or asks_for_extended)
 
-    def _class_of(self, pod: PodInfo, claims: Sequence[Claim]) -> ClaimClass | None:
+    def _class_of(
+        self, pod: PodInfo, claims: Sequence[Claim]
+    ) -> ClaimClass | None:
         """The class of some of the pod's claims; that of all of them is worked out once."""
         number = self._demands.get(pod.key)
         # With constraints over several claims, what others have got belongs to a claim.
@@ -454,7 +488,9 @@ class Devices(QuickRun):
             (key, self._cluster.consumer(pod.key, key))
             for key in self._cluster.claims_of_pods[pod.key]
         ]
-        new = [(key, user) for key, user in using if user not in self._users[key]]
+        new = [
+            (key, user) for key, user in using if user not in self._users[key]
+        ]
         for key, user in new:
             self._users[key].add(user)
         number = self._demands.get(pod.key)
@@ -485,7 +521,9 @@ class Devices(QuickRun):
     def _outdate(self, key: ClaimKey, seeing: Iterable[int]) -> None:
         """A pod has taken something on some nodes; what was known of them before is kept for some time."""
         before = {node: self._answers[node] for node in seeing}
-        after = {node: self._answers[node].with_more_in_use() for node in seeing}
+        after = {
+            node: self._answers[node].with_more_in_use() for node in seeing
+        }
         self._answers.update(after)
         self._recent[key] = before, after
         if len(self._recent) > _RECENT:
@@ -547,11 +585,15 @@ class Devices(QuickRun):
         if all(placement.grants):
             yield placement
             return
-        keys = [claim.key for claim in self._problem.demands[placement.demand].claims]
+        keys = [
+            claim.key
+            for claim in self._problem.demands[placement.demand].claims
+        ]
         granted = dict(zip(keys, placement.grants, strict=True))
         if self._allocated.keys() >= granted.keys():
             grants = tuple(
-                grants or self._untold.pop(key, ()) for key, grants in granted.items()
+                grants or self._untold.pop(key, ())
+                for key, grants in granted.items()
             )
             yield replace(placement, grants=grants)
         else:
@@ -571,7 +613,10 @@ class Devices(QuickRun):
         return self._attempt_at(candidates, claims, claim_class)
 
     def _plain_search(
-        self, claims: Sequence[Claim], node: int, candidates: NodeCandidates | None
+        self,
+        claims: Sequence[Claim],
+        node: int,
+        candidates: NodeCandidates | None,
     ) -> Taken | None:
         leaks = self._leaks_counters
         search = DepthFirstSearch(
@@ -599,7 +644,9 @@ class Devices(QuickRun):
         )
         return _Offer(candidates, leaks=False, shrinks=shrinks)
 
-    def _may_leak(self, claims: Sequence[Claim], selected: NodeCandidates) -> bool:
+    def _may_leak(
+        self, claims: Sequence[Claim], selected: NodeCandidates
+    ) -> bool:
         """Whether the search may come across devices with counters that taints or constraints refuse."""
         if not self._leaks_counters:
             return False
@@ -642,7 +689,9 @@ def _last(placements: Sequence[Placement], placement: Placement) -> int:
 
 
 def _ranks(claim: Claim, grants: Iterable[Grant]) -> Iterator[int]:
-    served = dict.fromkeys((grant.request, grant.alternative) for grant in grants)
+    served = dict.fromkeys(
+        (grant.request, grant.alternative) for grant in grants
+    )
     for request, choice in served:
         alternative = claim.requests[request].alternatives[choice]
         if alternative.name.sub:
@@ -651,7 +700,9 @@ def _ranks(claim: Claim, grants: Iterable[Grant]) -> Iterator[int]:
 
 def _ranks_allocated(claim: ResourceClaim) -> Iterator[int]:
     assert claim.status.allocation is not None
-    granted = {result.request for result in claim.status.allocation.devices.results}
+    granted = {
+        result.request for result in claim.status.allocation.devices.results
+    }
     for request in claim.spec.devices.requests:
         for rank, sub in enumerate(request.first_available):
             if f"{request.name}/{sub.name}" in granted:

@@ -97,7 +97,9 @@ class Group:
         return ""
 
 
-def find_groups(cluster: Cluster, features: Features) -> Mapping[ClaimKey, Group]:
+def find_groups(
+    cluster: Cluster, features: Features
+) -> Mapping[ClaimKey, Group]:
     """The group of each pod that is in one, as far as the features let the scheduler know of them."""
     if not features.GenericWorkload:
         return {}
@@ -113,7 +115,10 @@ def find_groups(cluster: Cluster, features: Features) -> Mapping[ClaimKey, Group
 
 
 def _group(
-    key: ClaimKey, declared: PodGroup | None, pods: Sequence[Pod], features: Features
+    key: ClaimKey,
+    declared: PodGroup | None,
+    pods: Sequence[Pod],
+    features: Features,
 ) -> Group:
     spec = declared.spec if declared else PodGroupSpec()
     gang = spec.scheduling_policy.gang
@@ -121,7 +126,11 @@ def _group(
     topology = ""
     if constraints and features.TopologyAwareWorkloadScheduling:
         topology = constraints[0].key
-    above = spec.parent_composite_pod_group_name if features.CompositePodGroup else None
+    above = (
+        spec.parent_composite_pod_group_name
+        if features.CompositePodGroup
+        else None
+    )
     created = declared.metadata.creation_timestamp if declared else None
     return Group(
         key=key,
@@ -191,7 +200,9 @@ def placements_of(
             domains[domain].append(node.place)
     if not domains:
         raise PlacementError("no feasible placements found")
-    return {domain: np.array(places, np.intp) for domain, places in domains.items()}
+    return {
+        domain: np.array(places, np.intp) for domain, places in domains.items()
+    }
 
 
 def _domain(pod: ClaimKey, labels: Mapping[str, str], group: InDomain) -> str:
@@ -238,11 +249,16 @@ class GroupTree:
     @property
     def is_admissible(self) -> bool:
         """Whether there are enough children with enough pods (``PreEnqueue``)."""
-        return sum(child.is_admissible for child in self.children) >= self.quorum
+        return (
+            sum(child.is_admissible for child in self.children) >= self.quorum
+        )
 
     def is_admitted(self, homes: Mapping[ClaimKey, str]) -> bool:
         """Whether enough children are admitted, given the nodes of pods that have one."""
-        return sum(child.is_admitted(homes) for child in self.children) >= self.quorum
+        return (
+            sum(child.is_admitted(homes) for child in self.children)
+            >= self.quorum
+        )
 
 
 @dataclass(frozen=True)
@@ -266,12 +282,15 @@ def find_trees(
 ) -> GroupForest:
     """The trees above the PodGroups of pods."""
     leaves = [
-        group for group in dict.fromkeys(groups.values()) if group.parent is not None
+        group
+        for group in dict.fromkeys(groups.values())
+        if group.parent is not None
     ]
     ancestry = Ancestry(cluster.composite_pod_groups)
     lineages = {leaf: list(ancestry.upwards(leaf.parent)) for leaf in leaves}
     defects = {
-        leaf: ancestry.defect(str(leaf.key), above) for leaf, above in lineages.items()
+        leaf: ancestry.defect(str(leaf.key), above)
+        for leaf, above in lineages.items()
     }
     held_back: dict[ClaimKey, str] = {}
     for leaf, defect in defects.items():
@@ -308,7 +327,9 @@ class _TreeBuilder:
             (ancestry.parent(key), key) for key in composites
         )
         self._leaves_below = grouped((leaf.parent, leaf) for leaf in leaves)
-        self._numbers = {pod.key: number for number, pod in enumerate(cluster.pods)}
+        self._numbers = {
+            pod.key: number for number, pod in enumerate(cluster.pods)
+        }
 
     def tree(self, key: ClaimKey) -> GroupTree:
         """A group with what is below it."""
@@ -377,7 +398,8 @@ class GroupTrial:
     def error(self) -> str:
         """The error that ended it; empty if none did."""
         return next(
-            (attempt.message for attempt in self.attempts if attempt.is_error), ""
+            (attempt.message for attempt in self.attempts if attempt.is_error),
+            "",
         )
 
 
@@ -416,13 +438,17 @@ class GroupCycle:
         """
         snapshot = self.scheduler.snapshot
         try:
-            placements = list(placements_of(group, homes, snapshot, within).values())
+            placements = list(
+                placements_of(group, homes, snapshot, within).values()
+            )
         except PlacementError as error:
             return [(Attempt(key, message=str(error)), None) for key in waiting]
         self.random.shuffle(placements)
         running = sum(key in homes for key in group.pods)
         trials: list[GroupTrial] = []
-        hopeful = self.scheduler.hopeful(waiting) if len(placements) > 1 else None
+        hopeful = (
+            self.scheduler.hopeful(waiting) if len(placements) > 1 else None
+        )
         for places in placements:
             # The first trial tells why, if none helps.
             if (
@@ -446,7 +472,9 @@ class GroupCycle:
                 outcomes.append((attempt, None))
             return outcomes
         best = self.random.choice(best_ones)
-        return [(attempt, best.nodes.get(attempt.pod)) for attempt in best.attempts]
+        return [
+            (attempt, best.nodes.get(attempt.pod)) for attempt in best.attempts
+        ]
 
     def tried(
         self,
@@ -460,7 +488,10 @@ class GroupCycle:
         nodes: dict[ClaimKey, NodeInfo] = {}
         for key in waiting:
             attempt = self.scheduler.attempt(
-                key, within=within, in_flight=in_flight, only_best=self.only_best
+                key,
+                within=within,
+                in_flight=in_flight,
+                only_best=self.only_best,
             )
             attempts.append(attempt)
             if attempt.is_error:
@@ -474,7 +505,10 @@ class GroupCycle:
 
 
 def best_trials(
-    scheduler: Scheduler, group: Group, trials: Sequence[GroupTrial], running: int
+    scheduler: Scheduler,
+    group: Group,
+    trials: Sequence[GroupTrial],
+    running: int,
 ) -> Sequence[GroupTrial]:
     """The trials that give the group enough nodes, as far as none is better than they are; none if there are none.
 
@@ -513,7 +547,9 @@ def placement_scores(
 ) -> dict[str, Scores]:
     """The weighted scores of sets of nodes, by plugin: how many pods are there then, and how full the nodes are."""
     profile = scheduler.profile_of(trials[0].attempts[0].pod)
-    counts = np.array([running + len(trial.nodes) for trial in trials], np.int64)
+    counts = np.array(
+        [running + len(trial.nodes) for trial in trials], np.int64
+    )
     scores = {_COUNT: profile.weights.get(_COUNT, 1) * relative(counts)}
     if NODE_RESOURCES_FIT.name not in profile.no_scores:
         fullness = []

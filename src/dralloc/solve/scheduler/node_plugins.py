@@ -69,13 +69,16 @@ __all__ = [
 
 _CORDONED: Final = Rejection(("node(s) were unschedulable",))
 _TAINTED: Final = Rejection(("node(s) had untolerated taint(s)",))
-_NOT_SELECTED: Final = Rejection(("node(s) didn't match Pod's node affinity/selector",))
+_NOT_SELECTED: Final = Rejection(
+    ("node(s) didn't match Pod's node affinity/selector",)
+)
 _CONFLICT: Final = Rejection(("pod affinity terms conflict",))
 _NOT_ENFORCED: Final = Rejection(
     ("node(s) didn't match scheduler-enforced node affinity",)
 )
 _TAKEN: Final = Rejection(
-    ("node(s) didn't have free ports for the requested pod ports",), resolvable=True
+    ("node(s) didn't have free ports for the requested pod ports",),
+    resolvable=True,
 )
 
 _PREFER_NOT: Final = "PreferNoSchedule"
@@ -153,7 +156,9 @@ def _preferred(cycle: Cycle) -> Scoring | None:
 
     def score(node: NodeInfo) -> int:
         return sum(
-            term.weight for term in terms if term_matches(term.preference, node.node)
+            term.weight
+            for term in terms
+            if term_matches(term.preference, node.node)
         )
 
     return Scoring(score, relative)
@@ -180,7 +185,11 @@ def _images_there(cycle: Cycle) -> Scoring:
 
     def score(node: NodeInfo) -> int:
         names = image_names(node.node)
-        size = sum(worth[image] for image in images if image in names) if names else 0
+        size = (
+            sum(worth[image] for image in images if image in names)
+            if names
+            else 0
+        )
         size = min(max(size, _LEAST), max(upper, _LEAST))
         return MAX_SCORE * (size - _LEAST) // (upper - _LEAST)
 
@@ -225,7 +234,12 @@ NODE_UNSCHEDULABLE: Final = Plugin(
     "NodeUnschedulable", _cordoned, view=_PLACE, reads=_tolerations
 )
 TAINT_TOLERATION: Final = Plugin(
-    "TaintToleration", _tainted, _intolerable, weight=3, view=_PLACE, reads=_tolerations
+    "TaintToleration",
+    _tainted,
+    _intolerable,
+    weight=3,
+    view=_PLACE,
+    reads=_tolerations,
 )
 NODE_AFFINITY: Final = Plugin(
     "NodeAffinity",
@@ -249,12 +263,15 @@ IMAGE_LOCALITY: Final = Plugin(
 # ``framework/plugins/interpodaffinity`` (``filtering.go``, ``scoring.go``). Scores are
 # normalised with float64 as upstream does.
 
-_NOT_NEAR: Final = Rejection(("node(s) didn't match pod affinity rules",), eased=True)
+_NOT_NEAR: Final = Rejection(
+    ("node(s) didn't match pod affinity rules",), eased=True
+)
 _NOT_AWAY: Final = Rejection(
     ("node(s) didn't match pod anti-affinity rules",), resolvable=True
 )
 _NOT_WANTED: Final = Rejection(
-    ("node(s) didn't satisfy existing pods anti-affinity rules",), resolvable=True
+    ("node(s) didn't satisfy existing pods anti-affinity rules",),
+    resolvable=True,
 )
 
 
@@ -265,7 +282,11 @@ def _filter_by_affinity(cycle: Cycle) -> Check | None:
         for _, tally in _carried(snapshot, "required_anti_affinity", kind)
         if tally.counts
     ]
-    if not unwanted and not kind.required_affinity and not kind.required_anti_affinity:
+    if (
+        not unwanted
+        and not kind.required_affinity
+        and not kind.required_anti_affinity
+    ):
         return None
     near = [
         _meant(snapshot, kind.required_affinity, term.topology_key)
@@ -307,7 +328,9 @@ def _score_affinity(cycle: Cycle) -> Scoring | None:
         weights.append((tally, profile.hard_affinity_weight))
     for term, tally in _carried(snapshot, "preferred", kind):
         weights.append((tally, term.weight))
-    weighed = [(tally, weight) for tally, weight in weights if tally.counts and weight]
+    weighed = [
+        (tally, weight) for tally, weight in weights if tally.counts and weight
+    ]
     if not weighed:
         return None
 
@@ -323,7 +346,9 @@ def _stretched(scores: Scores) -> Scores:
     span = above.max()
     if not span:
         return above
-    stretched: Scores = (float(MAX_SCORE) * (above / float(span))).astype(np.int64)
+    stretched: Scores = (float(MAX_SCORE) * (above / float(span))).astype(
+        np.int64
+    )
     return stretched
 
 
@@ -338,9 +363,13 @@ def _carried(
     )
 
 
-def _meant(snapshot: Snapshot, terms: tuple[Term, ...], topology_key: str) -> Tally:
+def _meant(
+    snapshot: Snapshot, terms: tuple[Term, ...], topology_key: str
+) -> Tally:
     """The pods that all of the terms of a pod mean."""
-    return snapshot.tally(("meant", terms), topology_key, partial(_means, terms))
+    return snapshot.tally(
+        ("meant", terms), topology_key, partial(_means, terms)
+    )
 
 
 def _means(terms: tuple[Term, ...], kind: PodKind) -> bool:
@@ -416,7 +445,9 @@ class _SpreadConstraint:
     def tally(self) -> Tally:
         """Pods by domain."""
         places = frozenset(self.eligible)
-        return self.snapshot.tally((self.sort, places), self.key, self.selects, places)
+        return self.snapshot.tally(
+            (self.sort, places), self.key, self.selects, places
+        )
 
     @cached_property
     def by_node(self) -> Tally:
@@ -460,7 +491,9 @@ def _score_spread(cycle: Cycle) -> Scoring | None:
         return None
     keys = _needed(cycle, [constraint.spec for constraint in constraints])
     rated = [node for node in cycle.feasible if _has(node, keys)]
-    weighed = [(constraint, *_counted(constraint, rated)) for constraint in constraints]
+    weighed = [
+        (constraint, *_counted(constraint, rated)) for constraint in constraints
+    ]
 
     def score(node: NodeInfo) -> int:
         if not _has(node, keys):
@@ -494,7 +527,9 @@ def _few_is_good(counts: Scores) -> Scores:
     return np.where(counts == _IGNORED, 0, shares)
 
 
-def _needed(cycle: Cycle, constraints: Iterable[TopologySpreadConstraint]) -> list[str]:
+def _needed(
+    cycle: Cycle, constraints: Iterable[TopologySpreadConstraint]
+) -> list[str]:
     """The labels without which a node is left out: all, but for the system's default constraints."""
     own_constraints = cycle.pod.kind.spec.topology_spread_constraints
     if not own_constraints and cycle.profile.spread_by_system:
@@ -533,11 +568,17 @@ def _worked_out(cycle: Cycle, action: str) -> Iterator[_SpreadConstraint]:
             for node in cycle.snapshot.nodes
             if _has(node, keys) and _counts(spec, kind, node)
         }
-        selects = _of_selector(spec, kind) if own_constraints else _of_controller(kind)
+        selects = (
+            _of_selector(spec, kind)
+            if own_constraints
+            else _of_controller(kind)
+        )
         yield _SpreadConstraint(spec, *selects, eligible, cycle.snapshot)
 
 
-def _counts(spec: TopologySpreadConstraint, kind: PodKind, node: NodeInfo) -> bool:
+def _counts(
+    spec: TopologySpreadConstraint, kind: PodKind, node: NodeInfo
+) -> bool:
     """Whether pods on the node count (``nodeAffinityPolicy``, ``nodeTaintsPolicy``)."""
     if spec.node_affinity_policy == "Honor" and not kind.may_run_on(node.node):
         return False
@@ -570,5 +611,9 @@ def _of_controller(kind: PodKind) -> _Whose:
 
 
 POD_TOPOLOGY_SPREAD: Final = Plugin(
-    "PodTopologySpread", _filter_by_spread, _score_spread, weight=2, looks_around=True
+    "PodTopologySpread",
+    _filter_by_spread,
+    _score_spread,
+    weight=2,
+    looks_around=True,
 )

@@ -66,7 +66,9 @@ _DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 SYSTEM_CONSTRAINTS: Final = (
     TopologySpreadConstraint(
-        max_skew=3, topology_key=HOSTNAME_LABEL, when_unsatisfiable="ScheduleAnyway"
+        max_skew=3,
+        topology_key=HOSTNAME_LABEL,
+        when_unsatisfiable="ScheduleAnyway",
     ),
     TopologySpreadConstraint(
         max_skew=5,
@@ -131,7 +133,9 @@ class Profile:
     added_affinity: NodeAffinity = field(default_factory=NodeAffinity)
     hard_affinity_weight: int = 1
     ignores_preferences_of_others: bool = False
-    default_constraints: tuple[TopologySpreadConstraint, ...] = SYSTEM_CONSTRAINTS
+    default_constraints: tuple[TopologySpreadConstraint, ...] = (
+        SYSTEM_CONSTRAINTS
+    )
     spread_by_system: bool = True
 
     def ignores(self, resource: str) -> bool:
@@ -263,8 +267,12 @@ class Plugin:
     view: Callable[[NodeInfo], Hashable] | None = None
     named: Callable[[Cycle], Set[str] | None] | None = None
     reads: Callable[[Cycle], Hashable] | None = None
-    column: Callable[[Cycle, NDArray[np.intp]], RejectionColumn | None] | None = None
-    rules_out: Callable[[Cycle, NDArray[np.intp]], RejectionColumn | None] | None = None
+    column: (
+        Callable[[Cycle, NDArray[np.intp]], RejectionColumn | None] | None
+    ) = None
+    rules_out: (
+        Callable[[Cycle, NDArray[np.intp]], RejectionColumn | None] | None
+    ) = None
 
     def weight_in(self, profile: Profile) -> int:
         """Return what its scores count for."""
@@ -315,7 +323,9 @@ class Verdicts:
             codes = self.codes[window]
             (feasible,) = (codes == _PASSES).nonzero()
             # The search ends with the first feasible node that is one too many.
-            end = int(feasible[enough]) if len(feasible) > enough else len(window)
+            end = (
+                int(feasible[enough]) if len(feasible) > enough else len(window)
+            )
             (unknown,) = (codes[:end] == _UNKNOWN).nonzero()
             if not len(unknown):
                 return
@@ -333,13 +343,16 @@ class Verdicts:
     def enter_column(self, places: Places, column: RejectionColumn) -> None:
         """Know what is against some places; those against which nothing is stay as they are."""
         against = column.codes > 0
-        codes = np.array([_UNKNOWN, *map(self._code_of, column.rejections)], np.int64)
+        codes = np.array(
+            [_UNKNOWN, *map(self._code_of, column.rejections)], np.int64
+        )
         self.codes[places[against]] = codes[column.codes[against]]
 
     def enter_known(self, places: Places, verdicts: Verdicts) -> None:
         """Know what other verdicts say about some places."""
         codes = np.array(
-            [_UNKNOWN, _PASSES, *map(self._code_of, verdicts.rejections)], np.int64
+            [_UNKNOWN, _PASSES, *map(self._code_of, verdicts.rejections)],
+            np.int64,
         )
         self.codes[places] = codes[verdicts.codes[places]]
 
@@ -417,13 +430,17 @@ class Rejected(Mapping[NodeInfo, Rejection]):
         numbers = np.bincount(self._codes)[_PASSES + 1 :].tolist()
         return {
             rejection: number
-            for rejection, number in zip(self._rejections, numbers, strict=False)
+            for rejection, number in zip(
+                self._rejections, numbers, strict=False
+            )
             if number
         }
 
     def resolvable(self) -> Sequence[NodeInfo]:
         """The nodes for which fewer pods there could make a difference."""
-        return [self._nodes[place] for place in self.resolvable_places().tolist()]
+        return [
+            self._nodes[place] for place in self.resolvable_places().tolist()
+        ]
 
     def resolvable_places(self) -> Places:
         """Their places."""
@@ -435,7 +452,10 @@ class Rejected(Mapping[NodeInfo, Rejection]):
 
 
 def fit_error(
-    nodes: int, rejections: Mapping[Rejection, int], absent: str = "", after: str = ""
+    nodes: int,
+    rejections: Mapping[Rejection, int],
+    absent: str = "",
+    after: str = "",
 ) -> str:
     """The message for a pod.
 

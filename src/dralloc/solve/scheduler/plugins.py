@@ -37,7 +37,12 @@ from dralloc.solve.scheduler.node_plugins import (
     POD_TOPOLOGY_SPREAD,
     TAINT_TOLERATION,
 )
-from dralloc.solve.scheduler.plugin import SYSTEM_CONSTRAINTS, Plugin, Profile, Strategy
+from dralloc.solve.scheduler.plugin import (
+    SYSTEM_CONSTRAINTS,
+    Plugin,
+    Profile,
+    Strategy,
+)
 from dralloc.solve.scheduler.resource_plugins import (
     BALANCED_ALLOCATION,
     DYNAMIC_RESOURCES,
@@ -129,7 +134,9 @@ def profiles_of(document: Any, source: str) -> tuple[Profile, ...]:
         raise InputError([Finding(source, _KIND, "apiVersion", unread)])
     configuration = _validated(KubeSchedulerConfiguration, document, source, ())
     if configuration.extenders:
-        raise InputError([Finding(source, _KIND, "extenders", "are not modelled")])
+        raise InputError(
+            [Finding(source, _KIND, "extenders", "are not modelled")]
+        )
     percentage = configuration.percentage_of_nodes_to_score or 0
     looks_at_once = configuration.parallelism != 1
     profiles: list[Profile] = []
@@ -151,7 +158,9 @@ def _profile(
     ):
         if plugin.name not in modelled:
             problem = f'plugin "{plugin.name}" is not modelled'
-            raise InputError([Finding(source, _KIND, f"{path}.plugins", problem)])
+            raise InputError(
+                [Finding(source, _KIND, f"{path}.plugins", problem)]
+            )
     args = {config.name: config.args for config in declared.plugin_config}
 
     def arguments(name: str, model: type[M]) -> M:
@@ -185,12 +194,16 @@ def _profile(
         weights={plugin.name: plugin.weight or 1 for plugin in scoring_plugins},
         percentage=percentage,
         strategy=Strategy(strategy.type),
-        shape=tuple((point.utilization, point.score * _SCALE) for point in points),
+        shape=tuple(
+            (point.utilization, point.score * _SCALE) for point in points
+        ),
         scored_resources={spec.name: spec.weight or 1 for spec in resources},
         ignored_resources=frozenset(fit.ignored_resources),
         ignored_groups=frozenset(fit.ignored_resource_groups),
         balanced_resources=tuple(spec.name for spec in balanced.resources),
-        added_affinity=arguments("NodeAffinity", NodeAffinityArgs).added_affinity,
+        added_affinity=arguments(
+            "NodeAffinity", NodeAffinityArgs
+        ).added_affinity,
         hard_affinity_weight=affinity.hard_pod_affinity_weight,
         ignores_preferences_of_others=affinity.ignore_preferred_terms_of_existing_pods,
         default_constraints=default_constraints,
@@ -222,7 +235,9 @@ def _validated(
     except ValidationError as failure:
         errors = failure.errors(include_url=False)
         findings = [
-            Finding(source, _KIND, field_path((*path, *error["loc"])), rule(error))
+            Finding(
+                source, _KIND, field_path((*path, *error["loc"])), rule(error)
+            )
             for error in errors
         ]
         raise InputError(findings) from None

@@ -44,7 +44,12 @@ from dralloc.solve.scheduler.plugin import (
 )
 from dralloc.solve.scheduler.snapshot import NodeInfo, TooLargeError
 
-__all__ = ["BALANCED_ALLOCATION", "DYNAMIC_RESOURCES", "NODE_RESOURCES_FIT", "use_of"]
+__all__ = [
+    "BALANCED_ALLOCATION",
+    "DYNAMIC_RESOURCES",
+    "NODE_RESOURCES_FIT",
+    "use_of",
+]
 
 # ----------------------------------------------------------------------------
 # Resources of nodes. Source: ``framework/plugins/noderesources``: ``fit.go``,
@@ -114,16 +119,24 @@ def _lacking_column(cycle: Cycle, places: Places) -> RejectionColumn | None:
     (against,) = codes.nonzero()
     # From bits to places in the list of rejections, counted from 1.
     kinds = sorted(set(codes[against].tolist()))
-    codes[against] = 1 + np.searchsorted(np.array(kinds, np.int64), codes[against])
-    return RejectionColumn(codes, [_rejection(code, list(requests)) for code in kinds])
+    codes[against] = 1 + np.searchsorted(
+        np.array(kinds, np.int64), codes[against]
+    )
+    return RejectionColumn(
+        codes, [_rejection(code, list(requests)) for code in kinds]
+    )
 
 
 def _rejection(code: int, names: Sequence[str]) -> Rejection:
     """Return what a code of `_lacking_column` stands for."""
     lacking = [
-        f"Insufficient {name}" for bit, name in enumerate(names, 2) if code >> bit & 1
+        f"Insufficient {name}"
+        for bit, name in enumerate(names, 2)
+        if code >> bit & 1
     ]
-    return Rejection(tuple([_TOO_MANY] * (code >> 1 & 1) + lacking), bool(code & 1))
+    return Rejection(
+        tuple([_TOO_MANY] * (code >> 1 & 1) + lacking), bool(code & 1)
+    )
 
 
 def _insufficient(
@@ -134,8 +147,12 @@ def _insufficient(
     too_many: bool,
 ) -> Rejection:
     """The rejection of a node that lacks some of what is requested; fewer pods help if it has as much at all."""
-    reasons = [_TOO_MANY] * too_many + [f"Insufficient {name}" for name in lacking]
-    has_enough = (requests[name] <= node.allocatable.get(name, 0) for name in lacking)
+    reasons = [_TOO_MANY] * too_many + [
+        f"Insufficient {name}" for name in lacking
+    ]
+    has_enough = (
+        requests[name] <= node.allocatable.get(name, 0) for name in lacking
+    )
     return Rejection(tuple(reasons), all(has_enough))
 
 
@@ -188,7 +205,9 @@ def _or_none(
     return asked
 
 
-def use_of(profile: Profile, nodes: Sequence[NodeInfo], pods: Sequence[PodInfo]) -> int:
+def use_of(
+    profile: Profile, nodes: Sequence[NodeInfo], pods: Sequence[PodInfo]
+) -> int:
     """Return how full nodes are together if pods come to them (``ScorePlacement``), of `MAX_SCORE`."""
     requests: Counter[str] = Counter()
     for pod in pods:
@@ -269,7 +288,9 @@ def _on_shape(shape: Shape, utilisation: int) -> int:
     return score
 
 
-_STRATEGIES: Final[Mapping[Strategy, Callable[[Profile], Callable[[Amounts], int]]]] = {
+_STRATEGIES: Final[
+    Mapping[Strategy, Callable[[Profile], Callable[[Amounts], int]]]
+] = {
     Strategy.LEAST: lambda _: _weighted(_least),
     Strategy.MOST: lambda _: _weighted(_most),
     Strategy.RATIO: _ratio,
@@ -277,15 +298,24 @@ _STRATEGIES: Final[Mapping[Strategy, Callable[[Profile], Callable[[Amounts], int
 
 
 def _balanced(cycle: Cycle) -> Scoring | None:
-    resources, columns = cycle.profile.balanced_resources, cycle.snapshot.columns
-    requests = {name: cycle.pod.kind.requests.get(name, 0) for name in resources}
+    resources, columns = (
+        cycle.profile.balanced_resources,
+        cycle.snapshot.columns,
+    )
+    requests = {
+        name: cycle.pod.kind.requests.get(name, 0) for name in resources
+    }
     if not any(requests.values()):
         return None
-    names = [name for name in resources if requests[name] or not is_scalar(name)]
+    names = [
+        name for name in resources if requests[name] or not is_scalar(name)
+    ]
 
     def score(node: NodeInfo) -> int:
         allocatable = {
-            name: node.allocatable[name] for name in names if node.allocatable.get(name)
+            name: node.allocatable[name]
+            for name in names
+            if node.allocatable.get(name)
         }
         before = {name: node.requested.get(name, 0) for name in allocatable}
         after = {name: before[name] + requests[name] for name in allocatable}
@@ -303,7 +333,8 @@ def _balanced(cycle: Cycle) -> Scoring | None:
             return None
         before = [columns.requested(name)[places] for name in names]
         after = [
-            used + requests[name] for used, name in zip(before, names, strict=True)
+            used + requests[name]
+            for used, name in zip(before, names, strict=True)
         ]
         gain = _evenness_of_two(after, allocatable)
         gain = gain - _evenness_of_two(before, allocatable)
@@ -312,7 +343,9 @@ def _balanced(cycle: Cycle) -> Scoring | None:
     return Scoring(score, column=_or_none(column))
 
 
-def _evenness_of_two(used: Sequence[Scores], allocatable: Sequence[Scores]) -> Scores:
+def _evenness_of_two(
+    used: Sequence[Scores], allocatable: Sequence[Scores]
+) -> Scores:
     """As `_evenness`, of many nodes."""
     first, second = (
         np.minimum(amounts / limits, 1.0)
@@ -401,7 +434,9 @@ def _filter(cycle: Cycle) -> Check | Rejection | None:
     def check(node: NodeInfo) -> Rejection | None:
         if unbacked and any(name not in node.allocatable for name in unbacked):
             return _CANNOT_FIT
-        reachable = all(devices.is_reachable(claim, node) for claim in allocated)
+        reachable = all(
+            devices.is_reachable(claim, node) for claim in allocated
+        )
         open_claims = claims_on(node)
         if not open_claims.claims:
             if reachable:
@@ -434,9 +469,13 @@ def _rejection_for(cycle: Cycle, claim: ResourceClaim) -> Rejection | None:
     if devices.is_full(claim, pod):
         return _IN_USE
     if devices.is_taken(claim, pod):
-        return Rejection((f"node allocatable resource claim {claim.name} {_MAPPED}",))
+        return Rejection(
+            (f"node allocatable resource claim {claim.name} {_MAPPED}",)
+        )
     if claim.key in cycle.in_flight:
-        message = f"resource claim {claim.key} is in the process of being allocated"
+        message = (
+            f"resource claim {claim.key} is in the process of being allocated"
+        )
         return Rejection((message,))
     if claim.status.allocation is not None:
         return None
@@ -459,7 +498,9 @@ def _short_of(
     if not node.is_limited:
         return None
     requests = requests_of(pod.kind.spec, of_devices=footprint)
-    huge_pages = sorted(name for name in requests if name.startswith("hugepages-"))
+    huge_pages = sorted(
+        name for name in requests if name.startswith("hugepages-")
+    )
     looked_at = {
         name: requests[name]
         for name in (CPU, MEMORY, EPHEMERAL, *huge_pages)
@@ -475,7 +516,9 @@ def _score(cycle: Cycle) -> Scoring:
     devices, pod, nodes = cycle.devices, cycle.pod, cycle.snapshot.nodes
     if not devices.has_choice(pod):
         return Scoring(
-            lambda _: 0, relative, lambda places: np.zeros(len(places), np.int64)
+            lambda _: 0,
+            relative,
+            lambda places: np.zeros(len(places), np.int64),
         )
     held, claims_on = devices.held(devices.claims_of(pod)), devices.wanted(pod)
 
@@ -492,18 +535,24 @@ def _score(cycle: Cycle) -> Scoring:
         return sum(MOST_ALTERNATIVES - rank for rank in ranks)
 
     def column(places: NDArray[np.intp]) -> Scores:
-        return np.array([score(nodes[place]) for place in places.tolist()], np.int64)
+        return np.array(
+            [score(nodes[place]) for place in places.tolist()], np.int64
+        )
 
     return Scoring(score, relative, column)
 
 
-def _without_devices(cycle: Cycle, places: NDArray[np.intp]) -> RejectionColumn | None:
+def _without_devices(
+    cycle: Cycle, places: NDArray[np.intp]
+) -> RejectionColumn | None:
     """Return what is against nodes that never have enough for the claims; None if their devices are not all of it."""
     devices, pod = cycle.devices, cycle.pod
     if devices.kind_of(pod) is None or not devices.are_apart(pod):
         return None
     numbers = cycle.snapshot.numbers[places]
-    return RejectionColumn(devices.hopeless(pod)[numbers].astype(np.int64), (_CANNOT,))
+    return RejectionColumn(
+        devices.hopeless(pod)[numbers].astype(np.int64), (_CANNOT,)
+    )
 
 
 DYNAMIC_RESOURCES: Final = Plugin(

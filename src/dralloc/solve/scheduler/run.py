@@ -124,7 +124,9 @@ class SchedulingRun:
         self._queued: set[ClaimKey] = set()
         self._pods = {pod.key: pod for pod in compiled.cluster.pods}
         self._groups = find_groups(compiled.cluster, compiled.problem.features)
-        self._cycle = GroupCycle(scheduler, self._chosen, random, only_best=True)
+        self._cycle = GroupCycle(
+            scheduler, self._chosen, random, only_best=True
+        )
         self._nodes: dict[ClaimKey, str] = {}
         running: dict[ClaimKey, str] = {}
         for key, pod in self._pods.items():
@@ -154,7 +156,9 @@ class SchedulingRun:
             # Only a pod that was bound since can have changed anything.
             waiting = []
             if len(self._nodes) > before:
-                waiting = [key for key in self._failed if self.may_be_helped(key)]
+                waiting = [
+                    key for key in self._failed if self.may_be_helped(key)
+                ]
 
     def try_once(self, waiting: Sequence[ClaimKey]) -> bool:
         """Try pods that come together, and say whether all of them were bound."""
@@ -180,7 +184,9 @@ class SchedulingRun:
 
     def _queue(self) -> list[Pod]:
         """The pods that wait, by priority, those of one priority as the scheduler hears of them."""
-        pods = [pod for pod in self._pods.values() if self._held_back(pod) is None]
+        pods = [
+            pod for pod in self._pods.values() if self._held_back(pod) is None
+        ]
         runs = any(pod.tried_before for pod in pods)
         if self._in_order and not runs:
             pods.sort(key=lambda pod: pod.key)
@@ -208,7 +214,10 @@ class SchedulingRun:
             return self._trees.held_back[pod.key]
         for key in self._cluster.pod_claims(pod):
             claim = self._cluster.claim(key)
-            if claim is not None and claim.metadata.deletion_timestamp is not None:
+            if (
+                claim is not None
+                and claim.metadata.deletion_timestamp is not None
+            ):
                 return f'resourceclaim "{claim.name}" is being deleted'
         return None
 
@@ -238,7 +247,9 @@ class SchedulingRun:
         try:
             domains = placements_of(tree, self._homes, snapshot, within)
         except PlacementError as error:
-            self._failed |= {key: Attempt(key, message=str(error)) for key in waiting}
+            self._failed |= {
+                key: Attempt(key, message=str(error)) for key in waiting
+            }
             return waiting
         placements = list(domains.values())
         self._random.shuffle(placements)
@@ -253,7 +264,10 @@ class SchedulingRun:
         return waiting
 
     def _tried(
-        self, tree: GroupTree, waiting: Sequence[ClaimKey], within: Places | None
+        self,
+        tree: GroupTree,
+        waiting: Sequence[ClaimKey],
+        within: Places | None,
     ) -> GroupTrial:
         """Return how pods below a group of groups fare in a set of nodes, its children one after the other.
 
@@ -268,7 +282,9 @@ class SchedulingRun:
                 self._schedule_together(members[0], within)
         is_admitted = tree.is_admitted(self._homes)
         by_name = self.scheduler.snapshot.by_name
-        nodes = {key: by_name[self._nodes[key]] for key in list(self._nodes)[before:]}
+        nodes = {
+            key: by_name[self._nodes[key]] for key in list(self._nodes)[before:]
+        }
         for key, node in reversed(nodes.items()):
             self.scheduler.unbind(key, node)
             del self._nodes[key]
@@ -281,7 +297,11 @@ class SchedulingRun:
 
     def _waiting(self, pods: Iterable[ClaimKey]) -> list[ClaimKey]:
         """Those of some pods that are in the queue and have no node yet."""
-        return [key for key in pods if key in self._queued and key not in self._nodes]
+        return [
+            key
+            for key in pods
+            if key in self._queued and key not in self._nodes
+        ]
 
     def _schedule_together(
         self, key: ClaimKey, within: Places | None = None
@@ -290,10 +310,14 @@ class SchedulingRun:
         group = self._groups.get(key)
         if group is None:
             attempt = self.scheduler.attempt(key, only_best=True)
-            self._enter(attempt, self._chosen(attempt) if attempt.feasible else None)
+            self._enter(
+                attempt, self._chosen(attempt) if attempt.feasible else None
+            )
             return (key,)
         together = self._together(key, group)
-        for attempt, node in self._cycle.run(group, together, self._homes, within):
+        for attempt, node in self._cycle.run(
+            group, together, self._homes, within
+        ):
             self._enter(attempt, node)
         return together
 
@@ -311,7 +335,8 @@ class SchedulingRun:
         mates = [key for key in self._waiting(group.pods) if key != first]
         self._random.shuffle(mates)
         return sorted(
-            (first, *mates), key=lambda key: -(self._pods[key].spec.priority or 0)
+            (first, *mates),
+            key=lambda key: -(self._pods[key].spec.priority or 0),
         )
 
     def _chosen(self, attempt: Attempt) -> NodeInfo:
@@ -331,23 +356,33 @@ class SchedulingRun:
         if key in self._failed:
             return self._failed[key].message
         if key in self._nodes:
-            return f"bound to {self._nodes[key]}, where a device plugin serves it"
+            return (
+                f"bound to {self._nodes[key]}, where a device plugin serves it"
+            )
         if key not in self._pods:
             return _NO_POD
         return self._held_back(self._pods[key]) or _NO_POD
 
     def warnings(self) -> Iterator[str]:
         """Yield what happened to pods without claims, and whom preemption could have helped."""
-        without_devices = [key for key in self._nodes if key not in self._asking]
+        without_devices = [
+            key for key in self._nodes if key not in self._asking
+        ]
         if without_devices:
             count = len(without_devices)
             yield f"{count} pods that ask for no device were scheduled, too"
         failed = [
-            attempt for key, attempt in self._failed.items() if key not in self._asking
+            attempt
+            for key, attempt in self._failed.items()
+            if key not in self._asking
         ]
         yield from _line("pods that ask for no device have no node", failed)
-        helped = [attempt for attempt in self._failed.values() if attempt.has_victims]
-        yield from _line("pods could be helped by preemption, which is off", helped)
+        helped = [
+            attempt for attempt in self._failed.values() if attempt.has_victims
+        ]
+        yield from _line(
+            "pods could be helped by preemption, which is off", helped
+        )
 
 
 def _age(pod: Pod) -> tuple[bool, str]:

@@ -108,7 +108,9 @@ USUAL: Final = Release()
 # ``framework/plugins/defaultpreemption/default_preemption.go``,
 # ``framework/preemption/preemption.go``.
 
-_NO_VICTIMS: Final = Rejection(("No preemption victims found for incoming pod",))
+_NO_VICTIMS: Final = Rejection(
+    ("No preemption victims found for incoming pod",)
+)
 _OFFSET: Final = 2**31
 """Makes priorities count as more than nothing, so that fewer victims are better."""
 
@@ -125,7 +127,9 @@ def after_filters(cycle: Cycle, rejected: Rejected) -> str:
     if rejected and cycle.devices.claims_of(cycle.pod):
         claims = "still not schedulable"
     if cycle.pod.kind.spec.preemption_policy == "Never":
-        return f"{claims}, preemption: not eligible due to preemptionPolicy=Never."
+        return (
+            f"{claims}, preemption: not eligible due to preemptionPolicy=Never."
+        )
     if cycle.in_placement:
         return f"{claims}, preemption: not eligible due to placement-based pod group scheduling limitation"
     places = rejected.resolvable_places()
@@ -147,17 +151,23 @@ def after_filters(cycle: Cycle, rejected: Rejected) -> str:
 
 def _below(cycle: Cycle, node: NodeInfo) -> list[PodInfo]:
     """The pods on a node that have a lower priority."""
-    return [pod for pod in node.pods if pod.kind.priority < cycle.pod.kind.priority]
+    return [
+        pod for pod in node.pods if pod.kind.priority < cycle.pod.kind.priority
+    ]
 
 
-def _without(cycle: Cycle, node: NodeInfo, pods: Sequence[PodInfo]) -> Rejection | None:
+def _without(
+    cycle: Cycle, node: NodeInfo, pods: Sequence[PodInfo]
+) -> Rejection | None:
     """Return what is against the node without some of its pods, which keep their devices: upstream looks no further."""
     before = cycle.snapshot.states_at((node.place,))
     for pod in pods:
         cycle.snapshot.remove(pod, node)
     try:
         checks = [
-            check for _, check in checks_of(cycle) if not isinstance(check, Rejection)
+            check
+            for _, check in checks_of(cycle)
+            if not isinstance(check, Rejection)
         ]
         return first_rejection(checks, node)
     finally:
@@ -216,7 +226,9 @@ def _preference(
     """The larger the better (``pickOneNodeForPreemption``): of equal ones the first is taken."""
     highest = victims[0].kind.priority
     total = sum(pod.kind.priority + _OFFSET for pod in victims)
-    earliest = min(started(pod) for pod in victims if pod.kind.priority == highest)
+    earliest = min(
+        started(pod) for pod in victims if pod.kind.priority == highest
+    )
     return -highest, -total, -len(victims), earliest
 
 
@@ -252,7 +264,9 @@ class Scheduler:
         remembers: bool = True,
     ) -> None:
         self._cluster = compiled.cluster
-        self.profiles = {profile.name: _as_of(release, profile) for profile in profiles}
+        self.profiles = {
+            profile.name: _as_of(release, profile) for profile in profiles
+        }
         by_name = {node.name: node for node in compiled.cluster.nodes}
         nodes = [by_name[node.name] for node in compiled.problem.nodes]
         self.snapshot = Snapshot(nodes, heard_of or compiled.problem.all_nodes)
@@ -331,7 +345,11 @@ class Scheduler:
             attempt = self._attempt(cycle, nodes, places, only_best=best_first)
             # Only if every node was looked at does the next search start at the same one.
             if attempt.evaluated == len(nodes) and not attempt.feasible:
-                cycle.memory.failure = len(self.snapshot.changes), within, attempt
+                cycle.memory.failure = (
+                    len(self.snapshot.changes),
+                    within,
+                    attempt,
+                )
             return attempt
         except FatalError:
             # Equal pods share what names the claims of one of them.
@@ -367,12 +385,16 @@ class Scheduler:
         """Go on as after attempts in a set of nodes that all were looked at."""
         self._next %= len(within)
 
-    def preempt(self, attempt: Attempt) -> tuple[NodeInfo, Sequence[PodInfo]] | None:
+    def preempt(
+        self, attempt: Attempt
+    ) -> tuple[NodeInfo, Sequence[PodInfo]] | None:
         """Evict the pods that upstream's preemption chooses after an attempt, and say which ones, and on which node.
 
         They hold on to their devices, as in upstream's dry run. None if nobody is chosen.
         """
-        statuses = {pod.key: pod.status.start_time for pod in self._cluster.pods}
+        statuses = {
+            pod.key: pod.status.start_time for pod in self._cluster.pods
+        }
         cycle = self._cycle(attempt.pod)
 
         def started(pod: PodInfo) -> Started:
@@ -471,7 +493,9 @@ class Scheduler:
         """Return what is known for some claims, whatever pod they are for."""
         memory = self._memories_of_claims.get(claims)
         if memory is None:
-            memory = self._memories_of_claims[claims] = Memory(len(self.snapshot.nodes))
+            memory = self._memories_of_claims[claims] = Memory(
+                len(self.snapshot.nodes)
+            )
         return memory
 
     def _attempt(
@@ -497,7 +521,9 @@ class Scheduler:
             enough = len(window)
         else:
             window = self._window(cycle, order)
-            enough = feasible_nodes_to_find(cycle.profile.percentage, len(window))
+            enough = feasible_nodes_to_find(
+                cycle.profile.percentage, len(window)
+            )
             if only_best:
                 best = best_feasible(cycle, checks, window, enough)
         if best is not None:
@@ -529,7 +555,9 @@ class Scheduler:
         places = order
         for names in self._named(cycle):
             named = [
-                place for place in places if self.snapshot.nodes[place].name in names
+                place
+                for place in places
+                if self.snapshot.nodes[place].name in names
             ]
             places = np.array(named, np.intp)
         start = self._next % len(places) if len(places) else 0
@@ -540,9 +568,15 @@ class Scheduler:
     def _named(self, cycle: Cycle) -> Sequence[Set[str]]:
         """The names of the only nodes that can be for the pod, by plugin that knows such."""
         plugins = [
-            plugin for plugin in _NAMING if plugin.name not in cycle.profile.no_filters
+            plugin
+            for plugin in _NAMING
+            if plugin.name not in cycle.profile.no_filters
         ]
-        named = [plugin.named(cycle) for plugin in plugins if plugin.named is not None]
+        named = [
+            plugin.named(cycle)
+            for plugin in plugins
+            if plugin.named is not None
+        ]
         return [names for names in named if names is not None]
 
 

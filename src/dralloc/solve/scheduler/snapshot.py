@@ -64,8 +64,14 @@ __all__ = [
 # Source: ``framework/types.go`` (NodeInfo), ``backend/cache/node_tree.go`` of
 # ``kubernetes/pkg/scheduler``.
 
-_ZONES = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
-_REGIONS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+_ZONES = (
+    "failure-domain.beta.kubernetes.io/zone",
+    "topology.kubernetes.io/zone",
+)
+_REGIONS = (
+    "failure-domain.beta.kubernetes.io/region",
+    "topology.kubernetes.io/region",
+)
 
 
 class NodeInfo:
@@ -155,7 +161,9 @@ class NodeInfo:
 class NodesAt(Sequence[NodeInfo]):
     """Nodes by their places; most often nobody asks for more than one of them."""
 
-    def __init__(self, nodes: Sequence[NodeInfo], places: NDArray[np.intp]) -> None:
+    def __init__(
+        self, nodes: Sequence[NodeInfo], places: NDArray[np.intp]
+    ) -> None:
         self._nodes, self._places = nodes, places
 
     def __getitem__(self, index: Any) -> Any:
@@ -172,7 +180,9 @@ def _by_zones(nodes: Sequence[Node], heard_of: Sequence[int]) -> list[int]:
     """Indices of the nodes as the scheduler goes through them: one of each zone in turn, each as it heard of them."""
     zones: dict[tuple[str, str], list[int]] = {}
     for number in heard_of:
-        zones.setdefault(_zone(nodes[number].metadata.labels), []).append(number)
+        zones.setdefault(_zone(nodes[number].metadata.labels), []).append(
+            number
+        )
     order: list[int] = []
     for rank in zip_longest(*zones.values()):
         order += [number for number in rank if number is not None]
@@ -220,7 +230,9 @@ class NodeColumns:
         Places of nodes on which something has changed; it grows.
     """
 
-    def __init__(self, nodes: Sequence[NodeInfo], changes: Sequence[int]) -> None:
+    def __init__(
+        self, nodes: Sequence[NodeInfo], changes: Sequence[int]
+    ) -> None:
         self._nodes = nodes
         self._changes = changes
         self._columns: dict[Hashable, _Column] = {}
@@ -230,13 +242,15 @@ class NodeColumns:
     def allocatable(self, resource: str) -> Numbers:
         """Return what nodes have of a resource."""
         return self._column(
-            ("allocatable", resource), lambda node: node.allocatable.get(resource, 0)
+            ("allocatable", resource),
+            lambda node: node.allocatable.get(resource, 0),
         )
 
     def requested(self, resource: str) -> Numbers:
         """Return what is requested of nodes."""
         return self._column(
-            ("requested", resource), lambda node: node.requested.get(resource, 0)
+            ("requested", resource),
+            lambda node: node.requested.get(resource, 0),
         )
 
     def occupied(self, resource: str) -> Numbers:
@@ -262,17 +276,23 @@ class NodeColumns:
         """The lowest priority of a pod on each node."""
 
         def lowest(node: NodeInfo) -> int:
-            return min([pod.kind.priority for pod in node.pods], default=_NOBODY)
+            return min(
+                [pod.kind.priority for pod in node.pods], default=_NOBODY
+            )
 
         return self._column("lowest priority", lowest)
 
     def trait(self, key: Hashable, read: Callable[[NodeInfo], int]) -> Numbers:
         """Something about nodes that never changes, read once."""
         if key not in self._traits:
-            self._traits[key] = np.array([read(node) for node in self._nodes], np.int64)
+            self._traits[key] = np.array(
+                [read(node) for node in self._nodes], np.int64
+            )
         return self._traits[key]
 
-    def _column(self, key: Hashable, read: Callable[[NodeInfo], int]) -> Numbers:
+    def _column(
+        self, key: Hashable, read: Callable[[NodeInfo], int]
+    ) -> Numbers:
         column = self._columns.get(key)
         if column is None:
             zeroes = np.zeros(len(self._nodes), np.int64)
@@ -333,9 +353,15 @@ class Tally:
     def count(self, pod: PodInfo, node: NodeInfo, sign: int) -> None:
         """Enter or revoke a pod."""
         weight = self.weight(pod.kind)
-        if not weight or (self.places is not None and node.place not in self.places):
+        if not weight or (
+            self.places is not None and node.place not in self.places
+        ):
             return
-        domain = node.labels.get(self.topology_key) if self.topology_key else node.name
+        domain = (
+            node.labels.get(self.topology_key)
+            if self.topology_key
+            else node.name
+        )
         if domain is not None:
             self.counts[domain] = self.counts.get(domain, 0) + sign * weight
             if not self.counts[domain]:
@@ -408,7 +434,11 @@ class Snapshot:
 
     def add(self, pod: PodInfo, node: NodeInfo) -> None:
         """Put a pod on a node."""
-        for sort in ("required_affinity", "required_anti_affinity", "preferred"):
+        for sort in (
+            "required_affinity",
+            "required_anti_affinity",
+            "preferred",
+        ):
             for term in getattr(pod.kind, sort):
                 if term not in self.carried[sort]:
                     weigh = partial(_times, sort, term)
@@ -494,7 +524,9 @@ class PodFootprints:
 
     def __init__(self, compiled: CompiledCluster) -> None:
         self._problem = compiled.problem
-        self._footprints = Footprints(compiled.cluster, compiled.problem.devices)
+        self._footprints = Footprints(
+            compiled.cluster, compiled.problem.devices
+        )
         self._demands: dict[ClaimKey, Demand] = {}
         self._pods: dict[ClaimKey, Pod] = {}
         if self._footprints:
@@ -542,7 +574,9 @@ class PodFootprints:
             for request, choice, number in granted(claim.key):
                 alternative = claim.requests[request].alternatives[choice]
                 device = self._problem.devices[number]
-                charge = self._problem.eligibility.charge(alternative.index, number)
+                charge = self._problem.eligibility.charge(
+                    alternative.index, number
+                )
                 recorded = charge.recorded if charge else ()
                 consumed = {name: amount.nanos for name, amount in recorded}
                 count = containers.get(claim.key, 0)

@@ -26,10 +26,12 @@ def every_sum(sets: Sets) -> set[tuple[int, int]]:
         for vectors, times in sets.items()
     ]
     taken = (
-        [vector for chosen in each for vector in chosen] for each in product(*choices)
+        [vector for chosen in each for vector in chosen]
+        for each in product(*choices)
     )
     return {
-        (sum(a for a, _ in vectors), sum(b for _, b in vectors)) for vectors in taken
+        (sum(a for a, _ in vectors), sum(b for _, b in vectors))
+        for vectors in taken
     }
 
 
@@ -43,7 +45,9 @@ def test_against_trying_every_choice(
     sets: Sets, least: tuple[int, int], worth: tuple[int, int]
 ) -> None:
     possible = [
-        one for one in every_sum(sets) if one[0] >= least[0] and one[1] >= least[1]
+        one
+        for one in every_sum(sets)
+        if one[0] >= least[0] and one[1] >= least[1]
     ]
     found, proven = best_sum(sets, least, worth, Options())
     assert proven
@@ -59,6 +63,9 @@ def test_against_trying_every_choice(
 
 def test_many_of_a_set() -> None:
     found = best_sum(
-        {((7, 0), (4, 1), (0, 2)): 40_000}, (1000, 70_001), (40_000, 1), Options()
+        {((7, 0), (4, 1), (0, 2)): 40_000},
+        (1000, 70_001),
+        (40_000, 1),
+        Options(),
     )
     assert found == ((39_996, 70_001), True)

@@ -14,9 +14,17 @@ from ortools.sat.python import cp_model
 from dralloc.problem import Charge
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.classes.bins import Bin
-from dralloc.solve.optimum.classes.flows import FlowSource, FlowSupply, flow_supplies
+from dralloc.solve.optimum.classes.flows import (
+    FlowSource,
+    FlowSupply,
+    flow_supplies,
+)
 from examples import examples
-from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder, placed
+from solve.optimum.problem_builder import (
+    AlternativeSpec,
+    ProblemBuilder,
+    placed,
+)
 from strategies import TableEligibility
 
 
@@ -24,7 +32,9 @@ def source(left: int, sizes: Mapping[int, int], *devices: int) -> FlowSource:
     """Bins of one device each, on a node of the same number; only sizes that fit are sizes of a source."""
     bins = [Bin(((device,),), (device,)) for device in devices]
     return FlowSource(
-        left, {number: size for number, size in sizes.items() if size <= left}, bins
+        left,
+        {number: size for number, size in sizes.items() if size <= left},
+        bins,
     )
 
 
@@ -35,7 +45,8 @@ def solved(
     model, solver = cp_model.CpModel(), cp_model.CpSolver()
     for requirement, terms in supply.build(model).items():
         model.add(
-            sum(variable * factor for variable, factor in terms) <= wanted[requirement]
+            sum(variable * factor for variable, factor in terms)
+            <= wanted[requirement]
         )
     served = list(supply.served.values())
     model.maximize(sum(served))
@@ -81,17 +92,27 @@ def test_requirements_of_one_size_share_an_arc() -> None:
 def test_sources_of_equal_sizes_are_one_flow() -> None:
     sizes = {0: 6, 1: 4}
     [supply] = flow_supplies([source(5, sizes, 0), source(10, sizes, 1, 2)])
-    assert [source.free for source in supply.sources] == [10, 5], "the fullest first"
+    assert [source.free for source in supply.sources] == [10, 5], (
+        "the fullest first"
+    )
 
 
 def test_sources_that_give_other_amounts_are_two_flows() -> None:
     """Rounding can make one request take more of one kind of device than of another."""
-    assert len(flow_supplies([source(10, {0: 6}, 0), source(10, {0: 5}, 1)])) == 2
-
-
-def test_a_requirement_that_finds_too_little_left_does_not_part_a_flow() -> None:
     assert (
-        len(flow_supplies([source(10, {0: 6, 1: 4}, 0), source(5, {0: 6, 1: 4}, 1)]))
+        len(flow_supplies([source(10, {0: 6}, 0), source(10, {0: 5}, 1)])) == 2
+    )
+
+
+def test_a_requirement_that_finds_too_little_left_does_not_part_a_flow() -> (
+    None
+):
+    assert (
+        len(
+            flow_supplies(
+                [source(10, {0: 6, 1: 4}, 0), source(5, {0: 6, 1: 4}, 1)]
+            )
+        )
         == 1
     )
 
@@ -103,7 +124,10 @@ def test_what_is_served_fits() -> None:
     assert number == 5
     for device, served in by_device.items():
         assert (
-            sum(sizes[requirement] * times for requirement, times in served.items())
+            sum(
+                sizes[requirement] * times
+                for requirement, times in served.items()
+            )
             <= (10, 10, 7)[device]
         )
 
@@ -131,7 +155,9 @@ def test_no_packing_serves_more(
         else 0
     )
     items = tuple(
-        size for requirement, size in sizes.items() for _ in range(wanted[requirement])
+        size
+        for requirement, size in sizes.items()
+        for _ in range(wanted[requirement])
     )
     assert total == packed(tuple(sorted(left)), items)
 

@@ -16,7 +16,11 @@ from dralloc.solve.optimum import Options, solve
 from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.division import divide
 from examples import examples
-from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder, placed
+from solve.optimum.problem_builder import (
+    AlternativeSpec,
+    ProblemBuilder,
+    placed,
+)
 
 THOROUGH = settings(
     max_examples=examples(500),
@@ -25,7 +29,9 @@ THOROUGH = settings(
 )
 
 
-def answer(problem: Problem, *, per_device: bool, goal: Goal = Goal.NONE) -> Solution:
+def answer(
+    problem: Problem, *, per_device: bool, goal: Goal = Goal.NONE
+) -> Solution:
     solution = solve(problem, Options(per_device=per_device, goal=goal))
     check(problem, solution)
     assert solution.status is Status.OPTIMAL
@@ -36,7 +42,9 @@ def answer(problem: Problem, *, per_device: bool, goal: Goal = Goal.NONE) -> Sol
 @given(crowds())
 def test_classes_are_as_good_as_devices(problem: Problem) -> None:
     counted = answer(problem, per_device=False)
-    assert not divide(problem, lambda demands: survey(problem, demands)).per_device
+    assert not divide(
+        problem, lambda demands: survey(problem, demands)
+    ).per_device
     one_by_one = answer(problem, per_device=True)
     assert [tier.value for tier in counted.tiers] == [
         tier.value for tier in one_by_one.tiers
@@ -44,7 +52,9 @@ def test_classes_are_as_good_as_devices(problem: Problem) -> None:
 
 
 @THOROUGH
-@given(crowds(gangs=True) | crowds(budgets=True) | crowds(gangs=True, budgets=True))
+@given(
+    crowds(gangs=True) | crowds(budgets=True) | crowds(gangs=True, budgets=True)
+)
 def test_gangs_and_budgets_are_counted_as_well(problem: Problem) -> None:
     counted = answer(problem, per_device=False)
     one_by_one = answer(problem, per_device=True)
@@ -107,7 +117,10 @@ def test_all_devices_are_as_many_as_match_on_the_node() -> None:
     division = divide(problem, lambda demands: survey(problem, demands))
     assert not division.per_device
     asked = {
-        (len(component.classes), component.requirements[mode.requirement].devices)
+        (
+            len(component.classes),
+            component.requirements[mode.requirement].devices,
+        )
         for component in division.counted
         for mode in component.classes[0].modes
     }
@@ -129,20 +142,26 @@ def test_pods_that_share_a_claim_are_counted_together() -> None:
             builder.pod(shared, builder.claim(AlternativeSpec()))
     problem = builder.problem()
     division = divide(problem, lambda demands: survey(problem, demands))
-    [joint] = [each for component in division.counted for each in component.classes]
+    [joint] = [
+        each for component in division.counted for each in component.classes
+    ]
     assert joint.joint_demands == [(0, 1, 2), (3, 4, 5)]
     assert [mode.places for mode in joint.modes] == [(0,), (0, 1)]
     assert placed(answer(problem, per_device=False)) == [0, 1, 3, 4]
 
 
-def test_claims_of_devices_that_several_nodes_can_use_are_left_to_devices() -> None:
+def test_claims_of_devices_that_several_nodes_can_use_are_left_to_devices() -> (
+    None
+):
     builder = ProblemBuilder(2)
     builder.device(None)
     shared = builder.claim(AlternativeSpec())
     builder.pod(shared, nodes=(0,))
     builder.pod(shared, nodes=(1,))
     problem = builder.problem()
-    assert divide(problem, lambda demands: survey(problem, demands)).per_device == (
+    assert divide(
+        problem, lambda demands: survey(problem, demands)
+    ).per_device == (
         0,
         1,
     )
@@ -157,7 +176,9 @@ def test_equal_gangs_are_one_class_however_their_members_are_mixed() -> None:
         builder.device()
     for gang in ("a", "b", "c"):
         builder.pod(builder.claim(AlternativeSpec()), gang=gang)
-        builder.pod(builder.claim(AlternativeSpec(count=2)), gang=gang, weight=2)
+        builder.pod(
+            builder.claim(AlternativeSpec(count=2)), gang=gang, weight=2
+        )
     builder.pod(builder.claim(AlternativeSpec()), gang="d")
     builder.pod(builder.claim(AlternativeSpec()), gang="d")
     problem = builder.problem()
@@ -185,16 +206,21 @@ def test_members_are_dealt_out_so_that_each_gang_has_its_quorum() -> None:
         builder.pod(builder.claim(AlternativeSpec(only=[3, 4])), gang=gang)
     problem = builder.problem()
     problem = replace(
-        problem, demands=tuple(replace(demand, quorum=2) for demand in problem.demands)
+        problem,
+        demands=tuple(replace(demand, quorum=2) for demand in problem.demands),
     )
-    assert not divide(problem, lambda demands: survey(problem, demands)).per_device
+    assert not divide(
+        problem, lambda demands: survey(problem, demands)
+    ).per_device
     assert len(answer(problem, per_device=False).placements) == 5
 
 
 @THOROUGH
 @given(
     crowds(),
-    st.sampled_from([goal for goal in Goal if goal not in (Goal.NONE, Goal.SPREAD)]),
+    st.sampled_from(
+        [goal for goal in Goal if goal not in (Goal.NONE, Goal.SPREAD)]
+    ),
 )
 def test_goals_are_counted_as_well(problem: Problem, goal: Goal) -> None:
     counted = answer(problem, per_device=False, goal=goal)

@@ -22,7 +22,9 @@ from rack_strategies import racks
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 
 THOROUGH = settings(
-    max_examples=examples(500), deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(500),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 BRIEF = settings(THOROUGH, max_examples=examples(100))
 
@@ -53,7 +55,9 @@ def test_domains_of_all_kinds_are_as_good_as_devices(problem: Problem) -> None:
 @BRIEF
 @given(racks(most_nodes=3, most_groups=2))
 def test_no_answer_is_better(problem: Problem) -> None:
-    right = (one for one in every_solution(problem) if _is_in_domains(problem, one))
+    right = (
+        one for one in every_solution(problem) if _is_in_domains(problem, one)
+    )
     best = max(
         sum(problem.demands[one.demand].weight for one in answer.placements)
         for answer in right
@@ -62,15 +66,21 @@ def test_no_answer_is_better(problem: Problem) -> None:
 
 
 def racks_of(
-    nodes: Mapping[str, Sequence[int]], *gangs: Sequence[int], quorum: int | None = None
+    nodes: Mapping[str, Sequence[int]],
+    *gangs: Sequence[int],
+    quorum: int | None = None,
 ) -> Problem:
     """By rack the devices of its nodes (none has the label in rack ""); by gang how many its pods take each."""
-    homes = [(rack, devices) for rack, each in nodes.items() for devices in each]
+    homes = [
+        (rack, devices) for rack, each in nodes.items() for devices in each
+    ]
     builder = ProblemBuilder(len(homes))
     for node, (_, devices) in enumerate(homes):
         for _ in range(devices):
             builder.device(node)
-    labels = {f"node-{node}": rack for node, (rack, _) in enumerate(homes) if rack}
+    labels = {
+        f"node-{node}": rack for node, (rack, _) in enumerate(homes) if rack
+    }
     roles = []
     for number, counts in enumerate(gangs):
         role = Role(OneDomain(labels), carries=True, counts=True)
@@ -98,7 +108,9 @@ def placed_over_classes(problem: Problem) -> int:
 
 def test_a_gang_does_not_reach_over_two_racks() -> None:
     assert placed_over_classes(racks_of({"a": [2], "b": [2]}, [1, 1, 1])) == 0
-    assert placed_over_classes(racks_of({"a": [2], "b": [2, 1]}, [1, 1, 1])) == 3
+    assert (
+        placed_over_classes(racks_of({"a": [2], "b": [2, 1]}, [1, 1, 1])) == 3
+    )
 
 
 def test_what_is_left_on_several_nodes_is_not_enough_for_one_pod() -> None:
@@ -134,28 +146,44 @@ def test_a_quorum_is_met_in_one_rack() -> None:
 def test_members_may_take_different_numbers() -> None:
     leader = [2, 1, 1]
     assert (
-        placed_over_classes(racks_of({"a": [2, 1], "b": [1, 1, 1, 1]}, leader, leader))
+        placed_over_classes(
+            racks_of({"a": [2, 1], "b": [1, 1, 1, 1]}, leader, leader)
+        )
         == 0
     )
     assert (
-        placed_over_classes(racks_of({"a": [2, 1], "b": [3, 1]}, leader, leader)) == 3
+        placed_over_classes(
+            racks_of({"a": [2, 1], "b": [3, 1]}, leader, leader)
+        )
+        == 3
     )
     assert (
-        placed_over_classes(racks_of({"a": [2, 2], "b": [3, 1]}, leader, leader)) == 6
+        placed_over_classes(
+            racks_of({"a": [2, 2], "b": [3, 1]}, leader, leader)
+        )
+        == 6
     )
 
 
 def test_numbers_that_do_not_divide_each_other_are_counted_by_pattern() -> None:
-    assert placed_over_classes(racks_of({"a": [5], "b": [3, 2]}, [3, 2], [2, 3])) == 4
     assert (
-        placed_over_classes(racks_of({"a": [4, 1], "b": [3, 2]}, [3, 2], [2, 3])) == 2
+        placed_over_classes(racks_of({"a": [5], "b": [3, 2]}, [3, 2], [2, 3]))
+        == 4
+    )
+    assert (
+        placed_over_classes(
+            racks_of({"a": [4, 1], "b": [3, 2]}, [3, 2], [2, 3])
+        )
+        == 2
     )
 
 
 def test_gangs_may_choose_among_racks_and_others_among_rows() -> None:
     """Two racks with a device each make a row, which is enough for a pair that may be on both."""
     problem = racks_of({"a": [1], "b": [1], "c": [1]}, [1, 1], [1, 1])
-    row = Role(OneDomain({"node-0": "row", "node-1": "row"}), carries=True, counts=True)
+    row = Role(
+        OneDomain({"node-0": "row", "node-1": "row"}), carries=True, counts=True
+    )
     demands = (
         replace(one, roles=(row,)) if one.gang == "gang-1" else one
         for one in problem.demands

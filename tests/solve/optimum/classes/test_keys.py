@@ -10,7 +10,11 @@ from collections.abc import Callable
 import pytest
 
 from dralloc.problem import Constraint, ConstraintKind, Problem, Usage
-from dralloc.solve.optimum.classes.bins import BinClass, BinClassifier, find_bins
+from dralloc.solve.optimum.classes.bins import (
+    BinClass,
+    BinClassifier,
+    find_bins,
+)
 from dralloc.solve.optimum.classes.demand_classes import usable_devices
 from dralloc.solve.optimum.classes.serving_modes import classify_demands
 from dralloc.solve.optimum.stopping import Stop
@@ -23,7 +27,8 @@ SAME_NUMA = Constraint(ConstraintKind.MATCH, "numa")
 def demand_classes(builder: ProblemBuilder) -> list[list[int]]:
     """The members of each class."""
     return [
-        each.members for each in classify_demands(builder.problem(), Stop()).classes
+        each.members
+        for each in classify_demands(builder.problem(), Stop()).classes
     ]
 
 
@@ -56,14 +61,17 @@ Second = Callable[[ProblemBuilder], int]
     "second",
     [
         pytest.param(
-            lambda builder: builder.pod(builder.claim(ANY), weight=2), id="weight"
+            lambda builder: builder.pod(builder.claim(ANY), weight=2),
+            id="weight",
         ),
         pytest.param(
             lambda builder: builder.pod(builder.claim(ANY), nodes=(0,)),
             id="candidate nodes",
         ),
         pytest.param(
-            lambda builder: builder.pod(builder.claim(AlternativeSpec(count=2))),
+            lambda builder: builder.pod(
+                builder.claim(AlternativeSpec(count=2))
+            ),
             id="count",
         ),
         pytest.param(
@@ -74,11 +82,15 @@ Second = Callable[[ProblemBuilder], int]
             id="claims",
         ),
         pytest.param(
-            lambda builder: builder.pod(builder.claim(AlternativeSpec(only=[0]))),
+            lambda builder: builder.pod(
+                builder.claim(AlternativeSpec(only=[0]))
+            ),
             id="devices that match",
         ),
         pytest.param(
-            lambda builder: builder.pod(builder.claim([ANY, AlternativeSpec(count=2)])),
+            lambda builder: builder.pod(
+                builder.claim([ANY, AlternativeSpec(count=2)])
+            ),
             id="alternatives",
         ),
     ],
@@ -150,13 +162,21 @@ def test_attributes_count_only_where_a_constraint_compares_them() -> None:
             for number in numa:
                 builder.device(
                     node,
-                    attributes={"numa": [number], "serial": [len(builder.devices)]},
+                    attributes={
+                        "numa": [number],
+                        "serial": [len(builder.devices)],
+                    },
                 )
-        builder.pod(builder.claim(AlternativeSpec(count=2), constraints=constraints))
+        builder.pod(
+            builder.claim(AlternativeSpec(count=2), constraints=constraints)
+        )
         return builder.problem()
 
     assert sizes(problem()) == [2]
-    assert [len(each.units) for each in bin_classes(problem(SAME_NUMA))] == [2, 1]
+    assert [len(each.units) for each in bin_classes(problem(SAME_NUMA))] == [
+        2,
+        1,
+    ]
 
 
 def test_values_are_numbered_as_they_appear() -> None:
@@ -165,7 +185,9 @@ def test_values_are_numbered_as_they_appear() -> None:
     for node, numa in enumerate([(0, 0), (7, 7)]):
         for number in numa:
             builder.device(node, attributes={"numa": [number]})
-    builder.pod(builder.claim(AlternativeSpec(count=2), constraints=[SAME_NUMA]))
+    builder.pod(
+        builder.claim(AlternativeSpec(count=2), constraints=[SAME_NUMA])
+    )
     assert sizes(builder.problem()) == [2]
 
 

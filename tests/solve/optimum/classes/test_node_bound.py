@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dralloc.problem import Problem
-from dralloc.problem.node_claims import NodeStock, node_resource, with_node_claims
+from dralloc.problem.node_claims import (
+    NodeStock,
+    node_resource,
+    with_node_claims,
+)
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.classes.component import with_tickets
 from dralloc.solve.optimum.division import divide
-from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder, placed
+from solve.optimum.problem_builder import (
+    AlternativeSpec,
+    ProblemBuilder,
+    placed,
+)
 
 PODS = node_resource("pods")
 
@@ -18,7 +26,9 @@ def daemons(weights: tuple[int, ...], places: int = 1) -> Problem:
     builder = ProblemBuilder(len(weights))
     for node, weight in enumerate(weights):
         builder.device(node)
-        builder.pod(builder.claim(AlternativeSpec()), weight=weight, nodes=(node,))
+        builder.pod(
+            builder.claim(AlternativeSpec()), weight=weight, nodes=(node,)
+        )
     builder.pod(builder.claim(AlternativeSpec()), weight=2)
     asked = {number: {PODS: 1} for number in range(len(weights) + 1)}
     return with_node_claims(
@@ -28,7 +38,9 @@ def daemons(weights: tuple[int, ...], places: int = 1) -> Problem:
 
 def test_they_are_one_class_and_so_are_their_nodes() -> None:
     problem = daemons((3, 3, 3))
-    [component] = divide(problem, lambda demands: survey(problem, demands)).counted
+    [component] = divide(
+        problem, lambda demands: survey(problem, demands)
+    ).counted
     assert [each.members for each in component.classes] == [[0, 1, 2], [3]]
     assert len(component.supplies) == 1
 
@@ -46,7 +58,9 @@ def test_each_is_placed_where_it_is_bound_to() -> None:
 
 def test_who_is_worth_more_is_of_another_class() -> None:
     problem = daemons((3, 1, 3))
-    [component] = divide(problem, lambda demands: survey(problem, demands)).counted
+    [component] = divide(
+        problem, lambda demands: survey(problem, demands)
+    ).counted
     assert [each.members for each in component.classes] == [[0, 2], [1], [3]]
     assert placed(solve(problem)) == [0, 2, 3]
 
@@ -68,7 +82,9 @@ def test_who_takes_more_of_a_node_is_told_from_who_is_bound_to_it() -> None:
         number: {PODS: 2 if demand.nodes is None else 1}
         for number, demand in enumerate(builder.demands)
     }
-    problem = with_node_claims(builder.problem(), [NodeStock({PODS: 3}, {})] * 2, asked)
+    problem = with_node_claims(
+        builder.problem(), [NodeStock({PODS: 3}, {})] * 2, asked
+    )
     freed = with_tickets(problem)
     indices = {next(demand.alternatives()).index for demand in freed.demands}
     assert len({freed.eligibility.request_key(index) for index in indices}) == 2

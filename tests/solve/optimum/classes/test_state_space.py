@@ -64,7 +64,8 @@ def space(
     """Of a bin on one node that reaches all devices, unless ``reach`` says more."""
     everything = range(sum(len(each.devices) for each in units))
     nodes = tuple(
-        NodeView(number, tuple(own)) for number, own in enumerate(reach or [everything])
+        NodeView(number, tuple(own))
+        for number, own in enumerate(reach or [everything])
     )
     return StateSpace(
         BinClass(units, attributes, values or ((),) * len(everything), nodes),
@@ -140,18 +141,22 @@ def test_states_of_one_future_are_one_state() -> None:
 
 
 def test_shares_take_capacity_and_leave_the_device() -> None:
-    shared = space(unit(shareable(10)), profiles=[[(WHOLE, Charge((("memory", 4),)))]])
+    shared = space(
+        unit(shareable(10)), profiles=[[(WHOLE, Charge((("memory", 4),)))]]
+    )
     assert shared.start == ((1, 10),)
     assert after(shared, ONE) == [((1, 6),)]
-    assert after(shared, ONE, ONE) == [((0, 0),)], "2 are left, which nobody can use"
+    assert after(shared, ONE, ONE) == [((0, 0),)], (
+        "2 are left, which nobody can use"
+    )
 
 
 def test_one_request_takes_a_shared_device_once() -> None:
     profiles = [[(WHOLE, Charge((("memory", 4),)))]]
     assert after(space(unit(shareable(10)), profiles=profiles), TWO) == []
-    assert after(space(unit(shareable(10), shareable(10)), profiles=profiles), TWO) == [
-        ((1, 1, 6, 6),)
-    ]
+    assert after(
+        space(unit(shareable(10), shareable(10)), profiles=profiles), TWO
+    ) == [((1, 1, 6, 6),)]
 
 
 def test_counters_of_a_shared_device_are_consumed_at_its_first_use() -> None:
@@ -182,7 +187,8 @@ def test_a_requirement_is_served_on_its_candidate_nodes() -> None:
     apart = space(unit(device()), unit(device()), reach=[[0], [1]])
     second = ONE._replace(nodes=2)
     assert [
-        transition.node for _, transition in apart.transitions(0, second, apart.start)
+        transition.node
+        for _, transition in apart.transitions(0, second, apart.start)
     ] == [1]
     assert not apart.serves(ONE._replace(nodes=3))
 
@@ -199,7 +205,9 @@ def test_constraints_compare_values(
 ) -> None:
     """Two devices on NUMA node 0 and one on NUMA node 1; those of one value are equal, so 0 and 1 are one group."""
     numa: Values = ((frozenset({0}),), (frozenset({0}),), (frozenset({1}),))
-    three = space(unit(device(), device(), device()), attributes=("numa",), values=numa)
+    three = space(
+        unit(device(), device(), device()), attributes=("numa",), values=numa
+    )
     constrained = TWO._replace(rules=(AttributeRule(kind, ((0, "numa"),)),))
     groups = [group.members for group in three.layouts[0].groups]
     found = [

@@ -81,7 +81,9 @@ def questions(draw: st.DrawFn) -> Question:
         compiled = compiled.keeping(first)
     problem = compiled.whole
     return Question(
-        problem, Goal(choices.goal), tuple(within_caps(problem, first.placements))
+        problem,
+        Goal(choices.goal),
+        tuple(within_caps(problem, first.placements)),
     )
 
 
@@ -99,7 +101,9 @@ def test_the_search_alone_reaches_the_optimum_nearly_always() -> None:
     outcomes: list[bool] = []
 
     @settings(
-        max_examples=examples(6), deadline=None, suppress_health_check=list(HealthCheck)
+        max_examples=examples(6),
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
     )
     @given(questions())
     def ask(question: Question) -> None:

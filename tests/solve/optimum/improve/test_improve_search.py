@@ -34,7 +34,9 @@ from mixed_strategies import mixed_clusters
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 
 THOROUGH = settings(
-    max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 GOALS = st.sampled_from(Goal)
@@ -44,9 +46,13 @@ def tiers_of(problem: Problem, goal: Goal) -> tuple[Objective, ...]:
     return (*placed_weight(problem), *fairness(problem), *after_weight(goal))
 
 
-def costs(problem: Problem, goal: Goal, placements: Sequence[Placement]) -> list[int]:
+def costs(
+    problem: Problem, goal: Goal, placements: Sequence[Placement]
+) -> list[int]:
     everything = DemandSubset(problem, range(len(problem.demands)))
-    return [tier.cost(everything, placements) for tier in tiers_of(problem, goal)]
+    return [
+        tier.cost(everything, placements) for tier in tiers_of(problem, goal)
+    ]
 
 
 def searched(
@@ -67,7 +73,9 @@ def searched(
 
 @THOROUGH
 @given(weighted(), GOALS)
-def test_every_step_keeps_the_rules_and_is_better(problem: Problem, goal: Goal) -> None:
+def test_every_step_keeps_the_rules_and_is_better(
+    problem: Problem, goal: Goal
+) -> None:
     start = within_caps(problem, first_fit(problem).placements)
     answers = searched(problem, start, goal)
     for answer in answers[1:]:
@@ -88,7 +96,9 @@ def test_small_problems_are_solved_from_nothing(problem: Problem) -> None:
 
 
 @settings(
-    max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(10),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 @given(mixed_clusters(most_nodes=3))
 def test_mixed_clusters(cluster: object) -> None:
@@ -140,7 +150,9 @@ def with_a_gap(nodes: int = 4) -> Problem:
 def test_goals_are_improved_where_the_weight_is_not_proven() -> None:
     problem = with_a_gap()
     start = first_fit(problem)
-    options = Options(goal=Goal.SPREAD, steps=6, thresholds=Thresholds(surveyed=0))
+    options = Options(
+        goal=Goal.SPREAD, steps=6, thresholds=Thresholds(surveyed=0)
+    )
     solution = solve(problem, options, hint=start)
     weight, _, spread = solution.tiers
     assert costs(problem, Goal.SPREAD, start.placements)[-1] == 3
@@ -165,7 +177,8 @@ def test_amounts_are_shared_fairly_however_large_they_are(unit: int) -> None:
         for demand, team in zip(problem.demands, teams, strict=True)
     ]
     budgets = tuple(
-        Budget(team, "memory", 0, 20 * unit, fair=True) for team in ("blue", "red")
+        Budget(team, "memory", 0, 20 * unit, fair=True)
+        for team in ("blue", "red")
     )
     problem = replace(problem, demands=tuple(demands), budgets=budgets)
     *_, best = searched(problem, first_fit(problem).placements)
@@ -175,7 +188,9 @@ def test_amounts_are_shared_fairly_however_large_they_are(unit: int) -> None:
 def test_processes_change_no_answer() -> None:
     problem = crowded(nodes=90)
     start = first_fit(problem).placements
-    one, two = (searched(problem, start, jobs=jobs, steps=12)[-1] for jobs in (1, 2))
+    one, two = (
+        searched(problem, start, jobs=jobs, steps=12)[-1] for jobs in (1, 2)
+    )
     assert one == two
     assert len(one) > len(start)
 
@@ -190,7 +205,8 @@ def test_a_gang_outside_of_the_neighbourhood_stays_whole() -> None:
         builder.pod(builder.claim(AlternativeSpec()))
     problem = builder.problem()
     heavy = tuple(
-        replace(demand, weight=2 if demand.gang else 1) for demand in problem.demands
+        replace(demand, weight=2 if demand.gang else 1)
+        for demand in problem.demands
     )
     problem = replace(problem, demands=heavy)
     *_, best = searched(problem, first_fit(problem).placements)

@@ -13,7 +13,10 @@ from dralloc.problem import Problem
 from dralloc.solve.optimum import Options, solve
 from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.division import divide
-from dralloc.solve.optimum.packing.component import DivingHeuristic, DivingTarget
+from dralloc.solve.optimum.packing.component import (
+    DivingHeuristic,
+    DivingTarget,
+)
 from dralloc.solve.optimum.packing.construction import (
     Columns,
     ConstructiveHeuristic,
@@ -37,7 +40,9 @@ PACKED = Options(thresholds=Thresholds(pattern_effort=0))
 
 def instance_of(problem: Problem) -> PackingInstance:
     """All of the problem, if it is packed as a whole."""
-    packed = divide(problem, lambda demands: survey(problem, demands), PACKED).packed
+    packed = divide(
+        problem, lambda demands: survey(problem, demands), PACKED
+    ).packed
     assume(len(packed) == 1 and len(packed[0].demands) == len(problem.demands))
     return packed[0]
 
@@ -67,12 +72,16 @@ def test_no_packing_is_worth_more_than_what_is_priced(
     for best, known in zip(priced, columns.of_bin_type, strict=True):
         assert best
         worth = np.dot(best.counts, prices)
-        assert all(np.dot(column.counts, prices) <= worth for column in known.values())
+        assert all(
+            np.dot(column.counts, prices) <= worth for column in known.values()
+        )
 
 
 @BRIEF
 @given(crowds(), st.booleans())
-def test_a_packing_that_is_under_way_stops(problem: Problem, densely: bool) -> None:
+def test_a_packing_that_is_under_way_stops(
+    problem: Problem, densely: bool
+) -> None:
     instance = instance_of(problem)
     assume(len(instance.options) > 1)
     heuristic, random = (
@@ -82,9 +91,9 @@ def test_a_packing_that_is_under_way_stops(problem: Problem, densely: bool) -> N
     answers = iter([False])
     stop = Stop(cancelled=Cancelled(lambda: next(answers, True)))
     with pytest.raises(Stopped):
-        heuristic.construct_densely(random, stop) if densely else heuristic.construct(
-            {}, random, 0.0, stop
-        )
+        heuristic.construct_densely(
+            random, stop
+        ) if densely else heuristic.construct({}, random, 0.0, stop)
 
 
 @BRIEF
@@ -106,7 +115,9 @@ def test_any_number_of_jobs_prices_the_same_columns(
         )
         for jobs in (1, 3)
     )
-    alone, together = ([column and column.counts for column in each] for each in priced)
+    alone, together = (
+        [column and column.counts for column in each] for each in priced
+    )
     assert alone == together
 
 

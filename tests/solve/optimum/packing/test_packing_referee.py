@@ -17,7 +17,11 @@ from dralloc.solve.optimum import Options, solve
 from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.division import divide
 from examples import examples
-from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder, placed
+from solve.optimum.problem_builder import (
+    AlternativeSpec,
+    ProblemBuilder,
+    placed,
+)
 
 EXAMPLES = examples(40)
 FEW = 4
@@ -35,7 +39,9 @@ PACKED = Thresholds(pattern_effort=0)
 
 SETTINGS = {
     "patterns": PACKED,
-    "amounts": replace(PACKED, listed_amounts=0),  # nor are those of shared devices
+    "amounts": replace(
+        PACKED, listed_amounts=0
+    ),  # nor are those of shared devices
     "dives": replace(
         PACKED, packings=0, round_packings=0, exact_bins=1
     ),  # columns come from pricing alone
@@ -49,13 +55,17 @@ def options(request: pytest.FixtureRequest) -> Options:
 
 def packed(problem: Problem, options: Options) -> bool:
     return bool(
-        divide(problem, lambda demands: survey(problem, demands), options).packed
+        divide(
+            problem, lambda demands: survey(problem, demands), options
+        ).packed
     )
 
 
 @THOROUGH
 @given(crowds())
-def test_packing_is_as_good_as_devices(options: Options, problem: Problem) -> None:
+def test_packing_is_as_good_as_devices(
+    options: Options, problem: Problem
+) -> None:
     assume(packed(problem, options))
     found = solve(problem, options)
     check(problem, found)
@@ -67,7 +77,9 @@ def test_packing_is_as_good_as_devices(options: Options, problem: Problem) -> No
 
 
 @THOROUGH
-@given(crowds(gangs=True) | crowds(sharing=True) | crowds(gangs=True, sharing=True))
+@given(
+    crowds(gangs=True) | crowds(sharing=True) | crowds(gangs=True, sharing=True)
+)
 def test_gangs_and_shared_claims_are_packed_as_well(
     options: Options, problem: Problem
 ) -> None:
@@ -83,7 +95,9 @@ def test_gangs_and_shared_claims_are_packed_as_well(
 
 @THOROUGH
 @given(crowds().filter(lambda problem: len(problem.demands) <= FEW))
-def test_packing_is_as_good_as_anything(options: Options, problem: Problem) -> None:
+def test_packing_is_as_good_as_anything(
+    options: Options, problem: Problem
+) -> None:
     assume(packed(problem, options))
     assert tuple(
         tier.value for tier in solve(problem, options).tiers
@@ -92,11 +106,16 @@ def test_packing_is_as_good_as_anything(options: Options, problem: Problem) -> N
 
 @THOROUGH
 @given(crowds())
-def test_bounds_hold_when_time_is_short(options: Options, problem: Problem) -> None:
+def test_bounds_hold_when_time_is_short(
+    options: Options, problem: Problem
+) -> None:
     assume(packed(problem, options))
     found = solve(problem, replace(options, time_limit=0.001))
     check(problem, found)
-    weight, best = found.tiers[0], solve(problem, Options(per_device=True)).tiers[0]
+    weight, best = (
+        found.tiers[0],
+        solve(problem, Options(per_device=True)).tiers[0],
+    )
     assert weight.value <= best.value <= weight.bound
 
 
@@ -108,7 +127,9 @@ def test_a_rule_about_values_holds_inside_of_a_unit(options: Options) -> None:
         builder.device(0, consumes={memory: 1}, attributes={"root": [root]})
     differ = Constraint(ConstraintKind.DISTINCT, "root")
     builder.pod(
-        builder.claim(AlternativeSpec(), AlternativeSpec(), constraints=[differ])
+        builder.claim(
+            AlternativeSpec(), AlternativeSpec(), constraints=[differ]
+        )
     )
     problem = builder.problem()
     assert packed(problem, options)
@@ -117,11 +138,15 @@ def test_a_rule_about_values_holds_inside_of_a_unit(options: Options) -> None:
     assert placed(found) == [0]
 
 
-def test_a_bundle_is_not_taken_for_what_nobody_can_have(options: Options) -> None:
+def test_a_bundle_is_not_taken_for_what_nobody_can_have(
+    options: Options,
+) -> None:
     """Two shares of one device that a rule binds together, beside a claim for two devices where there is only one."""
     builder = ProblemBuilder()
     builder.device(0, capacity={"memory": 3}, attributes={"root": [1]})
-    small, large = (AlternativeSpec(capacity={"memory": amount}) for amount in (1, 2))
+    small, large = (
+        AlternativeSpec(capacity={"memory": amount}) for amount in (1, 2)
+    )
     same = Constraint(ConstraintKind.MATCH, "root")
     builder.pod(builder.claim(large, small, constraints=[same]))
     builder.pod(builder.claim(large, small, constraints=[same]))

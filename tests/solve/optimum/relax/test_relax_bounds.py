@@ -13,7 +13,11 @@ from dralloc.objects.choices import Goal, Options
 from dralloc.problem import Problem
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve
-from dralloc.solve.optimum.objective import DemandSubset, after_weight, placed_weight
+from dralloc.solve.optimum.objective import (
+    DemandSubset,
+    after_weight,
+    placed_weight,
+)
 from dralloc.solve.optimum.relax import relaxed_bounds
 from dralloc.solve.optimum.relax.demand_kinds import demand_kinds_of
 from dralloc.solve.optimum.relax.offers import node_offers_of
@@ -59,28 +63,44 @@ def test_the_optimum_places_no_more_of_any_level(
     tiers = (*placed_weight(problem), *after_weight(Goal.NONE))
     best = solve(problem, Options(per_device=True)).placements
     kept = [demand for demand in problem.demands if random.random() < 0.7]
-    start = first_fit(replace(problem, demands=tuple(kept), budgets=())).placements
+    start = first_fit(
+        replace(problem, demands=tuple(kept), budgets=())
+    ).placements
     for bound in relaxed_bounds(problem, tiers, Stop()):
-        weights = [problem.demands[placement.demand].weight for placement in best]
+        weights = [
+            problem.demands[placement.demand].weight for placement in best
+        ]
         optimum = [sum(map(level.of, weights)) for level in bound.levels]
         own = [kept[placement.demand].weight for placement in start]
         reached = [sum(map(level.of, own)) for level in bound.levels]
         if reached <= optimum:
             limits = bound.most_of_optimum(reached)
             assert all(
-                units <= limit for units, limit in zip(optimum, limits, strict=True)
+                units <= limit
+                for units, limit in zip(optimum, limits, strict=True)
             )
 
 
 @THOROUGH
-@given(weighted(), st.randoms(use_true_random=False), st.sampled_from([1, 3, 50]))
-def test_whatever_the_prices(problem: Problem, random: Random, dearest: int) -> None:
+@given(
+    weighted(), st.randoms(use_true_random=False), st.sampled_from([1, 3, 50])
+)
+def test_whatever_the_prices(
+    problem: Problem, random: Random, dearest: int
+) -> None:
     wanted = demand_kinds_of(problem, Stop())
-    market = Market(problem, wanted, node_offers_of(problem, wanted, Stop()), Stop())
-    prices = market.affordable([random.randint(0, dearest) for _ in market.limits[:-1]])
+    market = Market(
+        problem, wanted, node_offers_of(problem, wanted, Stop()), Stop()
+    )
+    prices = market.affordable(
+        [random.randint(0, dearest) for _ in market.limits[:-1]]
+    )
     total = sum(demand.weight for demand in problem.demands)
     cost, *_ = best_costs(problem)
-    assert market.bound(prices, [kind.weight for kind in wanted.kinds]) >= total - cost
+    assert (
+        market.bound(prices, [kind.weight for kind in wanted.kinds])
+        >= total - cost
+    )
 
 
 def test_devices_are_counted() -> None:

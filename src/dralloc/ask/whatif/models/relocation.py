@@ -42,7 +42,12 @@ from dralloc.solve.optimum.objective import (
     summed_weight,
 )
 from dralloc.solve.optimum.relax import relaxed_bounds
-from dralloc.solve.optimum.rows import SignedLiteral, SignedTerm, Term, add_at_most
+from dralloc.solve.optimum.rows import (
+    SignedLiteral,
+    SignedTerm,
+    Term,
+    add_at_most,
+)
 from dralloc.solve.optimum.search import minimise
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
@@ -82,7 +87,8 @@ class Exchange:
     def together(self, problem: Problem) -> Iterator[list[int]]:
         """The demands that have to be decided together, by index."""
         members = grouped(
-            (demand.gang, number) for number, demand in enumerate(problem.demands)
+            (demand.gang, number)
+            for number, demand in enumerate(problem.demands)
         )
         for stay, options in self.stay_options:
             names = options if stay is None else (stay, *options)
@@ -90,7 +96,9 @@ class Exchange:
         for options in self.groups:
             yield [number for name in options for number in members[name]]
 
-    def beside(self, problem: Problem, placements: Iterable[Placement]) -> Exchange:
+    def beside(
+        self, problem: Problem, placements: Iterable[Placement]
+    ) -> Exchange:
         """Return what is left to others once these placements are made."""
         if self.max_moves is None:
             return self
@@ -120,7 +128,9 @@ class Exchange:
         """Let admin access find taken what all allocations take, wherever they are in the end."""
         demands = model.problem.demands
         allocated = {
-            name for stay, options in self.stay_options for name in (stay, *options)
+            name
+            for stay, options in self.stay_options
+            for name in (stay, *options)
         }
         # Other models have everybody come at once, and then admin access takes no notice
         # of shares. But allocated claims have theirs before (KEP-5075).
@@ -164,16 +174,24 @@ class Exchange:
         """The number of moved claims as a tier."""
         return Objective("moves", self._moved, self._terms, adds_up=True)
 
-    def _moved(self, subset: DemandSubset, placements: Sequence[Placement]) -> int:
+    def _moved(
+        self, subset: DemandSubset, placements: Sequence[Placement]
+    ) -> int:
         return self._moved_by(subset.problem, placements)
 
-    def _moved_by(self, problem: Problem, placements: Iterable[Placement]) -> int:
-        placed = {problem.demands[placement.demand].gang for placement in placements}
+    def _moved_by(
+        self, problem: Problem, placements: Iterable[Placement]
+    ) -> int:
+        placed = {
+            problem.demands[placement.demand].gang for placement in placements
+        }
         return sum(self.costs[name] for name in placed if name in self.costs)
 
     def _terms(self, model: Model) -> list[Term]:
         terms: list[Term] = []
-        for number, (literal, cost) in enumerate(self._move_options(_placed(model))):
+        for number, (literal, cost) in enumerate(
+            self._move_options(_placed(model))
+        ):
             moved = model.cp.new_bool_var(f"moved[{number}]")
             model.cp.add(moved == literal)
             terms.append((moved, cost))
@@ -184,7 +202,8 @@ def _placed(model: Model) -> Mapping[str, SignedLiteral]:
     """Return, by gang, the variable for whether all of its members are placed, or none."""
     demands = model.problem.demands
     return {
-        demands[demand].gang: ~miss for demand, miss in model.variables.miss.items()
+        demands[demand].gang: ~miss
+        for demand, miss in model.variables.miss.items()
     }
 
 
@@ -224,7 +243,9 @@ class Relocation:
     def is_large(self) -> bool:
         """Whether a model of everything is not likely to come to anything."""
         capabilities = NodeCapabilities(self.problem)
-        counts = map(capabilities.all_candidates, range(len(self.problem.demands)))
+        counts = map(
+            capabilities.all_candidates, range(len(self.problem.demands))
+        )
         return sum(counts) > self.options.thresholds.surveyed
 
     @cached_property
@@ -237,7 +258,9 @@ class Relocation:
     def component(self) -> Component:
         """Return what is decided and the best answer so far; without sites if that is too much for one model."""
         sites = self._survey.sites
-        demands = range(len(self.problem.demands)) if self.is_large else tuple(sites)
+        demands = (
+            range(len(self.problem.demands)) if self.is_large else tuple(sites)
+        )
         subset = DemandSubset(self.problem, demands, sites)
         return Component(subset, self.tiers, self.start, self.exchange.add_to)
 
@@ -271,18 +294,24 @@ class Relocation:
         tiers = []
         for level, tier in enumerate(self.tiers):
             weight = (
-                self.component.subset.weight(tier.weights) if tier.weights else None
+                self.component.subset.weight(tier.weights)
+                if tier.weights
+                else None
             )
             tiers.append(
                 tier.shown(
-                    self.component.cost(level), self.component.bounds[level], weight
+                    self.component.cost(level),
+                    self.component.bounds[level],
+                    weight,
                 )
             )
         # The weight may be several tiers, so that no sum is too large for the solver.
         number = len(self.weight)
         tiers[:number] = [summed_weight(tiers[:number], self.weight)]
         status = (
-            Status.OPTIMAL if all(tier.proven for tier in tiers) else Status.FEASIBLE
+            Status.OPTIMAL
+            if all(tier.proven for tier in tiers)
+            else Status.FEASIBLE
         )
         return Solution(
             _sorted(self.component.placements),
@@ -325,12 +354,18 @@ class Relocation:
         # No tier may be worse than in the best exchange.
         for level, tier in enumerate(self.tiers):
             add_at_most(
-                model.cp, tier.terms(model), self.component.cost(level), tier.name
+                model.cp,
+                tier.terms(model),
+                self.component.cost(level),
+                tier.name,
             )
         return model, model.cp.new_bool_var("no other")
 
     def _exclude(
-        self, model: Model, placements: Sequence[Placement], give_up: cp_model.IntVar
+        self,
+        model: Model,
+        placements: Sequence[Placement],
+        give_up: cp_model.IntVar,
     ) -> None:
         """Not all that moves in this answer moves to the same devices."""
         demands, move_options = self.problem.demands, self.exchange.costs
@@ -351,7 +386,9 @@ class Relocation:
                     if grant[:2] == (choice.request, choice.alternative)
                 }
                 differs += [
-                    ~take.literal for take in serving.takes if take.device in granted
+                    ~take.literal
+                    for take in serving.takes
+                    if take.device in granted
                 ]
         differs += [
             ~model.variables.on[demand, placement.node]

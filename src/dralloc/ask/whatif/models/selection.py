@@ -43,7 +43,9 @@ _LEAST: Final = 0.01
 """Seconds that a run gets even when time is over."""
 
 
-def with_time_left(options: AnyOptions, stop: Stop, part: float = 1.0) -> AnyOptions:
+def with_time_left(
+    options: AnyOptions, stop: Stop, part: float = 1.0
+) -> AnyOptions:
     """Return the options with what is left of the time as their limit, or with a part of it."""
     seconds = stop.seconds()
     if seconds == inf:
@@ -153,7 +155,10 @@ def choose_layouts(
         )
     chosen = options or Options()
     outcome = minimise(
-        model, [(misses, 1) for misses in missed], chosen, Stop.after(chosen.time_limit)
+        model,
+        [(misses, 1) for misses in missed],
+        chosen,
+        Stop.after(chosen.time_limit),
     )
     if outcome.values is None:
         return None
@@ -170,7 +175,10 @@ def choose_layouts(
 
 
 def _limit(
-    model: cp_model.CpModel, numbers: Sequence[cp_model.IntVar], size: int, limit: int
+    model: cp_model.CpModel,
+    numbers: Sequence[cp_model.IntVar],
+    size: int,
+    limit: int,
 ) -> None:
     used = [model.new_bool_var(f"used[{number}]") for number in numbers]
     for number, is_used in zip(numbers, used, strict=True):
@@ -211,7 +219,9 @@ class Cover:
 
 
 def cover(
-    columns: Sequence[CoverColumn], needs: Sequence[int], options: Options | None = None
+    columns: Sequence[CoverColumn],
+    needs: Sequence[int],
+    options: Options | None = None,
 ) -> Cover | None:
     """Find the cheapest cover.
 
@@ -234,12 +244,15 @@ def cover(
         return None
     times = tuple(outcome.values[variable.index] for variable, _ in terms)
     cost = sum(
-        column.cost * number for column, number in zip(columns, times, strict=True)
+        column.cost * number
+        for column, number in zip(columns, times, strict=True)
     )
     return Cover(times, cost, outcome.bound)
 
 
-def prices(columns: Sequence[CoverColumn], needs: Sequence[int]) -> tuple[int, ...]:
+def prices(
+    columns: Sequence[CoverColumn], needs: Sequence[int]
+) -> tuple[int, ...]:
     """Return what one more of each need costs in the relaxation, rounded down to integers: a guess, not a bound.
 
     Raises
@@ -266,7 +279,8 @@ def _model(
         brought = [column.brings[place] for column in columns]
         model.add(cp_model.LinearExpr.weighted_sum(times, brought) >= need)
     return model, [
-        (variable, column.cost) for variable, column in zip(times, columns, strict=True)
+        (variable, column.cost)
+        for variable, column in zip(times, columns, strict=True)
     ]
 
 
@@ -329,7 +343,9 @@ def best_sum(
         worths = [sum(map(mul, vector, worth)) for vector in vectors_of_set]
         lost += [
             (variable, max(worths) - vector_worth)
-            for variable, vector_worth in zip(numbers_taken, worths, strict=True)
+            for variable, vector_worth in zip(
+                numbers_taken, worths, strict=True
+            )
         ]
         max_loss += times * (max(worths) - min(worths))
     vectors = list(chain.from_iterable(sets))

@@ -8,7 +8,11 @@
 
 from __future__ import annotations
 
-from dralloc.ask.whatif.moves.migration import Migration, MovableClaim, MoveOption
+from dralloc.ask.whatif.moves.migration import (
+    Migration,
+    MovableClaim,
+    MoveOption,
+)
 from dralloc.ask.whatif.moves.rearrange import MigrationPlan, rearrange
 from dralloc.ask.whatif.moves.steps import Action, MigrationStep, replay
 

@@ -58,7 +58,9 @@ class ClaimUsers:
     def __init__(self, cluster: Cluster, nodes: Sequence[str] = ()) -> None:
         self.cluster = cluster
         self.nodes = tuple(
-            node for node in cluster.nodes if not nodes or node.metadata.name in nodes
+            node
+            for node in cluster.nodes
+            if not nodes or node.metadata.name in nodes
         )
         self.by_name = {
             node.metadata.name: number for number, node in enumerate(self.nodes)
@@ -68,7 +70,9 @@ class ClaimUsers:
             extended[owner].append(claim.key)
         self.claims_of = {
             pod.key: tuple(
-                dict.fromkeys((*cluster.pod_claims(pod), *extended.get(pod.key, ())))
+                dict.fromkeys(
+                    (*cluster.pod_claims(pod), *extended.get(pod.key, ()))
+                )
             )
             for pod in cluster.pods
         }
@@ -90,7 +94,9 @@ class ClaimUsers:
             groups[forest[key]].append(key)
         for group in groups.values():
             pods = {pod.key: pod for key in group for pod in self.users[key]}
-            yield ClaimGroup(tuple(group), tuple(pods[key] for key in sorted(pods)))
+            yield ClaimGroup(
+                tuple(group), tuple(pods[key] for key in sorted(pods))
+            )
 
     def is_settled(self, group: ClaimGroup) -> bool:
         """Whether nobody of the group still waits for a claim or to be scheduled, or is about to go."""
@@ -99,9 +105,12 @@ class ClaimUsers:
             for pod in group.pods
             for key in self.claims_of[pod.key]
         )
-        allocated = all(claim is not None and claim.is_allocated for claim in claims)
+        allocated = all(
+            claim is not None and claim.is_allocated for claim in claims
+        )
         leaving = any(
-            key in self.cluster.abandoned or self.claim(key).metadata.deletion_timestamp
+            key in self.cluster.abandoned
+            or self.claim(key).metadata.deletion_timestamp
             for key in group.claims
         )
         return (
@@ -127,10 +136,14 @@ class ClaimUsers:
         named = (
             self.by_name.values()
             if names is None
-            else sorted(self.by_name[name] for name in names & self.by_name.keys())
+            else sorted(
+                self.by_name[name] for name in names & self.by_name.keys()
+            )
         )
         return tuple(
-            number for number in named if selector_matches(selector, self.nodes[number])
+            number
+            for number in named
+            if selector_matches(selector, self.nodes[number])
         )
 
     def home(self, key: ClaimKey) -> tuple[int, ...]:
@@ -146,7 +159,9 @@ class ClaimUsers:
             else self.reach(key)
         )
 
-    def holdings(self, compiled: CompiledCluster) -> Mapping[ClaimKey, list[Holding]]:
+    def holdings(
+        self, compiled: CompiledCluster
+    ) -> Mapping[ClaimKey, list[Holding]]:
         """Return what each allocated claim holds of the devices of a cluster that was compiled without some of them."""
         by_claim: dict[ClaimKey, list[Holding]] = defaultdict(list)
         for holding in compiled.inventory.holdings(self.cluster.claims):
@@ -159,7 +174,8 @@ def devices_seen(
 ) -> tuple[int, ...]:
     """Return what is held, as a node sees it if it does."""
     offered = {
-        problem.devices[device].slot: device for device in problem.nodes[node].devices()
+        problem.devices[device].slot: device
+        for device in problem.nodes[node].devices()
     }
     return tuple(
         offered.get(holding.slot, problem.versions[holding.slot][-1])
@@ -236,16 +252,24 @@ class ClusterMigration:
         broken = irregular_rules(present)
         broken_roles = []
         for roles, node in present:
-            broken_roles.append(([role for role in roles if role.rule in broken], node))
+            broken_roles.append(
+                ([role for role in roles if role.rule in broken], node)
+            )
         counting_rules = rules_counting(broken_roles)
         pods = []
         for pod in running:
-            regular = (role.running for role in pod.roles if role.rule not in broken)
+            regular = (
+                role.running for role in pod.roles if role.rule not in broken
+            )
             pods.append(replace(pod, roles=tuple(regular)))
-        pending = (with_rules(demand, counting_rules) for demand in self._pending())
+        pending = (
+            with_rules(demand, counting_rules) for demand in self._pending()
+        )
         move_options = []
         for option in self._move_options(movers, pods):
-            demands = (with_rules(demand, counting_rules) for demand in option.demands)
+            demands = (
+                with_rules(demand, counting_rules) for demand in option.demands
+            )
             move_options.append(replace(option, demands=tuple(demands)))
         return Migration(
             replace(self.compiled.whole, demands=tuple(pending)),
@@ -257,12 +281,21 @@ class ClusterMigration:
     @property
     def unknown(self) -> int:
         """The number of claims that are reserved for somebody who was not given."""
-        lone = (key for group in self.groups if not group.pods for key in group.claims)
-        return sum(bool(self.users.claim(key).status.reserved_for) for key in lone)
+        lone = (
+            key
+            for group in self.groups
+            if not group.pods
+            for key in group.claims
+        )
+        return sum(
+            bool(self.users.claim(key).status.reserved_for) for key in lone
+        )
 
     @cached_property
     def _moving(self) -> Mapping[ClaimKey, None]:
-        return dict.fromkeys(key for group in self.groups for key in group.claims)
+        return dict.fromkeys(
+            key for group in self.groups for key in group.claims
+        )
 
     @cached_property
     def _pods(self) -> Mapping[ClaimKey, Pod]:
@@ -272,7 +305,9 @@ class ClusterMigration:
     def _anew(self) -> Mapping[tuple[ClaimKey, bool], Demand]:
         """Return what everybody asks for, also who runs, by name, and whether it is a claim that no pod uses."""
         compiled = self.compiled
-        pairs = zip(compiled.problem.demands, compiled.whole.demands, strict=True)
+        pairs = zip(
+            compiled.problem.demands, compiled.whole.demands, strict=True
+        )
         return {
             (demand.key, compiled.is_claim(demand)): with_pod_rules
             for demand, with_pod_rules in pairs
@@ -299,7 +334,8 @@ class ClusterMigration:
             domain_of = topology.domains(group.topology)
             bound = [pod for pod in group.pods if pod.spec.node_name]
             homes = {
-                pod.key: domain_of.get(pod.spec.node_name or "", "") for pod in bound
+                pod.key: domain_of.get(pod.spec.node_name or "", "")
+                for pod in bound
             }
             tally = Counter(homes.values())
             for pod, home in homes.items():
@@ -347,7 +383,10 @@ class ClusterMigration:
 
     def _movers(self) -> Iterator[MovableClaim]:
         """Each claim at a node where it is used, if possible one that offers all that it holds."""
-        held, problem = self.users.holdings(self.compiled), self.compiled.problem
+        held, problem = (
+            self.users.holdings(self.compiled),
+            self.compiled.problem,
+        )
         for key in self._moving:
             holdings, homes = held.get(key, ()), self.users.home(key) or (0,)
             for home in homes:
@@ -382,7 +421,9 @@ class ClusterMigration:
         problem = self.compiled.whole
         [alternative] = claim.alternatives()
         device = problem.nodes[node].pools[-1].devices[0]
-        charge = problem.eligibility.charge(alternative.index, device) or Charge()
+        charge = (
+            problem.eligibility.charge(alternative.index, device) or Charge()
+        )
         return Holding(
             claim.key, problem.devices[device].slot, share=True, charge=charge
         )
@@ -402,7 +443,9 @@ class ClusterMigration:
                     if not set(chosen).isdisjoint(self.users.claims_of[pod.key])
                 ]
                 going = tuple(
-                    places[_node_key(key)] for key in users if _node_key(key) in places
+                    places[_node_key(key)]
+                    for key in users
+                    if _node_key(key) in places
                 )
                 yield MoveOption(
                     tuple(numbers[key] for key in chosen),
@@ -427,7 +470,9 @@ class ClusterMigration:
             tied = tuple(key for key in free if len(self.users.reach(key)) == 1)
             extras = list(dict.fromkeys([(), tied, tuple(free)]))
         for extra in extras:
-            chosen = tuple(key for key in group.claims if key in must or key in extra)
+            chosen = tuple(
+                key for key in group.claims if key in must or key in extra
+            )
             if chosen:
                 yield chosen
 
@@ -439,7 +484,9 @@ class ClusterMigration:
             if moving.intersection(self.users.claims_of[pod.key]):
                 demand = self._anew[pod.key, False]
                 staying = [
-                    key for key in self.users.claims_of[pod.key] if key not in moving
+                    key
+                    for key in self.users.claims_of[pod.key]
+                    if key not in moving
                 ]
                 nodes = () if pod.key in self._scattered else demand.nodes
                 for key in staying:
@@ -458,14 +505,18 @@ def _node_key(pod: ClaimKey) -> ClaimKey:
     return ClaimKey(pod.namespace, f"{pod.name}/node")
 
 
-def _leaving_out(nodes: Collection[int], demand: Demand, problem: Problem) -> Demand:
+def _leaving_out(
+    nodes: Collection[int], demand: Demand, problem: Problem
+) -> Demand:
     """The demand, but not for some nodes, even if its pod tolerates that they are cordoned."""
     if not nodes:
         return demand
     return replace(
         demand,
         nodes=tuple(
-            node for node in problem.candidate_nodes(demand) if node not in nodes
+            node
+            for node in problem.candidate_nodes(demand)
+            if node not in nodes
         ),
     )
 

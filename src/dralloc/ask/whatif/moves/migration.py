@@ -7,7 +7,14 @@ something to be placed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
@@ -78,9 +85,13 @@ def counting(
     return tuple(with_rules(demand, counting_rules) for demand in demands)
 
 
-def rules_counting(present: Iterable[PodThere]) -> Mapping[InterPodRule, InterPodRule]:
+def rules_counting(
+    present: Iterable[PodThere],
+) -> Mapping[InterPodRule, InterPodRule]:
     """Return, for each rule that is about some of these pods, the rule that counts them as pods that run."""
-    return {rule: _counting(rule, pods) for rule, pods in _by_rule(present).items()}
+    return {
+        rule: _counting(rule, pods) for rule, pods in _by_rule(present).items()
+    }
 
 
 def with_rules(
@@ -101,7 +112,9 @@ def with_rules(
 def irregular_rules(present: Iterable[PodThere]) -> frozenset[InterPodRule]:
     """The rules that pods break which are there, so that not all of them could come again to where they are."""
     return frozenset(
-        rule for rule, pods in _by_rule(present).items() if _is_broken(rule, pods)
+        rule
+        for rule, pods in _by_rule(present).items()
+        if _is_broken(rule, pods)
     )
 
 
@@ -127,7 +140,8 @@ def _counting(rule: InterPodRule, pods: _There) -> InterPodRule:
             return replace(
                 rule,
                 counted=tuple(
-                    before | _domains(domains, counted) for domains, before in terms
+                    before | _domains(domains, counted)
+                    for domains, before in terms
                 ),
             )
         case Spread():
@@ -153,9 +167,13 @@ def _domains(domains: Domains, nodes: Iterable[str]) -> frozenset[str]:
 def _is_broken(rule: InterPodRule, pods: _There) -> bool:
     match rule:
         case AntiAffinity():
-            return any(_is_too_near(rule, pods, number) for number in range(len(pods)))
+            return any(
+                _is_too_near(rule, pods, number) for number in range(len(pods))
+            )
         case OneDomain():
-            homes = {rule.domains.get(node) for role, node in pods if role.carries}
+            homes = {
+                rule.domains.get(node) for role, node in pods if role.carries
+            }
             return len(homes) > 1 or None in homes
         case _:
             # Affinity and spread do not bind who is there.
@@ -173,7 +191,9 @@ def _is_too_near(rule: AntiAffinity, pods: _There, number: int) -> bool:
         if place != number and rule.domains.get(home) == domain
     ]
     counted = domain in rule.counted or any(role.counts for role in neighbours)
-    return (role.carries and counted) or (role.counts and domain in rule.carried)
+    return (role.carries and counted) or (
+        role.counts and domain in rule.carried
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +270,10 @@ class Migration:
 
     def holders_of(self, option: MoveOption) -> tuple[int, ...]:
         """Return who gives back what it holds with an option, by index."""
-        return (*option.movers, *(len(self.movers) + pod for pod in option.pods))
+        return (
+            *option.movers,
+            *(len(self.movers) + pod for pod in option.pods),
+        )
 
     def leaving(self, options: Iterable[MoveOption]) -> list[ClaimKey]:
         """Under which keys something is held that is given back with these options."""
@@ -264,7 +287,9 @@ class Migration:
     def ledger(self) -> ClaimLedger:
         """The ledger as long as nobody has moved. Copy before changing."""
         ledger = ClaimLedger(self.problem)
-        ledger.hold(holding for holder in self.holders for holding in holder.holdings)
+        ledger.hold(
+            holding for holder in self.holders for holding in holder.holdings
+        )
         return ledger
 
     def without(self, holders: Iterable[int]) -> ClaimLedger:
@@ -293,7 +318,9 @@ class Migration:
         move_options = [
             option for option in self.move_options if option.group in groups
         ]
-        movers = sorted({number for option in move_options for number in option.movers})
+        movers = sorted(
+            {number for option in move_options for number in option.movers}
+        )
         going = {number for option in move_options for number in option.pods}
         pods = [
             number
@@ -305,7 +332,9 @@ class Migration:
         for option in move_options:
             option_movers = tuple(mover_at[number] for number in option.movers)
             option_pods = tuple(pod_at[number] for number in option.pods)
-            renumbered.append(replace(option, movers=option_movers, pods=option_pods))
+            renumbered.append(
+                replace(option, movers=option_movers, pods=option_pods)
+            )
         holders = (*movers, *(len(self.movers) + number for number in pods))
         return Migration(
             self.without(holders).applied(),
@@ -323,7 +352,9 @@ _FIRST: Final = 2**32
 """Alternatives of a problem have smaller numbers."""
 
 
-def stay_options(migration: Migration) -> tuple[Sequence[Demand | None], Eligibility]:
+def stay_options(
+    migration: Migration,
+) -> tuple[Sequence[Demand | None], Eligibility]:
     """One demand for each movable claim and each of their pods, and who can serve them.
 
     None stands for those who break a rule as things are now: they hold what they hold.
@@ -349,7 +380,9 @@ def stay_options(migration: Migration) -> tuple[Sequence[Demand | None], Eligibi
             Placement(place, mover.home, (stay_grants(mover.devices),))
             for place, mover in enumerate(movers)
         )
-        everybody = replace(problem, demands=tuple(demands), eligibility=eligibility)
+        everybody = replace(
+            problem, demands=tuple(demands), eligibility=eligibility
+        )
         # As a rule all of them keep the rules together, and none needs to be asked by itself.
         if not violations(everybody, Solution(tuple(placements))):
             return demands, eligibility
@@ -375,7 +408,9 @@ def _regular(
         yield (
             demand
             if _is_regular(
-                Context(migration.problem, Offers(eligibility), ledger), mover, demand
+                Context(migration.problem, Offers(eligibility), ledger),
+                mover,
+                demand,
             )
             else None
         )
@@ -401,20 +436,29 @@ class StayEligibility(Overlay):
     ) -> Claim:
         """A claim that asks for what is held, of these devices: one request for each."""
         requests = []
-        for number, (holding, device) in enumerate(zip(holdings, devices, strict=True)):
-            capacities = problem.devices[device].capacity if holding.share else {}
+        for number, (holding, device) in enumerate(
+            zip(holdings, devices, strict=True)
+        ):
+            capacities = (
+                problem.devices[device].capacity if holding.share else {}
+            )
             consumed = tuple(
                 (name, amount)
                 for name, amount in holding.charge.capacity
                 if name in capacities
             )
-            index, name = _FIRST + len(self.entries), RequestName(f"device-{number}")
+            index, name = (
+                _FIRST + len(self.entries),
+                RequestName(f"device-{number}"),
+            )
             self.entries[index] = (
                 device,
                 Charge(capacity=consumed, counters=holding.charge.counters),
             )
             self.devices.add(device)
-            requests.append(Request(str(name), (Alternative(index, name, 0, 1),)))
+            requests.append(
+                Request(str(name), (Alternative(index, name, 0, 1),))
+            )
         return Claim(key, "", tuple(requests))
 
     def selects(self, alternative: int, device: int) -> bool | AllocationError:
@@ -428,12 +472,16 @@ class StayEligibility(Overlay):
 
     def admits(self, alternative: int, device: int) -> bool:
         """As in `Eligibility`."""
-        return alternative in self.entries or super().admits(alternative, device)
+        return alternative in self.entries or super().admits(
+            alternative, device
+        )
 
     def charge(self, alternative: int, device: int) -> Charge | None:
         """As in `Eligibility`."""
         entry = self.entries.get(alternative)
-        return super().charge(alternative, device) if entry is None else entry[1]
+        return (
+            super().charge(alternative, device) if entry is None else entry[1]
+        )
 
     def request_key(self, alternative: int) -> Hashable:
         """As in `Eligibility`."""
@@ -445,12 +493,16 @@ class StayEligibility(Overlay):
 
     def device_key(self, device: int) -> Hashable:
         """As in `Eligibility`."""
-        return super().device_key(device), device if device in self.devices else None
+        return super().device_key(
+            device
+        ), device if device in self.devices else None
 
 
 def stay_grants(devices: Iterable[int]) -> tuple[Grant, ...]:
     """Return what a claim that stays is granted: the devices that it has."""
-    return tuple(Grant(number, 0, device) for number, device in enumerate(devices))
+    return tuple(
+        Grant(number, 0, device) for number, device in enumerate(devices)
+    )
 
 
 def _is_regular(context: Context, mover: MovableClaim, demand: Demand) -> bool:
@@ -460,7 +512,9 @@ def _is_regular(context: Context, mover: MovableClaim, demand: Demand) -> bool:
     ):
         return False
     return not broken(
-        context, [demand], [Placement(0, mover.home, (stay_grants(mover.devices),))]
+        context,
+        [demand],
+        [Placement(0, mover.home, (stay_grants(mover.devices),))],
     )
 
 
@@ -471,7 +525,10 @@ def broken(
     nodes = list(dict.fromkeys(placement.node for placement in placements))
     part = context.part(
         nodes,
-        [Demand(demand.key, demand.claims, roles=demand.roles) for demand in demands],
+        [
+            Demand(demand.key, demand.claims, roles=demand.roles)
+            for demand in demands
+        ],
     )
     device_at = places(part.devices)
     in_part = []
@@ -479,7 +536,8 @@ def broken(
         grants = []
         for of_claim in placement.grants:
             moved = (
-                grant._replace(device=device_at[grant.device]) for grant in of_claim
+                grant._replace(device=device_at[grant.device])
+                for grant in of_claim
             )
             grants.append(tuple(moved))
         node = nodes.index(placement.node)

@@ -30,7 +30,13 @@ from dralloc.ask.whatif.moves.steps import (
 from dralloc.check import check, violations
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Demand
-from dralloc.problem.solution import Placement, Solution, Status, Tier, grants_of
+from dralloc.problem.solution import (
+    Placement,
+    Solution,
+    Status,
+    Tier,
+    grants_of,
+)
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options
 
@@ -53,7 +59,9 @@ class MigrationProblem:
         self.migration = migration
         staying, eligibility = stay_options(migration)
         movable = [
-            number for number, demand in enumerate(staying) if demand is not None
+            number
+            for number, demand in enumerate(staying)
+            if demand is not None
         ]
         self.places = {number: place for place, number in enumerate(movable)}
         demands = [demand for demand in staying if demand is not None]
@@ -67,7 +75,9 @@ class MigrationProblem:
         # Who cannot be placed where it is stays there in any case, for all that rules know.
         fixed = migration.there(movable)
         self.problem = replace(
-            problem, demands=counting(self.demands, fixed), eligibility=eligibility
+            problem,
+            demands=counting(self.demands, fixed),
+            eligibility=eligibility,
         )
         self.exchange = self._exchange(max_moves)
 
@@ -84,11 +94,13 @@ class MigrationProblem:
             for holder in self.migration.holders_of(option):
                 moving[holder].append(name)
         stays = {
-            number: self.demands[place].gang for number, place in self.places.items()
+            number: self.demands[place].gang
+            for number, place in self.places.items()
         }
         return Exchange(
             stay_options=tuple(
-                (stays.get(number), tuple(names)) for number, names in moving.items()
+                (stays.get(number), tuple(names))
+                for number, names in moving.items()
             ),
             groups=tuple(map(tuple, groups.values())),
             costs=costs,
@@ -101,7 +113,9 @@ class MigrationProblem:
         for number, place in self.places.items():
             if number not in gone:
                 holder = self.migration.holders[number]
-                yield Placement(place, holder.home, (stay_grants(holder.devices),))
+                yield Placement(
+                    place, holder.home, (stay_grants(holder.devices),)
+                )
 
     def demands_of(self, option: int) -> tuple[Demand, ...]:
         """The demands of an option, under names of their own."""
@@ -112,7 +126,9 @@ class MigrationProblem:
 
     def moves(self, solution: Solution) -> tuple[Move, ...]:
         """Return who moves in an answer."""
-        placed = {placement.demand: placement for placement in solution.placements}
+        placed = {
+            placement.demand: placement for placement in solution.placements
+        }
         moves = []
         for number, option in enumerate(self.migration.move_options):
             lead = self.leads[number]
@@ -132,7 +148,8 @@ def _of_option(option: MoveOption, number: int) -> Iterator[Demand]:
     for place, demand in enumerate(option.demands):
         claims = tuple(
             replace(
-                claim, key=ClaimKey(claim.key.namespace, f"{claim.key.name} ({gang})")
+                claim,
+                key=ClaimKey(claim.key.namespace, f"{claim.key.name} ({gang})"),
             )
             for claim in demand.claims
         )
@@ -189,7 +206,9 @@ class MigrationPlan:
     @property
     def moved(self) -> tuple[int, ...]:
         """The movable claims that move, by index, in order."""
-        return tuple(mover for move in self.moves for mover in move.option.movers)
+        return tuple(
+            mover for move in self.moves for mover in move.option.movers
+        )
 
 
 def rearrange(
@@ -212,7 +231,10 @@ def rearrange(
     CheckError
         The answer or a step of the plan breaks a rule: a defect of dralloc.
     """
-    problem, chosen = MigrationProblem(migration, max_moves), options or Options()
+    problem, chosen = (
+        MigrationProblem(migration, max_moves),
+        options or Options(),
+    )
     greedy = _greedy(problem)
     # Without restarts nothing is left to improve: no model is built.
     if greedy is not None and greedy.status is Status.OPTIMAL:
@@ -233,14 +255,21 @@ def rearrange(
 
 
 def _with_fewest_restarts(
-    problem: MigrationProblem, relocation: Relocation, best: Solution, order: Order
+    problem: MigrationProblem,
+    relocation: Relocation,
+    best: Solution,
+    order: Order,
 ) -> MigrationPlan:
     """Go through the answers of the same worth, until one needs no restart or there are no more."""
     fewest, last = order.proven, best
-    for _ in range(min(_MOST_ORDERS, _EFFORT // (relocation.component.size + 1))):
+    for _ in range(
+        min(_MOST_ORDERS, _EFFORT // (relocation.component.size + 1))
+    ):
         answer = relocation.another(last)
         if answer is None:
-            return _plan(problem, best, order, fewest=fewest and relocation.exhausted)
+            return _plan(
+                problem, best, order, fewest=fewest and relocation.exhausted
+            )
         shorter = _ordered(problem, answer)
         fewest, last = fewest and shorter.proven, answer
         if shorter.restarts < order.restarts:
@@ -272,9 +301,12 @@ def _plan(
     replay(problem.migration, steps)
     return MigrationPlan(
         steps=steps,
-        moves=tuple(move for step in steps if step.placements for move in step.moves),
+        moves=tuple(
+            move for step in steps if step.placements for move in step.moves
+        ),
         admitted=tuple(
-            placement.demand - problem.first_pending for _, placement in admitted
+            placement.demand - problem.first_pending
+            for _, placement in admitted
         ),
         restarts=order.restarts,
         fewest=fewest,
@@ -323,12 +355,15 @@ def _greedy(problem: MigrationProblem) -> Solution | None:
     stays = problem.staying(
         holder for option in moving for holder in migration.holders_of(option)
     )
-    placements = sorted((*stays, *placed), key=lambda placement: placement.demand)
+    placements = sorted(
+        (*stays, *placed), key=lambda placement: placement.demand
+    )
     answer = Solution(tuple(placements))
     if violations(problem.problem, answer):
         return None
     if len(moving) < len(chosen) or any(
-        alternative.rank for _, alternative, _ in grants_of(problem.problem, placed)
+        alternative.rank
+        for _, alternative, _ in grants_of(problem.problem, placed)
     ):
         return answer
     # All that is worth moving moves, with the fewest claims and first alternatives: every

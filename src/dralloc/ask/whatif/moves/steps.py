@@ -79,12 +79,16 @@ def shortest_order(number: int, fits: _Fits, exhaustive: int = 6) -> Order:
     step by step.
     """
     phases = (
-        _search(number, fits) if number <= exhaustive else tuple(_greedy(number, fits))
+        _search(number, fits)
+        if number <= exhaustive
+        else tuple(_greedy(number, fits))
     )
     restarts = sum(len(phase.moves) for phase in phases if phase.stops)
     proven = number <= exhaustive or not restarts
     return Order(
-        _joined(phases), restarts, proven and not any(phase.as_one for phase in phases)
+        _joined(phases),
+        restarts,
+        proven and not any(phase.as_one for phase in phases),
     )
 
 
@@ -92,7 +96,10 @@ def all_at_once(number: int) -> Order:
     """The order in which all of so many moves stop, and then start together."""
     all_moves = tuple(range(number))
     return Order(
-        (Phase(all_moves, stops=True), Phase(all_moves, starts=True, as_one=True)),
+        (
+            Phase(all_moves, stops=True),
+            Phase(all_moves, starts=True, as_one=True),
+        ),
         number,
         False,
     )
@@ -134,7 +141,14 @@ def _search(number: int, fits: _Fits) -> tuple[Phase, ...]:
                 entry = (*path, Phase((move,), stops=True))
                 heappush(
                     heap,
-                    (stops + 1, -len(done), next(ties), done, stopped | {move}, entry),
+                    (
+                        stops + 1,
+                        -len(done),
+                        next(ties),
+                        done,
+                        stopped | {move},
+                        entry,
+                    ),
                 )
     # Even after all have stopped, nobody could start by itself.
     return all_at_once(number).phases
@@ -227,14 +241,20 @@ def gains(
     for demand, placement in zip(demands, placements, strict=True):
         for claim, grants in zip(demand.claims, placement.grants, strict=True):
             if not claim.is_synthetic and (grants or not claim.requests):
-                yield claim.key, placement.node, tuple(grant.device for grant in grants)
+                yield (
+                    claim.key,
+                    placement.node,
+                    tuple(grant.device for grant in grants),
+                )
 
 
 def find_order(migration: Migration, moves: Sequence[Move]) -> Order:
     """The order of the moves with the fewest restarts."""
     offers = Offers(migration.problem.eligibility)
 
-    def fits(done: frozenset[int], stopped: frozenset[int], number: int) -> bool:
+    def fits(
+        done: frozenset[int], stopped: frozenset[int], number: int
+    ) -> bool:
         gone = [
             holder
             for earlier in done | stopped
@@ -243,11 +263,15 @@ def find_order(migration: Migration, moves: Sequence[Move]) -> Order:
         ledger, present = migration.without(gone), migration.there(gone)
         for earlier in sorted(done):
             move = moves[earlier]
-            ledger.hold(_taken(migration.problem, move.demands, move.placements))
+            ledger.hold(
+                _taken(migration.problem, move.demands, move.placements)
+            )
             present += _come(migration.problem, move.demands, move.placements)
         context = Context(migration.problem, offers, ledger)
         return not broken(
-            context, counting(moves[number].demands, present), moves[number].placements
+            context,
+            counting(moves[number].demands, present),
+            moves[number].placements,
         )
 
     return shortest_order(len(moves), fits)
@@ -272,7 +296,9 @@ def _taken(
 
 
 def steps_of(
-    order: Order, moves: Sequence[Move], admitted: Sequence[tuple[Demand, Placement]]
+    order: Order,
+    moves: Sequence[Move],
+    admitted: Sequence[tuple[Demand, Placement]],
 ) -> tuple[MigrationStep, ...]:
     """The plan: the moves in order, then whatever is admitted, in one step."""
     steps = []
@@ -305,7 +331,10 @@ def _with_admitted(
         return tuple(steps)
     demands, placed = zip(*admitted, strict=True)
     if not as_one:
-        return (*steps, MigrationStep(Action.ADMIT, (), demands, _numbered(placed)))
+        return (
+            *steps,
+            MigrationStep(Action.ADMIT, (), demands, _numbered(placed)),
+        )
     last = steps[-1]
     placements = _numbered((*last.placements, *placed))
     return (
@@ -322,7 +351,8 @@ def _action(phase: Phase, stopped: set[int]) -> Action:
 
 def _numbered(placements: Iterable[Placement]) -> tuple[Placement, ...]:
     return tuple(
-        replace(placement, demand=number) for number, placement in enumerate(placements)
+        replace(placement, demand=number)
+        for number, placement in enumerate(placements)
     )
 
 
@@ -365,7 +395,9 @@ def _moments(
         if step.placements:
             demands = counting(step.demands, (*migration.there(gone), *come))
             yield replace(ledger.applied(), demands=demands), step
-            ledger.hold(_taken(migration.problem, step.demands, step.placements))
+            ledger.hold(
+                _taken(migration.problem, step.demands, step.placements)
+            )
             come += _come(migration.problem, step.demands, step.placements)
         ledger.release(leaving)
         gone |= holders

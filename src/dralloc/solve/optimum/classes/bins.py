@@ -74,7 +74,10 @@ class Bin(NamedTuple):
 
 
 def find_bins(
-    problem: Problem, demand_classes: DemandClasses, usable: UsableDevices, stop: Stop
+    problem: Problem,
+    demand_classes: DemandClasses,
+    usable: UsableDevices,
+    stop: Stop,
 ) -> list[Bin]:
     """Divide the usable devices into bins, in search order."""
     units = _units(problem, usable, stop)
@@ -133,12 +136,16 @@ def _join_units(
             joint_requests[request] = None
     if not joint_requests:
         return
-    joint_types = frozenset().union(*(request.types for request in joint_requests))
+    joint_types = frozenset().union(
+        *(request.types for request in joint_requests)
+    )
     types_of_profile = []
     for profile in usable.profiles:
         profile_types = [item_type for item_type, _ in profile]
         types_of_profile.append([t for t in profile_types if t in joint_types])
-    by_node: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    by_node: dict[int, dict[int, list[int]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for device in stop.hundreds(usable.order):
         for item_type in types_of_profile[usable.profile_of[device]]:
             for node in usable.nodes_of[device]:
@@ -154,7 +161,9 @@ def _join_units(
             if key in united or not request.types <= devices_by_type.keys():
                 continue
             united.add(key)
-            for devices in _takeable_together(problem, devices_by_type, request):
+            for devices in _takeable_together(
+                problem, devices_by_type, request
+            ):
                 sets.unite_all(devices)
 
 
@@ -260,7 +269,10 @@ class BinClassifier:
     """
 
     def __init__(
-        self, problem: Problem, demand_classes: DemandClasses, usable: UsableDevices
+        self,
+        problem: Problem,
+        demand_classes: DemandClasses,
+        usable: UsableDevices,
     ) -> None:
         self.problem = problem
         self.usable = usable
@@ -330,7 +342,9 @@ class BinClassifier:
         profile_of = self.usable.profile_of
         first = unit[0]
         if len(unit) == 1:
-            draws_on_counters = devices[first].consumes or self.usable.charged[first]
+            draws_on_counters = (
+                devices[first].consumes or self.usable.charged[first]
+            )
             if not devices[first].shareable and not draws_on_counters:
                 return profile_of[first]
         consumed = [devices[device].consumes for device in unit]
@@ -364,13 +378,17 @@ class BinClassifier:
         for counter, available in free.items():
             if counter in charged_steps:
                 divisors[counter] = 1
-                step = gcd(charged_steps[counter], *consumed.get(counter, ())) or 1
+                step = (
+                    gcd(charged_steps[counter], *consumed.get(counter, ())) or 1
+                )
                 rounded_free.append(available // step * step)
             else:
                 divisors[counter] = gcd(*consumed[counter])
                 rounded_free.append(available // divisors[counter])
         numbers = {counter: number for number, counter in enumerate(free)}
-        devices = tuple(self._device(device, numbers, divisors) for device in unit)
+        devices = tuple(
+            self._device(device, numbers, divisors) for device in unit
+        )
         return UnitView(devices, tuple(rounded_free))
 
     def _draws(
@@ -387,12 +405,19 @@ class BinClassifier:
             charged = self.usable.charged[device]
             if charged:
                 summary = self.summaries[self.usable.profile_of[device]]
-                for counter, step in zip(charged, summary.counters, strict=True):
-                    charged_steps[counter] = gcd(charged_steps.get(counter, 0), step)
+                for counter, step in zip(
+                    charged, summary.counters, strict=True
+                ):
+                    charged_steps[counter] = gcd(
+                        charged_steps.get(counter, 0), step
+                    )
         return consumed, charged_steps
 
     def _device(
-        self, device: int, numbers: Mapping[int, int], divisors: Mapping[int, int]
+        self,
+        device: int,
+        numbers: Mapping[int, int],
+        divisors: Mapping[int, int],
     ) -> DeviceView:
         view = self.problem.devices[device]
         profile = self.usable.profile_of[device]
@@ -401,8 +426,12 @@ class BinClassifier:
         if not is_shared:
             for counter, amount in view.consumes:
                 if counter in divisors:
-                    consumes.append((numbers[counter], amount // divisors[counter]))
-        charged = tuple([numbers[counter] for counter in self.usable.charged[device]])
+                    consumes.append(
+                        (numbers[counter], amount // divisors[counter])
+                    )
+        charged = tuple(
+            [numbers[counter] for counter in self.usable.charged[device]]
+        )
         capacity = []
         if view.shareable:
             consumed = self.problem.usage.consumed.get(view.slot, {})
@@ -436,7 +465,9 @@ class BinClassifier:
             for position, labels in enumerate(labels_of_unit):
                 for label in labels:
                     carriers.setdefault(label, []).append((view, position))
-        marks = {label: tuple(sorted(places)) for label, places in carriers.items()}
+        marks = {
+            label: tuple(sorted(places)) for label, places in carriers.items()
+        }
         first_seen = {label: number for number, label in enumerate(carriers)}
         keys = []
         for view, labels_of_unit in zip(views, labels_of_units, strict=True):
@@ -445,7 +476,9 @@ class BinClassifier:
                 for labels in labels_of_unit
             )
             # First the view, then who carries its values, then where these come up first.
-            seen = map(first_seen.__getitem__, chain.from_iterable(labels_of_unit))
+            seen = map(
+                first_seen.__getitem__, chain.from_iterable(labels_of_unit)
+            )
             # Units with a common value are put side by side.
             keys.append((view, marked, min(seen, default=0)))
         return sorted(range(len(views)), key=keys.__getitem__)
@@ -489,7 +522,8 @@ def _summary(profile: Profile) -> _ProfileSummary:
         # Where nothing is charged, any factor will do.
         capacity.append((name, gcd(*amounts) or 1))
     counters = [
-        gcd(*amounts_of_counter[place]) for place in range(len(amounts_of_counter))
+        gcd(*amounts_of_counter[place])
+        for place in range(len(amounts_of_counter))
     ]
     types = frozenset(item_type for item_type, _ in profile)
     return _ProfileSummary(types, tuple(capacity), tuple(counters))
@@ -504,5 +538,6 @@ def _compared_types(demand_classes: DemandClasses) -> dict[str, frozenset[int]]:
         for position, attribute in rule.attributes
     )
     return {
-        name: frozenset(types) for name, types in sorted(types_by_attribute.items())
+        name: frozenset(types)
+        for name, types in sorted(types_by_attribute.items())
     }

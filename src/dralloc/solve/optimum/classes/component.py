@@ -65,7 +65,9 @@ def with_tickets(problem: Problem) -> Problem:
         if _asks_its_node(demand)
     )
     for number, demand in bound.items():
-        claims = tuple(claim_key(problem.eligibility, claim) for claim in demand.claims)
+        claims = tuple(
+            claim_key(problem.eligibility, claim) for claim in demand.claims
+        )
         key = claims, demand.weight, demand.key.namespace
         kind = kinds.setdefault(key, len(kinds))
         node_request = _node_request(demand)
@@ -83,22 +85,30 @@ def with_tickets(problem: Problem) -> Problem:
         for name, count in tickets.items():
             capacity[name] = Capacity(name, count)
         devices[device] = replace(devices[device], capacity=capacity)
-    tickets_of = {device: frozenset(tickets) for device, tickets in held.items()}
+    tickets_of = {
+        device: frozenset(tickets) for device, tickets in held.items()
+    }
     eligibility = _Tickets(problem.eligibility, asks, tickets_of)
     return replace(
-        problem, demands=tuple(demands), devices=tuple(devices), eligibility=eligibility
+        problem,
+        demands=tuple(demands),
+        devices=tuple(devices),
+        eligibility=eligibility,
     )
 
 
 def _at_home(
-    problem: Problem, classes: Iterable[DemandClass], placements: Iterable[Placement]
+    problem: Problem,
+    classes: Iterable[DemandClass],
+    placements: Iterable[Placement],
 ) -> list[Placement]:
     """The placements after demands of one class that are bound to different nodes have gone to their own."""
     class_of: dict[int, int] = {}
     waiting: dict[tuple[int, int | None], list[int]] = defaultdict(list)
     for number, demand_class in enumerate(classes):
         homes = {
-            member: _home(problem.demands[member]) for member in demand_class.members
+            member: _home(problem.demands[member])
+            for member in demand_class.members
         }
         # Nothing but tickets makes lone demands with different nodes one class.
         if len(demand_class.weights) == 1 and len(set(homes.values())) > 1:
@@ -230,7 +240,8 @@ class BestOfClasses:
         self.bounds = [0] * len(tiers)
         self._costs = [tier.cost(subset, placements) for tier in tiers]
         self._least_rank = sum(
-            demand_class.least_rank * demand_class.size for demand_class in classes
+            demand_class.least_rank * demand_class.size
+            for demand_class in classes
         )
         self._classes = classes
         self._names: Names | None = None
@@ -244,7 +255,9 @@ class BestOfClasses:
         """The best answer."""
         if self._names:
             # Names cost time, so they are given when somebody asks.
-            placements = _at_home(self.subset.problem, self._classes, self._names())
+            placements = _at_home(
+                self.subset.problem, self._classes, self._names()
+            )
             self.placements = tuple(placements)
         return self._placements
 
@@ -270,7 +283,9 @@ class BestOfClasses:
         for cost, tier in zip(self._costs, self.tiers, strict=True):
             if tier.weights and cost:
                 return
-        self.bounds[self._ranks] = max(self.bounds[self._ranks], self._least_rank)
+        self.bounds[self._ranks] = max(
+            self.bounds[self._ranks], self._least_rank
+        )
 
 
 class CountedComponent(BestOfClasses):
@@ -330,4 +345,6 @@ class CountedComponent(BestOfClasses):
         if count:
             return count(self._counts, values)
         terms = self._terms(level)
-        return sum(factor * values[variable.index] for variable, factor in terms)
+        return sum(
+            factor * values[variable.index] for variable, factor in terms
+        )

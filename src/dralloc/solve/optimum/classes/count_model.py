@@ -158,7 +158,11 @@ class AdmittedGangs:
 
 
 def dealt_out(
-    demand_class: DemandClass, count: int, admitted: int, turn: int, before: int = 0
+    demand_class: DemandClass,
+    count: int,
+    admitted: int,
+    turn: int,
+    before: int = 0,
 ) -> Iterator[tuple[int, ...]]:
     """Yield so many joint demands of a class, from the turn on to one admitted gang after the other.
 
@@ -168,7 +172,9 @@ def dealt_out(
     gang_size = demand_class.gang.number
     for position in range(count):
         gang = before + (turn + position) % admitted
-        yield demand_class.joint_demands[gang * gang_size + position // admitted]
+        yield demand_class.joint_demands[
+            gang * gang_size + position // admitted
+        ]
 
 
 # ----------------------------------------------------------------------------
@@ -240,7 +246,9 @@ class CountModel:
         self.placed: list[list[cp_model.IntVar]] = []
         for n, demand_class in enumerate(classes):
             placed = [
-                self.cp.new_int_var(0, demand_class.size, f"placed {n} {mode.picks}")
+                self.cp.new_int_var(
+                    0, demand_class.size, f"placed {n} {mode.picks}"
+                )
                 for mode in demand_class.modes
             ]
             self.placed.append(placed)
@@ -265,7 +273,9 @@ class CountModel:
             if isinstance(supply, DomainSupply)
         )
 
-    def _suffice(self, supplied: Iterable[Mapping[int, Sequence[Term]]]) -> None:
+    def _suffice(
+        self, supplied: Iterable[Mapping[int, Sequence[Term]]]
+    ) -> None:
         """Of each requirement at least as much is supplied as is placed."""
         supply_of: dict[int, list[Term]] = defaultdict(list)
         for terms_by_requirement in supplied:
@@ -298,8 +308,12 @@ class CountModel:
         self._suffice(limited)
         return self._servings
 
-    def _modes(self) -> Iterator[tuple[DemandClass, ServingMode, cp_model.IntVar]]:
-        for demand_class, placed in zip(self.counted.classes, self.placed, strict=True):
+    def _modes(
+        self,
+    ) -> Iterator[tuple[DemandClass, ServingMode, cp_model.IntVar]]:
+        for demand_class, placed in zip(
+            self.counted.classes, self.placed, strict=True
+        ):
             for mode, variable in zip(demand_class.modes, placed, strict=True):
                 yield demand_class, mode, variable
 
@@ -307,13 +321,18 @@ class CountModel:
         """Yield what the demands of the budget's namespace use."""
         amounts = self.counted.amounts[budget.resource]
         for demand_class, mode, variable in self._modes():
-            if demand_class.namespace == budget.namespace and amounts[mode.requirement]:
+            if (
+                demand_class.namespace == budget.namespace
+                and amounts[mode.requirement]
+            ):
                 yield variable, amounts[mode.requirement]
 
     def missed_weight(self, tier: WeightTier) -> list[Term]:
         """The cost of a tier of the weight."""
         terms: list[Term] = []
-        for demand_class, missed in zip(self.counted.classes, self.missed, strict=True):
+        for demand_class, missed in zip(
+            self.counted.classes, self.missed, strict=True
+        ):
             terms.append((missed, demand_class.missed_weight(tier)))
         for demand_class, mode, variable in self._modes():
             weight = demand_class.missed_weight(tier, mode)
@@ -324,10 +343,14 @@ class CountModel:
     def ranks(self) -> list[Term]:
         """The cost of the last tier."""
         return [
-            (variable, mode.rank) for _, mode, variable in self._modes() if mode.rank
+            (variable, mode.rank)
+            for _, mode, variable in self._modes()
+            if mode.rank
         ]
 
-    def placements(self, problem: Problem, values: Sequence[int]) -> list[Placement]:
+    def placements(
+        self, problem: Problem, values: Sequence[int]
+    ) -> list[Placement]:
         """Give names to an answer: the first demands of each class are placed, in the order of the inventory.
 
         Raises
@@ -353,7 +376,9 @@ class CountModel:
                         raise DrallocError(
                             f"classes: fewer servings of requirement {mode.requirement} than were counted"
                         )
-                    placements += placements_of(problem, next(named), mode, serving)
+                    placements += placements_of(
+                        problem, next(named), mode, serving
+                    )
         return sorted(placements, key=lambda placement: placement.demand)
 
     def _served(self, values: Sequence[int]) -> dict[int, Iterator[Served]]:
@@ -366,7 +391,9 @@ class CountModel:
             limits = self._servings.get(number, {})
             servings_of = grouped(supply.realise(values))
             # What few nodes can serve comes first, so that the rest goes around it.
-            for requirement in sorted(servings_of, key=lambda n: len(servings_of[n])):
+            for requirement in sorted(
+                servings_of, key=lambda n: len(servings_of[n])
+            ):
                 servings = servings_of[requirement]
                 count = len(servings)
                 if requirement in limits:
@@ -460,11 +487,19 @@ def with_goal(
     for component in components:
         supplies += component.supplies
         classes += component.classes
-    patterns = [supply for supply in supplies if isinstance(supply, PatternSupply)]
-    if not components or len(patterns) < len(supplies) or problem.several_versions:
+    patterns = [
+        supply for supply in supplies if isinstance(supply, PatternSupply)
+    ]
+    if (
+        not components
+        or len(patterns) < len(supplies)
+        or problem.several_versions
+    ):
         return None
     # A serving of a joint demand is several demands on a node.
-    has_joint_demands = any(len(demand_class.weights) > 1 for demand_class in classes)
+    has_joint_demands = any(
+        len(demand_class.weights) > 1 for demand_class in classes
+    )
     if goal is Goal.SPREAD and has_joint_demands:
         return None
     costed = _COSTED[goal](problem, patterns, stop)
@@ -508,7 +543,9 @@ def _touching(
     units_of_supplies: list[list[set[Hashable]]] = []
     bins_of_unit: Tally[Hashable] = Tally()
     for supply in supplies:
-        units_of_bins = [_units(problem, bin_) for bin_ in stop.each(supply.bins)]
+        units_of_bins = [
+            _units(problem, bin_) for bin_ in stop.each(supply.bins)
+        ]
         for bin_units in units_of_bins:
             bins_of_unit.update(bin_units)
         units_of_supplies.append(units_of_bins)
@@ -524,7 +561,9 @@ def _touching(
         ):
             yield None
             continue
-        touched = [not before.isdisjoint(bin_units) for bin_units in units_of_bins]
+        touched = [
+            not before.isdisjoint(bin_units) for bin_units in units_of_bins
+        ]
         yield _each_bin(supply, touched)
 
 
@@ -543,7 +582,9 @@ def _units(problem: Problem, bin_: Bin) -> set[Hashable]:
 
 
 def _are_dedicated(
-    problem: Problem, bins: Sequence[Bin], units_of_bins: Sequence[set[Hashable]]
+    problem: Problem,
+    bins: Sequence[Bin],
+    units_of_bins: Sequence[set[Hashable]],
 ) -> bool:
     """Whether each device of the bins has one user, and is a unit by itself."""
     for bin_, bin_units in zip(bins, units_of_bins, strict=True):
@@ -568,11 +609,15 @@ def _by_node(
     """The supplies apart for each node type."""
     if any(len(bin_.nodes) > 1 for supply in supplies for bin_ in supply.bins):
         yield None
-    on_node: dict[int, dict[int, list[Bin]]] = defaultdict(lambda: defaultdict(list))
+    on_node: dict[int, dict[int, list[Bin]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for number, supply in enumerate(supplies):
         for bin_ in supply.bins:
             on_node[bin_.nodes[0]][number].append(bin_)
-    nodes_by_content: dict[frozenset[tuple[int, int]], list[int]] = defaultdict(list)
+    nodes_by_content: dict[frozenset[tuple[int, int]], list[int]] = defaultdict(
+        list
+    )
     for node in sorted(on_node):
         content = frozenset(
             (number, len(bins)) for number, bins in on_node[node].items()
@@ -583,14 +628,20 @@ def _by_node(
             columns = [on_node[node][number] for node in nodes]
             # In turn over all nodes, or node by node.
             rows = zip(*columns, strict=True) if evenly else columns
-            costing = Costing(node_type=type_, nodes=len(nodes), per_node=per_node)
-            yield supplies[number].costed(costing, list(chain.from_iterable(rows)))
+            costing = Costing(
+                node_type=type_, nodes=len(nodes), per_node=per_node
+            )
+            yield supplies[number].costed(
+                costing, list(chain.from_iterable(rows))
+            )
 
 
 _COSTED: Final[
     Mapping[
         Goal,
-        Callable[[Problem, Sequence[PatternSupply], Stop], list[PatternSupply | None]],
+        Callable[
+            [Problem, Sequence[PatternSupply], Stop], list[PatternSupply | None]
+        ],
     ]
 ] = {
     Goal.FEWEST_DEVICES: lambda problem, supplies, _: [
@@ -599,7 +650,9 @@ _COSTED: Final[
     Goal.LEAST_FRAGMENTATION: lambda problem, supplies, stop: list(
         _touching(problem, supplies, stop)
     ),
-    Goal.FEWEST_NODES: lambda _, supplies, __: list(_by_node(supplies, evenly=False)),
+    Goal.FEWEST_NODES: lambda _, supplies, __: list(
+        _by_node(supplies, evenly=False)
+    ),
     Goal.SPREAD: lambda _, supplies, __: list(_by_node(supplies, evenly=True)),
 }
 
@@ -612,7 +665,9 @@ def _costed(counts: CountModel) -> Iterator[tuple[int, PatternSupply]]:
 
 def _devices_or_bins(counts: CountModel) -> list[Term]:
     by_serving = [
-        number for number, supply in _costed(counts) if supply.costing.each_serving
+        number
+        for number, supply in _costed(counts)
+        if supply.costing.each_serving
     ]
     terms: list[Term] = []
     for servings_of in counts.limit_servings(by_serving).values():
@@ -623,7 +678,9 @@ def _devices_or_bins(counts: CountModel) -> list[Term]:
         if supply.costing.each_serving:
             continue
         free = supply.costing.free
-        opened = counts.cp.new_int_var(0, len(supply.bins) - free, f"opened {number}")
+        opened = counts.cp.new_int_var(
+            0, len(supply.bins) - free, f"opened {number}"
+        )
         used = cp_model.LinearExpr.sum(supply.variables)
         counts.cp.add(used <= opened + free)
         terms.append((opened, 1))
@@ -636,7 +693,9 @@ def _used_nodes(counts: CountModel) -> list[Term]:
         costing = supply.costing
         if costing.node_type not in used:
             name = f"used {costing.node_type}"
-            used[costing.node_type] = counts.cp.new_int_var(0, costing.nodes, name)
+            used[costing.node_type] = counts.cp.new_int_var(
+                0, costing.nodes, name
+            )
         bins_used = cp_model.LinearExpr.sum(supply.variables)
         counts.cp.add(bins_used <= costing.per_node * used[costing.node_type])
     return [(nodes, 1) for nodes in used.values()]
@@ -664,7 +723,10 @@ def _peak(counts: CountModel) -> list[Term]:
     for level, over in enumerate(exceeded):
         for type_ in types.values():
             if level < type_.capacity:
-                row = cp_model.LinearExpr.sum(type_.servings) <= type_.nodes * level
+                row = (
+                    cp_model.LinearExpr.sum(type_.servings)
+                    <= type_.nodes * level
+                )
                 counts.cp.add(row).only_enforce_if(~over)
             for supply, servings_of in type_.apart:
                 for subset in _subsets(servings_of):
@@ -680,7 +742,9 @@ def _supplied_within(
     supply: PatternSupply, requirements: Collection[int], level: int
 ) -> cp_model.LinearExprT:
     """Return how often some requirements can be served with so many demands on each node."""
-    counts = [min(_of(pattern, requirements), level) for pattern in supply.patterns]
+    counts = [
+        min(_of(pattern, requirements), level) for pattern in supply.patterns
+    ]
     return cp_model.LinearExpr.weighted_sum(supply.variables, counts)
 
 
@@ -695,7 +759,9 @@ def _subsets(requirements: Collection[int]) -> Iterator[tuple[int, ...]]:
 
 def _of(pattern: Pattern, requirements: Collection[int]) -> int:
     return sum(
-        count for requirement, count in pattern.counts if requirement in requirements
+        count
+        for requirement, count in pattern.counts
+        if requirement in requirements
     )
 
 

@@ -99,7 +99,9 @@ class Listed(list[T]):
 
     def number(self, entry: T, key: Hashable = None) -> int:
         """The number of an entry, which comes last if it is new."""
-        number = self._numbers.setdefault(entry if key is None else key, len(self))
+        number = self._numbers.setdefault(
+            entry if key is None else key, len(self)
+        )
         if number == len(self):
             self.append(entry)
         return number
@@ -215,7 +217,9 @@ class DemandClass:
         """All demands of the class."""
         return [member for joint in self.joint_demands for member in joint]
 
-    def missed_weight(self, tier: WeightTier, mode: ServingMode | None = None) -> int:
+    def missed_weight(
+        self, tier: WeightTier, mode: ServingMode | None = None
+    ) -> int:
         """The weight of what a mode does not place of a joint demand; of all of it without mode."""
         placed = mode.places if mode else ()
         return sum(
@@ -230,8 +234,12 @@ class DemandClass:
 
         What has no weight may be missed without anything lost.
         """
-        counting = {place for place, weight in enumerate(self.weights) if weight > 0}
-        ranks = [mode.rank for mode in self.modes if counting <= set(mode.places)]
+        counting = {
+            place for place, weight in enumerate(self.weights) if weight > 0
+        }
+        ranks = [
+            mode.rank for mode in self.modes if counting <= set(mode.places)
+        ]
         return min(ranks, default=0) if counting else 0
 
 
@@ -317,7 +325,9 @@ class UsableDevices:
 
     def charges(self, device: int) -> Profile:
         """The item types that a device can serve, with what each takes of the problem's counters."""
-        return _named(self.profiles[self.profile_of[device]], self.charged[device])
+        return _named(
+            self.profiles[self.profile_of[device]], self.charged[device]
+        )
 
 
 def usable_devices(
@@ -350,13 +360,17 @@ class _UsabilityCheck:
         self.types = demand_classes.types
         self.strict_cel = strict_cel
         self.ledger = Ledger(problem)
-        self.narrows = any(item_type.attributes for item_type in demand_classes.types)
+        self.narrows = any(
+            item_type.attributes for item_type in demand_classes.types
+        )
         self.by_key: dict[Hashable, _Numbered] = {}
         self.narrowed: dict[tuple[int, tuple[str, ...]], _Numbered] = {}
         self.charges: list[bool] = []
         devices = len(problem.devices)
         self.usable = UsableDevices(
-            profile_of=[-1] * devices, charged=[()] * devices, nodes_of=[()] * devices
+            profile_of=[-1] * devices,
+            charged=[()] * devices,
+            nodes_of=[()] * devices,
         )
         for device in stop.hundreds(self._seen()):
             profile, charged = self._profile(device)
@@ -422,7 +436,9 @@ class _UsabilityCheck:
             elif selected and eligibility.admits(alternative, device):
                 charge = eligibility.charge(alternative, device)
                 if charge is not None:
-                    profile.append((number, Charge(charge.capacity, charge.counters)))
+                    profile.append(
+                        (number, Charge(charge.capacity, charge.counters))
+                    )
         return tuple(profile), failed
 
     def _is_required(self, type_: int, device: int) -> bool:
@@ -432,7 +448,9 @@ class _UsabilityCheck:
             if type_ not in types:
                 continue
             nodes = self.demand_classes.node_sets[requirement.nodes]
-            if nodes is None or not nodes.isdisjoint(self.usable.nodes_of[device]):
+            if nodes is None or not nodes.isdisjoint(
+                self.usable.nodes_of[device]
+            ):
                 return True
         return False
 
@@ -446,7 +464,9 @@ class _UsabilityCheck:
             return _NONE
         number = self.usable.profiles.number(profile)
         if number == len(self.charges):
-            charges = any(charge.capacity or charge.counters for _, charge in profile)
+            charges = any(
+                charge.capacity or charge.counters for _, charge in profile
+            )
             self.charges.append(charges)
         return number, tuple(places)
 
@@ -554,7 +574,13 @@ def _by_type(
         )
         capacity = view.capacity.get(resource)
         charged = tuple([names[counter] for counter in usable.charged[device]])
-        key = profile, view.shareable, capacity and capacity.total, consumed, charged
+        key = (
+            profile,
+            view.shareable,
+            capacity and capacity.total,
+            consumed,
+            charged,
+        )
         if key in seen:
             continue
         seen.add(key)

@@ -79,7 +79,9 @@ class FlowSource:
 
 
 def as_flow_source(
-    space: StateSpace, requirements: Sequence[Requirement], asked_for: Iterable[int]
+    space: StateSpace,
+    requirements: Sequence[Requirement],
+    asked_for: Iterable[int],
 ) -> FlowSource | None:
     """The bins of a class as a source of the flow; None if more than one amount matters, or somebody takes nothing."""
     layout = space.layouts[0]
@@ -108,7 +110,9 @@ def flow_supplies(sources: Iterable[FlowSource]) -> list[FlowSupply]:
     """Put sources of which every requirement takes the same into one flow."""
     supplies: list[FlowSupply] = []
     for source in sorted(sources, key=lambda source: -source.free):
-        supply = next((supply for supply in supplies if supply.joins(source)), None)
+        supply = next(
+            (supply for supply in supplies if supply.joins(source)), None
+        )
         if supply is None:
             supply = FlowSupply()
             supplies.append(supply)
@@ -138,10 +142,14 @@ class FlowSupply(Supply):
 
     def build(self, cp: cp_model.CpModel) -> Mapping[int, list[Term]]:
         """Add one variable per arc, and one per requirement: how many of its size are its own."""
-        starting = summed((source.free, len(source.bins)) for source in self.sources)
+        starting = summed(
+            (source.free, len(source.bins)) for source in self.sources
+        )
         bin_count = sum(starting.values())
         arcs = _flow_arcs(set(starting), set(self.sizes.values()))
-        self.arcs = {arc: cp.new_int_var(0, bin_count, f"arc {arc}") for arc in arcs}
+        self.arcs = {
+            arc: cp.new_int_var(0, bin_count, f"arc {arc}") for arc in arcs
+        }
         leaving: dict[int, list[Term]] = defaultdict(list)
         of_size: dict[int, list[Term]] = defaultdict(list)
         for (free, size), variable in self.arcs.items():
@@ -156,12 +164,15 @@ class FlowSupply(Supply):
             most_served = bin_count * (max(starting) // size)
             for requirement, requirement_size in self.sizes.items():
                 if requirement_size == size:
-                    served = cp.new_int_var(0, most_served, f"served {requirement}")
+                    served = cp.new_int_var(
+                        0, most_served, f"served {requirement}"
+                    )
                     self.served[requirement] = served
                     terms.append((served, 1))
             cp.add(sum_of(terms) <= 0)
         return {
-            requirement: [(served, 1)] for requirement, served in self.served.items()
+            requirement: [(served, 1)]
+            for requirement, served in self.served.items()
         }
 
     def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
@@ -177,13 +188,17 @@ class FlowSupply(Supply):
                 bin_ = waiting[free].popleft()
                 waiting[free - size].append(bin_)
                 servings[size].append(Served((bin_.units[0],), bin_.nodes[0]))
-        queues = {size: iter(sorted(of_size)) for size, of_size in servings.items()}
+        queues = {
+            size: iter(sorted(of_size)) for size, of_size in servings.items()
+        }
         for requirement, variable in self.served.items():
             for _ in range(values[variable.index]):
                 yield requirement, next(queues[self.sizes[requirement]])
 
 
-def _flow_arcs(reached: set[int], sizes: Iterable[int]) -> Iterator[tuple[int, int]]:
+def _flow_arcs(
+    reached: set[int], sizes: Iterable[int]
+) -> Iterator[tuple[int, int]]:
     """The arcs (free, size) of all paths from what is free on which sizes never grow; enters what they reach."""
     for size in sorted(sizes, reverse=True):
         walked: set[int] = set()
@@ -227,7 +242,9 @@ _At = tuple[int, int]
 
 
 def bins_by_domain(
-    problem: Problem, topologies: Sequence[Domains], spaces: Iterable[StateSpace]
+    problem: Problem,
+    topologies: Sequence[Domains],
+    spaces: Iterable[StateSpace],
 ) -> BinsByDomain | None:
     """The parts; None if the nodes of some bin are in different domains."""
     parts: dict[tuple[str | None, ...], dict[int, list[Bin]]] = defaultdict(
@@ -332,7 +349,8 @@ class DomainCounts(DomainSupply):
             placed_inside = []
             for cls, demand_class, _ in members:
                 inside = [
-                    variable for _, _, variable in self._in(cls, demand_class, domain)
+                    variable
+                    for _, _, variable in self._in(cls, demand_class, domain)
                 ]
                 placed_inside.append(cp_model.LinearExpr.sum(inside))
             admit(cp, members, placed_inside, admitted)
@@ -349,7 +367,9 @@ class DomainCounts(DomainSupply):
 
     def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
         """Yield what gangs leave of their first servings."""
-        free = {at: values[variable.index] for at, variable in self._free.items()}
+        free = {
+            at: values[variable.index] for at, variable in self._free.items()
+        }
         for (part, requirement), served in self._served(values).items():
             start = len(served) - free[part, requirement]
             for serving in served[start:]:
@@ -359,15 +379,21 @@ class DomainCounts(DomainSupply):
         self, classes: Sequence[DemandClass], values: Sequence[int]
     ) -> Iterator[tuple[tuple[int, ...], ServingMode, Served]]:
         """The first gangs of a class are in the first domain, the next in the second."""
-        queues = {at: iter(served) for at, served in self._served(values).items()}
+        queues = {
+            at: iter(served) for at, served in self._served(values).items()
+        }
         for gang, members in gangs_of(classes, in_domains=True).items():
             before = 0
             for domain in self.domains[members[0][1].topology]:
                 admitted, turn = values[self._admitted[gang, domain].index], 0
                 for cls, demand_class, _ in members:
                     inside = list(self._in(cls, demand_class, domain))
-                    count = sum(values[variable.index] for _, _, variable in inside)
-                    named = dealt_out(demand_class, count, admitted, turn, before)
+                    count = sum(
+                        values[variable.index] for _, _, variable in inside
+                    )
+                    named = dealt_out(
+                        demand_class, count, admitted, turn, before
+                    )
                     turn += count
                     for part, mode, variable in inside:
                         for _ in range(values[variable.index]):
@@ -461,10 +487,14 @@ class _Trip(NamedTuple):
     bins: Sequence[Bin]
     boarded: list[Boarding]
 
-    def served(self, steps: Sequence[int]) -> Iterator[tuple[Boarding, list[Served]]]:
+    def served(
+        self, steps: Sequence[int]
+    ) -> Iterator[tuple[Boarding, list[Served]]]:
         """Those whose members take most come first, and take from the first bins that have enough."""
         free = [bin_.devices for bin_ in self.bins]
-        for boarding in sorted(self.boarded, key=lambda boarding: boarding.layer):
+        for boarding in sorted(
+            self.boarded, key=lambda boarding: boarding.layer
+        ):
             served, count = [], steps[boarding.layer]
             for _ in range(boarding.members):
                 place = 0
@@ -479,7 +509,9 @@ class _Trip(NamedTuple):
 class DivisibleFlow(DomainSupply):
     """Domains on a common flow. ``steps``: the numbers of devices that demands take, by layer."""
 
-    def __init__(self, steps: Sequence[int], boardings: Sequence[Boarding]) -> None:
+    def __init__(
+        self, steps: Sequence[int], boardings: Sequence[Boarding]
+    ) -> None:
         self.steps = steps
         self.boardings = boardings
         self._sorts: Listed[tuple[int, ...]] = Listed()
@@ -495,7 +527,8 @@ class DivisibleFlow(DomainSupply):
         possible = tuple(
             number
             for number, boarding in enumerate(self.boardings)
-            if boarding.requirement in able and (is_domain or boarding.cls == _NOBODY)
+            if boarding.requirement in able
+            and (is_domain or boarding.cls == _NOBODY)
         )
         limits = []
         for step in self.steps:
@@ -513,9 +546,13 @@ class DivisibleFlow(DomainSupply):
             reached[state._replace(free=0)].add(state.free)
         for layer in range(len(self.steps)):
             for origin in [state for state in reached if state.layer == layer]:
-                boardings = [self.boardings[n] for n in self._sorts[origin.sort]]
+                boardings = [
+                    self.boardings[n] for n in self._sorts[origin.sort]
+                ]
                 sizes = {
-                    boarding.size for boarding in boardings if boarding.layer == layer
+                    boarding.size
+                    for boarding in boardings
+                    if boarding.layer == layer
                 }
                 for free, size in _flow_arcs(reached[origin], sizes):
                     before = origin._replace(free=free)
@@ -527,7 +564,10 @@ class DivisibleFlow(DomainSupply):
                     for free in reached[origin]:
                         before = origin._replace(free=free)
                         after = FlowState(
-                            layer + 1, tuple(growth_behind), origin.sort, free + growth
+                            layer + 1,
+                            tuple(growth_behind),
+                            origin.sort,
+                            free + growth,
                         )
                         self._arcs.append((before, 0, after))
                         reached[after._replace(free=0)].add(after.free)
@@ -544,7 +584,9 @@ class DivisibleFlow(DomainSupply):
         ]
         leaving: dict[FlowState, list[Term]] = defaultdict(list)
         of_size: dict[tuple[int, int, int], list[Term]] = defaultdict(list)
-        for (before, size, after), flow in zip(self._arcs, self._flow, strict=True):
+        for (before, size, after), flow in zip(
+            self._arcs, self._flow, strict=True
+        ):
             leaving[before].append((flow, 1))
             leaving[after].append((flow, -1))
             if size:
@@ -658,15 +700,24 @@ def as_divisible_flow(
 ) -> DivisibleFlow | None:
     """The parts of a component as one flow; None if they are none (see above), or would have too many arcs."""
     asked_for = {
-        mode.requirement for demand_class in classes for mode in demand_class.modes
+        mode.requirement
+        for demand_class in classes
+        for mode in demand_class.modes
     }
-    steps = sorted({requirements[number].devices for number in asked_for}, reverse=True)
+    steps = sorted(
+        {requirements[number].devices for number in asked_for}, reverse=True
+    )
     if any(larger % smaller for larger, smaller in pairwise(steps)):
         return None
     for number in asked_for:
-        if len(requirements[number].item_groups) > 1 or requirements[number].rules:
+        if (
+            len(requirements[number].item_groups) > 1
+            or requirements[number].rules
+        ):
             return None
-    members = [demand_class for demand_class in classes if demand_class.topology]
+    members = [
+        demand_class for demand_class in classes if demand_class.topology
+    ]
     if any(len(demand_class.modes) > 1 for demand_class in members):
         return None
     # All members of a gang are of one class.
@@ -720,7 +771,9 @@ def _boardings(
 
 
 def _able(
-    space: StateSpace, requirements: Sequence[Requirement], asked_for: Iterable[int]
+    space: StateSpace,
+    requirements: Sequence[Requirement],
+    asked_for: Iterable[int],
 ) -> frozenset[int] | None:
     """The requirements that devices of the bins can serve; None if one can and another cannot, or not alone."""
     units, profiles = space.bin_class.units, space.profiles

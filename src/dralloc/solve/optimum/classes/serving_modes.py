@@ -126,7 +126,9 @@ class JointDemands:
         for index in block:
             claims = self.demands[index].claims
             sharing = {
-                self.users[claim.key] for claim in claims if claim.key in self.users
+                self.users[claim.key]
+                for claim in claims
+                if claim.key in self.users
             }
             if len(sharing) > 1:
                 return []
@@ -183,7 +185,10 @@ class ServingModes:
         """Return a number for all that a demand asks for, and is worth."""
         # Lists inside of tuples: this runs once for each demand, and generators are slower.
         claims = tuple(
-            [claim_key(self.problem.eligibility, claim) for claim in demand.claims]
+            [
+                claim_key(self.problem.eligibility, claim)
+                for claim in demand.claims
+            ]
         )
         is_shared = tuple([claim.key in self.users for claim in demand.claims])
         namespace = demand.key.namespace
@@ -219,7 +224,9 @@ class ServingModes:
                 key = mode.requirement, places
                 if key not in best or mode.rank < best[key].rank:
                     best[key] = mode
-        return tuple(sorted(best.values(), key=lambda mode: (mode.rank, mode.picks)))
+        return tuple(
+            sorted(best.values(), key=lambda mode: (mode.rank, mode.picks))
+        )
 
     def _runs(
         self, joint: Sequence[Demand], *, all_or_none: bool
@@ -231,10 +238,13 @@ class ServingModes:
             equal = list(equal_demands)
             first = equal[0]
             asks_for_its_own = any(
-                claim.requests and claim.key not in self.users for claim in first.claims
+                claim.requests and claim.key not in self.users
+                for claim in first.claims
             )
             goes_anywhere = same_nodes or not self._nodes(first)
-            comes_along = goes_anywhere and not asks_for_its_own and len(joint) > 1
+            comes_along = (
+                goes_anywhere and not asks_for_its_own and len(joint) > 1
+            )
             runs.append((len(equal), all_or_none or comes_along))
         return runs
 
@@ -288,13 +298,20 @@ class ServingModes:
         return ServingMode(requirement, picks, rank, places, shared)
 
     def _requirement(
-        self, requests: Sequence[_GrantedRequest], chosen: Sequence[_Option], nodes: int
+        self,
+        requests: Sequence[_GrantedRequest],
+        chosen: Sequence[_Option],
+        nodes: int,
     ) -> int:
         """Return the number of what the chosen options ask of one node."""
         item_groups = []
         # A constraint over several claims is one rule, known by its scope; others end at their claim.
-        covered: dict[Hashable, tuple[ConstraintKind, list[tuple[int, str]]]] = {}
-        for place, (granted, option) in enumerate(zip(requests, chosen, strict=True)):
+        covered: dict[
+            Hashable, tuple[ConstraintKind, list[tuple[int, str]]]
+        ] = {}
+        for place, (granted, option) in enumerate(
+            zip(requests, chosen, strict=True)
+        ):
             item_type = self._item_type(option)
             item_groups.append(
                 ItemGroup(granted.number, item_type, option.device_count)
@@ -303,12 +320,16 @@ class ServingModes:
                 if constraint.covers(option.spec.name):
                     key = constraint.scope or (granted.number, rule_number)
                     attribute = constraint.compared(option.spec.name)
-                    _, attributes = covered.setdefault(key, (constraint.kind, []))
+                    _, attributes = covered.setdefault(
+                        key, (constraint.kind, [])
+                    )
                     attributes.append((place, attribute))
         rules = []
         for kind, attributes in covered.values():
             # A rule over one device always holds.
-            device_count = sum(item_groups[place].number for place, _ in attributes)
+            device_count = sum(
+                item_groups[place].number for place, _ in attributes
+            )
             if device_count > 1:
                 rules.append(AttributeRule(kind, tuple(attributes)))
         requirement = Requirement(tuple(item_groups), tuple(rules), nodes)
@@ -316,7 +337,10 @@ class ServingModes:
 
     def _item_type(self, option: _Option) -> int:
         alternative = option.spec.index
-        key = self.problem.eligibility.request_key(alternative), option.attributes
+        key = (
+            self.problem.eligibility.request_key(alternative),
+            option.attributes,
+        )
         item_type = ItemType(alternative, option.attributes)
         return self.demand_classes.types.number(item_type, key)
 
@@ -325,7 +349,9 @@ class ServingModes:
         if demand.nodes is None:
             return 0
         if demand.nodes not in self._known_node_sets:
-            number = self.demand_classes.node_sets.number(frozenset(demand.nodes))
+            number = self.demand_classes.node_sets.number(
+                frozenset(demand.nodes)
+            )
             self._known_node_sets[demand.nodes] = number
         return self._known_node_sets[demand.nodes]
 
@@ -337,7 +363,9 @@ class ServingModes:
         if len(numbers) == 1:
             return numbers.pop()
         sets = [self.demand_classes.node_sets[number] for number in numbers]
-        common = frozenset.intersection(*(nodes for nodes in sets if nodes is not None))
+        common = frozenset.intersection(
+            *(nodes for nodes in sets if nodes is not None)
+        )
         return self.demand_classes.node_sets.number(common)
 
 
@@ -393,7 +421,9 @@ class EveryDevice:
         self._ledger = Ledger(problem)
         self._known: dict[Hashable, NodesByCount | None] = {}
 
-    def of(self, spec: Alternative, attributes: frozenset[str]) -> NodesByCount | None:
+    def of(
+        self, spec: Alternative, attributes: frozenset[str]
+    ) -> NodesByCount | None:
         """Return the options of an alternative for devices with these attributes; None if it is not covered."""
         key = self.problem.eligibility.request_key(spec.index), attributes
         if key not in self._known:
@@ -432,7 +462,9 @@ class EveryDevice:
             is_selected = eligibility.selects(alternative, index)
             if isinstance(is_selected, AllocationError):
                 return None
-            charge = eligibility.charge(alternative, index) if is_selected else None
+            charge = (
+                eligibility.charge(alternative, index) if is_selected else None
+            )
             if charge is None or not self._ledger.has_capacity(device, charge):
                 continue
             if charge.capacity:
@@ -461,7 +493,9 @@ class _DemandClassifier:
     def __init__(self, problem: Problem, stop: Stop) -> None:
         self.problem = problem
         self.demand_classes = DemandClasses(
-            with_budgets=frozenset(budget.namespace for budget in problem.budgets)
+            with_budgets=frozenset(
+                budget.namespace for budget in problem.budgets
+            )
         )
         self.updated_devices: list[int] = []
         for slot in problem.opened_freely:
@@ -493,7 +527,12 @@ class _DemandClassifier:
     def _lone_key(self, block: Sequence[int]) -> Hashable:
         """Return what decides about the class of a demand that nothing binds to others; None for any other."""
         demand = self.problem.demands[block[0]]
-        if len(block) > 1 or demand.gang or demand.roles or not _is_plain(demand):
+        if (
+            len(block) > 1
+            or demand.gang
+            or demand.roles
+            or not _is_plain(demand)
+        ):
             return None
         return ((self._number(block[0]),), False), None
 
@@ -502,7 +541,11 @@ class _DemandClassifier:
         demands = [self.problem.demands[index] for index in block]
         joint_demands = self.joint_demands.of(block)
         topology = self._topology(demands)
-        if not joint_demands or topology is None or not all(map(_is_plain, demands)):
+        if (
+            not joint_demands
+            or topology is None
+            or not all(map(_is_plain, demands))
+        ):
             return False
         if self.updated_devices and any(map(self._gets_updated, demands)):
             return False
@@ -512,11 +555,16 @@ class _DemandClassifier:
         first = demands[0]
         is_gang = bool(first.gang)
         joint_demands = [self._in_order(joint) for joint in joint_demands]
-        keys = [(tuple(map(self._number, joint)), is_gang) for joint in joint_demands]
+        keys = [
+            (tuple(map(self._number, joint)), is_gang)
+            for joint in joint_demands
+        ]
         for key, joint in zip(keys, joint_demands, strict=True):
             if key not in self.modes:
                 members = [self.problem.demands[index] for index in joint]
-                self.modes[key] = self.serving_modes.of(members, all_or_none=is_gang)
+                self.modes[key] = self.serving_modes.of(
+                    members, all_or_none=is_gang
+                )
             if self.modes[key] is None:
                 return False
         counts = Tally(keys)
@@ -525,11 +573,17 @@ class _DemandClassifier:
         if is_gang:
             # Gangs are equal if they have as many joint demands of each kind, and need as many in the same domains.
             gang_key = frozenset(counts.items()), quorum, topology
-            gang = self.gang_classes.setdefault(gang_key, len(self.gang_classes))
+            gang = self.gang_classes.setdefault(
+                gang_key, len(self.gang_classes)
+            )
         for key, joint in zip(keys, joint_demands, strict=True):
-            share = None if gang is None else GangShare(gang, counts[key], quorum)
+            share = (
+                None if gang is None else GangShare(gang, counts[key], quorum)
+            )
             modes = self.modes[key] or ()
-            demand_class = self._class((key, gang), modes, joint, share, topology)
+            demand_class = self._class(
+                (key, gang), modes, joint, share, topology
+            )
             demand_class.joint_demands.append(joint)
         return True
 
@@ -571,7 +625,9 @@ class _DemandClassifier:
         """Return the joint demand with equal demands after each other."""
         if len(joint) == 1:
             return joint
-        return tuple(sorted(joint, key=lambda member: (self._number(member), member)))
+        return tuple(
+            sorted(joint, key=lambda member: (self._number(member), member))
+        )
 
     def _class(
         self,
@@ -583,7 +639,9 @@ class _DemandClassifier:
     ) -> DemandClass:
         """Return the class of joint demands with a key."""
         if key not in self.classes:
-            weights = tuple(self.problem.demands[member].weight for member in joint)
+            weights = tuple(
+                self.problem.demands[member].weight for member in joint
+            )
             namespace = self.problem.demands[joint[0]].key.namespace
             if namespace not in self.demand_classes.with_budgets:
                 namespace = ""
@@ -612,5 +670,7 @@ def _has_scopes(demand: Demand) -> bool:
 def _scopes(demand: Demand) -> Iterator[Scope | None]:
     """Yield the scope of each constraint; None for one that ends at its claim."""
     return (
-        constraint.scope for claim in demand.claims for constraint in claim.constraints
+        constraint.scope
+        for claim in demand.claims
+        for constraint in claim.constraints
     )

@@ -147,7 +147,9 @@ class StateSpace:
         by_key = grouped(
             (layout.key, number) for number, layout in enumerate(self.layouts)
         )
-        self.equal_units = [members for members in by_key.values() if len(members) > 1]
+        self.equal_units = [
+            members for members in by_key.values() if len(members) > 1
+        ]
         self._known: dict[tuple[int, Block], Block] = {}
         blocks = tuple(layout.block for layout in self.layouts)
         self.start: State
@@ -182,13 +184,15 @@ class StateSpace:
             takes: dict[int, list[tuple[int, int]]] = {}
             for type_, charge in self.profiles[device.profile]:
                 amounts = [
-                    (capacity_at[name], amount) for name, amount in charge.capacity
+                    (capacity_at[name], amount)
+                    for name, amount in charge.capacity
                 ]
                 for place, amount in charge.counters:
                     amounts.append((counters[device.charged[place]], amount))
                 takes[type_] = amounts
             opens = tuple(
-                (counters[counter], amount) for counter, amount in device.consumes
+                (counters[counter], amount)
+                for counter, amount in device.consumes
             )
             first = {
                 type_: tuple(summed((*opens, *amounts)).items())
@@ -200,7 +204,14 @@ class StateSpace:
             }
             positions = tuple(start + member for member in members)
             group = _EqualDevices(
-                positions, device.shareable, opens, uses, first, values, nodes, flag
+                positions,
+                device.shareable,
+                opens,
+                uses,
+                first,
+                values,
+                nodes,
+                flag,
             )
             groups.append(group)
         key = unit, tuple((group.values, group.nodes) for group in groups)
@@ -237,7 +248,9 @@ class StateSpace:
 
     def serves(self, requirement: Requirement) -> bool:
         """Whether a requirement can be served while all is there."""
-        return any(True for _ in self._assignments(requirement, self.start, Effort()))
+        return any(
+            True for _ in self._assignments(requirement, self.start, Effort())
+        )
 
     def _assignments(
         self, requirement: Requirement, state: State, effort: Effort
@@ -304,7 +317,11 @@ class _TransitionSearch:
     """A depth-first search for all assignments of devices that serve a requirement on a node."""
 
     def __init__(
-        self, space: StateSpace, requirement: Requirement, node: int, effort: Effort
+        self,
+        space: StateSpace,
+        requirement: Requirement,
+        node: int,
+        effort: Effort,
     ) -> None:
         self.effort = effort
         self.space = space
@@ -327,11 +344,17 @@ class _TransitionSearch:
         self.rules: list[tuple[ConstraintKind, dict[int, int]]] = []
         names = space.bin_class.attributes
         for rule in requirement.rules:
-            places = {group: names.index(name) for group, name in rule.attributes}
+            places = {
+                group: names.index(name) for group, name in rule.attributes
+            }
             self.rules.append((rule.kind, places))
 
     def run(
-        self, pick: int, first: int, state: State, device_uses: tuple[DeviceUse, ...]
+        self,
+        pick: int,
+        first: int,
+        state: State,
+        device_uses: tuple[DeviceUse, ...],
     ) -> Iterator[tuple[State, tuple[DeviceUse, ...]]]:
         """Every assignment from a pick on: what is left, and the devices.
 
@@ -355,7 +378,9 @@ class _TransitionSearch:
                 continue
             tried.add(key)
             block_after = _use(block, place, group, self.types[item_group])
-            if block_after is None or not self._agrees(item_group, group, device_uses):
+            if block_after is None or not self._agrees(
+                item_group, group, device_uses
+            ):
                 continue
             after = (*state[:unit], block_after, *state[unit + 1 :])
             uses_after = (*device_uses, DeviceUse(item_group, unit, place))
@@ -363,7 +388,10 @@ class _TransitionSearch:
             yield from self.run(pick + 1, next_first, after, uses_after)
 
     def _agrees(
-        self, item_group: int, group: _EqualDevices, device_uses: Sequence[DeviceUse]
+        self,
+        item_group: int,
+        group: _EqualDevices,
+        device_uses: Sequence[DeviceUse],
     ) -> bool:
         """Whether the constraints allow one more device."""
         layouts = self.space.layouts
@@ -375,11 +403,15 @@ class _TransitionSearch:
             for use in device_uses:
                 if use.item_group in attributes:
                     of_device = layouts[use.unit].groups[use.group].values
-                    earlier = of_device[attributes[use.item_group]] or frozenset()
+                    earlier = (
+                        of_device[attributes[use.item_group]] or frozenset()
+                    )
                     earlier_values.append(earlier)
             match kind:
                 case ConstraintKind.MATCH:
-                    if earlier_values and not values.intersection(*earlier_values):
+                    if earlier_values and not values.intersection(
+                        *earlier_values
+                    ):
                         return False
                 case ConstraintKind.DISTINCT:
                     for earlier in earlier_values:
@@ -392,7 +424,9 @@ class _TransitionSearch:
         return True
 
 
-def _use(block: Block, place: int, group: _EqualDevices, type_: int) -> Block | None:
+def _use(
+    block: Block, place: int, group: _EqualDevices, type_: int
+) -> Block | None:
     amounts = group.next_use(block)[type_]
     if not _fits(block, amounts):
         return None
@@ -446,7 +480,9 @@ def maximal_patterns(
     -------
     None if it takes more of them.
     """
-    numbers = sorted(number for number in supply if space.serves(requirements[number]))
+    numbers = sorted(
+        number for number in supply if space.serves(requirements[number])
+    )
     supplied = [(number, supply[number]) for number in numbers]
     try:
         multisets = _multisets(space, requirements, supplied, Effort(limit))
@@ -454,7 +490,9 @@ def maximal_patterns(
         return None
     patterns = []
     for multiset, path in multisets.items():
-        larger = (_with_one_more(multiset, place) for place in range(len(multiset)))
+        larger = (
+            _with_one_more(multiset, place) for place in range(len(multiset))
+        )
         if not any(counts in multisets for counts in larger):
             counts = zip(numbers, multiset, strict=True)
             served = tuple((number, count) for number, count in counts if count)
@@ -474,14 +512,17 @@ def _multisets(
     """
     multisets: dict[tuple[int, ...], Path] = {}
     empty = (0,) * len(supply)
-    layer: dict[tuple[int, ...], dict[State, Path]] = {empty: {space.start: None}}
+    layer: dict[tuple[int, ...], dict[State, Path]] = {
+        empty: {space.start: None}
+    }
     while layer:
         next_layer: dict[tuple[int, ...], dict[State, Path]] = {}
         for counts, states in layer.items():
             multisets[counts] = next(iter(states.values()))
             # Requirements are added in the order of their numbers.
             last = max(
-                (place for place, count in enumerate(counts) if count), default=0
+                (place for place, count in enumerate(counts) if count),
+                default=0,
             )
             for place, (number, limit) in enumerate(supply[last:], last):
                 if counts[place] == limit:
@@ -617,14 +658,18 @@ class PatternSupply(Supply):
             cp.add(cp_model.LinearExpr.sum(self.variables) <= number)
         return grouped(
             (requirement, (variable, count))
-            for variable, pattern in zip(self.variables, self.patterns, strict=True)
+            for variable, pattern in zip(
+                self.variables, self.patterns, strict=True
+            )
             for requirement, count in pattern.counts
         )
 
     def realise(self, values: Sequence[int]) -> Iterator[tuple[int, Served]]:
         """Give the patterns to the bins, both in order."""
         bins = iter(self.bins)
-        for variable, pattern in zip(self.variables, self.patterns, strict=True):
+        for variable, pattern in zip(
+            self.variables, self.patterns, strict=True
+        ):
             for _ in range(values[variable.index]):
                 yield from follow(self.space, next(bins), pattern.transitions)
 
@@ -652,6 +697,8 @@ def follow(
             item_groups[use.item_group].append(devices[member])
         if transition.order:
             units = [units[unit] for unit in transition.order]
-        devices_served = tuple(tuple(sorted(items)) for items in item_groups.values())
+        devices_served = tuple(
+            tuple(sorted(items)) for items in item_groups.values()
+        )
         served = Served(devices_served, bin_.nodes[transition.node])
         yield transition.requirement, served

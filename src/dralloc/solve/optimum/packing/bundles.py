@@ -63,7 +63,9 @@ class Bundles:
         claims = [group.claim for group in requirement.item_groups]
         joined_claims = DisjointSets(1 + max(claims, default=0))
         for rule in requirement.rules:
-            joined_claims.unite_all(claims[position] for position, _ in rule.attributes)
+            joined_claims.unite_all(
+                claims[position] for position, _ in rule.attributes
+            )
         bundles: dict[int, set[int]] = defaultdict(set)
         for rule in requirement.rules:
             for position, _ in rule.attributes:
@@ -73,7 +75,9 @@ class Bundles:
             for positions in map(sorted, bundles.values())
         ]
 
-    def _number(self, requirement: Requirement, positions: Sequence[int]) -> int:
+    def _number(
+        self, requirement: Requirement, positions: Sequence[int]
+    ) -> int:
         """Return the number of a bundle: it is a requirement of its own, of one claim on any node."""
         # By place in the requirement, the place in the bundle.
         places = {position: place for place, position in enumerate(positions)}
@@ -86,7 +90,8 @@ class Bundles:
             covered = {position for position, _ in rule.attributes}
             if covered <= places.keys():
                 attributes = tuple(
-                    (places[position], name) for position, name in rule.attributes
+                    (places[position], name)
+                    for position, name in rule.attributes
                 )
                 rules.append(AttributeRule(rule.kind, attributes))
         bundle = Requirement(tuple(item_groups), tuple(rules), 0)
@@ -112,12 +117,18 @@ def _candidates(
     position = 0
     for part, view in enumerate(bin_class.units):
         for device in view.devices:
-            served_types = {item_type for item_type, _ in profiles[device.profile]}
+            served_types = {
+                item_type for item_type, _ in profiles[device.profile]
+            }
             types = bundle_types & served_types
             if types and not common:
                 parts_by_value[None].append(part)
             values = dict(
-                zip(bin_class.attributes, bin_class.values[position], strict=True)
+                zip(
+                    bin_class.attributes,
+                    bin_class.values[position],
+                    strict=True,
+                )
             )
             names = {name for item_type, name in common if item_type in types}
             for name in names:
@@ -163,7 +174,8 @@ def uncharged(profiles: Sequence[Profile]) -> list[Profile]:
     without_counters = []
     for profile in profiles:
         charges = [
-            (item_type, replace(charge, counters=())) for item_type, charge in profile
+            (item_type, replace(charge, counters=()))
+            for item_type, charge in profile
         ]
         without_counters.append(tuple(charges))
     return without_counters

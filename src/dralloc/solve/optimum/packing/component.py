@@ -46,7 +46,12 @@ from dralloc.solve.optimum.packing.models import (
     is_better,
     restricted,
 )
-from dralloc.solve.optimum.search import LinearSolution, Watch, minimise, solve_linear
+from dralloc.solve.optimum.search import (
+    LinearSolution,
+    Watch,
+    minimise,
+    solve_linear,
+)
 from dralloc.solve.optimum.stopping import Stop, Stopped
 
 __all__ = ["DivingHeuristic", "DivingTarget", "PackedComponent"]
@@ -194,7 +199,9 @@ class PackingSearch:
         prices = np.abs([solution.duals[row] for row in master.rows_of_options])
         for columns in stop.each(self.columns.of_bin_type):
             items = list(columns.items())
-            counts = np.array([column.counts for _, column in items], dtype=np.float64)
+            counts = np.array(
+                [column.counts for _, column in items], dtype=np.float64
+            )
             worths = counts.reshape(len(items), len(prices)) @ prices
             order = np.argsort(-worths, kind="stable").tolist()
             columns.clear()
@@ -208,7 +215,9 @@ def _without(
     remaining = []
     first = 0
     for column, copies in chosen:
-        freed = sum(number in numbers for number in range(first, first + copies))
+        freed = sum(
+            number in numbers for number in range(first, first + copies)
+        )
         first += copies
         if copies > freed:
             remaining.append((column, copies - freed))
@@ -245,7 +254,9 @@ class DivingTarget(NamedTuple):
 class DivingHeuristic:
     """One descent, which ends early where it cannot lead to a better answer. New columns are added to all so far."""
 
-    def __init__(self, columns: Columns, pricer: Pricer, target: DivingTarget) -> None:
+    def __init__(
+        self, columns: Columns, pricer: Pricer, target: DivingTarget
+    ) -> None:
         self.instance = columns.instance
         self.columns = columns
         self.pricer = pricer
@@ -253,7 +264,9 @@ class DivingHeuristic:
         self.target = target
         self.answer: PackingSolution = [[] for _ in self.instance.bin_types]
 
-    def run(self, order: Sequence[int], stop: Stop) -> Iterator[PackingSolution]:
+    def run(
+        self, order: Sequence[int], stop: Stop
+    ) -> Iterator[PackingSolution]:
         """Yield the answers that the descent leads to. Bin types are priced in the given order."""
         few_bins = self.options.thresholds.exact_bins
         while bins := self._free(order):
@@ -272,7 +285,9 @@ class DivingHeuristic:
     def _free(self, order: Sequence[int]) -> dict[int, int]:
         """Return by bin type the number of bins that have no column yet."""
         free = free_bins(self.instance, self.answer)
-        return {bin_type: free[bin_type] for bin_type in order if free[bin_type]}
+        return {
+            bin_type: free[bin_type] for bin_type in order if free[bin_type]
+        }
 
     def _generate_columns(
         self, bins: Mapping[int, int], stop: Stop
@@ -288,9 +303,13 @@ class DivingHeuristic:
         bins_per_turn = ceil(len(bins) / _TURNS)
         priced_in_vain = 0
         while not stop.reached():
-            choices = {bin_type: self._columns_of(bin_type) for bin_type in bins}
+            choices = {
+                bin_type: self._columns_of(bin_type) for bin_type in bins
+            }
             demand = unserved_demand(self.instance, self.answer)
-            master = RestrictedMaster(self.instance, choices, bins, demand, stop)
+            master = RestrictedMaster(
+                self.instance, choices, bins, demand, stop
+            )
             solution, cost = self._solve_relaxed(master, stop)
             if solution is None:
                 return None
@@ -300,11 +319,15 @@ class DivingHeuristic:
                 if is_promising:
                     return master.read(solution.values)
                 return None
-            prices = [abs(solution.duals[row]) for row in master.rows_of_options]
+            prices = [
+                abs(solution.duals[row]) for row in master.rows_of_options
+            ]
             bin_types = list(islice(turns, bins_per_turn))
             best_columns = self.pricer.best(bin_types, prices, stop)
             for bin_type, column in zip(bin_types, best_columns, strict=True):
-                if column is not None and self._add_if_better(bin_type, column, prices):
+                if column is not None and self._add_if_better(
+                    bin_type, column, prices
+                ):
                     priced_in_vain = 0
                 else:
                     priced_in_vain += 1
@@ -334,7 +357,8 @@ class DivingHeuristic:
         solution = solve_linear(master.cp, terms, stop)
         if solution is not None:
             total += sum(
-                factor * solution.values[variable.index] for variable, factor in terms
+                factor * solution.values[variable.index]
+                for variable, factor in terms
             )
         return solution, total
 
@@ -359,7 +383,10 @@ class DivingHeuristic:
             bin_type, column, _ = max(fractional, key=lambda choice: choice[2])
             fixed = [(bin_type, column, 1)]
         for bin_type, column, whole_copies in fixed:
-            self.answer[bin_type] = [*self.answer[bin_type], (column, whole_copies)]
+            self.answer[bin_type] = [
+                *self.answer[bin_type],
+                (column, whole_copies),
+            ]
 
     def _decided(self, bins: Mapping[int, int], stop: Stop) -> PackingSolution:
         """Return the answer with the undecided bins decided by the exact model."""
@@ -372,7 +399,10 @@ class DivingHeuristic:
             least_costs.append(cost - spent)
         model.miss_at_least(least_costs)
         outcome = minimise(
-            model.cp, model.all_costs(), self.options, stop.limited(_EXACT_EFFORT)
+            model.cp,
+            model.all_costs(),
+            self.options,
+            stop.limited(_EXACT_EFFORT),
         )
         answer = list(self.answer)
         if outcome.values is None:
@@ -426,7 +456,8 @@ class PackedComponent(BestOfClasses):
     ) -> None:
         super().__init__(subset, tiers, instance.classes, placements)
         instance = replace(
-            instance, tiers=tuple(tier.weights for tier in tiers if tier.weights)
+            instance,
+            tiers=tuple(tier.weights for tier in tiers if tier.weights),
         )
         self.instance = instance
         self.options = options
@@ -451,7 +482,9 @@ class PackedComponent(BestOfClasses):
         # One heuristic knows only sizes, the other what is scarce, too; they take turns.
         self._search.heuristics = [
             ConstructiveHeuristic(self.instance, guide(self.instance, {})),
-            ConstructiveHeuristic(self.instance, guide(self.instance, shadow_prices)),
+            ConstructiveHeuristic(
+                self.instance, guide(self.instance, shadow_prices)
+            ),
         ]
         if not self._targets:
             for _ in self._search.construct_densely(stop):
@@ -481,7 +514,10 @@ class PackedComponent(BestOfClasses):
         """Bound the tier, and find out how often each option should be served."""
         relaxation = Relaxation(self.instance)
         outcome = minimise(
-            relaxation.cp, relaxation.cost_after(self._costs[:level]), options, stop
+            relaxation.cp,
+            relaxation.cost_after(self._costs[:level]),
+            options,
+            stop,
         )
         self._raise_bound(level, outcome.bound)
         if outcome.values is not None:

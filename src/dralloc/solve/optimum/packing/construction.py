@@ -22,7 +22,11 @@ from dralloc.problem.solution import Placement
 from dralloc.solve.optimum.classes.count_model import placements_of
 from dralloc.solve.optimum.classes.demand_classes import Listed
 from dralloc.solve.optimum.classes.state_space import Served
-from dralloc.solve.optimum.packing.instance import BinInstance, PackingInstance, Prices
+from dralloc.solve.optimum.packing.instance import (
+    BinInstance,
+    PackingInstance,
+    Prices,
+)
 from dralloc.solve.optimum.stopping import Stop
 
 __all__ = [
@@ -194,13 +198,18 @@ class ConstructiveHeuristic:
     def __init__(self, instance: PackingInstance, prices: Prices) -> None:
         self.instance = instance
         self.automaton = Automaton(instance, prices)
-        bin_counts = [len(bin_type.instances) for bin_type in instance.bin_types]
+        bin_counts = [
+            len(bin_type.instances) for bin_type in instance.bin_types
+        ]
         areas = [bin_type.area for bin_type in instance.bin_types]
         self.areas: Numbers = np.repeat(areas, bin_counts)
         self.start = self._start_states()
         # By area and type of item.
         self.prices: Values = np.array(
-            [list(prices_here.values()) for prices_here in self.automaton.prices]
+            [
+                list(prices_here.values())
+                for prices_here in self.automaton.prices
+            ]
         )
         mean_prices = self.prices.mean(axis=0)
         # The most precious item of an option is given first.
@@ -212,7 +221,8 @@ class ConstructiveHeuristic:
         self.allowed: list[Flags] = []
         for option in instance.options:
             is_allowed = [
-                option.requirement.nodes in node_sets for node_sets in instance.areas
+                option.requirement.nodes in node_sets
+                for node_sets in instance.areas
             ]
             self.allowed.append(np.array(is_allowed, dtype=bool)[self.areas])
 
@@ -257,7 +267,9 @@ class ConstructiveHeuristic:
                 construction.place(option, target, self.areas == area)
         return self._finish(construction, total, stop)
 
-    def construct_densely(self, random: np.random.Generator, stop: Stop) -> Packing:
+    def construct_densely(
+        self, random: np.random.Generator, stop: Stop
+    ) -> Packing:
         """Pack all bins with the most weight per price first, whatever the relaxation places. Raises as `construct`."""
         _, total = self._option_prices()
         return self._finish(_Construction(self, random), total, stop)
@@ -269,12 +281,16 @@ class ConstructiveHeuristic:
         options = self.instance.options
         classes = [option.cls for option in options]
         missed_weights = np.array(self.instance.weights)[:, classes]
-        placed_weights = missed_weights - np.array(self.instance.option_costs[:-1])
+        placed_weights = missed_weights - np.array(
+            self.instance.option_costs[:-1]
+        )
         ranks = [option.mode.rank for option in options]
         # The last key counts most.
         keys = (ranks, *reversed(-placed_weights / option_prices))
         for option in stop.each(np.lexsort(keys).tolist()):
-            construction.place(option, self.instance.demand[options[option].cls])
+            construction.place(
+                option, self.instance.demand[options[option].cls]
+            )
         return Packing(construction.counts, construction.rounds)
 
     def _option_prices(self) -> tuple[Values, Values]:
@@ -312,7 +328,9 @@ class _Construction:
         self.counts: Numbers = np.zeros(shape, dtype=np.int64)
         self.rounds: list[PlacementRound] = []
 
-    def place(self, option: int, limit: int, where: Flags | None = None) -> None:
+    def place(
+        self, option: int, limit: int, where: Flags | None = None
+    ) -> None:
         """Put an option into bins, at most so often in all."""
         cls = self.heuristic.instance.options[option].cls
         limit = min(limit, self.demand[cls])
@@ -351,11 +369,15 @@ class _Construction:
             worth = automaton.worth[areas, states]
             worth_after = automaton.worth[areas, np.maximum(after, 0)]
             wasted = worth - worth_after - heuristic.prices[areas, item_type]
-            score = np.where(after >= 0, wasted * _WASTE_WEIGHT + worth, _IMPOSSIBLE)
+            score = np.where(
+                after >= 0, wasted * _WASTE_WEIGHT + worth, _IMPOSSIBLE
+            )
             best = score.argmin(axis=1)
             fits &= score[rows, best] < _IMPOSSIBLE
             waste += wasted[rows, best]
-            states[rows, best] = np.where(fits, after[rows, best], states[rows, best])
+            states[rows, best] = np.where(
+                fits, after[rows, best], states[rows, best]
+            )
             units[:, position] = best
         # Rounded, so that equal waste is equal in whatever order it was added up.
         return _Trial(fits, waste.round(9), states, units)
@@ -390,7 +412,9 @@ class Columns:
 
     def __init__(self, instance: PackingInstance) -> None:
         self.instance = instance
-        self.of_bin_type: list[dict[bytes, Column]] = [{} for _ in instance.bin_types]
+        self.of_bin_type: list[dict[bytes, Column]] = [
+            {} for _ in instance.bin_types
+        ]
         self._bin_type_of: list[int] = []
         for number, bin_type in enumerate(instance.bin_types):
             self._bin_type_of += [number] * len(bin_type.instances)
@@ -406,7 +430,9 @@ class Columns:
                 self.of_bin_type[bin_type][key] = column
         answer: PackingSolution = []
         for columns, tally in zip(self.of_bin_type, copies, strict=True):
-            answer.append([(columns[key], number) for key, number in tally.items()])
+            answer.append(
+                [(columns[key], number) for key, number in tally.items()]
+            )
         return answer
 
     def add_column(self, bin_type: int, column: Column) -> bool:
@@ -415,7 +441,9 @@ class Columns:
         return self.of_bin_type[bin_type].setdefault(key, column) is column
 
 
-def free_bins(instance: PackingInstance, answer: PackingSolution) -> dict[int, int]:
+def free_bins(
+    instance: PackingInstance, answer: PackingSolution
+) -> dict[int, int]:
     """Return by bin type how many bins have no column."""
     free: dict[int, int] = {}
     for number, bin_type in enumerate(instance.bin_types):
@@ -432,7 +460,9 @@ def _served(instance: PackingInstance, answer: PackingSolution) -> list[int]:
     return list(total.tolist())
 
 
-def unserved_demand(instance: PackingInstance, answer: PackingSolution) -> list[int]:
+def unserved_demand(
+    instance: PackingInstance, answer: PackingSolution
+) -> list[int]:
     """Return by demand class how many are not served."""
     unserved = list(instance.demand)
     for option, count in enumerate(_served(instance, answer)):
@@ -448,13 +478,17 @@ def placed_of(instance: PackingInstance, answer: PackingSolution) -> list[int]:
     ):
         served_counts.append(size - unserved)
     complete_gangs: dict[int, int] = {}
-    for demand_class, count in zip(instance.classes, served_counts, strict=True):
+    for demand_class, count in zip(
+        instance.classes, served_counts, strict=True
+    ):
         if share := demand_class.gang:
             gang_count = count // share.number
             fewest = complete_gangs.get(share.gangs, gang_count)
             complete_gangs[share.gangs] = min(fewest, gang_count)
     placed = []
-    for demand_class, count in zip(instance.classes, served_counts, strict=True):
+    for demand_class, count in zip(
+        instance.classes, served_counts, strict=True
+    ):
         if share := demand_class.gang:
             placed.append(complete_gangs[share.gangs] * share.number)
         else:
@@ -525,7 +559,9 @@ def placements(
         for column, copies in chosen:
             contents += [column.packing.contents[column.number]] * copies
         # The last bins may have no column.
-        for bin_instance, content in zip(bin_type.instances, contents, strict=False):
+        for bin_instance, content in zip(
+            bin_type.instances, contents, strict=False
+        ):
             for serving in _servings(instance, bin_instance, content, costs):
                 cls = instance.options[serving.option].cls
                 by_class[cls].append(serving)
@@ -533,7 +569,9 @@ def placements(
     named: list[Placement] = []
     for cls, servings in by_class.items():
         joint_demands = instance.classes[cls].joint_demands[: placed[cls]]
-        for joint_demand, serving in zip(joint_demands, sorted(servings), strict=False):
+        for joint_demand, serving in zip(
+            joint_demands, sorted(servings), strict=False
+        ):
             mode = instance.options[serving.option].mode
             named += placements_of(problem, joint_demand, mode, serving.served)
     return sorted(named, key=lambda placement: placement.demand)
@@ -559,11 +597,17 @@ def _servings(
     ):
         picks.append(iter(classified.devices(item_types)))
         devices_by_unit.append(
-            [device for part in parts for device in bin_instance.bin.units[part]]
+            [
+                device
+                for part in parts
+                for device in bin_instance.bin.units[part]
+            ]
         )
     for place, (option, suppliers) in enumerate(content):
         assignment = instance.options[option]
-        devices: list[list[int]] = [[] for _ in assignment.requirement.item_groups]
+        devices: list[list[int]] = [
+            [] for _ in assignment.requirement.item_groups
+        ]
         for item, unit in zip(assignment.items, suppliers, strict=True):
             for item_group, positions in zip(
                 item.item_groups, next(picks[unit]), strict=True
@@ -580,6 +624,8 @@ def _first_node(bin_instance: BinInstance, node_set: int) -> int:
     """Return the first node of a bin that belongs to a set of candidate nodes."""
     return next(
         node
-        for node, sets in zip(bin_instance.bin.nodes, bin_instance.sets, strict=True)
+        for node, sets in zip(
+            bin_instance.bin.nodes, bin_instance.sets, strict=True
+        )
         if node_set in sets
     )

@@ -22,7 +22,11 @@ from dralloc.solve.optimum.packing.bundles import (
     apart,
     uncharged,
 )
-from dralloc.solve.optimum.packing.units import ClassifiedUnit, UnitClassifier, UnitType
+from dralloc.solve.optimum.packing.units import (
+    ClassifiedUnit,
+    UnitClassifier,
+    UnitType,
+)
 from dralloc.solve.optimum.rows import ALL_WEIGHTS, WeightTier
 from dralloc.solve.optimum.stopping import Stop
 
@@ -113,7 +117,9 @@ class PackingInstance:
         return [self._missed_weights(tier) for tier in self.tiers]
 
     def _missed_weights(self, tier: WeightTier) -> list[int]:
-        return [demand_class.missed_weight(tier) for demand_class in self.classes]
+        return [
+            demand_class.missed_weight(tier) for demand_class in self.classes
+        ]
 
     @property
     def option_costs(self) -> list[list[int]]:
@@ -123,7 +129,9 @@ class PackingInstance:
             missed_weights = []
             for option in self.options:
                 demand_class = self.classes[option.cls]
-                missed_weights.append(demand_class.missed_weight(tier, option.mode))
+                missed_weights.append(
+                    demand_class.missed_weight(tier, option.mode)
+                )
             costs.append(missed_weights)
         ranks = [option.mode.rank for option in self.options]
         return [*costs, ranks]
@@ -145,7 +153,9 @@ class PackingInstance:
     @property
     def types(self) -> list[int]:
         """The types of all items, in order."""
-        return sorted({item.type for option in self.options for item in option.items})
+        return sorted(
+            {item.type for option in self.options for item in option.items}
+        )
 
 
 def as_packing_instance(
@@ -183,7 +193,9 @@ def as_packing_instance(
         return None
     required: list[Requirement] = []
     for demand_class in classes:
-        required += [requirements[mode.requirement] for mode in demand_class.modes]
+        required += [
+            requirements[mode.requirement] for mode in demand_class.modes
+        ]
     if any(map(_compares_several_attributes, required)):
         return None
     inventory = _Inventory.of(spaces, stop)
@@ -272,9 +284,12 @@ class _Inventory(NamedTuple):
         """Return by item groups the type of the item that counters give to them: numbers from the first on."""
         if not any(charged.free for charged in self.counters):
             return {}
-        distinct = dict.fromkeys(requirement.item_groups for requirement in required)
+        distinct = dict.fromkeys(
+            requirement.item_groups for requirement in required
+        )
         return {
-            item_groups: number for number, item_groups in enumerate(distinct, first)
+            item_groups: number
+            for number, item_groups in enumerate(distinct, first)
         }
 
 
@@ -307,7 +322,9 @@ def _typed_bins(
         if key not in bin_types:
             bin_types[key] = BinType(unit_types, area)
         for bin_ in bin_class.bins:
-            bin_types[key].instances.append(BinInstance(bin_, units, space.node_sets))
+            bin_types[key].instances.append(
+                BinInstance(bin_, units, space.node_sets)
+            )
     return tuple(bin_types.values()), tuple(areas)
 
 

@@ -24,7 +24,11 @@ from dralloc.solve.optimum.packing.construction import (
     PackingSolution,
     PlacementRound,
 )
-from dralloc.solve.optimum.packing.instance import BinType, PackingInstance, Prices
+from dralloc.solve.optimum.packing.instance import (
+    BinType,
+    PackingInstance,
+    Prices,
+)
 from dralloc.solve.optimum.packing.units import Supplied
 from dralloc.solve.optimum.rows import Term, sum_of
 from dralloc.solve.optimum.search import as_one, minimise, solve_linear
@@ -74,7 +78,9 @@ PlacedOption = tuple[int, cp_model.IntVar]
 class TieredModel:
     """A model with a variable for how many joint demands of each class are missed, of those that are to be placed."""
 
-    def __init__(self, instance: PackingInstance, demand: Sequence[int]) -> None:
+    def __init__(
+        self, instance: PackingInstance, demand: Sequence[int]
+    ) -> None:
         self.instance = instance
         self.demand = demand
         self.cp = cp_model.CpModel()
@@ -174,7 +180,10 @@ class Relaxation(TieredModel):
                     0, size, f"placed {option} {area}"
                 )
         self.cover(
-            [(option, variable) for (option, _), variable in self.placed.items()]
+            [
+                (option, variable)
+                for (option, _), variable in self.placed.items()
+            ]
         )
         unit_counts = self._unit_counts()
         self._rows: dict[tuple[int, int], cp_model.Constraint] = {}
@@ -200,20 +209,27 @@ class Relaxation(TieredModel):
         supplies = []
         for (where, unit_type), count in unit_counts.items():
             if where == area:
-                supplied = self.instance.unit_types[unit_type].supply(self.cp, count)
+                supplied = self.instance.unit_types[unit_type].supply(
+                    self.cp, count
+                )
                 supplies.append(supplied)
         return self.balance(placed_here, supplies)
 
     def targets(self, values: Sequence[int]) -> dict[tuple[int, int], int]:
         """Return by option and area how many are placed, given the values of all variables."""
-        return {key: values[variable.index] for key, variable in self.placed.items()}
+        return {
+            key: values[variable.index] for key, variable in self.placed.items()
+        }
 
     def prices(self, stop: Stop) -> Prices:
         """Return what one more item would be worth in the first tier, with fractions allowed."""
         solution = solve_linear(self.cp, self.cost(0), stop)
         if solution is None:
             return {}
-        return {key: abs(solution.duals[row.index]) for key, row in self._rows.items()}
+        return {
+            key: abs(solution.duals[row.index])
+            for key, row in self._rows.items()
+        }
 
 
 def guide(instance: PackingInstance, prices: Prices) -> Prices:
@@ -278,7 +294,9 @@ class RestrictedMaster(TieredModel):
             self.served.append(self.cp.new_int_var(0, size, f"served {option}"))
         self.copies: dict[int, list[cp_model.IntVar]] = {}
         for bin_type, columns in stop.each(choices.items()):
-            self.copies[bin_type] = self._copies(bin_type, len(columns), bins[bin_type])
+            self.copies[bin_type] = self._copies(
+                bin_type, len(columns), bins[bin_type]
+            )
         for bin_type, copies in self.copies.items():
             total = cp_model.LinearExpr.sum(copies)
             self.cp.add(total <= bins[bin_type])
@@ -297,7 +315,9 @@ class RestrictedMaster(TieredModel):
         """Add that no option is served more often than columns do; return the rows (by index) of the options."""
         terms: list[list[Term]] = [[(served, -1)] for served in self.served]
         for bin_type, copies in stop.each(self.copies.items()):
-            for variable, column in zip(copies, self.choices[bin_type], strict=True):
+            for variable, column in zip(
+                copies, self.choices[bin_type], strict=True
+            ):
                 for option, count in enumerate(column.counts):
                     if count:
                         terms[option].append((variable, count))
@@ -307,12 +327,16 @@ class RestrictedMaster(TieredModel):
             rows.append(constraint.index)
         return rows
 
-    def read(self, values: Sequence[float]) -> dict[int, list[tuple[Column, float]]]:
+    def read(
+        self, values: Sequence[float]
+    ) -> dict[int, list[tuple[Column, float]]]:
         """Return by bin type the columns with copies, given the values of all variables."""
         chosen: dict[int, list[tuple[Column, float]]] = {}
         for bin_type, copies in self.copies.items():
             chosen[bin_type] = []
-            for variable, column in zip(copies, self.choices[bin_type], strict=True):
+            for variable, column in zip(
+                copies, self.choices[bin_type], strict=True
+            ):
                 copy_count = values[variable.index]
                 if copy_count:
                     chosen[bin_type].append((column, copy_count))
@@ -354,14 +378,20 @@ class ExactModel(TieredModel):
         It is time to stop.
     """
 
-    def __init__(self, instance: PackingInstance, stop: Stop | None = None) -> None:
+    def __init__(
+        self, instance: PackingInstance, stop: Stop | None = None
+    ) -> None:
         super().__init__(instance, instance.demand)
         stop = stop or Stop()
         bin_types: list[BinType] = []
         for bin_type in instance.bin_types:
             bin_types += [bin_type] * len(bin_type.instances)
-        self.bins = [self._bin(bin_type) for bin_type in stop.hundreds(bin_types)]
-        self.cover(option for bin_ in self.bins for option in bin_.placed.items())
+        self.bins = [
+            self._bin(bin_type) for bin_type in stop.hundreds(bin_types)
+        ]
+        self.cover(
+            option for bin_ in self.bins for option in bin_.placed.items()
+        )
 
     def _bin(self, bin_type: BinType) -> _BinVariables:
         placed: dict[int, cp_model.IntVar] = {}
@@ -370,12 +400,16 @@ class ExactModel(TieredModel):
             placed[option] = self.cp.new_int_var(0, size, f"placed {option}")
         supplies = []
         for unit_type, units in self._unit_groups(bin_type):
-            supplied = self.instance.unit_types[unit_type].supply(self.cp, len(units))
+            supplied = self.instance.unit_types[unit_type].supply(
+                self.cp, len(units)
+            )
             supplies.append((units, supplied))
         self.balance(placed.items(), [supplied for _, supplied in supplies])
         return _BinVariables(placed, supplies)
 
-    def _unit_groups(self, bin_type: BinType) -> Iterator[tuple[int, list[int]]]:
+    def _unit_groups(
+        self, bin_type: BinType
+    ) -> Iterator[tuple[int, list[int]]]:
         """Yield the units of each type, together if the supply of several is exact."""
         units_by_type: dict[int, list[int]] = defaultdict(list)
         for unit, unit_type in enumerate(bin_type.unit_types):
@@ -397,7 +431,9 @@ class ExactModel(TieredModel):
         """Start the search from an answer."""
         nothing = (0,) * len(self.instance.options)
         bins = iter(self.bins)
-        for bin_type, chosen in zip(self.instance.bin_types, answer, strict=True):
+        for bin_type, chosen in zip(
+            self.instance.bin_types, answer, strict=True
+        ):
             counts_of_bins: list[tuple[int, ...]] = []
             for column, number in chosen:
                 counts_of_bins += [column.counts] * number
@@ -409,13 +445,17 @@ class ExactModel(TieredModel):
 
     def read(self, values: Sequence[int]) -> Packing:
         """Return what is served in each bin, given the values of all variables."""
-        counts = np.zeros((len(self.bins), len(self.instance.options)), dtype=np.int64)
+        counts = np.zeros(
+            (len(self.bins), len(self.instance.options)), dtype=np.int64
+        )
         rounds = []
         for bin_number, bin_ in enumerate(self.bins):
             for option, units in self._content(bin_, values):
                 counts[bin_number, option] += 1
                 rounds.append(
-                    PlacementRound(option, np.array([bin_number]), np.array([units]))
+                    PlacementRound(
+                        option, np.array([bin_number]), np.array([units])
+                    )
                 )
         return Packing(counts, rounds)
 
@@ -425,7 +465,9 @@ class ExactModel(TieredModel):
         """Yield each option that is served, with units for its items: the first that have any to give."""
         suppliers: dict[int, list[int]] = defaultdict(list)
         for units, supplied in bin_.supplies:
-            for unit, item_types in zip(units, supplied.shares(values), strict=False):
+            for unit, item_types in zip(
+                units, supplied.shares(values), strict=False
+            ):
                 for item_type in item_types:
                     suppliers[item_type].append(unit)
         for option, variable in bin_.placed.items():
@@ -462,7 +504,9 @@ class Pricer:
     def _model(self, bin_type: int) -> ExactModel:
         """Return the exact model of one bin of a type; it is kept, and only its objective changes."""
         if bin_type not in self._models:
-            single_bin = restricted(self.instance, {bin_type: 1}, self.instance.demand)
+            single_bin = restricted(
+                self.instance, {bin_type: 1}, self.instance.demand
+            )
             self._models[bin_type] = ExactModel(single_bin)
         return self._models[bin_type]
 
@@ -487,7 +531,9 @@ def restricted(
     bin_types = []
     for bin_type, count in bins.items():
         complete = instance.bin_types[bin_type]
-        bin_types.append(replace(complete, instances=complete.instances[:count]))
+        bin_types.append(
+            replace(complete, instances=complete.instances[:count])
+        )
     return replace(instance, bin_types=tuple(bin_types), demand=tuple(demand))
 
 

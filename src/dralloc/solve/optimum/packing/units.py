@@ -32,7 +32,11 @@ from dralloc.solve.optimum.classes.bins import (
     UnitView,
     Values,
 )
-from dralloc.solve.optimum.classes.demand_classes import ItemGroup, Listed, Profile
+from dralloc.solve.optimum.classes.demand_classes import (
+    ItemGroup,
+    Listed,
+    Profile,
+)
 from dralloc.solve.optimum.classes.flows import FlowSource, FlowSupply
 from dralloc.solve.optimum.classes.state_space import (
     Pattern,
@@ -177,7 +181,9 @@ class PatternUnitType:
         additions = []
         for pattern in self.patterns_around(state):
             summands = []
-            for limit, count, price in zip(pattern, state, own_prices, strict=True):
+            for limit, count, price in zip(
+                pattern, state, own_prices, strict=True
+            ):
                 summands.append((limit - count) * price)
             # An exact sum, so that the order of the types cannot matter.
             additions.append(fsum(summands))
@@ -225,7 +231,9 @@ class CapacityUnitType:
 
     @cached_property
     def _positions(self) -> dict[int, int]:
-        return {item_type: position for position, item_type in enumerate(self.types)}
+        return {
+            item_type: position for position, item_type in enumerate(self.types)
+        }
 
     @cached_property
     def _amounts(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
@@ -274,7 +282,9 @@ class CapacityUnitType:
                 item_type: use[0]
                 for item_type, use in zip(self.types, self.uses, strict=True)
             }
-            arc_count = len(set(self.uses)) * (self.start[0] // gcd(*sizes.values()))
+            arc_count = len(set(self.uses)) * (
+                self.start[0] // gcd(*sizes.values())
+            )
             if arc_count <= _MOST_ARCS:
                 return self._flow(cp, sizes, unit_count)
         variables = []
@@ -301,7 +311,8 @@ class CapacityUnitType:
     def _pooled(variables: Mapping[int, cp_model.IntVar]) -> Supplied:
         """Return the supply of variables that say, by type, how many items are given."""
         portions = [
-            (variable, (item_type,)) for item_type, variable in variables.items()
+            (variable, (item_type,))
+            for item_type, variable in variables.items()
         ]
         return Supplied(portions, pooled=True)
 
@@ -317,12 +328,16 @@ def _capacity_units(
     }
     if not all(map(any, fitting.values())):
         # One more capacity, of which each item takes 1, bounds those that take nothing else.
-        fitting = {item_type: (*amounts, 1) for item_type, amounts in fitting.items()}
+        fitting = {
+            item_type: (*amounts, 1) for item_type, amounts in fitting.items()
+        }
         available = (*available, item_count)
     return CapacityUnitType(tuple(fitting), tuple(fitting.values()), available)
 
 
-def _add_at_most(cp: cp_model.CpModel, terms: Sequence[Term], limit: int) -> None:
+def _add_at_most(
+    cp: cp_model.CpModel, terms: Sequence[Term], limit: int
+) -> None:
     """Add ``sum(factor * variable) <= limit`` with the smallest numbers that mean the same."""
     divisor = gcd(*(factor for _, factor in terms)) or 1
     smallest = [(variable, factor // divisor) for variable, factor in terms]
@@ -377,7 +392,9 @@ class _DevicesOfPattern:
         )
         unit_as_bin = Bin((tuple(range(self.space.size)),), (0,))
         devices_by_type: dict[int, list[Devices]] = {}
-        for item_type, served in follow(self.space, unit_as_bin, pattern.transitions):
+        for item_type, served in follow(
+            self.space, unit_as_bin, pattern.transitions
+        ):
             devices_by_type.setdefault(item_type, []).append(served.devices)
         queues = {
             item_type: iter(sorted(devices))
@@ -425,7 +442,9 @@ class UnitClassifier:
             values = _values(bin_class, parts)
             key = views, values
             if key not in self._units:
-                self._units[key] = self._classify(views, bin_class.attributes, values)
+                self._units[key] = self._classify(
+                    views, bin_class.attributes, values
+                )
             unit = self._units[key]
             if unit is None:
                 return None
@@ -444,7 +463,9 @@ class UnitClassifier:
             amounts = counters.of(item_groups)
             if amounts is not None:
                 uses[item_type] = amounts
-        unit_type = _capacity_units(uses, counters.free, sum(self.supply.values()))
+        unit_type = _capacity_units(
+            uses, counters.free, sum(self.supply.values())
+        )
         number = self.unit_types.number(unit_type)
         return ClassifiedUnit(number, _SameDevices(()))
 
@@ -461,7 +482,9 @@ class UnitClassifier:
         space = StateSpace(unit_as_bin, self.profiles, (frozenset({0}),))
         offered: set[int] = set()
         for device in devices:
-            offered.update(item_type for item_type, _ in self.profiles[device.profile])
+            offered.update(
+                item_type for item_type, _ in self.profiles[device.profile]
+            )
         supply: dict[int, int] = {}
         for item_type, count in self.supply.items():
             item_groups = self.bundles.items[item_type].item_groups
@@ -471,7 +494,9 @@ class UnitClassifier:
         if by_amounts is not None:
             number = self.unit_types.number(by_amounts)
             return ClassifiedUnit(number, _SameDevices(((0,),)))
-        patterns = maximal_patterns(space, self.bundles.items, supply, _PATTERN_EFFORT)
+        patterns = maximal_patterns(
+            space, self.bundles.items, supply, _PATTERN_EFFORT
+        )
         if patterns is None:
             return None
         shareable = any(device.shareable for device in devices)
@@ -479,7 +504,9 @@ class UnitClassifier:
         return ClassifiedUnit(number, _DevicesOfPattern(space, patterns))
 
 
-def _as_pattern_units(patterns: Sequence[Pattern], shareable: bool) -> PatternUnitType:
+def _as_pattern_units(
+    patterns: Sequence[Pattern], shareable: bool
+) -> PatternUnitType:
     """Return the unit type of patterns, with item types and patterns in canonical order."""
     item_types: set[int] = set()
     for pattern in patterns:
@@ -510,7 +537,8 @@ def _as_capacity_units(
     for item_type in sorted(supply):
         amounts = dict(group.uses[item_type])
         uses[item_type] = tuple(
-            amounts.get(position, 0) for position in range(1, 1 + len(available))
+            amounts.get(position, 0)
+            for position in range(1, 1 + len(available))
         )
     fitting = _capacity_units(uses, available, sum(supply.values()))
     takes_something = len(fitting.start) == len(available)

@@ -159,7 +159,10 @@ class DemandKinds:
     def attributes(self) -> frozenset[str]:
         """The attributes that some item compares."""
         return frozenset(
-            part.attribute for item in self.items for part in item if part.attribute
+            part.attribute
+            for item in self.items
+            for part in item
+            if part.attribute
         )
 
 
@@ -217,10 +220,16 @@ class _DemandReader:
             for claim in demand.claims
             if not claim.is_synthetic and claim.key not in self._shared
         ]
-        keys = tuple([claim_key(self.problem.eligibility, claim) for claim in claims])
+        keys = tuple(
+            [claim_key(self.problem.eligibility, claim) for claim in claims]
+        )
         if keys not in self._shapes:
-            choices = [choice for claim in claims for choice in self._of_claim(claim)]
-            self._shapes[keys] = self.demand_kinds.shapes.number(_merged(choices))
+            choices = [
+                choice for claim in claims for choice in self._of_claim(claim)
+            ]
+            self._shapes[keys] = self.demand_kinds.shapes.number(
+                _merged(choices)
+            )
         return self._shapes[keys]
 
     def nodes(self, demand: Demand) -> int:
@@ -264,9 +273,14 @@ class _DemandReader:
             options = map(self._option, request.alternatives)
             yield tuple(dict.fromkeys(options))
 
-    def _item(self, specs: Sequence[Alternative], constraint: Constraint) -> int:
+    def _item(
+        self, specs: Sequence[Alternative], constraint: Constraint
+    ) -> int:
         counts = summed(
-            ((self._type(spec), constraint.compared(spec.name)), spec.count or 1)
+            (
+                (self._type(spec), constraint.compared(spec.name)),
+                spec.count or 1,
+            )
             for spec in specs
         )
         # Sorted, so that the same bundle is the same item whoever asks for it.
@@ -317,7 +331,9 @@ def _is_bundle(constraint: Constraint, specs: Sequence[Alternative]) -> bool:
 
 def _merged(choices: Sequence[Choice]) -> Shape:
     """The same with all that leaves no choice as one."""
-    fixed = summed(pair for choice in choices if len(choice) == 1 for pair in choice[0])
+    fixed = summed(
+        pair for choice in choices if len(choice) == 1 for pair in choice[0]
+    )
     open_choices = [choice for choice in choices if len(choice) > 1]
     if fixed:
         return ((tuple(sorted(fixed.items())),), *open_choices)
@@ -385,7 +401,9 @@ def amounts_of(
     }
     names = sorted({name for amounts in takes.values() for name in amounts})
     rows_of: dict[str, dict[int, int]] = {name: {} for name in names}
-    for node, device in sorted(pair for members in homes.values() for pair in members):
+    for node, device in sorted(
+        pair for members in homes.values() for pair in members
+    ):
         synthetic = problem.devices[device]
         for name in synthetic.capacity:
             if name in rows_of:

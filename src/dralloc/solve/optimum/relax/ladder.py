@@ -126,7 +126,9 @@ class Guide:
         self.scale[self.row_of[::-1]] = units[:-1][::-1]
         self.factors = units[:-1] / self.scale[self.row_of]
         self.limits = np.zeros(len(rows))
-        np.add.at(self.limits, self.row_of, self.market.limits[:-1] * self.factors)
+        np.add.at(
+            self.limits, self.row_of, self.market.limits[:-1] * self.factors
+        )
 
     def _gather_supplies(self) -> None:
         """Supplies of equal role in a region are one, with all their ways; and so are the ways to make an item."""
@@ -135,7 +137,10 @@ class Guide:
         self.ways: list[dict[_Draws, None]] = []
         supply_of = []
         starts = iter(self.market.way_starts.tolist())
-        rows, amounts = self.market.way_rows.tolist(), self.market.way_amounts.tolist()
+        rows, amounts = (
+            self.market.way_rows.tolist(),
+            self.market.way_amounts.tolist(),
+        )
         for supply in offers.supplies:
             number = supplies.number((int(regions[supply.node]), supply.role))
             if number == len(self.ways):
@@ -154,13 +159,16 @@ class Guide:
             ways = self.items[int(regions[node]), item]
             for combination in combinations:
                 supply_draws = [
-                    (supply_of[supply], number) for supply, number in combination.draws
+                    (supply_of[supply], number)
+                    for supply, number in combination.draws
                 ]
                 ways[tuple(supply_draws)] = None
 
     def _lots(self, kind: int, lot_count: int) -> list[_Lot]:
         """The demands of a kind, those with about equal amounts together."""
-        amounts = self.market.amounts[kind][self.market.placeable[kind]].astype(float)
+        amounts = self.market.amounts[kind][self.market.placeable[kind]].astype(
+            float
+        )
         if not amounts.shape[1]:
             return [_Lot(kind, len(amounts), np.zeros(0))]
         # What somebody takes of a node as a part of what there is on average.
@@ -190,10 +198,13 @@ class Guide:
             return None
         first = len(self.limits)
         return ShadowPrices(
-            duals[:first][self.row_of] * self.factors, duals[first : first + len(caps)]
+            duals[:first][self.row_of] * self.factors,
+            duals[first : first + len(caps)],
         )
 
-    def cover(self, costs: Sequence[int], stop: Stop) -> tuple[Floats, Floats] | None:
+    def cover(
+        self, costs: Sequence[int], stop: Stop
+    ) -> tuple[Floats, Floats] | None:
         """Have everything placed on nodes that can be had any number of times; None if there was no time.
 
         Parameters
@@ -293,7 +304,9 @@ class _Program:
         # No more of the lot is placed than there is of it, and than is known to be possible.
         limiting = [(self._row(lot.number), 1.0), *caps]
         firsts = np.unique(regions[roomy_nodes], return_index=True)
-        for region, first in zip(*(part.tolist() for part in firsts), strict=True):
+        for region, first in zip(
+            *(part.tolist() for part in firsts), strict=True
+        ):
             amount_rows = market.amount_rows[:, roomy_nodes[first]].tolist()
             amounts = [
                 (int(guide.row_of[row]), float(amount * guide.factors[row]))
@@ -322,7 +335,8 @@ class _Program:
             row = self._row(0.0)
             for draws in ways:
                 needs = [
-                    (self._supply(supply), float(number)) for supply, number in draws
+                    (self._supply(supply), float(number))
+                    for supply, number in draws
                 ]
                 self._variable([(row, -1.0), *needs])
         self.item_rows[region, item] = row
@@ -351,7 +365,9 @@ class _Program:
             row = model.add_linear_constraint()
             model.set_constraint_lower_bound(row, -np.inf)
             model.set_constraint_upper_bound(row, limit)
-            for variable, coefficient in zip(variables, coefficients, strict=True):
+            for variable, coefficient in zip(
+                variables, coefficients, strict=True
+            ):
                 model.add_term_to_constraint(row, variable, coefficient)
         solver = linear.ModelSolverHelper("GLOP")
         if not _is_solved(solver, model, stop):
@@ -361,10 +377,14 @@ class _Program:
 
 
 def _is_solved(
-    solver: linear.ModelSolverHelper, model: linear.ModelBuilderHelper, stop: Stop
+    solver: linear.ModelSolverHelper,
+    model: linear.ModelBuilderHelper,
+    stop: Stop,
 ) -> bool:
     """Solve in a thread of its own, so that a Ctrl-C is heard here."""
-    thread = Thread(target=solver.solve, args=(model,), name="glop", daemon=True)
+    thread = Thread(
+        target=solver.solve, args=(model,), name="glop", daemon=True
+    )
     thread.start()
     while thread.is_alive():
         thread.join(_LISTEN)
@@ -403,7 +423,9 @@ def _regions_of(market: Market, region_count: int) -> Integers:
         heappush(heap, _with_spread(traits, number, members[~upper]))
         heappush(heap, _with_spread(traits, len(heap) + 1, members[upper]))
     regions = np.zeros(nodes, dtype=np.int64)
-    by_first_node = sorted((members for _, _, members in heap), key=lambda m: int(m[0]))
+    by_first_node = sorted(
+        (members for _, _, members in heap), key=lambda m: int(m[0])
+    )
     for number, members in enumerate(by_first_node):
         regions[members] = number
     return regions
@@ -422,7 +444,9 @@ def _traits(market: Market) -> Floats:
     nodes = market.offers.nodes
     sets = np.zeros((len(market.demand_kinds.node_sets), nodes))
     for number, members in enumerate(market.demand_kinds.node_sets):
-        sets[number, list(members) if members is not None else slice(None)] = 1.0
+        sets[number, list(members) if members is not None else slice(None)] = (
+            1.0
+        )
     columns = np.concatenate(
         [market.available[:, :nodes], market.amount_limits[:, :nodes], sets]
     ).astype(float)
@@ -505,7 +529,8 @@ class _Proven(NamedTuple):
     def limit(self, before: Sequence[int]) -> int:
         """Return what is placed of the level at most, with so much of those before it."""
         used = sum(
-            factor * units for factor, units in zip(self.factors, before, strict=False)
+            factor * units
+            for factor, units in zip(self.factors, before, strict=False)
         )
         return max(0, (self.bound - used) // self.factors[-1])
 
@@ -545,7 +570,9 @@ class Bound:
         for level, inequalities, units in zip(
             self.levels, self.proven, reached, strict=True
         ):
-            proven_limits = [inequality.limit(surely) for inequality in inequalities]
+            proven_limits = [
+                inequality.limit(surely) for inequality in inequalities
+            ]
             limit = min([level.total, *proven_limits])
             limits.append(limit)
             surely.append(min(units, limit) if is_best_so_far else 0)
@@ -595,7 +622,9 @@ class _Ladder:
         placed. It holds for whatever else is placed, too.
         """
         weights = [kind.weight for kind in self.market.demand_kinds.kinds]
-        counts = [list(map(level.of, weights)) for level in self.levels[: number + 1]]
+        counts = [
+            list(map(level.of, weights)) for level in self.levels[: number + 1]
+        ]
         factors = [
             float(min(_RATIO ** (number - place), _HIGHEST))
             for place in range(number + 1)
@@ -603,7 +632,9 @@ class _Ladder:
         rows = np.zeros(len(self.market.offers.rows))
         if guide:
             caps = list(map(KnownLimit, counts, self.limits[:number]))
-            shadow_prices = guide.solve(_weighted(factors, counts), caps, self.stop)
+            shadow_prices = guide.solve(
+                _weighted(factors, counts), caps, self.stop
+            )
             if shadow_prices is None:
                 return None
             rows = shadow_prices.rows
@@ -625,7 +656,8 @@ class _Ladder:
 def _weighted(factors: Sequence[N], counts: Sequence[Sequence[int]]) -> list[N]:
     """By kind, what it counts in all levels together."""
     return [
-        sum(map(mul, factors, kind_counts)) for kind_counts in zip(*counts, strict=True)
+        sum(map(mul, factors, kind_counts))
+        for kind_counts in zip(*counts, strict=True)
     ]
 
 
@@ -697,9 +729,14 @@ def relaxed_cover(
     worth = market.least_paid(prices)
     values = market.node_values(prices)
     richest = max(
-        (Fraction(value, cost) for value, cost in zip(values, costs, strict=True)),
+        (
+            Fraction(value, cost)
+            for value, cost in zip(values, costs, strict=True)
+        ),
         default=Fraction(0),
     )
     unit = gcd(*costs)
-    bound = -(-Fraction(sum(worth)) // (richest * unit)) * unit if richest else 0
+    bound = (
+        -(-Fraction(sum(worth)) // (richest * unit)) * unit if richest else 0
+    )
     return RelaxedCover(tuple(numbers.tolist()), tuple(worth), bound)

@@ -140,7 +140,9 @@ class _DeviceClass:
 
 
 class _OfferReader:
-    def __init__(self, problem: Problem, demand_kinds: DemandKinds, stop: Stop) -> None:
+    def __init__(
+        self, problem: Problem, demand_kinds: DemandKinds, stop: Stop
+    ) -> None:
         self.problem = problem
         self.demand_kinds = demand_kinds
         self.stop = stop
@@ -168,7 +170,9 @@ class _OfferReader:
                 if device in shared and self.problem.on_node(device, number):
                     reaching[device].append(number)
         return {
-            device: tuple(nodes) for device, nodes in reaching.items() if len(nodes) > 1
+            device: tuple(nodes)
+            for device, nodes in reaching.items()
+            if len(nodes) > 1
         }
 
     def _counter_states(self) -> Mapping[Hashable, int]:
@@ -186,9 +190,15 @@ class _OfferReader:
         """Return the offers of all nodes."""
         for node in self.stop.each(range(len(self.problem.nodes))):
             self._node(node)
-        amounts = amounts_of(self.problem, self.demand_kinds, self.ledger, self.rows)
+        amounts = amounts_of(
+            self.problem, self.demand_kinds, self.ledger, self.rows
+        )
         return NodeOffers(
-            len(self.problem.nodes), self.rows, self.supplies, self.items, amounts
+            len(self.problem.nodes),
+            self.rows,
+            self.supplies,
+            self.items,
+            amounts,
         )
 
     def _node(self, node: int) -> None:
@@ -199,7 +209,9 @@ class _OfferReader:
         supplies: dict[Hashable, int | None] = {}
         for number, item in enumerate(self.demand_kinds.items):
             if all(part.type in by_type for part in item):
-                combinations = tuple(self._combinations(node, item, by_type, supplies))
+                combinations = tuple(
+                    self._combinations(node, item, by_type, supplies)
+                )
                 if combinations:
                     self.items[node, number] = combinations
 
@@ -218,7 +230,9 @@ class _OfferReader:
             offered = self._offers(device)
             if not offered.charges:
                 continue
-            values = tuple([view.attributes.get(name) for name in self.attributes])
+            values = tuple(
+                [view.attributes.get(name) for name in self.attributes]
+            )
             nodes = self._nodes_of.get(device)
             key: Hashable = (offered.number, values, view.consumes, nodes)
             if view.shareable or view.slot in several_versions:
@@ -251,7 +265,9 @@ class _OfferReader:
                 (type_, charge.capacity, charge.counters)
                 for type_, charge in charges.items()
             )
-            self._offered[key] = _Offered(self._contents.number(content), charges)
+            self._offered[key] = _Offered(
+                self._contents.number(content), charges
+            )
         return self._offered[key]
 
     # Items.
@@ -269,7 +285,9 @@ class _OfferReader:
             key: tuple[Hashable, ...] = ("type", type_)
             supply = self._supply(node, key, None, by_type[type_], supplies)
             if supply is not None:
-                yield Combination(((supply, number),), self.supplies[supply].number)
+                yield Combination(
+                    ((supply, number),), self.supplies[supply].number
+                )
             return
         for value, carriers in self._carriers(item, by_type).items():
             # Values that as many equal devices carry are alike.
@@ -278,11 +296,15 @@ class _OfferReader:
             for part, classes in zip(item, carriers, strict=True):
                 key = "value", part.type, part.attribute, value
                 supply = self._supply(node, key, role, classes, supplies)
-                if supply is not None and self.supplies[supply].number >= part.number:
+                if (
+                    supply is not None
+                    and self.supplies[supply].number >= part.number
+                ):
                     draws.append((supply, part.number))
             if len(draws) == len(item):
                 times = (
-                    self.supplies[supply].number // number for supply, number in draws
+                    self.supplies[supply].number // number
+                    for supply, number in draws
                 )
                 yield Combination(tuple(draws), min(times))
 
@@ -380,7 +402,9 @@ class _OfferReader:
         role = "devices", offer.offered.number, offer.number, consumed
         if offer.everywhere is not None:
             # Several nodes reach the devices, and draw on the same row.
-            return self._row(("devices", offer.everywhere), -1, role, offer.number)
+            return self._row(
+                ("devices", offer.everywhere), -1, role, offer.number
+            )
         kind = offer.offered.number, offer.values, view.consumes
         return self._row(("devices", node, *kind), node, role, offer.number)
 
@@ -411,4 +435,6 @@ class _OfferReader:
 
 def _numbers_of(classes: Sequence[_DeviceClass]) -> Hashable:
     """Return what devices offer, and how many of them."""
-    return tuple([(devices.offered.number, devices.number) for devices in classes])
+    return tuple(
+        [(devices.offered.number, devices.number) for devices in classes]
+    )

@@ -221,7 +221,8 @@ class Market:
         self.way_starts = np.array(starts, dtype=np.int64)
         self.supply_starts = np.array(supply_starts, dtype=np.int64)
         self.limits = np.array(
-            [row.limit // unit for row, unit in zip(rows, units, strict=False)] + [0],
+            [row.limit // unit for row, unit in zip(rows, units, strict=False)]
+            + [0],
             dtype=np.int64,
         )
         self.largest = np.ones(len(rows) + 1, dtype=np.int64)
@@ -232,7 +233,9 @@ class Market:
         numbers: list[int] = []
         starts: list[int] = []
         item_starts, places = [], []
-        for (node, item), combinations in self.stop.hundreds(self.offers.items.items()):
+        for (node, item), combinations in self.stop.hundreds(
+            self.offers.items.items()
+        ):
             places.append((item, node))
             item_starts.append(len(starts))
             for combination in combinations:
@@ -248,7 +251,9 @@ class Market:
     def _gather_amounts(self) -> None:
         amounts, nodes = self.offers.amounts, max(1, self.offers.nodes)
         nothing = len(self.offers.rows)
-        self.amount_rows = np.full((len(amounts.names), nodes), nothing, dtype=np.int64)
+        self.amount_rows = np.full(
+            (len(amounts.names), nodes), nothing, dtype=np.int64
+        )
         self.amount_limits = np.full(
             (len(amounts.names), nodes), _LARGEST, dtype=np.int64
         )
@@ -266,7 +271,10 @@ class Market:
             largest_amount = max([*takes.values(), *limits.values()], default=0)
             unit = _unit(gcd(*takes.values()), largest_amount)
             scaled.append(
-                {alternative: amount // unit for alternative, amount in takes.items()}
+                {
+                    alternative: amount // unit
+                    for alternative, amount in takes.items()
+                }
             )
             largest = max(1, *scaled[-1].values())
             for node, row in amounts.rows[place].items():
@@ -287,7 +295,9 @@ class Market:
         amounts = np.zeros((len(kind.members), len(takes)), dtype=np.int64)
         for place, claim in enumerate(kind.claims):
             if claim is not None:
-                amounts[place] = [by_alternative[claim] for by_alternative in takes]
+                amounts[place] = [
+                    by_alternative[claim] for by_alternative in takes
+                ]
         return amounts
 
     def _room(self, shape: Shape) -> Integers:
@@ -323,7 +333,9 @@ class Market:
         self.gangs: list[_Gang] = []
         kinds = self.demand_kinds.kinds
         self.lone = [np.ones(len(kind.members), dtype=bool) for kind in kinds]
-        self.placeable = [np.ones(len(kind.members), dtype=bool) for kind in kinds]
+        self.placeable = [
+            np.ones(len(kind.members), dtype=bool) for kind in kinds
+        ]
         places = {
             member: (number, place)
             for number, kind in enumerate(kinds)
@@ -339,7 +351,8 @@ class Market:
     def _domain_numbers(self, domains: Domains) -> Integers:
         """By node the number of its domain; -1 if it has none."""
         numbers = {
-            name: number for number, name in enumerate(dict.fromkeys(domains.values()))
+            name: number
+            for number, name in enumerate(dict.fromkeys(domains.values()))
         }
         domain_of = [
             numbers[domains[node.name]] if node.name in domains else -1
@@ -347,7 +360,9 @@ class Market:
         ]
         return np.array(domain_of, dtype=np.int64)
 
-    def _gang(self, members: Sequence[int], places: Sequence[tuple[int, int]]) -> _Gang:
+    def _gang(
+        self, members: Sequence[int], places: Sequence[tuple[int, int]]
+    ) -> _Gang:
         first = self.problem.demands[members[0]]
         quorum = max(1, len(members) if first.quorum is None else first.quorum)
         room = self._gang_room(places)
@@ -368,20 +383,25 @@ class Market:
         """By node, how many of a gang's demands could be there at most, if there was nobody else."""
         largest_room = np.zeros(max(1, self.offers.nodes), dtype=np.int64)
         specs = {
-            (kind, tuple(self.amounts[kind][place].tolist())) for kind, place in places
+            (kind, tuple(self.amounts[kind][place].tolist()))
+            for kind, place in places
         }
         for kind, amounts in specs:
             nodes = self.nodes[kind]
             room = self.room[self.demand_kinds.kinds[kind].shape][nodes]
             for name, amount in enumerate(amounts):
                 if amount:
-                    room = np.minimum(room, self.amount_limits[name, nodes] // amount)
+                    room = np.minimum(
+                        room, self.amount_limits[name, nodes] // amount
+                    )
             largest_room[nodes] = np.maximum(largest_room[nodes], room)
         return largest_room
 
     # Bounds.
 
-    def affordable(self, prices: Sequence[float] | npt.NDArray[np.float64]) -> Integers:
+    def affordable(
+        self, prices: Sequence[float] | npt.NDArray[np.float64]
+    ) -> Integers:
         """The prices as integers that can be multiplied with whatever there is; the last one is for nothing."""
         dearest = np.minimum(
             _DEAREST // self.largest, _DEAREST // np.maximum(1, self.limits)
@@ -404,7 +424,9 @@ class Market:
         amount_prices = prices[self.amount_rows]
         values: list[Integers] = []
         for number, kind in enumerate(self.stop.each(self.demand_kinds.kinds)):
-            by_node = self._values(number, weights[number], costs, amount_prices)
+            by_node = self._values(
+                number, weights[number], costs, amount_prices
+            )
             best = by_node.max(axis=1, initial=-_FAR)
             if kind.domains:
                 best = self._by_domain(number, by_node)
@@ -432,7 +454,9 @@ class Market:
         """By node, what all of its rows cost together."""
         values = [0] * self.offers.nodes
         # As Python's integers: sums over a node may be beyond int64.
-        worth = (prices[:-1].astype(object) * self.limits[:-1].astype(object)).tolist()
+        worth = (
+            prices[:-1].astype(object) * self.limits[:-1].astype(object)
+        ).tolist()
         for row, value in zip(self.offers.rows, worth, strict=True):
             values[row.node] += value
         return values
@@ -445,11 +469,15 @@ class Market:
                 prices[self.way_rows] * self.way_amounts, self.way_starts
             )
             supplies = np.minimum.reduceat(ways, self.supply_starts)
-            parts = supplies[self.combination_supplies] * self.combination_numbers
+            parts = (
+                supplies[self.combination_supplies] * self.combination_numbers
+            )
             combinations = np.add.reduceat(parts, self.combination_starts)
             items = np.minimum.reduceat(combinations, self.item_starts)
             costs[self.item_places[:, 0], self.item_places[:, 1]] = items
-        return [self._shape_cost(shape, costs) for shape in self.demand_kinds.shapes]
+        return [
+            self._shape_cost(shape, costs) for shape in self.demand_kinds.shapes
+        ]
 
     def _shape_cost(self, shape: Shape, costs: Integers) -> Integers:
         total = np.zeros(costs.shape[1], dtype=np.int64)
@@ -481,7 +509,9 @@ class Market:
         table = len(amounts), len(nodes)
         if not weight:
             return np.zeros(table, dtype=np.int64)
-        values = np.broadcast_to(weight - costs[kind.shape][nodes], table).copy()
+        values = np.broadcast_to(
+            weight - costs[kind.shape][nodes], table
+        ).copy()
         for name in range(amounts.shape[1]):
             by_member = amounts[:, name, np.newaxis]
             values -= by_member * amount_prices[name, nodes]
@@ -497,7 +527,9 @@ class Market:
         order = np.argsort(domains, kind="stable")
         present, starts = np.unique(domains[order], return_index=True)
         if len(present):
-            best[:, present] = np.maximum.reduceat(values[:, order], starts, axis=1)
+            best[:, present] = np.maximum.reduceat(
+                values[:, order], starts, axis=1
+            )
         return best
 
     def _gang_value(self, gang: _Gang, values: Sequence[Integers]) -> int:
@@ -509,7 +541,9 @@ class Market:
             return _worth(anywhere, gang.quorum)
         best = 0
         for domain in gang.domains:
-            inside = [int(values[kind][place, domain]) for kind, place in gang.places]
+            inside = [
+                int(values[kind][place, domain]) for kind, place in gang.places
+            ]
             best = max(best, _worth(inside, gang.quorum))
         return best
 
