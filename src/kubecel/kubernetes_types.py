@@ -120,8 +120,11 @@ _DECIMAL_SUFFIX: Final = {
 }
 _BINARY_SUFFIX: Final = ("", *_BINARY)
 _MOST_CHARACTERS: Final = 256
-_MOST_EXPONENT: Final = 4000
-"""Upstream knows no limit; with this one, Python still writes each quantity as decimal text."""
+_MOST_DIGITS: Final = 4256
+"""Upstream knows no limit; with this one before the point, Python still writes each quantity as decimal text.
+
+The limit is on the number and not on its exponent: what is written as ``1e4002`` may be given as ``1000e3999``.
+"""
 
 _FAST_DIGITS: Final = 18
 """Up to this many digits Kubernetes keeps a decimal number as an int64 with a scale."""
@@ -304,9 +307,9 @@ def parse_quantity(text: str) -> Quantity:
             f"{text!r} is not a quantity: unknown suffix {suffix!r}"
         )
     power = int(exponent[1])
-    if power > _MOST_EXPONENT:
+    if len(digits) + scale + power > _MOST_DIGITS:
         raise QuantitySyntaxError(
-            f"{text!r} is not a quantity: the exponent is above {_MOST_EXPONENT}"
+            f"{text!r} is not a quantity: it has more than {_MOST_DIGITS} digits"
         )
     # Whatever is finer than a nano is rounded up to one, however fine it is; so the
     # power of ten that is computed with stays small.
