@@ -251,21 +251,19 @@ TYPE_NAMES: Final[Mapping[str, Type]] = {
     **{
         name: Type(name)
         for name in (
-            *(
-                "bool",
-                "bytes",
-                "double",
-                "int",
-                "null_type",
-                "string",
-                "type",
-                "uint",
-            ),
-            *(
-                f"google.protobuf.{name}"
-                for name in ("Duration", "Empty", "Timestamp")
-            ),
-            *("net.CIDR", "net.IP"),
+            "bool",
+            "bytes",
+            "double",
+            "int",
+            "null_type",
+            "string",
+            "type",
+            "uint",
+            "google.protobuf.Duration",
+            "google.protobuf.Empty",
+            "google.protobuf.Timestamp",
+            "net.CIDR",
+            "net.IP",
         )
     },
     "list": list_of(DYN),

@@ -143,14 +143,18 @@ def _bound(problem: Problem) -> Mapping[int, Demand]:
         return candidates
     users: Tally[ClaimKey] = Tally()
     for demand in problem.demands:
-        users.update(claim.key for claim in demand.claims)
+        users.update(_claim_keys(demand))
     # A claim that two demands use ties them together.
     shared = {key for key, user_count in users.items() if user_count > 1}
     return {
         number: demand
         for number, demand in candidates.items()
-        if shared.isdisjoint([claim.key for claim in demand.claims])
+        if shared.isdisjoint(_claim_keys(demand))
     }
+
+
+def _claim_keys(demand: Demand) -> list[ClaimKey]:
+    return [claim.key for claim in demand.claims]
 
 
 def _asks_its_node(demand: Demand) -> bool:
