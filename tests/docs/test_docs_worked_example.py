@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,7 @@ from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.choices import Choices, Options
 from dralloc.objects.cluster import Cluster
 from dralloc.problem import Problem
+from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.candidates import survey
 from dralloc.solve.optimum.classes.state_space import PatternSupply
 from dralloc.solve.optimum.division import Division, divide
@@ -36,6 +37,7 @@ PROFILES: Final = {
 
 PODS: Final = {"a": "whole", "b": "2g", "c": "2g", "d": "1g", "e": "1g"}
 
+Profiles = Mapping[str, tuple[int, Sequence[int]]]
 Json = dict[str, Any]
 
 
@@ -43,8 +45,8 @@ def _counters(slots: range) -> Json:
     return {f"slot-{slot}": {"value": "1"} for slot in slots}
 
 
-def _devices() -> Iterator[Json]:
-    for profile, (size, starts) in PROFILES.items():
+def _devices(profiles: Profiles) -> Iterator[Json]:
+    for profile, (size, starts) in profiles.items():
         for start in starts:
             consumed = _counters(range(start, start + size))
             yield {
@@ -56,13 +58,13 @@ def _devices() -> Iterator[Json]:
             }
 
 
-def _gpu(node: str) -> Iterator[Json]:
+def _gpu(node: str, profiles: Profiles) -> Iterator[Json]:
     yield {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}}
     counter_set = {"name": "gpu", "counters": _counters(range(SLOTS))}
     pool = {"name": node, "generation": 1, "resourceSliceCount": 2}
     contents: dict[str, Json] = {
         "counters": {"sharedCounters": [counter_set]},
-        "devices": {"devices": list(_devices())},
+        "devices": {"devices": list(_devices(profiles))},
     }
     for name, content in contents.items():
         yield {
@@ -104,8 +106,7 @@ def _pod(name: str, profile: str) -> Iterator[Json]:
     }
 
 
-@cache
-def cluster() -> Cluster:
+def cluster_of(profiles: Profiles, asked: Mapping[str, str]) -> Cluster:
     expression = f"device.driver == '{DRIVER}'"
     driver: Json = {
         "apiVersion": "resource.k8s.io/v1",
@@ -113,8 +114,16 @@ def cluster() -> Cluster:
         "metadata": {"name": DRIVER},
         "spec": {"selectors": [{"cel": {"expression": expression}}]},
     }
-    pods = [document for name in PODS for document in _pod(name, PODS[name])]
-    return dralloc.load([driver, *_gpu("left"), *_gpu("right"), *pods])
+    objects = [driver, *_gpu("left", profiles), *_gpu("right", profiles)]
+    for name, profile in asked.items():
+        objects += _pod(name, profile)
+    return dralloc.load(objects)
+
+
+@cache
+def cluster() -> Cluster:
+    """The cluster of the page."""
+    return cluster_of(PROFILES, PODS)
 
 
 def problem() -> Problem:
@@ -220,3 +229,14 @@ def test_the_page_has_these_figures(root: Path) -> None:
         assert f"| {name} |" in page
         assert f"`{profile}`" in page
     assert "a `whole` is worth 1, a `2g` 0.5, a `1g` 0.25" in page
+
+
+@pytest.mark.parametrize("pattern_effort", [100_000, 0])
+def test_all_states_of_a_pattern_are_looked_at(pattern_effort: int) -> None:
+    """After the first ``2g-1`` no second ``2g`` fits; after another one it does."""
+    overlapping = {**PROFILES, "2g": (2, (1, 0, 2))}
+    asked = {"a": "1g", "b": "1g", "c": "2g", "d": "2g", "e": "2g"}
+    thresholds = replace(Options().thresholds, pattern_effort=pattern_effort)
+    whole = compile_cluster(cluster_of(overlapping, asked), Choices()).whole
+    solution = solve(whole, Options(thresholds=thresholds))
+    assert (solution.tiers[0].value, solution.tiers[0].bound) == (5, 5)
