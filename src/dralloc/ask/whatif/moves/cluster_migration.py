@@ -1,4 +1,9 @@
-"""From a cluster to the claims that may move: who uses them, where they are, and what they may ask for anew."""
+"""From a cluster to the claims that may move: who uses them, where they are, and what they may ask for anew.
+
+Claims that pods share, and claims of one pod, are a *group*: whoever moves takes the pods along, and the claims of
+these pods that stay must be usable from where the pods go. A pod that moves is a pod that is scheduled anew: whatever
+it says about nodes, and what it takes of them, is asked again where it goes.
+"""
 
 from __future__ import annotations
 
