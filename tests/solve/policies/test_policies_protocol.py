@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import dralloc
 from dralloc.check import violations
+from dralloc.objects.choices import PolicyName
 from dralloc.objects.errors import DrallocError
 from dralloc.problem import Problem
 from dralloc.solve.first_fit import first_fit
@@ -105,6 +106,32 @@ def test_named_policies_keep_them_too(objects: list[Json]) -> None:
         assert dralloc.allocate(
             cluster(objects), mode=name
         ).headline.startswith(name)
+
+
+@pytest.mark.parametrize("name", ["best-fit", "fgd", "density"])
+def test_what_devices_take_of_nodes_counts_with_a_score(
+    name: PolicyName,
+) -> None:
+    """The pod's own limit is 1 CPU, and its device takes 1.5 (KEP-5517)."""
+    takes_cpu = {
+        "mapping": {"deviceMultiplier": "500m"},
+        "overhead": {"perPod": "1"},
+    }
+    slices = resource_slice(
+        gpus(1, nodeAllocatableResources={"cpu": takes_cpu})
+    )
+    limited = pod("p", "x", resources={"requests": {"cpu": "1"}})
+    roomy = pod("q", "y", resources={"requests": {"cpu": "2"}})
+    objects = [device_class(), node("node-0"), slices]
+    for waiting, placed in ((limited, 0), (roomy, 1)):
+        name_of_claim = waiting["spec"]["resourceClaims"][0][
+            "resourceClaimName"
+        ]
+        plan = dralloc.allocate(
+            cluster([*objects, claim(name_of_claim, request()), waiting]),
+            mode=name,
+        )
+        assert len(plan.solution.placements) == placed
 
 
 @FAMILY

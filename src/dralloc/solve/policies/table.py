@@ -444,12 +444,43 @@ class ScoredRun(QuickRun):
             super().place(number)
             return
         nodes = self._nodes(demand)
+        if self._has_footprints:
+            self._place_by_score(number, claims, claim_class, nodes)
+            return
         allowed = None if nodes is self._problem.all_nodes else frozenset(nodes)
         queue = ScoreQueue()
         # Who may go where others of the class may not needs a queue of its own.
         if len(claims) == len(demand.claims) and not demand.roles:
             queue = self._queues.setdefault((claim_class, demand.nodes), queue)
         self._place_by(queue, number, claims, claim_class, allowed)
+
+    def _place_by_score(
+        self,
+        number: int,
+        claims: Sequence[Claim],
+        claim_class: ClaimClass,
+        nodes: Iterable[int],
+    ) -> None:
+        """Try one node after the other, the best first, where devices take something of nodes (KEP-5517).
+
+        How much they take, and of what, is no part of the state of a node.
+        """
+        scored_nodes: list[tuple[int, int]] = []
+        for node in nodes:
+            score = self._score(claims, node)
+            if score is not None:
+                scored_nodes.append((score, node))
+        for _, node in sorted(scored_nodes):
+            candidates = self._offers.candidates(claims, node)
+            try:
+                attempt = self._attempt_at(candidates, claims, claim_class)
+                grants = self._checked(claims, attempt)
+            except AllocationError as error:
+                self.errors[number] = error
+                continue
+            if grants is not None:
+                self._settle(number, node, claims, grants)
+                return
 
     def _place_by(
         self,
