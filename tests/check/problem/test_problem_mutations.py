@@ -40,7 +40,7 @@ MOST = 25
 thoroughly = settings(
     deadline=None,
     database=None,
-    max_examples=examples(40),
+    max_examples=max(40, examples(40)),
     backend=INDEPENDENT,
     suppress_health_check=list(HealthCheck),
 )
