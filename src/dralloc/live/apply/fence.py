@@ -13,6 +13,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Final
 
+from dralloc.live.apply.executor import PODS
 from dralloc.live.apply.units import FENCE, JournalStep, WriteJournal
 from dralloc.live.snapshot import (
     LISTED_KINDS,
@@ -22,6 +23,7 @@ from dralloc.live.snapshot import (
     Refused,
     condition,
     is_current,
+    key_of,
 )
 from dralloc.objects.answer import Document, Documented, Fields, Key, Word
 from dralloc.objects.api import DeviceTaint, ExactDeviceRequest
@@ -54,8 +56,8 @@ NODES: Final = next(kind for kind in LISTED_KINDS if kind.kind == "Node")
 RULES: Final = next(
     kind for kind in LISTED_KINDS if kind.kind == "DeviceTaintRule"
 )
-FENCED_KINDS: Final = frozenset((NODES.kind, RULES.kind))
-"""The kinds of objects that are parts of fences."""
+FENCED_KINDS: Final = frozenset((NODES.kind, RULES.kind, PODS.kind))
+"""The kinds of objects that are parts of fences; pods are those that ask the scheduler about it."""
 _GONE: Final = 404
 _NO_SCHEDULE: Final = "NoSchedule"
 
@@ -90,6 +92,9 @@ class Fence:
 
     def lift(self, part: str) -> None:
         """Let a part go, if it is there and this run's. To let it go again is no mistake."""
+
+    def sweep(self) -> None:
+        """Delete what this run made to ask about the fence, and could not delete at once."""
 
 
 def _never(_run: str) -> bool:
@@ -209,6 +214,12 @@ class NodeTaintFence(Fence):
             ):
                 self.lift(part)
 
+    def sweep(self) -> None:
+        """Delete the pods by which the scheduler was asked whether it knows of the taints."""
+        for probe in self.objects.listed(PODS, label=FENCE)["items"]:
+            if run_of({**probe, "kind": PODS.kind}) == self.run:
+                _delete_probe(self.objects, probe)
+
     def _write(self, node: Json, taints: list[Json]) -> bool:
         """Return whether the node was still as it was seen: kubelets, and other runs, may write it at any time."""
         change = {
@@ -257,6 +268,16 @@ def _lift_rule(objects: LiveObjects, name: str, run: str) -> None:
             _lift_rule(objects, name, run)
 
 
+def _delete_probe(objects: LiveObjects, probe: Json) -> None:
+    """Delete a pod that can run nowhere, at once; that it is gone is as good."""
+    path = objects.path(PODS, key_of(probe))
+    try:
+        objects.wire.send("DELETE", path, {}, {"gracePeriodSeconds": 0})
+    except Refused as refusal:
+        if refusal.status != _GONE:
+            raise
+
+
 def _found(objects: LiveObjects, kind: ListedKind, name: str) -> Iterator[Json]:
     try:
         yield objects.get(kind, ClaimKey("", name))
@@ -266,7 +287,7 @@ def _found(objects: LiveObjects, kind: ListedKind, name: str) -> Iterator[Json]:
 
 
 def run_of(part: Json) -> str:
-    """Return the run to whose fence a DeviceTaintRule or a node belongs; empty if to none."""
+    """Return the run to whose fence a DeviceTaintRule, a node or a pod belongs; empty if to none."""
     if part["kind"] == NODES.kind:
         return next(
             (
@@ -319,7 +340,7 @@ def without_fence(resource: Json, runs: str) -> Json | None:
         or not run_of(resource).startswith(runs)
     ):
         return resource
-    if resource["kind"] == RULES.kind:
+    if resource["kind"] != NODES.kind:
         return None
     return {
         **resource,
@@ -337,7 +358,7 @@ def lift_all(
     Parameters
     ----------
     parts
-        DeviceTaintRules and nodes, for who has them at hand; by default they are listed.
+        DeviceTaintRules, nodes and pods, for who has them at hand; by default they are listed.
     """
     lifted = 0
     for part in _held_parts(objects) if parts is None else parts:
@@ -346,6 +367,8 @@ def lift_all(
             continue
         if part["kind"] == NODES.kind:
             NodeTaintFence(objects, run).lift(name)
+        elif part["kind"] == PODS.kind:
+            _delete_probe(objects, part)
         else:
             _lift_rule(objects, name, run)
         lifted += 1
@@ -353,11 +376,15 @@ def lift_all(
 
 
 def _held_parts(objects: LiveObjects) -> Iterator[Json]:
-    """Yield the DeviceTaintRules and nodes that belong to the fence of some run, as they are now."""
-    for kind in (RULES, NODES):
-        for item in (
-            objects.listed(kind)["items"] if kind in objects.versions else ()
-        ):
+    """Yield the DeviceTaintRules, nodes and pods that belong to the fence of some run, as they are now."""
+    for kind in (RULES, NODES, PODS):
+        label = FENCE if kind is PODS else ""
+        listed: Json = (
+            objects.listed(kind, label=label)
+            if kind in objects.versions
+            else {"items": ()}
+        )
+        for item in listed["items"]:
             part = {**item, "kind": kind.kind}
             if run_of(part):
                 yield part

@@ -13,6 +13,7 @@ from contextlib import (
     suppress,
 )
 from dataclasses import dataclass, field
+from functools import partial
 from time import sleep
 from typing import Final
 
@@ -603,7 +604,7 @@ class ApplyRun:
             and self.probe is not None
             and self.fence.toleration is not None
         ):
-            self._unasked = self.probe.confirm(max(fresh))
+            self._unasked = self.probe.confirm(max(fresh), self.name)
         self.pause(self.settle)
         return fresh.issuperset(missing)
 
@@ -629,14 +630,16 @@ class ApplyRun:
 
     def _lift(self, parts: Iterable[str]) -> None:
         """Lift all parts that can be lifted, those whose answer was lost, or that are refused, a few times."""
-        held, failure = list(parts), ""
+        lifts = [partial(self.fence.lift, part) for part in parts]
+        held: list[Callable[[], None]] = [*lifts, self.fence.sweep]
+        failure = ""
         for attempt in range(_LIFTS):
             stuck = []
-            for part in held:
+            for lift in held:
                 try:
-                    self.fence.lift(part)
+                    lift()
                 except (Refused, SnapshotError) as error:
-                    stuck.append(part)
+                    stuck.append(lift)
                     failure = str(error)
             held = stuck
             if not held:

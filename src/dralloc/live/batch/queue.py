@@ -502,7 +502,8 @@ class BatchQueue:
         """Lift what a replica has fenced that did not know yet that it leads no more."""
         parts = [
             part
-            for part in (*self.cache.of(RULES), *self.cache.of(NODES))
+            for kind in (RULES, NODES, PODS)
+            for part in self.cache.of(kind)
             if run_of(part)
         ]
         self.figures.foreign.set(
