@@ -329,6 +329,7 @@ class TableOffers(Offers):
             amounts,
             source,
             inventory.published,
+            self.table.features,
             shareable=inventory.devices[device].shareable,
         )
 

@@ -383,6 +383,7 @@ def stranded(
         choices, words, unused=("nodes", "gang", "caps", "fair", "keep")
     )
     cluster = cluster_of(cluster).including(options.include)
+    cluster = cluster.with_gates(options.features)
     timings: dict[str, float] = {}
     mix = list(map(MixEntry.of, wishes))
     if not mix:

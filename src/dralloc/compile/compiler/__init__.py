@@ -437,11 +437,9 @@ def compile_cluster(
         is refused.
     """
     choices = Choices.of(choices, words)
-    cluster, features, caps = (
-        cluster_of(cluster).including(choices.include),
-        choices.features,
-        parsed_caps(choices.caps),
-    )
+    features, caps = choices.features, parsed_caps(choices.caps)
+    cluster = cluster_of(cluster).including(choices.include)
+    cluster = cluster.with_gates(features)
     chosen = _choose(cluster.nodes, choices.nodes)
     # Before all else: it makes claims, and what is compiled are claims.
     extended = with_extended_resources(cluster, chosen, features)
