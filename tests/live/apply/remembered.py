@@ -34,7 +34,7 @@ class This:
 
 @lru_cache(maxsize=4096)
 def viewed(text: bytes, selection: Selection) -> LiveView:
-    return LiveView.of(orjson.loads(text), selection, "")
+    return LiveView.of(orjson.loads(text), selection, lambda _run: False)
 
 
 @lru_cache(maxsize=4096)
@@ -82,7 +82,7 @@ class RememberedRun(ApplyRun):
         bare = [
             unversioned(one)
             for each in self.source()
-            if (one := without_fence(each, self.name)) is not None
+            if (one := without_fence(each, self._is_aside)) is not None
         ]
         return viewed(orjson.dumps(bare), selection)
 

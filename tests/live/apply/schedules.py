@@ -37,6 +37,8 @@ from wire import (
 
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 NAMES = "abcd"
+LONG_AGO = "-20200101t000000z"
+"""The end of the name of a run whose time is over."""
 RULES_ON = "DRADeviceTaintRules=true"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 UNDOING = (JournalStep.RETRACT, JournalStep.LIFT, JournalStep.END)
@@ -569,6 +571,10 @@ class World:
                 for step in (None, 20, 40, 50, 60, 80)
             },
             **{
+                f"gone {step}": partial(self.rival_run, step, LONG_AGO)
+                for step in (40, 60, 80)
+            },
+            **{
                 f"refused {status}": refusal(status)
                 for status in (403, 409, 410, 422, 429, 500)
             },
@@ -587,12 +593,15 @@ class World:
         }
 
     def run(
-        self, journal: Journalled, agenda: Mapping[int, Callable[[], None]]
+        self,
+        journal: Journalled,
+        agenda: Mapping[int, Callable[[], None]],
+        end: str = "",
     ) -> ApplyRun:
-        """A run as a new process, which goes on if the journal says so."""
+        """A run as a new process, which goes on if the journal says so; ``end``: of its name."""
         client = journal.client = Client(self.server, agenda)
         self.runs += 1
-        name = journal.run if journal.unfinished else f"run-{self.runs}"
+        name = f"run-{self.runs}{end}"
         found = run_on(
             client,
             name,
@@ -605,7 +614,7 @@ class World:
         kinds = [kind.plural for kind in found.objects.versions]
         found.source = partial(self._seen, client, found.source, kinds)
         found.fence = (
-            fence_of(journal, found.objects)
+            fence_of(journal, found.objects, name)
             if journal.unfinished
             else fence_for(FenceKind.AUTO, found.objects, name).fence
         )
@@ -638,16 +647,20 @@ class World:
         self,
         agenda: Mapping[int, Callable[[], None]],
         journal: Journalled | None = None,
+        end: str = "",
     ) -> int:
         """A run, or going on with one that was killed; returns its steps."""
         mine = journal or self.journal
-        self._ending(lambda: self._applied(mine, agenda))
+        self._ending(lambda: self._applied(mine, agenda, end))
         return mine.client.steps
 
     def _applied(
-        self, journal: Journalled, agenda: Mapping[int, Callable[[], None]]
+        self,
+        journal: Journalled,
+        agenda: Mapping[int, Callable[[], None]],
+        end: str,
     ) -> None:
-        run = self.run(journal, agenda)
+        run = self.run(journal, agenda, end)
         outcome = (
             run.resume() if journal.unfinished else run.write(run.plan()[1])
         )
@@ -668,11 +681,12 @@ class World:
         if self.journal.unfinished:
             self._ending(lambda: self.run(self.journal, agenda).rollback())
 
-    def rival_run(self, killed: int | None = None) -> None:
+    def rival_run(self, killed: int | None = None, end: str = "") -> None:
         """Somebody else applies, from the beginning to the end, or until it is killed."""
         journal = Journalled()
         self.rivals.append(journal)
-        self.apply({} if killed is None else {killed: journal.kill}, journal)
+        agenda = {} if killed is None else {killed: journal.kill}
+        self.apply(agenda, journal, end)
 
     def end(self) -> None:
         """Everybody goes on with what was killed."""
@@ -793,9 +807,10 @@ class World:
             and FINALIZER not in one["metadata"]["finalizers"]
         ] == []
         unfinished = {
-            journal.run
+            run
             for journal in (self.journal, *self.rivals)
             if journal.unfinished
+            for run in journal.runs
         }
         assert set(self.fences.values()) <= unfinished
         assert {

@@ -21,6 +21,7 @@ from dralloc.live.apply.fence import (
     Fence,
     NodeTaintFence,
     TaintRuleFence,
+    has_ended,
 )
 from dralloc.live.apply.units import FENCE
 from dralloc.live.snapshot import Json, LiveObjects, Refused
@@ -245,7 +246,7 @@ def fence_for(
     kind: FenceKind,
     objects: LiveObjects,
     run: str,
-    is_over: Callable[[str], bool] = lambda _run: False,
+    is_over: Callable[[str], bool] = has_ended,
 ) -> FenceChoice:
     """Return the fence of a run on a cluster.
 

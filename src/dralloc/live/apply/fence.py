@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from typing import Final
+from uuid import uuid4
 
 from dralloc.live.apply.executor import PODS
 from dralloc.live.apply.units import FENCE, JournalStep, WriteJournal
@@ -43,9 +44,13 @@ __all__ = [
     "HeldFence",
     "NodeTaintFence",
     "TaintRuleFence",
+    "end_of",
     "fence_of",
     "fences_of",
+    "has_ended",
     "lift_all",
+    "may_write",
+    "new_run",
     "run_of",
     "status_of",
     "unfenced",
@@ -60,6 +65,45 @@ FENCED_KINDS: Final = frozenset((NODES.kind, RULES.kind, PODS.kind))
 """The kinds of objects that are parts of fences; pods are those that ask the scheduler about it."""
 _GONE: Final = 404
 _NO_SCHEDULE: Final = "NoSchedule"
+
+# ----------------------------------------------------------------------------
+# Names of runs, which say until when a run may write: who is gone keeps nobody away
+# for good.
+
+_END_FORMAT: Final = "%Y%m%dt%H%M%Sz"
+_LEEWAY: Final = timedelta(minutes=5)
+"""How far the clocks of two machines may be apart."""
+
+
+def new_run(prefix: str, seconds: float) -> str:
+    """Return the name of a run that begins now, and lets others go on after so many seconds at the latest."""
+    end = datetime.now(UTC) + timedelta(seconds=seconds)
+    return f"{prefix}{uuid4().hex[:12]}-{end.strftime(_END_FORMAT)}"
+
+
+def end_of(run: str) -> datetime | None:
+    """Return until when a run may write; None if its name does not say."""
+    try:
+        end = datetime.strptime(run.rpartition("-")[2], _END_FORMAT)
+    except ValueError:
+        return None
+    return end.replace(tzinfo=UTC)
+
+
+def may_write(run: str) -> bool:
+    """Return whether a run may still write, by the clock of who runs it."""
+    end = end_of(run)
+    return end is None or datetime.now(UTC) < end
+
+
+def has_ended(run: str) -> bool:
+    """Return whether a run writes nothing any more, by the clock of anybody: its fence is in the way of nobody."""
+    end = end_of(run)
+    return end is not None and datetime.now(UTC) > end + _LEEWAY
+
+
+# ----------------------------------------------------------------------------
+# Kinds of fences.
 
 
 class Fence:
@@ -97,10 +141,6 @@ class Fence:
         """Delete what this run made to ask about the fence, and could not delete at once."""
 
 
-def _never(_run: str) -> bool:
-    return False
-
-
 @dataclass
 class TaintRuleFence(Fence):
     """A DeviceTaintRule with NoSchedule for each pool (KEP-5055). Allocated devices are not affected.
@@ -114,7 +154,7 @@ class TaintRuleFence(Fence):
     objects: LiveObjects
     run: str
     kind: str = "taint rules"
-    is_over: Callable[[str], bool] = _never
+    is_over: Callable[[str], bool] = has_ended
 
     def parts(
         self,
@@ -161,7 +201,7 @@ class NodeTaintFence(Fence):
     objects: LiveObjects
     run: str
     kind: str = "node taints"
-    is_over: Callable[[str], bool] = _never
+    is_over: Callable[[str], bool] = has_ended
 
     @property
     def toleration(self) -> Json:
@@ -326,19 +366,18 @@ def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def without_fence(resource: Json, runs: str) -> Json | None:
+def without_fence(
+    resource: Json, is_aside: Callable[[str], bool]
+) -> Json | None:
     """Return an object of a snapshot as it would be without the fences of some runs; None for what is nothing else.
 
     Parameters
     ----------
-    runs
-        How the names of the runs start; if they start like nothing, all fences count.
+    is_aside
+        Whether a run, by its name, is one of these.
     """
-    if (
-        resource["kind"] not in FENCED_KINDS
-        or not runs
-        or not run_of(resource).startswith(runs)
-    ):
+    run = run_of(resource) if resource["kind"] in FENCED_KINDS else ""
+    if not run or not is_aside(run):
         return resource
     if resource["kind"] != NODES.kind:
         return None
@@ -390,13 +429,10 @@ def _held_parts(objects: LiveObjects) -> Iterator[Json]:
                 yield part
 
 
-def fence_of(journal: WriteJournal, objects: LiveObjects) -> Fence:
-    """Return the fence of the run that a journal is about."""
+def fence_of(journal: WriteJournal, objects: LiveObjects, run: str) -> Fence:
+    """Return the fence of a run that goes on with what a journal is about."""
     kind = next(journal.of(JournalStep.BEGIN))["fence"]
-    fences = (
-        TaintRuleFence(objects, journal.run),
-        NodeTaintFence(objects, journal.run),
-    )
+    fences = (TaintRuleFence(objects, run), NodeTaintFence(objects, run))
     return next((fence for fence in fences if fence.kind == kind), Fence())
 
 
@@ -419,6 +455,8 @@ class FenceFields(Fields):
     """DeviceTaintRules and nodes, as ``Kind name``."""
     since: Word
     """When the first of them was fenced; null if nobody has noted it."""
+    until: Word
+    """When the run ends at the latest; null if its name does not say."""
 
 
 class StatusDocument(Document):
@@ -481,6 +519,12 @@ class HeldFence:
     parts: tuple[str, ...]
     since: str
 
+    @property
+    def until(self) -> str:
+        """When the run ends at the latest; empty if its name does not say."""
+        end = end_of(self.run)
+        return end.strftime("%Y-%m-%dT%H:%M:%SZ") if end else ""
+
 
 @dataclass(frozen=True, repr=False)
 class FenceStatus(Documented):
@@ -518,6 +562,7 @@ class FenceStatus(Documented):
             (
                 fence.run,
                 fence.since or "?",
+                f"{fence.until or '?'}{' (over)' * has_ended(fence.run)}",
                 str(len(fence.parts)),
                 ", ".join(fence.parts[:_SHOWN]),
             )
@@ -532,7 +577,9 @@ class FenceStatus(Documented):
         return [
             Line(self.headline, "bold"),
             Table(
-                "Fences", ("run", "since", "parts", "the first of them"), rows
+                "Fences",
+                ("run", "since", "until", "parts", "the first of them"),
+                rows,
             ),
             *(lines if self.unfinished else ()),
         ]

@@ -19,7 +19,13 @@ from typing import Final
 
 from dralloc.live.apply.choice import SchedulerProbe
 from dralloc.live.apply.executor import PODS, BindingWatch, Executor, LeftAlone
-from dralloc.live.apply.fence import ApplyDocument, Fence, HeldFence
+from dralloc.live.apply.fence import (
+    ApplyDocument,
+    Fence,
+    HeldFence,
+    has_ended,
+    lift_all,
+)
 from dralloc.live.apply.selection import LiveView, Question, Selection, Source
 from dralloc.live.apply.units import (
     Aside,
@@ -336,8 +342,18 @@ class ApplyRun:
         )
         return self.resume()
 
+    def _take_on(self) -> None:
+        """Lift what runs have fenced that are over: those of the journal, with which this one goes on, and others."""
+        if self.objects.dry or self.queue:
+            return  # a queue lifts what is over before each of its runs
+        earlier = frozenset(self.journal.runs) - {self.name}
+        lift_all(self.objects, lambda run: run in earlier or has_ended(run))
+        if earlier:
+            self.journal.add(JournalStep.RESUME, run=self.name)
+
     def resume(self) -> ApplyOutcome:
         """Write what the journal's last plan wants, as far as it is not written yet; otherwise as `write`."""
+        self._take_on()
         unwritten = self._written_and_released(self.journal.units)
         for _ in range(_AGAIN):
             lost = self._lost()
@@ -449,6 +465,7 @@ class ApplyRun:
 
     def rollback(self) -> ApplyOutcome:
         """Take back what the journal says may have been written and nobody has reserved, and lift the fence."""
+        self._take_on()
         left_alone: list[Aside] = []
         taken_back: list[ClaimKey] = []
         with self._fence_lifted():
@@ -531,7 +548,12 @@ class ApplyRun:
         return units
 
     def _view(self, selection: Selection) -> LiveView:
-        return LiveView.of(self.source(), selection, self.queue or self.name)
+        return LiveView.of(self.source(), selection, self._is_aside)
+
+    def _is_aside(self, run: str) -> bool:
+        """Return whether a run's fence is none to this one: its own, or of a run that is over."""
+        is_queued = bool(self.queue) and run.startswith(self.queue)
+        return run == self.name or is_queued or has_ended(run)
 
     def _whole(self) -> Cluster:
         """Return everything that the cluster holds now, whatever the run is about."""
