@@ -23,7 +23,7 @@ from dralloc.objects.choices import Choices
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.load import load
 from dralloc.objects.save import save
-from dralloc.problem import Problem
+from dralloc.problem import Problem, indices
 from dralloc.problem.solution import Solution
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import solve, within_caps
@@ -160,7 +160,7 @@ def match(problem: Problem) -> None:
     eligibility = problem.eligibility
     devices = {
         eligibility.device_key(device): device
-        for device in range(len(problem.devices))
+        for device in indices(problem.devices)
     }
     kinds = {
         eligibility.request_key(alternative.index): alternative.index

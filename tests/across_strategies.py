@@ -16,6 +16,7 @@ from dralloc.problem import (
     ConstraintKind,
     Demand,
     Device,
+    DeviceIndex,
     Node,
     PoolAccess,
     PoolState,
@@ -95,8 +96,10 @@ def bound_claims(
     )
 
 
-def _of(homes: Sequence[int], node: int) -> tuple[int, ...]:
-    return tuple(number for number, home in enumerate(homes) if home == node)
+def _of(homes: Sequence[int], node: int) -> tuple[DeviceIndex, ...]:
+    return tuple(
+        DeviceIndex(number) for number, home in enumerate(homes) if home == node
+    )
 
 
 @st.composite

@@ -38,6 +38,7 @@ from dralloc.problem import (
     Constraint,
     ConstraintKind,
     Demand,
+    DeviceIndex,
     Node,
     PoolState,
     Problem,
@@ -55,7 +56,7 @@ __all__ = [
 ]
 
 Grants = tuple[Grant, ...]
-Devices = tuple[int, ...]
+Devices = tuple[DeviceIndex, ...]
 
 
 class Answer(NamedTuple):
@@ -433,7 +434,9 @@ def _choices(
                     yield devices, missing
 
 
-def _usable(problem: Problem, alternative: Alternative, device: int) -> bool:
+def _usable(
+    problem: Problem, alternative: Alternative, device: DeviceIndex
+) -> bool:
     """Whether the device could be granted if the alternative were alone."""
     known, usage = problem.devices[device], problem.usage
     if not problem.eligibility.admits(alternative.index, device):

@@ -14,6 +14,7 @@ from dralloc.problem import (
     ConstraintKind,
     Demand,
     Device,
+    DeviceIndex,
     Problem,
 )
 
@@ -60,23 +61,25 @@ class Load(NamedTuple):
     """
 
     held: frozenset[int] = frozenset()
-    owned: frozenset[int] = frozenset()
-    opened: frozenset[int] = frozenset()
+    owned: frozenset[DeviceIndex] = frozenset()
+    opened: frozenset[DeviceIndex] = frozenset()
     amounts: Amounts = frozenset()
-    admin: frozenset[int] = frozenset()
+    admin: frozenset[DeviceIndex] = frozenset()
     admin_amounts: Amounts = frozenset()
     full: frozenset[Full] = frozenset()
-    homes: frozenset[tuple[ClaimKey, int, frozenset[int]]] = frozenset()
+    homes: frozenset[tuple[ClaimKey, int, frozenset[DeviceIndex]]] = frozenset()
     visits: frozenset[tuple[ClaimKey, int]] = frozenset()
     charged: frozenset[tuple[int, int]] = frozenset()
-    got: frozenset[tuple[ClaimKey, RequestName, int]] = frozenset()
+    got: frozenset[tuple[ClaimKey, RequestName, DeviceIndex]] = frozenset()
     bound: frozenset[tuple[str, ClaimKey, Constraint]] = frozenset()
 
 
 NOTHING = Load()
 
 
-def taken(problem: Problem, alternative: Alternative, device: int) -> Load:
+def taken(
+    problem: Problem, alternative: Alternative, device: DeviceIndex
+) -> Load:
     """What one grant takes."""
     known, charge = (
         problem.devices[device],
@@ -105,7 +108,7 @@ def taken(problem: Problem, alternative: Alternative, device: int) -> Load:
 
 
 def left_out(
-    problem: Problem, alternative: Alternative, devices: Iterable[int]
+    problem: Problem, alternative: Alternative, devices: Iterable[DeviceIndex]
 ) -> Load:
     """What must come true where ``All`` does without these shareable devices: little is left of each."""
     full = set()
@@ -126,7 +129,7 @@ def left_out(
     return Load(full=frozenset(full))
 
 
-def granted(claim: ClaimKey, node: int, devices: Iterable[int]) -> Load:
+def granted(claim: ClaimKey, node: int, devices: Iterable[DeviceIndex]) -> Load:
     """A claim of several demands is allocated for the node."""
     return Load(homes=frozenset({(claim, node, frozenset(devices))}))
 
@@ -136,7 +139,9 @@ def visiting(claim: ClaimKey, node: int) -> Load:
     return Load(visits=frozenset({(claim, node)}))
 
 
-def got(claim: ClaimKey, devices: Iterable[tuple[RequestName, int]]) -> Load:
+def got(
+    claim: ClaimKey, devices: Iterable[tuple[RequestName, DeviceIndex]]
+) -> Load:
     """A claim under a constraint over several claims has these devices."""
     return Load(got=frozenset((claim, *each) for each in devices))
 
@@ -214,7 +219,9 @@ def in_the_end(problem: Problem, load: Load) -> bool:
     }
 
 
-def _charge(problem: Problem, alternative: Alternative, device: int) -> Charge:
+def _charge(
+    problem: Problem, alternative: Alternative, device: DeviceIndex
+) -> Charge:
     charge = problem.eligibility.charge(alternative.index, device)
     assert charge is not None
     return charge
@@ -245,7 +252,7 @@ def _capacities_fit(problem: Problem, load: Load) -> bool:
 
 
 def _holds(
-    problem: Problem, device: int, amounts: dict[Drawn | int, int]
+    problem: Problem, device: DeviceIndex, amounts: dict[Drawn | int, int]
 ) -> bool:
     """Whether the grants on this version, and on those with no more than its total, stay within that."""
     known = problem.devices[device]
@@ -308,7 +315,9 @@ def _counters_fit(problem: Problem, load: Load, *, final: bool = False) -> bool:
     return fits and _compatible(problem, minded)
 
 
-def _minded(problem: Problem, load: Load, *, final: bool) -> Iterator[int]:
+def _minded(
+    problem: Problem, load: Load, *, final: bool
+) -> Iterator[DeviceIndex]:
     """The devices that come into use, in the versions that are taken.
 
     Who shares a device that is in use asks for no counters. So it is enough if the first one does, who may be yet to
@@ -331,7 +340,7 @@ def _has_no_counters(device: Device) -> bool:
     return device.shareable and not device.consumes and not device.compatibility
 
 
-def _compatible(problem: Problem, versions: Iterable[int]) -> bool:
+def _compatible(problem: Problem, versions: Iterable[DeviceIndex]) -> bool:
     """What is in use on a counter set has a compatibility group in common."""
     usage, common = problem.usage, dict(problem.usage.compatibility)
     in_use = [

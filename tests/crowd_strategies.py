@@ -26,6 +26,7 @@ from dralloc.problem import (
     Counter,
     Demand,
     Device,
+    DeviceIndex,
     Node,
     PoolAccess,
     PoolState,
@@ -63,19 +64,19 @@ class KeyedEligibility:
     keys: Sequence[str]
     charges: Mapping[tuple[str, str], Charge]
 
-    def selects(self, alternative: int, device: int) -> bool:
+    def selects(self, alternative: int, device: DeviceIndex) -> bool:
         return (self.kinds[alternative], self.keys[device]) in self.charges
 
-    def admits(self, alternative: int, device: int) -> bool:
+    def admits(self, alternative: int, device: DeviceIndex) -> bool:
         return self.selects(alternative, device)
 
-    def charge(self, alternative: int, device: int) -> Charge | None:
+    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
         return self.charges.get((self.kinds[alternative], self.keys[device]))
 
     def request_key(self, alternative: int) -> str:
         return self.kinds[alternative]
 
-    def device_key(self, device: int) -> str:
+    def device_key(self, device: DeviceIndex) -> str:
         return self.keys[device]
 
 
@@ -107,8 +108,8 @@ class Builder:
         attributes: Mapping[str, frozenset[Scalar]],
         consumes: tuple[tuple[int, int], ...] = (),
         memory: int | None = None,
-    ) -> int:
-        index = len(self.devices)
+    ) -> DeviceIndex:
+        index = DeviceIndex(len(self.devices))
         capacity = (
             {} if memory is None else {"memory": Capacity("memory", memory)}
         )
@@ -156,7 +157,9 @@ def _node_kinds(draw: st.DrawFn) -> list[Unit]:
     )
 
 
-def _enter(builder: Builder, pool: str, unit: Unit, own: int) -> list[int]:
+def _enter(
+    builder: Builder, pool: str, unit: Unit, own: int
+) -> list[DeviceIndex]:
     """Publish a unit; its values under ``root`` are those of one node only, under ``numa`` those of all nodes."""
     what, size, value = unit
     attributes: dict[str, frozenset[Scalar]] = {
@@ -483,7 +486,7 @@ def crowds(
 
 def as_problem(
     demands: Sequence[Demand],
-    pools: Sequence[Sequence[int]],
+    pools: Sequence[Sequence[DeviceIndex]],
     builder: Builder,
     kinds: list[str],
 ) -> Problem:

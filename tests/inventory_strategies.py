@@ -15,6 +15,7 @@ from dralloc.problem import (
     Counter,
     CounterID,
     Device,
+    DeviceIndex,
     Node,
     PoolAccess,
     PoolState,
@@ -208,7 +209,9 @@ def _access(draw: st.DrawFn, editions: Sequence[Edition], node: int) -> Node:
     """The pools as one node sees them; now and then one is incomplete or invalid."""
     pools, start = [], 0
     for edition in editions:
-        indices = tuple(range(start, start + len(edition.devices)))
+        indices = tuple(
+            map(DeviceIndex, range(start, start + len(edition.devices)))
+        )
         start += len(indices)
         if node not in edition.seen_by:
             continue

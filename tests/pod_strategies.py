@@ -18,6 +18,7 @@ from dralloc.problem import (
     ConstraintKind,
     Demand,
     Device,
+    DeviceIndex,
     Node,
     NodeFootprint,
     ParentGroup,
@@ -423,9 +424,11 @@ def _roots() -> st.SearchStrategy[list[str]]:
     )
 
 
-def _of(homes: Sequence[tuple[int, int]], node: int) -> tuple[int, ...]:
+def _of(homes: Sequence[tuple[int, int]], node: int) -> tuple[DeviceIndex, ...]:
     return tuple(
-        number for number, (home, _) in enumerate(homes) if home == node
+        DeviceIndex(number)
+        for number, (home, _) in enumerate(homes)
+        if home == node
     )
 
 

@@ -24,6 +24,7 @@ from dralloc.problem import (
     ConstraintKind,
     Demand,
     Device,
+    DeviceIndex,
     Problem,
     Request,
 )
@@ -56,19 +57,21 @@ class TableEligibility:
         default_factory=dict
     )
 
-    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+    def selects(
+        self, alternative: int, device: DeviceIndex
+    ) -> bool | AllocationError:
         return self.selected.get((alternative, device), True)
 
-    def admits(self, alternative: int, device: int) -> bool:
+    def admits(self, alternative: int, device: DeviceIndex) -> bool:
         return (alternative, device) not in self.refused
 
-    def charge(self, alternative: int, device: int) -> Charge | None:
+    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
         return self.charges.get((alternative, device), Charge())
 
     def request_key(self, alternative: int) -> Hashable:
         return self._lines[0].get(alternative)
 
-    def device_key(self, device: int) -> Hashable:
+    def device_key(self, device: DeviceIndex) -> Hashable:
         return self._lines[1].get(device)
 
     @cached_property

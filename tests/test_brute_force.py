@@ -19,12 +19,14 @@ from dralloc.problem import (
     CounterID,
     Demand,
     Device,
+    DeviceIndex,
     Node,
     PoolAccess,
     PoolState,
     Problem,
     Request,
     Usage,
+    indices,
 )
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.solve.first_fit import first_fit
@@ -90,7 +92,9 @@ def problem(
     slices: int = 0,
     nodes: int = 1,
 ) -> Problem:
-    pool = PoolAccess(POOL, PoolState.USABLE, tuple(range(len(devices))))
+    pool = PoolAccess(
+        POOL, PoolState.USABLE, tuple(map(DeviceIndex, range(len(devices))))
+    )
     return Problem(
         demands=demands,
         nodes=tuple(Node(f"node-{index}", (pool,)) for index in range(nodes)),
@@ -174,8 +178,8 @@ def test_all_leaves_out_only_what_is_full_in_the_end() -> None:
         problem(both, pod(0, None), pod(1, 1), eligibility=only_0)
     )
     assert found.placements == (
-        Placement(0, 0, ((Grant(0, 0, 1),),)),
-        Placement(1, 0, ((Grant(0, 0, 0),),)),
+        Placement(0, 0, ((Grant(0, 0, DeviceIndex(1)),),)),
+        Placement(1, 0, ((Grant(0, 0, DeviceIndex(0)),),)),
     )
     room = replace(only_0, charges=memory(2, 0) | memory(2, 10))
     found = best_solution(
@@ -197,7 +201,7 @@ def test_all_leaves_out_only_what_is_full_in_the_end() -> None:
     full = Usage(frozenset(), {1: 1}, {1: {"memory": 3}})
     only = problem(both, pod(0, None), eligibility=everything, usage=full)
     assert best_solution(only).placements == (
-        Placement(0, 0, ((Grant(0, 0, 0),),)),
+        Placement(0, 0, ((Grant(0, 0, DeviceIndex(0)),),)),
     )
 
 
@@ -280,7 +284,7 @@ def test_a_shared_claim_can_be_granted_with_the_later_demand() -> None:
     found = best_solution(replace(drawn, nodes=(partial, drawn.nodes[1])))
     assert found.placements == (
         Placement(0, 0, ((),)),
-        Placement(1, 1, ((Grant(0, 0, 0),),)),
+        Placement(1, 1, ((Grant(0, 0, DeviceIndex(0)),),)),
     )
 
 
@@ -514,7 +518,7 @@ def changed_grants(
     grants = list(known)
     which = data.draw(st.integers(0, len(grants) - 1))
     request = grants[which].request
-    device = data.draw(st.integers(0, len(drawn.devices) - 1))
+    device = data.draw(st.sampled_from(indices(drawn.devices)))
     if kind == "grant":
         del grants[which]
     elif kind == "more":

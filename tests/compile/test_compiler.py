@@ -6,6 +6,7 @@ import pytest
 
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.errors import DrallocError
+from dralloc.problem import DeviceIndex
 from wire import (
     Json,
     allocated,
@@ -88,7 +89,7 @@ def test_only_attributes_that_constraints_name_are_kept() -> None:
     problem = compile_cluster(
         cluster(node(), device_class(), resource_slice(gpus(1)), wanted)
     ).problem
-    assert problem.devices[0].attributes == {
+    assert problem.devices[DeviceIndex(0)].attributes == {
         "gpu.example.com/index": frozenset({("int", 0)})
     }
     problem = compile_cluster(
@@ -99,7 +100,7 @@ def test_only_attributes_that_constraints_name_are_kept() -> None:
             claim("a", request()),
         )
     ).problem
-    assert problem.devices[0].attributes == {}
+    assert problem.devices[DeviceIndex(0)].attributes == {}
 
 
 def test_named_nodes_are_the_only_ones_in_the_named_order() -> None:
@@ -160,7 +161,7 @@ def test_equal_requests_share_their_verdicts() -> None:
     compiled = compile_cluster(
         cluster(node(), device_class(), resource_slice(gpus(2)), claims)
     )
-    assert compiled.table.selects(0, 1) is False
+    assert compiled.table.selects(0, DeviceIndex(1)) is False
     assert compiled.table._selected[0] is compiled.table._selected[1]
 
 
@@ -190,7 +191,9 @@ def test_equal_claims_have_alternatives_of_their_own_and_their_names_in_errors()
         for each in asked[1:3]
     ] == [[("r/a", 0, 1), ("r/b", 1, 2), ("s", 0, 1)]] * 2
     errors = [
-        str(problem.eligibility.selects(each[0].index, 0)).split(":")[0]
+        str(problem.eligibility.selects(each[0].index, DeviceIndex(0))).split(
+            ":"
+        )[0]
         for each in asked[:3]
     ]
     assert errors == ["claim default/a", "claim default/b", "claim default/c"]

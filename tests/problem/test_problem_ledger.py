@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dralloc.objects.names import ClaimKey, CounterID, DeviceID
-from dralloc.problem import Capacity, Charge, Counter, Device, Problem, Usage
+from dralloc.problem import (
+    Capacity,
+    Charge,
+    Counter,
+    Device,
+    Problem,
+    Usage,
+    numbered,
+)
 from dralloc.problem.ledger import (
     ClaimLedger,
     Holding,
@@ -247,7 +255,7 @@ def test_an_allocation_fits_exactly_if_nothing_is_short(
         for claim in demand.claims:
             for request in claim.requests:
                 for alternative in request.alternatives:
-                    for number, device in enumerate(given_problem.devices):
+                    for number, device in numbered(given_problem.devices):
                         charge = given_problem.eligibility.charge(
                             alternative.index, number
                         )

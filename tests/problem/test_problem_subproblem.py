@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dralloc.objects.names import DeviceID
-from dralloc.problem import Charge, Demand, Device, Problem
+from dralloc.problem import Charge, Demand, Device, Problem, indices, numbered
 from dralloc.problem.equivalence import inventory_key
 from dralloc.problem.ledger import ClaimLedger
 from dralloc.problem.solution import Grant, Placement, holdings_of
@@ -82,7 +82,7 @@ def test_a_part_counts_what_a_ledger_says_is_in_use(problem: Problem) -> None:
 
 @given(problems())
 def test_versions_of_a_device_stay_together(problem: Problem) -> None:
-    for number, device in enumerate(problem.devices):
+    for number, device in numbered(problem.devices):
         assert set(with_versions(problem, [number])) == set(
             problem.versions[device.slot]
         )
@@ -114,7 +114,7 @@ def test_names_do_not_matter_to_the_key_and_what_is_in_use_does(
 
 @given(problems())
 def test_separated_devices_have_no_resource_in_common(problem: Problem) -> None:
-    devices = range(len(problem.devices))
+    devices = indices(problem.devices)
     groups = separated(problem, devices)
     assert sorted(device for group in groups for device in group) == list(
         devices
@@ -130,7 +130,7 @@ def test_separated_devices_have_no_resource_in_common(problem: Problem) -> None:
 def test_counters_charged_by_request_keep_devices_together(
     problem: Problem,
 ) -> None:
-    devices = range(len(problem.devices))
+    devices = indices(problem.devices)
     assert len(separated(problem, devices, lambda _: [0])) == min(
         len(devices), 1
     )

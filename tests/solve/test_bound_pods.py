@@ -17,6 +17,7 @@ from dralloc.problem import (
     Claim,
     Demand,
     Device,
+    DeviceIndex,
     Node,
     PoolAccess,
     PoolState,
@@ -144,7 +145,9 @@ def _on_one_node(*demands: Demand) -> Problem:
         for slot, name in enumerate(names)
     )
     pool = PoolAccess(
-        PoolID("gpu", "node-0"), PoolState.USABLE, tuple(range(len(devices)))
+        PoolID("gpu", "node-0"),
+        PoolState.USABLE,
+        tuple(map(DeviceIndex, range(len(devices)))),
     )
     nothing = Usage(frozenset(), {}, {})
     return Problem(

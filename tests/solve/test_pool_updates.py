@@ -24,6 +24,7 @@ from dralloc.problem import (
     Counter,
     Demand,
     Device,
+    DeviceIndex,
     Node,
     PoolAccess,
     PoolState,
@@ -134,7 +135,8 @@ def _charge(device: Device, *, by_request: bool) -> Charge:
 
 def _node(number: int, devices: range) -> Node:
     return Node(
-        f"node-{number}", (PoolAccess(POOL, PoolState.USABLE, tuple(devices)),)
+        f"node-{number}",
+        (PoolAccess(POOL, PoolState.USABLE, tuple(map(DeviceIndex, devices))),),
     )
 
 

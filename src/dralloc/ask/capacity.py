@@ -21,7 +21,7 @@ from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError, Finding
 from dralloc.objects.names import DeviceID, PoolID
 from dralloc.objects.report import Line, Part, Table, amount, counted, percent
-from dralloc.problem import Charge, Device, PoolState
+from dralloc.problem import Charge, Device, DeviceIndex, PoolState
 from dralloc.problem.ledger import Ledger
 
 __all__ = [
@@ -504,7 +504,7 @@ class _Places:
                     nodes[device] = SEVERAL if device in nodes else node.name
         return nodes
 
-    def _state(self, number: int, device: Device) -> DeviceState:
+    def _state(self, number: DeviceIndex, device: Device) -> DeviceState:
         # The first that applies: a tainted device that somebody has is in use.
         if self._ledger.is_in_use(device):
             return DeviceState.IN_USE

@@ -12,6 +12,12 @@ reach (KEP-4381 leaves this to the allocator; upstream evaluates on the way).
 from __future__ import annotations
 
 from dralloc.objects.names import CounterID
+from dralloc.problem.indices import (
+    DeviceIndex,
+    Numbered,
+    indices,
+    numbered,
+)
 from dralloc.problem.problem import Eligibility, Problem
 from dralloc.problem.requests import (
     MAX_RESULTS,
@@ -54,9 +60,11 @@ __all__ = [
     "CounterID",
     "Demand",
     "Device",
+    "DeviceIndex",
     "Eligibility",
     "Node",
     "NodeFootprint",
+    "Numbered",
     "ParentGroup",
     "PoolAccess",
     "PoolState",
@@ -67,5 +75,7 @@ __all__ = [
     "Scope",
     "Usage",
     "are_admitted",
+    "indices",
+    "numbered",
     "quorum_of",
 ]

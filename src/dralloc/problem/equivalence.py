@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import RequestName
+from dralloc.problem.indices import DeviceIndex, indices
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.problem import Eligibility, Problem, renumbered
 from dralloc.problem.requests import Charge, Claim, Constraint, Demand, Request
@@ -148,7 +149,7 @@ def inventory_key(problem: Problem) -> Hashable:
     Problems with equal keys give equal answers to equal demands, index by index (see `_part_key`).
     """
     devices, counters = (
-        range(len(problem.devices)),
+        indices(problem.devices),
         range(len(problem.counters)),
     )
     return _part_key(
@@ -163,9 +164,9 @@ def inventory_key(problem: Problem) -> Hashable:
 def _part_key(
     problem: Problem,
     nodes: Iterable[int],
-    devices: Sequence[int],
+    devices: Sequence[DeviceIndex],
     counters: Iterable[int],
-    device_key: Callable[[int], Hashable],
+    device_key: Callable[[DeviceIndex], Hashable],
 ) -> Hashable:
     """A canonical key of all that some nodes offer, as far as these devices and counters count.
 
@@ -235,7 +236,9 @@ def _part_key(
     return offered, tuple(recurrence.names), used, free, excluded, pools
 
 
-def _pools_key(node: Node, place_of: Mapping[int, int]) -> Hashable:
+def _pools_key(
+    node: Node, place_of: Mapping[DeviceIndex, DeviceIndex]
+) -> Hashable:
     """The pools of a node in search order, with the devices of the part by their place in it."""
     pools = []
     for pool in node.pools:
@@ -346,7 +349,9 @@ class _Survey:
         """Return which demands may go to the node."""
         return tuple(nodes is None or node in nodes for nodes in self.nodes)
 
-    def is_isolated(self, devices: Sequence[tuple[int, _Answers]]) -> bool:
+    def is_isolated(
+        self, devices: Sequence[tuple[DeviceIndex, _Answers]]
+    ) -> bool:
         """Whether no node before reaches the same devices, counters or sets, and no device has several versions."""
         resources: set[Hashable] = set()
         for number, answers in devices:
@@ -365,7 +370,7 @@ class _Survey:
         return isolated
 
     def offer(
-        self, node: int, devices: Sequence[tuple[int, _Answers]]
+        self, node: int, devices: Sequence[tuple[DeviceIndex, _Answers]]
     ) -> Hashable | None:
         """A key of what the node has for the demands; None if nothing can happen there."""
         pools = self.problem.nodes[node].pools
@@ -395,7 +400,7 @@ class _Survey:
             lambda device: self.profile(device, place_of),
         )
 
-    def _is_usable(self, number: int, answers: _Answers) -> bool:
+    def _is_usable(self, number: DeviceIndex, answers: _Answers) -> bool:
         # ``All`` is an error where a device is in use, and admin access asks for devices in use, too.
         if self.considers_all or answers.failing:
             return True
@@ -404,14 +409,14 @@ class _Survey:
             device, _NOTHING
         )
 
-    def answers(self, device: int) -> _Answers:
+    def answers(self, device: DeviceIndex) -> _Answers:
         """Return what the alternatives make of a device."""
         key = self.device_key(device)
         if key not in self.known:
             self.known[key] = self._ask(device)
         return self.known[key]
 
-    def _ask(self, device: int) -> _Answers:
+    def _ask(self, device: DeviceIndex) -> _Answers:
         offers, uses, failing = self.problem.eligibility, [], False
         for position, alternative in enumerate(self.alternatives):
             selected = offers.selects(alternative.index, device)
@@ -430,7 +435,9 @@ class _Survey:
         )
         return _Answers(tuple(uses), failing, tuple(counters))
 
-    def profile(self, device: int, counters: dict[int, int]) -> Hashable:
+    def profile(
+        self, device: DeviceIndex, counters: dict[int, int]
+    ) -> Hashable:
         """Equal for devices of which the alternatives make the same; counters by their number in the part."""
         answers = self.answers(device)
         key = id(answers), *[counters[counter] for counter in answers.counters]

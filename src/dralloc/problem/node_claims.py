@@ -23,6 +23,7 @@ from dralloc.objects.names import (
     RequestName,
 )
 from dralloc.objects.quantity import NANOS
+from dralloc.problem.indices import DeviceIndex, Numbered
 from dralloc.problem.problem import Overlay, Problem
 from dralloc.problem.requests import Alternative, Charge, Claim, Demand, Request
 from dralloc.problem.supply import (
@@ -162,7 +163,7 @@ def with_node_claims(
         pool = PoolAccess(
             PoolID(NODE_DRIVER, node.name),
             PoolState.USABLE,
-            (first_device + place,),
+            (DeviceIndex(first_device + place),),
         )
         nodes.append(Node(node.name, (*node.pools, pool)))
     return replace(
@@ -340,15 +341,17 @@ class _NodeClaims(Overlay):
     charges: Sequence[_Profile]
     limited: Sequence[frozenset[str]]
 
-    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+    def selects(
+        self, alternative: int, device: DeviceIndex
+    ) -> bool | AllocationError:
         if alternative < 0 or device >= self.first:
             return alternative < 0 and device >= self.first
         return self.base.selects(alternative, device)
 
-    def admits(self, alternative: int, device: int) -> bool:
+    def admits(self, alternative: int, device: DeviceIndex) -> bool:
         return alternative < 0 or self.base.admits(alternative, device)
 
-    def charge(self, alternative: int, device: int) -> Charge | None:
+    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
         if alternative >= 0:
             return (
                 self.base.charge(alternative, device)
@@ -367,7 +370,7 @@ class _NodeClaims(Overlay):
             else self.base.request_key(alternative)
         )
 
-    def device_key(self, device: int) -> Hashable:
+    def device_key(self, device: DeviceIndex) -> Hashable:
         if device < self.first:
             return self.base.device_key(device)
         return NODE_DRIVER, self.limited[device - self.first]
@@ -511,11 +514,11 @@ def before_footprints(problem: Problem) -> Problem:
     return replace(problem, eligibility=unseen)
 
 
-def _homes(problem: Problem) -> dict[int, int]:
+def _homes(problem: Problem) -> dict[DeviceIndex, int]:
     """The node of each device that takes something of it."""
     if not any(device.footprint for device in problem.devices):
         return {}
-    nodes_of: dict[int, list[int]] = defaultdict(list)
+    nodes_of: dict[DeviceIndex, list[int]] = defaultdict(list)
     for number, node in enumerate(problem.nodes):
         for device in node.devices():
             if problem.devices[device].footprint and problem.on_node(
@@ -541,7 +544,7 @@ class _Counters:
         self.counters = list(problem.counters)
         self.consumed = dict(problem.usage.consumed)
         self.of_nodes: list[dict[str, int]] = []
-        self.of_device: dict[int, dict[str, int]] = {}
+        self.of_device: dict[DeviceIndex, dict[str, int]] = {}
         self._group = 1 + max(device.group for device in problem.devices)
         moved = {node_resource(name): name for name in names}
         for node in problem.nodes:
@@ -617,14 +620,16 @@ class _Footprints(Overlay):
     ``users``: by alternative. ``homes``: by device the node. ``of_nodes``, ``of_device``: as in `_Counters`.
     """
 
-    devices: Sequence[Device]
+    devices: Numbered[DeviceIndex, Device]
     users: Mapping[int, _User]
-    homes: Mapping[int, int]
+    homes: Mapping[DeviceIndex, int]
     of_nodes: Sequence[Mapping[str, int]]
-    of_device: Mapping[int, Mapping[str, int]]
-    _known: dict[tuple[int, int], Charge | None] = field(default_factory=dict)
+    of_device: Mapping[DeviceIndex, Mapping[str, int]]
+    _known: dict[tuple[int, DeviceIndex], Charge | None] = field(
+        default_factory=dict
+    )
 
-    def charge(self, alternative: int, device: int) -> Charge | None:
+    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
         if device not in self.homes and device not in self.of_device:
             return self.base.charge(alternative, device)
         key = alternative, device
@@ -638,7 +643,7 @@ class _Footprints(Overlay):
         return self._known[key]
 
     def _with_counters(
-        self, charge: Charge, alternative: int, device: int
+        self, charge: Charge, alternative: int, device: DeviceIndex
     ) -> Charge | None:
         if device in self.of_device:
             return _moved(charge, self.of_device[device])
@@ -668,7 +673,7 @@ class _Footprints(Overlay):
         )
         return key if user is None else (key, user.key)
 
-    def device_key(self, device: int) -> Hashable:
+    def device_key(self, device: DeviceIndex) -> Hashable:
         key = self.base.device_key(device)
         if device in self.homes:
             return key, self.homes[device], self.devices[device].footprint
@@ -691,10 +696,10 @@ def _moved(charge: Charge, counters: Mapping[str, int]) -> Charge:
 class _Unseen(Overlay):
     """The answers about devices, as if these took nothing of nodes."""
 
-    devices: Sequence[Device]
+    devices: Numbered[DeviceIndex, Device]
     of_nodes: frozenset[int]
 
-    def charge(self, alternative: int, device: int) -> Charge | None:
+    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
         charge = self.base.charge(alternative, device)
         if (
             charge is None

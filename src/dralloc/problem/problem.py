@@ -18,6 +18,7 @@ from dralloc.objects.names import PoolID
 from dralloc.objects.notebook import Brief
 from dralloc.objects.user_rules import Budget
 from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import DeviceIndex, Numbered, numbered
 from dralloc.problem.requests import Charge, Demand, ParentGroup
 from dralloc.problem.supply import NODE_DRIVER, Counter, Device, Node, Usage
 
@@ -42,19 +43,21 @@ Amounts = tuple[tuple[int, int], ...]
 class Eligibility(Protocol):
     """Which device may serve which alternative, whatever else is in use. Answers are worked out when asked, once."""
 
-    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+    def selects(
+        self, alternative: int, device: DeviceIndex
+    ) -> bool | AllocationError:
         """Whether class and request selectors accept the device; a CEL failure is the error that upstream raises."""
 
-    def admits(self, alternative: int, device: int) -> bool:
+    def admits(self, alternative: int, device: DeviceIndex) -> bool:
         """Whether the device lets the alternative in: its taints are tolerated, and no feature that it needs is off."""
 
-    def charge(self, alternative: int, device: int) -> Charge | None:
+    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
         """Return what an allocation takes; None if the device lacks a requested capacity or a policy forbids it."""
 
     def request_key(self, alternative: int) -> Hashable:
         """A canonical key: alternatives with equal keys get the same answers for every device, errors' names aside."""
 
-    def device_key(self, device: int) -> Hashable:
+    def device_key(self, device: DeviceIndex) -> Hashable:
         """A canonical key: devices with equal keys get the same answers for every alternative, errors' names aside."""
 
 
@@ -64,15 +67,17 @@ class Overlay:
 
     base: Eligibility
 
-    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+    def selects(
+        self, alternative: int, device: DeviceIndex
+    ) -> bool | AllocationError:
         """As in `Eligibility`."""
         return self.base.selects(alternative, device)
 
-    def admits(self, alternative: int, device: int) -> bool:
+    def admits(self, alternative: int, device: DeviceIndex) -> bool:
         """As in `Eligibility`."""
         return self.base.admits(alternative, device)
 
-    def charge(self, alternative: int, device: int) -> Charge | None:
+    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
         """As in `Eligibility`."""
         return self.base.charge(alternative, device)
 
@@ -80,7 +85,7 @@ class Overlay:
         """As in `Eligibility`."""
         return self.base.request_key(alternative)
 
-    def device_key(self, device: int) -> Hashable:
+    def device_key(self, device: DeviceIndex) -> Hashable:
         """As in `Eligibility`."""
         return self.base.device_key(device)
 
@@ -92,18 +97,20 @@ class Renumbered(Overlay):
     ``devices``: by new number the old one. ``counters``: by old number the new one.
     """
 
-    devices: Sequence[int]
+    devices: Sequence[DeviceIndex]
     counters: Mapping[int, int]
 
-    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+    def selects(
+        self, alternative: int, device: DeviceIndex
+    ) -> bool | AllocationError:
         """As in `Eligibility`."""
         return self.base.selects(alternative, self.devices[device])
 
-    def admits(self, alternative: int, device: int) -> bool:
+    def admits(self, alternative: int, device: DeviceIndex) -> bool:
         """As in `Eligibility`."""
         return self.base.admits(alternative, self.devices[device])
 
-    def charge(self, alternative: int, device: int) -> Charge | None:
+    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
         """As in `Eligibility`."""
         charge = self.base.charge(alternative, self.devices[device])
         if charge is None or not charge.counters:
@@ -112,7 +119,7 @@ class Renumbered(Overlay):
             charge, counters=renumbered(charge.counters, self.counters)
         )
 
-    def device_key(self, device: int) -> Hashable:
+    def device_key(self, device: DeviceIndex) -> Hashable:
         """As in `Eligibility`."""
         return self.base.device_key(self.devices[device])
 
@@ -122,9 +129,9 @@ class Remembered(Overlay):
 
     def __init__(self, base: Eligibility) -> None:
         super().__init__(base)
-        self._charges: dict[tuple[int, int], Charge | None] = {}
+        self._charges: dict[tuple[int, DeviceIndex], Charge | None] = {}
 
-    def charge(self, alternative: int, device: int) -> Charge | None:
+    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
         """As in `Eligibility`."""
         question = alternative, device
         if question not in self._charges:
@@ -136,15 +143,15 @@ class Remembered(Overlay):
 class EligibilityTable:
     """An eligibility that is known beforehand, and can be sent to another process: what is not listed is refused."""
 
-    charges: Mapping[tuple[int, int], Charge]
+    charges: Mapping[tuple[int, DeviceIndex], Charge]
 
-    def selects(self, alternative: int, device: int) -> bool:
+    def selects(self, alternative: int, device: DeviceIndex) -> bool:
         """As in `Eligibility`."""
         return (alternative, device) in self.charges
 
     admits = selects
 
-    def charge(self, alternative: int, device: int) -> Charge | None:
+    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
         """As in `Eligibility`."""
         return self.charges.get((alternative, device))
 
@@ -152,7 +159,7 @@ class EligibilityTable:
         """As in `Eligibility`."""
         return alternative
 
-    def device_key(self, device: int) -> Hashable:
+    def device_key(self, device: DeviceIndex) -> Hashable:
         """As in `Eligibility`."""
         return device
 
@@ -173,7 +180,7 @@ class Problem(Brief):
 
     demands: tuple[Demand, ...]
     nodes: tuple[Node, ...]
-    devices: tuple[Device, ...]
+    devices: Numbered[DeviceIndex, Device]
     counters: tuple[Counter, ...]
     usage: Usage
     eligibility: Eligibility
@@ -203,16 +210,16 @@ class Problem(Brief):
         """Indices of all nodes."""
         return tuple(range(len(self.nodes)))
 
-    def on_node(self, device: int, node: int) -> bool:
+    def on_node(self, device: DeviceIndex, node: int) -> bool:
         """Whether a device that the slices offer to the node is reachable from it by its own node selection."""
         nodes = self.devices[device].nodes
         return nodes is None or node in nodes
 
-    def usable_from(self, device: int, home: int, node: int) -> bool:
+    def usable_from(self, device: DeviceIndex, home: int, node: int) -> bool:
         """Whether an allocated device can be used from a node: its home always, others if they reach the device."""
         return node == home or node in self.reaching(device)
 
-    def reaching(self, device: int) -> frozenset[int]:
+    def reaching(self, device: DeviceIndex) -> frozenset[int]:
         """Indices of the nodes that can use the device when it is allocated, whatever its home is."""
         if device not in self._reaching:
             nodes: list[int] = []
@@ -233,16 +240,18 @@ class Problem(Brief):
             yield from nodes
 
     @cached_property
-    def _reaching(self) -> dict[int, frozenset[int]]:
+    def _reaching(self) -> dict[DeviceIndex, frozenset[int]]:
         # Filled by `reaching`. It is no field: whether problems are equal does not depend on it.
         return {}
 
     @cached_property
     def _accesses(
         self,
-    ) -> Mapping[PoolID, Sequence[tuple[tuple[int, ...], list[int]]]]:
+    ) -> Mapping[PoolID, Sequence[tuple[tuple[DeviceIndex, ...], list[int]]]]:
         """Return, for each pool the devices that it offers, with the nodes that it offers them to."""
-        offers: dict[PoolID, dict[int, tuple[tuple[int, ...], list[int]]]]
+        offers: dict[
+            PoolID, dict[int, tuple[tuple[DeviceIndex, ...], list[int]]]
+        ]
         offers = defaultdict(dict)
         for number, node in enumerate(self.nodes):
             for pool in node.pools:
@@ -362,9 +371,9 @@ class Problem(Brief):
         )
 
     @cached_property
-    def versions(self) -> Mapping[int, tuple[int, ...]]:
+    def versions(self) -> Mapping[int, tuple[DeviceIndex, ...]]:
         """The devices behind each slot: more than one while a pool is being updated."""
         slots = grouped(
-            (device.slot, index) for index, device in enumerate(self.devices)
+            (device.slot, index) for index, device in numbered(self.devices)
         )
         return {slot: tuple(indices) for slot, indices in slots.items()}

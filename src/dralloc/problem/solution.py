@@ -12,6 +12,7 @@ from dralloc.objects.names import ClaimKey
 from dralloc.objects.notebook import Brief
 from dralloc.problem import Alternative, Charge, Claim, Counter, Device, Problem
 from dralloc.problem.grouping import summed
+from dralloc.problem.indices import DeviceIndex
 from dralloc.problem.ledger import Holding
 
 __all__ = [
@@ -38,7 +39,7 @@ class Grant(NamedTuple):
 
     request: int
     alternative: int
-    device: int
+    device: DeviceIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def served_by(
 
 def charged_grants(
     problem: Problem, placements: Iterable[Placement]
-) -> Iterator[tuple[Claim, int, Charge]]:
+) -> Iterator[tuple[Claim, DeviceIndex, Charge]]:
     """Every grant that takes something, with its claim, the device and the charge. Admin access does not (KEP-5018)."""
     for claim, alternative, grant in grants_of(problem, placements):
         if not alternative.admin:

@@ -18,13 +18,14 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from typing import assert_never, cast
 
 from networkx.utils import UnionFind
 
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey, DeviceID, PoolID
 from dralloc.problem.grouping import grouped
+from dralloc.problem.indices import DeviceIndex, IndexT, indices, numbered
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.problem import Eligibility, Problem, Renumbered, renumbered
 from dralloc.problem.requests import (
@@ -71,7 +72,7 @@ class Subproblem:
 
     problem: Problem
     nodes: Sequence[int]
-    devices: Sequence[int]
+    devices: Sequence[DeviceIndex]
     counters: Sequence[int]
 
 
@@ -79,7 +80,7 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
     source: Problem,
     nodes: Sequence[int],
     *,
-    devices: Sequence[int] | None = None,
+    devices: Sequence[DeviceIndex] | None = None,
     counters: Iterable[int] | None = None,
     demands: Iterable[Demand] = (),
     eligibility: Eligibility | None = None,
@@ -119,7 +120,11 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
         ]
         counters = sorted((*of_devices, *source.pod_counters))
     counters = tuple(counters)
-    node_at, device_at, counter_at = map(places, (nodes, devices, counters))
+    node_at, device_at, counter_at = (
+        places(nodes),
+        places(devices),
+        places(counters),
+    )
     problem = replace(
         source,
         demands=tuple(demands),
@@ -141,12 +146,15 @@ def cut(  # noqa: PLR0913 - what is kept, by sort
     return Subproblem(problem, nodes, devices, counters)
 
 
-def places(numbers: Iterable[int]) -> dict[int, int]:
-    """Return, by number of the whole, the number in a part that keeps these."""
-    return {number: place for place, number in enumerate(numbers)}
+def places(numbers: Iterable[IndexT]) -> dict[IndexT, IndexT]:
+    """Return, by index in the whole, the index in a part that keeps these."""
+    place_of = {number: place for place, number in enumerate(numbers)}
+    return cast("dict[IndexT, IndexT]", place_of)
 
 
-def with_versions(problem: Problem, devices: Iterable[int]) -> tuple[int, ...]:
+def with_versions(
+    problem: Problem, devices: Iterable[DeviceIndex]
+) -> tuple[DeviceIndex, ...]:
     """The devices, then what else generations of their pools publish of them."""
     versions = dict.fromkeys(devices)
     if problem.several_versions:
@@ -163,9 +171,9 @@ def with_versions(problem: Problem, devices: Iterable[int]) -> tuple[int, ...]:
 
 def separated(
     problem: Problem,
-    devices: Collection[int],
-    by_request: Callable[[int], Iterable[int]] = lambda _: (),
-) -> list[list[int]]:
+    devices: Collection[DeviceIndex],
+    by_request: Callable[[DeviceIndex], Iterable[int]] = lambda _: (),
+) -> list[list[DeviceIndex]]:
     """Devices in groups that never interfere, because they have no resource in common.
 
     Parameters
@@ -216,7 +224,7 @@ def _device(
     )
 
 
-def _node(node: Node, device_at: Mapping[int, int]) -> Node:
+def _node(node: Node, device_at: Mapping[DeviceIndex, DeviceIndex]) -> Node:
     pools = []
     for pool in node.pools:
         devices = [
@@ -230,7 +238,7 @@ def _node(node: Node, device_at: Mapping[int, int]) -> Node:
 # The claims of a demand that are still open, when other claims under the same
 # constraints have devices already.
 
-Granted = Mapping[ClaimKey, tuple[int, Sequence[tuple[int, int, int]]]]
+Granted = Mapping[ClaimKey, tuple[int, Sequence[tuple[int, int, DeviceIndex]]]]
 """The node from which each claim got something, and what: request, alternative and device, all by index."""
 
 _Values = frozenset[Scalar]
@@ -391,7 +399,7 @@ class _Copies:
     nodes: list[Node] = field(default_factory=list)
     devices: list[Device] = field(default_factory=list)
     counters: list[Counter] = field(default_factory=list)
-    origins: list[tuple[Renumbered, int]] = field(default_factory=list)
+    origins: list[tuple[Renumbered, DeviceIndex]] = field(default_factory=list)
     """By device: who answers for it, and its index there."""
     numbers: dict[tuple[str, int, int], int] = field(default_factory=dict)
     """Slots, groups and counter sets: what each of a copy is called here."""
@@ -407,8 +415,8 @@ class _Copies:
         moved = {
             number: counters + number for number in range(len(part.counters))
         }
-        offers = Renumbered(part.eligibility, range(len(part.devices)), moved)
-        for index, device in enumerate(part.devices):
+        offers = Renumbered(part.eligibility, indices(part.devices), moved)
+        for index, device in numbered(part.devices):
             self.devices.append(self._device(device, copy, counters))
             self.origins.append((offers, index))
         for counter in part.counters:
@@ -425,7 +433,9 @@ class _Copies:
         pools = []
         for pool in node.pools:
             pool_id = PoolID(pool.id.driver, _again(pool.id.pool, copy))
-            shifted = tuple(devices + device for device in pool.devices)
+            shifted = tuple(
+                DeviceIndex(devices + device) for device in pool.devices
+            )
             pools.append(PoolAccess(pool_id, pool.state, shifted, pool.reason))
         self.nodes.append(Node(_again(node.name, copy), tuple(pools)))
 
@@ -441,15 +451,17 @@ class _Copies:
     def _number(self, sort: str, copy: int, number: int) -> int:
         return self.numbers.setdefault((sort, copy, number), len(self.numbers))
 
-    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+    def selects(
+        self, alternative: int, device: DeviceIndex
+    ) -> bool | AllocationError:
         offers, index = self.origins[device]
         return offers.selects(alternative, index)
 
-    def admits(self, alternative: int, device: int) -> bool:
+    def admits(self, alternative: int, device: DeviceIndex) -> bool:
         offers, index = self.origins[device]
         return offers.admits(alternative, index)
 
-    def charge(self, alternative: int, device: int) -> Charge | None:
+    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
         offers, index = self.origins[device]
         return offers.charge(alternative, index)
 
@@ -457,7 +469,7 @@ class _Copies:
         # All parts are cut out of one problem, so any of them answers for alternatives.
         return self.origins[0][0].request_key(alternative)
 
-    def device_key(self, device: int) -> Hashable:
+    def device_key(self, device: DeviceIndex) -> Hashable:
         offers, index = self.origins[device]
         return offers.device_key(index)
 

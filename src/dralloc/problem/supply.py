@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, Final, TypeVar, dataclass_transform
 
 from dralloc.objects.names import CounterID, DeviceID, PoolID
+from dralloc.problem.indices import DeviceIndex
 
 __all__ = [
     "NODE_DRIVER",
@@ -237,7 +238,7 @@ class PoolAccess:
 
     id: PoolID
     state: PoolState
-    devices: tuple[int, ...]
+    devices: tuple[DeviceIndex, ...]
     reason: str = ""
 
     @property
@@ -253,7 +254,7 @@ class Node:
     name: str
     pools: tuple[PoolAccess, ...]
 
-    def devices(self) -> Iterator[int]:
+    def devices(self) -> Iterator[DeviceIndex]:
         """Every device that the slices offer to this node, in search order."""
         for pool in self.pools:
             yield from pool.devices

@@ -16,7 +16,7 @@ from crowd_strategies import crowds
 from dralloc.ask.whatif.copies import copies
 from dralloc.ask.whatif.partition_layout import LayoutComparison, compare
 from dralloc.ask.whatif.partitions import read_single
-from dralloc.problem import Demand, Problem, Usage
+from dralloc.problem import Demand, DeviceIndex, Problem, Usage, numbered
 from examples import examples
 
 EXAMPLES = examples(30)
@@ -95,7 +95,7 @@ def test_one_layout_for_all(
     assume(len(found.units) == 1)
     [units] = found.units
     numbers = {
-        device.id: number for number, device in enumerate(problem.devices)
+        device.id: number for number, device in numbered(problem.devices)
     }
     layouts = together(problem, [numbers[device] for device in units.example])
     served = max(
@@ -106,8 +106,8 @@ def test_one_layout_for_all(
 
 
 def together(
-    problem: Problem, devices: Sequence[int]
-) -> Iterator[tuple[int, ...]]:
+    problem: Problem, devices: Sequence[DeviceIndex]
+) -> Iterator[tuple[DeviceIndex, ...]]:
     """All sets of devices that their counters allow at once."""
     for number in range(1, len(devices) + 1):
         for chosen in combinations(devices, number):
@@ -125,7 +125,7 @@ def served_by(
     problem: Problem,
     demands: Sequence[Demand],
     needs: Sequence[int],
-    layout: Sequence[int],
+    layout: Sequence[DeviceIndex],
     size: int,
 ) -> int:
     """How many demands can be matched to the partitions, if every unit has them."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from check.problem.scene import BASE, Edit, Scene
 from dralloc.check import violations
 from dralloc.objects.errors import AllocationError
-from dralloc.problem import Charge
+from dralloc.problem import Charge, DeviceIndex
 from dralloc.problem.solution import Grant, Placement
 from strategies import TableEligibility
 
@@ -75,9 +76,16 @@ def placement(demand: int, **changes: Any) -> Edit:
     return edit
 
 
+def _grants(grants: Iterable[tuple[int, int, int]]) -> tuple[Grant, ...]:
+    return tuple(
+        Grant(request, alternative, DeviceIndex(device))
+        for request, alternative, device in grants
+    )
+
+
 def gets(demand: int, *grants: tuple[int, int, int]) -> Edit:
     """Give a demand's only claim these grants."""
-    return placement(demand, grants=(tuple(Grant(*grant) for grant in grants),))
+    return placement(demand, grants=(_grants(grants),))
 
 
 def without(*demands: int) -> Edit:
@@ -98,9 +106,7 @@ def plus(demand: int, node: int, *grants: tuple[int, int, int]) -> Edit:
     """Place one more demand, and say nothing about the objective."""
 
     def edit(scene: Scene) -> Scene:
-        more = Placement(
-            demand, node, (tuple(Grant(*grant) for grant in grants),)
-        )
+        more = Placement(demand, node, (_grants(grants),))
         return scene.edited(
             solution(placements=(*scene.solution.placements, more), tiers=())
         )
@@ -119,7 +125,7 @@ def sharing(demand: int, other: int, *grants: tuple[int, int, int]) -> Edit:
                 known,
                 grants=(
                     *known.grants,
-                    tuple(Grant(*grant) for grant in grants),
+                    _grants(grants),
                 ),
             )
             if known.demand == demand

@@ -32,6 +32,7 @@ from dralloc.problem import (
     CounterID,
     Demand,
     Device,
+    DeviceIndex,
     Node,
     PoolAccess,
     PoolState,
@@ -60,8 +61,8 @@ __all__ = [
 
 DRIVER = "example.com"
 NUMA = "example.com/numa"
-GPUS = range(5)
-NIC_0, NIC_1 = 5, 6
+GPUS = tuple(map(DeviceIndex, range(5)))
+NIC_0, NIC_1 = DeviceIndex(5), DeviceIndex(6)
 TRAIN, WATCH, EVERY, LINK, LATE = range(5)
 
 
@@ -171,7 +172,9 @@ def _problem() -> Problem:
                 (
                     fabric,
                     PoolAccess(
-                        PoolID(DRIVER, "node-a"), PoolState.USABLE, (0, 1, 2)
+                        PoolID(DRIVER, "node-a"),
+                        PoolState.USABLE,
+                        (DeviceIndex(0), DeviceIndex(1), DeviceIndex(2)),
                     ),
                 ),
             ),
@@ -180,7 +183,9 @@ def _problem() -> Problem:
                 (
                     fabric,
                     PoolAccess(
-                        PoolID(DRIVER, "node-b"), PoolState.USABLE, (3, 4)
+                        PoolID(DRIVER, "node-b"),
+                        PoolState.USABLE,
+                        (DeviceIndex(3), DeviceIndex(4)),
                     ),
                 ),
             ),
@@ -218,10 +223,20 @@ BASE = Scene(
             Placement(
                 TRAIN,
                 0,
-                ((Grant(0, 0, 0), Grant(0, 0, 1), Grant(1, 0, NIC_0)),),
+                (
+                    (
+                        Grant(0, 0, DeviceIndex(0)),
+                        Grant(0, 0, DeviceIndex(1)),
+                        Grant(1, 0, NIC_0),
+                    ),
+                ),
             ),
-            Placement(WATCH, 0, ((Grant(0, 0, 0),),)),
-            Placement(EVERY, 1, ((Grant(0, 0, 3), Grant(0, 0, 4)),)),
+            Placement(WATCH, 0, ((Grant(0, 0, DeviceIndex(0)),),)),
+            Placement(
+                EVERY,
+                1,
+                ((Grant(0, 0, DeviceIndex(3)), Grant(0, 0, DeviceIndex(4))),),
+            ),
             Placement(LINK, 1, ((Grant(0, 0, NIC_0),),)),
         ),
         tiers=(Tier("weight", 5, 6), Tier("alternatives", 0, 0, -1)),

@@ -44,6 +44,7 @@ from dralloc.problem import (
     Charge,
     Constraint,
     ConstraintKind,
+    DeviceIndex,
     PoolState,
 )
 
@@ -347,8 +348,10 @@ def test_a_claim_gets_no_more_devices_than_its_status_can_list(
     number = MAX_RESULTS + more
     gpus = tuple(
         replace(
-            BASE.problem.devices[0],
-            id=BASE.problem.devices[0].id._replace(device=f"gpu-{slot}"),
+            BASE.problem.devices[DeviceIndex(0)],
+            id=BASE.problem.devices[DeviceIndex(0)].id._replace(
+                device=f"gpu-{slot}"
+            ),
             slot=slot,
         )
         for slot in range(10, 10 + number)

@@ -34,7 +34,7 @@ from check.problem.scene import (
     Edit,
 )
 from dralloc.check import violations
-from dralloc.problem import Capacity, Charge
+from dralloc.problem import Capacity, Charge, DeviceIndex
 
 
 def link_takes(bandwidth: int, index: int = NIC_0) -> Edit:
@@ -45,7 +45,11 @@ SECOND_GPU_0 = (
     problem(
         devices=(
             *BASE.problem.devices,
-            replace(BASE.problem.devices[0], group=1, consumes=((1, 1),)),
+            replace(
+                BASE.problem.devices[DeviceIndex(0)],
+                group=1,
+                consumes=((1, 1),),
+            ),
         )
     ),
     pool(0, 1, devices=(0, 1, 2)),

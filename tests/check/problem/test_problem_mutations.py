@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from brute_force import best_solution, every_solution, feasible
 from brute_pods import is_bound_right
 from dralloc.check import violations
-from dralloc.problem import Charge, Problem
+from dralloc.problem import Charge, Problem, indices
 from dralloc.problem.solution import (
     Grant,
     Placement,
@@ -196,7 +196,7 @@ def _other_grants(
             before, after = grants[:which], grants[which + 1 :]
             yield "device missing", among(*before, *after)
             yield "granted twice", among(*before, grant, grant, *after)
-            for device in range(len(problem.devices)):
+            for device in indices(problem.devices):
                 if device != grant.device:
                     yield (
                         "device swapped",

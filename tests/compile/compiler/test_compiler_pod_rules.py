@@ -9,6 +9,7 @@ import pytest
 import wire
 from dralloc import Mode, allocate
 from dralloc.compile.compiler import compile_cluster
+from dralloc.problem import DeviceIndex
 from dralloc.solve.first_fit import first_fit
 from scheduling_wire import AMPLE, node, pod
 from wire import Json
@@ -227,7 +228,9 @@ def test_what_runs_out_after_something_else_is_left_out() -> None:
         *many(9, {"cpu": "1", "memory": "1Gi"}),
     ]
     compiled = compile_cluster(wire.cluster(devices(), objects))
-    assert list(compiled.whole.devices[-1].capacity) == ["node cpu"]
+    assert list(compiled.whole.devices[DeviceIndex(-1)].capacity) == [
+        "node cpu"
+    ]
     assert len(first_fit(compiled.whole).placements) == 3
 
 

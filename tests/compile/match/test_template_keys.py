@@ -8,6 +8,7 @@ from dralloc.compile.compiler import compile_cluster
 from dralloc.objects import load as loading
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.load import load_text
+from dralloc.problem import indices
 from objects.load.test_slice_texts import SLICES, slice_of, text_of, uuid
 
 WHERE = "device.attributes['d']"
@@ -57,7 +58,7 @@ def slice_without_counters(number: int) -> dict[str, Any]:
 def accepted(cluster: Cluster) -> tuple[list[object], int]:
     """What the selector says of each device, and how many keys there are."""
     problem = compile_cluster(cluster).problem
-    devices = range(len(problem.devices))
+    devices = indices(problem.devices)
     keys = {problem.eligibility.device_key(device) for device in devices}
     return [
         str(problem.eligibility.selects(0, device)) for device in devices

@@ -19,6 +19,7 @@ from dralloc.problem import (
     CounterID,
     Demand,
     Device,
+    DeviceIndex,
     Node,
     PoolAccess,
     PoolState,
@@ -58,8 +59,8 @@ class ProblemBuilder:
     """Collects devices and pods. Every device is in the pool of its node; without node, in one that all nodes see."""
 
     def __init__(self, nodes: int = 1) -> None:
-        self.own: list[list[int]] = [[] for _ in range(nodes)]
-        self.common: list[int] = []
+        self.own: list[list[DeviceIndex]] = [[] for _ in range(nodes)]
+        self.common: list[DeviceIndex] = []
         self.devices: list[Device] = []
         self.counters: list[Counter] = []
         self.demands: list[Demand] = []
@@ -91,7 +92,7 @@ class ProblemBuilder:
         slot: int | None = None,
     ) -> int:
         """A dedicated device, or a shareable one if it has capacities."""
-        index = len(self.devices)
+        index = DeviceIndex(len(self.devices))
         values: dict[str, frozenset[Scalar]] = {
             name: frozenset(("int", number) for number in numbers)
             for name, numbers in (attributes or {}).items()
@@ -175,7 +176,7 @@ class ProblemBuilder:
             self._eligibility(),
         )
 
-    def _node(self, number: int, own: list[int]) -> Node:
+    def _node(self, number: int, own: list[DeviceIndex]) -> Node:
         state = self.states.get(number, PoolState.USABLE)
         mine = PoolAccess(
             PoolID("driver", f"pool-{number}"),

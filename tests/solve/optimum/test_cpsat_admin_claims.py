@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dralloc.objects.errors import AllocationError
-from dralloc.problem import Constraint, ConstraintKind, Problem, Scope
+from dralloc.problem import (
+    Constraint,
+    ConstraintKind,
+    DeviceIndex,
+    Problem,
+    Scope,
+)
 from dralloc.problem.solution import Grant, Placement
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.division import AdminClaims, admin_claims
@@ -52,12 +58,12 @@ def test_what_is_decided_comes_back_in_the_order_of_the_claims() -> None:
         0,
         0,
         (
-            (Grant(0, 0, 1),),
-            (Grant(0, 0, 0),),
-            (Grant(0, 0, 0), Grant(0, 0, 1)),
+            (Grant(0, 0, DeviceIndex(1)),),
+            (Grant(0, 0, DeviceIndex(0)),),
+            (Grant(0, 0, DeviceIndex(0)), Grant(0, 0, DeviceIndex(1))),
         ),
     )
-    part = Placement(0, 0, ((Grant(0, 0, 1),),))
+    part = Placement(0, 0, ((Grant(0, 0, DeviceIndex(1)),),))
     assert left.without([whole]) == (part,)
     assert (
         left.granted(solve(left.problem)).placements[0].grants[1:]

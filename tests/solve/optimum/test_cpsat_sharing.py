@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dralloc.problem import Claim
+from dralloc.problem import Claim, DeviceIndex
 from dralloc.problem.solution import Grant, Placement, Solution, Status
 from dralloc.solve.optimum import solve
 from solve.optimum.problem_builder import (
@@ -71,7 +71,10 @@ def test_a_hint_with_a_shared_claim_is_kept() -> None:
     builder.device()
     shared(builder, builder.claim([AlternativeSpec(), AlternativeSpec()]), 0, 0)
     hint = Solution(
-        (Placement(0, 0, ((Grant(0, 0, 1),),)), Placement(1, 0, ((),)))
+        (
+            Placement(0, 0, ((Grant(0, 0, DeviceIndex(1)),),)),
+            Placement(1, 0, ((),)),
+        )
     )
     solution = solve(builder.problem(), hint=hint)
     assert solution.placements == hint.placements

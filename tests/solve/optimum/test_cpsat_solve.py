@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from dralloc.check import check
 from dralloc.objects.choices import Goal
 from dralloc.objects.errors import ModelError
-from dralloc.problem import Problem
+from dralloc.problem import DeviceIndex, Problem, numbered
 from dralloc.problem.solution import Grant, Placement, Solution, Status
 from dralloc.solve.first_fit import first_fit
 from dralloc.solve.optimum import Options, Progress, build, solve
@@ -80,7 +80,7 @@ def in_order(problem: Problem) -> Solution:
     placements = []
     for number, demand in enumerate(problem.demands):
         alternative = demand.claims[0].requests[0].alternatives[0]
-        for device, view in enumerate(problem.devices):
+        for device, view in numbered(problem.devices):
             fits = all(
                 amount <= free[counter] for counter, amount in view.consumes
             )
@@ -148,7 +148,7 @@ def test_an_optimal_hint_is_proven_without_a_search_and_kept() -> None:
     builder.device()
     builder.pod(builder.claim(AlternativeSpec()))
     problem = builder.problem()
-    hint = Solution((Placement(0, 0, ((Grant(0, 0, 1),),)),))
+    hint = Solution((Placement(0, 0, ((Grant(0, 0, DeviceIndex(1)),),)),))
     news: list[Progress] = []
     solution = solve(problem, Options(), hint, news.append)
     assert solution.placements == hint.placements
@@ -161,7 +161,7 @@ def test_a_hint_with_other_ones_of_equal_demands_is_good_too() -> None:
     builder.device()
     for _ in range(3):
         builder.pod(builder.claim(AlternativeSpec()))
-    hint = Solution((Placement(2, 0, ((Grant(0, 0, 0),),)),))
+    hint = Solution((Placement(2, 0, ((Grant(0, 0, DeviceIndex(0)),),)),))
     solution = solve(builder.problem(), hint=hint)
     assert solution.placements == hint.placements
     assert solution.status is Status.OPTIMAL

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dralloc.objects.quantity import NANOS
-from dralloc.problem import Charge, Problem
+from dralloc.problem import Charge, DeviceIndex, Problem, indices
 from dralloc.problem.ledger import Ledger
 from dralloc.solve.recreate.change import DeviceOrder
 from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
@@ -16,7 +16,7 @@ from solve.optimum.problem_builder import AlternativeSpec, ProblemBuilder
 def orders(problem: Problem, ledger: Ledger) -> list[Sequence[int]]:
     """Twenty orders of all devices; now and then it is the published one."""
     order = DeviceOrder(problem, ledger, np.random.default_rng(0))
-    devices = range(len(problem.devices))
+    devices = indices(problem.devices)
     return [order.sorted(devices) for _ in range(20)]
 
 
@@ -29,7 +29,7 @@ def test_the_fullest_shared_device_comes_first() -> None:
     ledger = Ledger(problem)
     for device, used in ((1, 4), (2, 7)):
         charge = Charge(capacity=(("memory", used * NANOS),))
-        ledger.enter(problem.devices[device], charge, share=True)
+        ledger.enter(problem.devices[DeviceIndex(device)], charge, share=True)
     drawn = orders(problem, ledger)
     assert drawn.count([2, 1, 0]) > 10
 
@@ -41,7 +41,7 @@ def test_the_published_order_is_tried_too() -> None:
     problem = builder.problem()
     ledger = Ledger(problem)
     charge = Charge(capacity=(("memory", NANOS),))
-    ledger.enter(problem.devices[1], charge, share=True)
+    ledger.enter(problem.devices[DeviceIndex(1)], charge, share=True)
     drawn = [list(order) for order in orders(problem, ledger)]
     assert [0, 1] in drawn
     assert [1, 0] in drawn

@@ -21,6 +21,7 @@ from dralloc.problem import (
     Charge,
     Demand,
     Device,
+    DeviceIndex,
     PoolState,
     Problem,
     Request,
@@ -156,7 +157,9 @@ class _Lifting(Overlay):
             else draws
         )
 
-    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+    def selects(
+        self, alternative: int, device: DeviceIndex
+    ) -> bool | AllocationError:
         """As in `Eligibility`."""
         verdict = super().selects(alternative, device)
         return (
@@ -165,7 +168,7 @@ class _Lifting(Overlay):
             else False
         )
 
-    def charge(self, alternative: int, device: int) -> Charge | None:
+    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
         """Return what still counts of what an allocation takes."""
         charge = super().charge(alternative, device)
         if charge is None or not (charge.capacity or charge.counters):
@@ -205,7 +208,9 @@ class Context:
     ledger: ClaimLedger
     budgets: tuple[Budget, ...] = ()
 
-    def relevant(self, node: int, alternatives: Sequence[int]) -> list[int]:
+    def relevant(
+        self, node: int, alternatives: Sequence[int]
+    ) -> list[DeviceIndex]:
         """The devices offered to a node that some of the alternatives select, or fail on."""
         verdicts: dict[object, bool] = {}
         devices = []
@@ -240,7 +245,7 @@ class Context:
     def cut(
         self,
         nodes: Sequence[int],
-        offered: Iterable[int],
+        offered: Iterable[DeviceIndex],
         demands: Sequence[Demand],
         lift: Lift = NO_LIFT,
     ) -> Subproblem:
@@ -347,14 +352,22 @@ class Screening:
                     yield device
 
     def serves(
-        self, alternative: Alternative, number: int, node: int, lift: Lift
+        self,
+        alternative: Alternative,
+        number: DeviceIndex,
+        node: int,
+        lift: Lift,
     ) -> bool:
         """Whether a device on a node could be had for an alternative that asks for nothing else."""
         could_serve = self.context.offers.could_serve(alternative.index, number)
         return could_serve and self._is_left(alternative, number, node, lift)
 
     def _is_left(
-        self, alternative: Alternative, number: int, node: int, lift: Lift
+        self,
+        alternative: Alternative,
+        number: DeviceIndex,
+        node: int,
+        lift: Lift,
     ) -> bool:
         if not self.context.problem.on_node(number, node):
             return False
@@ -363,7 +376,9 @@ class Screening:
             short[number] = frozenset(self._limits(alternative, number))
         return short[number] <= lift.limits
 
-    def _limits(self, alternative: Alternative, number: int) -> Iterator[Limit]:
+    def _limits(
+        self, alternative: Alternative, number: DeviceIndex
+    ) -> Iterator[Limit]:
         """Return the limits that stop the device from serving the alternative."""
         problem, ledger = self.context.problem, self.context.ledger
         device, charge = (

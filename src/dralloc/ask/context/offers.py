@@ -28,7 +28,7 @@ from dralloc.objects.api.selecting import all_tolerated
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.quantity import Quantity
-from dralloc.problem import Charge, Eligibility
+from dralloc.problem import Charge, DeviceIndex, Eligibility
 from dralloc.problem.problem import Overlay
 from kubecel import CelError, compile_selector
 
@@ -183,7 +183,9 @@ class Offers(Overlay):
         super().__init__(eligibility)
         self._device_keys: dict[tuple[int, ...], tuple[Hashable, ...]] = {}
 
-    def device_keys(self, devices: tuple[int, ...]) -> tuple[Hashable, ...]:
+    def device_keys(
+        self, devices: tuple[DeviceIndex, ...]
+    ) -> tuple[Hashable, ...]:
         """The keys of a pool's devices, found out once."""
         keys = self._device_keys.get(devices)
         if keys is None:
@@ -192,7 +194,7 @@ class Offers(Overlay):
             )
         return keys
 
-    def could_serve(self, alternative: int, device: int) -> bool:
+    def could_serve(self, alternative: int, device: DeviceIndex) -> bool:
         """Whether a device could serve an alternative, whoever holds what: the same for all devices of one class."""
         return (
             self.selects(alternative, device) is True
@@ -208,7 +210,11 @@ class Offers(Overlay):
         """The name of the class that the alternative asks for; empty if it is not known."""
         return ""
 
-    def taints(self, alternative: int, device: int) -> tuple[DeviceTaint, ...]:  # noqa: ARG002 - nothing is known here
+    def taints(
+        self,
+        alternative: int,  # noqa: ARG002 - nothing is known here
+        device: DeviceIndex,  # noqa: ARG002 - nothing is known here
+    ) -> tuple[DeviceTaint, ...]:
         """The device's taints that keep the alternative away."""
         return ()
 
@@ -252,7 +258,7 @@ class TableOffers(Offers):
         self._least: dict[tuple[int, int], Charge | None] = {}
         self._clauses: dict[int, tuple[Clause, ...]] = {}
 
-    def _taints(self, device: int) -> tuple[DeviceTaint, ...]:
+    def _taints(self, device: DeviceIndex) -> tuple[DeviceTaint, ...]:
         if not self.table.features.DeviceTaints:
             return ()
         if self.table.taint_rules.rules:
@@ -272,7 +278,9 @@ class TableOffers(Offers):
         device_class = self.table.criteria[alternative].device_class
         return "" if device_class is None else device_class.metadata.name
 
-    def taints(self, alternative: int, device: int) -> tuple[DeviceTaint, ...]:
+    def taints(
+        self, alternative: int, device: DeviceIndex
+    ) -> tuple[DeviceTaint, ...]:
         """The device's taints that keep the alternative away."""
         tolerations = self.table.criteria[alternative].tolerations
         return tuple(
@@ -302,7 +310,7 @@ class TableOffers(Offers):
         """As in `Eligibility`; variations are told apart."""
         return super().request_key(alternative), self._unasked.get(alternative)
 
-    def charge(self, alternative: int, device: int) -> Charge | None:
+    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
         """As in `Eligibility`; of what is not asked, as little as the device's policy allows."""
         names = self._unasked.get(alternative)
         if not names or not self.table.features.ConsumableCapacity:
@@ -313,7 +321,7 @@ class TableOffers(Offers):
         return self._least[key]
 
     def _least_charge(
-        self, alternative: int, device: int, names: frozenset[str]
+        self, alternative: int, device: DeviceIndex, names: frozenset[str]
     ) -> Charge | None:
         inventory = self.table.inventory
         source = inventory.sources[device]

@@ -47,6 +47,7 @@ from dralloc.problem import (
     ConstraintKind,
     Demand,
     Device,
+    DeviceIndex,
     PoolState,
     Problem,
     Request,
@@ -132,7 +133,7 @@ class FilterTrace:
             Code.NO_DEVICE, text, request_text(claim, alternative)
         )
 
-    def _reached(self, node: int) -> Iterator[tuple[int, object]]:
+    def _reached(self, node: int) -> Iterator[tuple[DeviceIndex, object]]:
         problem, offers = self._context.problem, self._context.offers
         for pool in problem.nodes[node].pools:
             for device, device_key in zip(
@@ -142,7 +143,7 @@ class FilterTrace:
                     yield device, device_key
 
     def _exclusion(
-        self, alternative: Alternative, device: int, device_key: object
+        self, alternative: Alternative, device: DeviceIndex, device_key: object
     ) -> Exclusion | None:
         """Return what keeps a device from an alternative that is alone with it; None if nothing does."""
         # What is published is the same for all devices of one key; what is in use is not.
@@ -157,7 +158,9 @@ class FilterTrace:
 
     # What the device is, whatever is in use.
 
-    def _unfit(self, alternative: int, device: int) -> Iterator[Exclusion]:
+    def _unfit(
+        self, alternative: int, device: DeviceIndex
+    ) -> Iterator[Exclusion]:
         offers = self._context.offers
         verdict = offers.selects(alternative, device)
         if verdict is False:
@@ -167,7 +170,7 @@ class FilterTrace:
         if offers.charge(alternative, device) is None:
             yield self._too_small(alternative, device)
 
-    def _unselected(self, alternative: int, device: int) -> Exclusion:
+    def _unselected(self, alternative: int, device: DeviceIndex) -> Exclusion:
         offers = self._context.offers
         clauses = offers.clauses(alternative)
         # The first clause that alone excludes the device is blamed.
@@ -194,7 +197,7 @@ class FilterTrace:
             )
         return Exclusion(Code.SELECTOR, "does not match the selectors")
 
-    def _too_small(self, alternative: int, device: int) -> Exclusion:
+    def _too_small(self, alternative: int, device: DeviceIndex) -> Exclusion:
         offers = self._context.offers
         capacity = self._context.problem.devices[device].capacity
         amounts = offers.amounts(alternative)
@@ -225,7 +228,7 @@ class FilterTrace:
     # What is in use.
 
     def _in_the_way(
-        self, alternative: Alternative, number: int
+        self, alternative: Alternative, number: DeviceIndex
     ) -> Iterator[Exclusion]:
         device = self._context.problem.devices[number]
         charge = (
@@ -247,7 +250,7 @@ class FilterTrace:
                 yield self._short(alternative, number, shortage)
 
     def _short(
-        self, alternative: Alternative, number: int, shortage: Shortage
+        self, alternative: Alternative, number: DeviceIndex, shortage: Shortage
     ) -> Exclusion:
         device = self._context.problem.devices[number]
         match shortage.scarcity, shortage.subject:
@@ -281,7 +284,9 @@ class FilterTrace:
         holders = self._context.ledger.holders_of_device(device.slot)
         return f"{device.id}: {self._wording.holders(holders, amounts=False)}"
 
-    def _unadmitted(self, alternative: Alternative, number: int) -> Exclusion:
+    def _unadmitted(
+        self, alternative: Alternative, number: DeviceIndex
+    ) -> Exclusion:
         taints: tuple[DeviceTaint, ...] = self._context.offers.taints(
             alternative.index, number
         )
@@ -311,7 +316,7 @@ class FilterTrace:
         need = f"{amount(needed)} needed, " if needed else ""
         return f"{device.id}: counter {counter.id.counter_set}/{counter.id.counter}: {need}{remainder}, {holders}"
 
-    def _clash(self, number: int, counter_set: int) -> str:
+    def _clash(self, number: DeviceIndex, counter_set: int) -> str:
         device, ledger = (
             self._context.problem.devices[number],
             self._context.ledger,
@@ -322,7 +327,11 @@ class FilterTrace:
         return f"{device.id}: {name} is used {users}; the device is {device_groups}"
 
     def _full(
-        self, alternative: Alternative, number: int, name: str, needed: int
+        self,
+        alternative: Alternative,
+        number: DeviceIndex,
+        name: str,
+        needed: int,
     ) -> str:
         device, ledger = (
             self._context.problem.devices[number],
@@ -527,7 +536,7 @@ class JointReason:
                 )
                 yield f"{text} devices selected for {alternative.name}: {counts or 'none'}"
 
-    def _counts(self, devices: Iterable[int], attribute: str) -> str:
+    def _counts(self, devices: Iterable[DeviceIndex], attribute: str) -> str:
         counts: Counter[str] = Counter()
         for number in devices:
             values = self.part.problem.devices[number].attributes.get(attribute)

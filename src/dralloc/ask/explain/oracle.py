@@ -37,7 +37,7 @@ from dralloc.objects.choices import Mode
 from dralloc.objects.errors import FatalError
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table, amount, counted, listed
-from dralloc.problem import Alternative, Claim, Demand, Problem
+from dralloc.problem import Alternative, Claim, Demand, Problem, indices
 from dralloc.problem.equivalence import inventory_key
 from dralloc.problem.ledger import Limit, Scarcity, limits_of, users_of
 from dralloc.problem.solution import Grant, Placement, Solution
@@ -442,7 +442,7 @@ class _Members:
         # Devices of one key have the same taints.
         one_of_each = {
             self.offers.device_key(device): device
-            for device in range(len(self.problem.devices))
+            for device in indices(self.problem.devices)
         }
         for place, _, alternative in alternatives_of(self.claims):
             for device in one_of_each.values():

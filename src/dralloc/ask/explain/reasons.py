@@ -26,10 +26,12 @@ from dralloc.problem import (
     Claim,
     Constraint,
     Demand,
+    DeviceIndex,
     PoolAccess,
     PoolState,
     Request,
     Scalar,
+    numbered,
 )
 from dralloc.problem.ledger import Limit, Scarcity
 
@@ -168,7 +170,7 @@ class Wording:
         )
         return ", ".join((*named, *further)) or "by somebody"
 
-    def counter_set(self, device: int, number: int) -> str:
+    def counter_set(self, device: DeviceIndex, number: int) -> str:
         """A numbered counter set, by the name that a device has for it."""
         if self._compiled is None:
             return "its counter set"
@@ -178,7 +180,7 @@ class Wording:
         )
         pool = (
             sources[place].device
-            for place, neighbour in enumerate(devices)
+            for place, neighbour in numbered(devices)
             if neighbour.group == devices[device].group
         )
         return f"counter set {set_name(number, devices[device], sources[device].device, pool)}"
@@ -208,7 +210,11 @@ class Wording:
         return f": {len(counts)} of {counts[0]} slices of generation {newest}"
 
     def taken(
-        self, device: int, name: str, requested: Quantity | None, nanos: int
+        self,
+        device: DeviceIndex,
+        name: str,
+        requested: Quantity | None,
+        nanos: int,
     ) -> str:
         """An amount that is taken of a capacity, and how it came about."""
         if requested is not None and requested.nanos == nanos:
@@ -224,7 +230,9 @@ class Wording:
             return f"{amount(nanos)} ({why})"
         return f"{amount(nanos)} ({requested} asked, rounded up by {_policy_text(policy)})"
 
-    def _policy(self, device: int, name: str) -> CapacityRequestPolicy | None:
+    def _policy(
+        self, device: DeviceIndex, name: str
+    ) -> CapacityRequestPolicy | None:
         if self._compiled is None:
             return None
         entry = self._compiled.inventory.sources[device].device.capacity.get(

@@ -24,7 +24,7 @@ from dralloc.compile.match.requests import compile_claim
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import listed
 from dralloc.objects.user_rules import Budget
-from dralloc.problem import Alternative, Charge, Demand, Problem
+from dralloc.problem import Alternative, Charge, Demand, DeviceIndex, Problem
 from dralloc.problem.ledger import ClaimLedger
 from dralloc.problem.solution import Placement, amount_used, holdings_of
 from dralloc.solve.first_fit import first_fit
@@ -436,13 +436,15 @@ class _Blockers:
             - self._snapshot.own_claims
         )
 
-    def _options(self, node: int) -> Iterator[tuple[Alternative, int]]:
+    def _options(self, node: int) -> Iterator[tuple[Alternative, DeviceIndex]]:
         for request in self._requests:
             for alternative in request.alternatives:
                 for device in self._devices(alternative, node):
                     yield alternative, device
 
-    def _devices(self, alternative: Alternative, node: int) -> list[int]:
+    def _devices(
+        self, alternative: Alternative, node: int
+    ) -> list[DeviceIndex]:
         offers, problem = self._context.offers, self._context.problem
         return [
             device
@@ -451,13 +453,13 @@ class _Blockers:
             and problem.on_node(device, node)
         ]
 
-    def _charge(self, alternative: Alternative, device: int) -> Charge:
+    def _charge(self, alternative: Alternative, device: DeviceIndex) -> Charge:
         return (
             self._context.offers.charge(alternative.index, device) or Charge()
         )
 
     def _of_device(
-        self, alternative: Alternative, number: int
+        self, alternative: Alternative, number: DeviceIndex
     ) -> set[ClaimKey]:
         device, ledger = (
             self._context.problem.devices[number],

@@ -44,7 +44,7 @@ from dralloc.objects.cluster import Cluster
 from dralloc.objects.quantity import Format, Quantity
 from dralloc.objects.report import amount
 from dralloc.objects.user_rules import BudgetKey
-from dralloc.problem import Alternative, Claim, Demand
+from dralloc.problem import Alternative, Claim, Demand, numbered
 from dralloc.problem.solution import Solution
 
 __all__ = [
@@ -362,7 +362,7 @@ def _free_amounts(
     context = oracle.snapshot.context
     requested = context.offers.amounts(alternative.index)
     free_amounts: dict[str, set[int]] = defaultdict(set)
-    for number, device in enumerate(context.problem.devices):
+    for number, device in numbered(context.problem.devices):
         if (
             not (device.shareable or requested)
             or context.offers.selects(alternative.index, number) is not True
@@ -481,7 +481,7 @@ def _drivers(
         offers.table.criteria[alternative.index], selectors=(), amounts=()
     )
     of_class = offers.vary(alternative.index, Variation(substitute=criteria))
-    devices = enumerate(oracle.snapshot.problem.devices)
+    devices = numbered(oracle.snapshot.problem.devices)
     return frozenset(
         device.id.driver
         for number, device in devices

@@ -20,7 +20,7 @@ from dralloc.ask.scenario import Scenario
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.names import PoolID
 from dralloc.objects.quantity import NANOS
-from dralloc.problem import Charge, Problem
+from dralloc.problem import Charge, DeviceIndex, Problem
 from dralloc.problem.ledger import ClaimLedger, Limit, Scarcity, limits_of
 
 __all__ = [
@@ -85,7 +85,7 @@ class Quantities:
         """Return all of them."""
         return dict((*self._counters(), *self._of_devices()))
 
-    def keys(self, device: int) -> Iterator[QuantityKey]:
+    def keys(self, device: DeviceIndex) -> Iterator[QuantityKey]:
         """Yield what a device can take of."""
         for counter, _ in self._problem.devices[device].consumes:
             yield "counter", counter, ""
@@ -99,7 +99,7 @@ class Quantities:
         elif self._is_plain(device):
             yield "device", published.slot, ""
 
-    def once(self, device: int) -> Iterator[tuple[QuantityKey, int]]:
+    def once(self, device: DeviceIndex) -> Iterator[tuple[QuantityKey, int]]:
         """Yield what a device takes when it comes into use, whoever gets it."""
         published = self._problem.devices[device]
         if published.slot not in self._ledger.shares:
@@ -109,7 +109,7 @@ class Quantities:
             yield ("device", published.slot, ""), NANOS
 
     def each_time(
-        self, device: int, charge: Charge
+        self, device: DeviceIndex, charge: Charge
     ) -> Iterator[tuple[QuantityKey, int]]:
         """Yield what an allocation takes beside that."""
         slot = self._problem.devices[device].slot
@@ -118,7 +118,7 @@ class Quantities:
         for name, amount in charge.capacity:
             yield ("capacity", slot, name), amount
 
-    def _is_plain(self, device: int) -> bool:
+    def _is_plain(self, device: DeviceIndex) -> bool:
         """Whether it is counted as one device."""
         published = self._problem.devices[device]
         return not (
@@ -127,7 +127,7 @@ class Quantities:
             or self._by_request(device)
         )
 
-    def _by_request(self, device: int) -> tuple[tuple[int, str], ...]:
+    def _by_request(self, device: DeviceIndex) -> tuple[tuple[int, str], ...]:
         """Return the counters that requests for the device choose amounts of."""
         return self._sources[device].requested_counters
 

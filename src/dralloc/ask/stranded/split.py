@@ -33,8 +33,10 @@ from dralloc.problem import (
     Charge,
     Claim,
     Demand,
+    DeviceIndex,
     Eligibility,
     Request,
+    indices,
 )
 from dralloc.problem.equivalence import inventory_key
 from dralloc.problem.ledger import ClaimLedger
@@ -60,7 +62,7 @@ _OTHERS: Final = -2
 class Granting(NamedTuple):
     """A device that an alternative could be granted, and what that takes."""
 
-    device: int
+    device: DeviceIndex
     charge: Charge
 
 
@@ -72,7 +74,7 @@ class Grantable(NamedTuple):
     """
 
     granted: tuple[Granting, ...] = ()
-    serving: tuple[int, ...] = ()
+    serving: tuple[DeviceIndex, ...] = ()
 
 
 class Granter:
@@ -106,7 +108,7 @@ class Granter:
         self._lift = lift_of(compiled.problem, quantities, lifted)
         self._lifted = lifted
         self._known: dict[
-            Hashable, tuple[list[tuple[int, int]], list[int]]
+            Hashable, tuple[list[tuple[int, DeviceIndex]], list[DeviceIndex]]
         ] = {}
 
     def nodes(self, demand: Demand) -> Sequence[int]:
@@ -152,13 +154,15 @@ class Granter:
 
     def _look(
         self, part: Subproblem, demand: Demand, node: int
-    ) -> tuple[list[tuple[int, int]], list[int]]:
+    ) -> tuple[list[tuple[int, DeviceIndex]], list[DeviceIndex]]:
         """Return what could be granted on a node, and what serves, by alternative and by place in the part."""
         screening = Screening(self._context)
         offered = frozenset(part.problem.nodes[0].devices())
         candidates = []
         for alternative in demand.alternatives():
-            for place, device in enumerate(part.devices):
+            for place, device in zip(
+                indices(part.problem.devices), part.devices, strict=True
+            ):
                 if (
                     not alternative.admin
                     and place in offered
@@ -194,14 +198,14 @@ class _Trials:
     def __init__(self, part: Subproblem, demand: Demand) -> None:
         self._problem = part.problem
         self._demand = demand.by_itself(nodes=None)
-        self.granted: set[tuple[int, int]] = set()
+        self.granted: set[tuple[int, DeviceIndex]] = set()
 
     @cached_property
     def fits(self) -> bool:
         """Whether there is any answer."""
         return self._enter(self._demand, self._problem.eligibility, {})
 
-    def force(self, alternative: Alternative, place: int) -> None:
+    def force(self, alternative: Alternative, place: DeviceIndex) -> None:
         """Look for an answer in which the alternative is granted the device."""
         if (alternative.index, place) in self.granted:
             return
@@ -270,23 +274,25 @@ class _Forced(Overlay):
     """An eligibility in which an alternative is taken apart: one device, and others than that."""
 
     alternative: int
-    device: int
+    device: DeviceIndex
 
     def _real(self, alternative: int) -> int:
         """Return the alternative of which it is a part, or is."""
         return self.alternative if alternative < 0 else alternative
 
-    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+    def selects(
+        self, alternative: int, device: DeviceIndex
+    ) -> bool | AllocationError:
         if alternative < 0 and (device == self.device) is not (
             alternative == _FORCED
         ):
             return False
         return super().selects(self._real(alternative), device)
 
-    def admits(self, alternative: int, device: int) -> bool:
+    def admits(self, alternative: int, device: DeviceIndex) -> bool:
         return super().admits(self._real(alternative), device)
 
-    def charge(self, alternative: int, device: int) -> Charge | None:
+    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
         return super().charge(self._real(alternative), device)
 
     def request_key(self, alternative: int) -> Hashable:
@@ -296,7 +302,7 @@ class _Forced(Overlay):
             else (alternative, super().request_key(alternative))
         )
 
-    def device_key(self, device: int) -> Hashable:
+    def device_key(self, device: DeviceIndex) -> Hashable:
         return device
 
 
@@ -473,7 +479,7 @@ class Splitter:
         ]
 
         @cache
-        def is_selected(device: int) -> bool:
+        def is_selected(device: DeviceIndex) -> bool:
             return any(selects(index, device) is True for index in alternatives)
 
         selected_on = {}

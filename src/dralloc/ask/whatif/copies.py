@@ -19,7 +19,14 @@ from dralloc.check import check
 from dralloc.objects.choices import Options
 from dralloc.objects.errors import FatalError
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Alternative, Charge, Demand, Problem, Request
+from dralloc.problem import (
+    Alternative,
+    Charge,
+    Demand,
+    DeviceIndex,
+    Problem,
+    Request,
+)
 from dralloc.problem.equivalence import NodeClasses, equivalent_nodes
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.problem import Overlay
@@ -124,7 +131,9 @@ def _is_for_nothing(problem: Problem, placement: Placement) -> bool:
     )
 
 
-def _is_free(problem: Problem, device: int, charge: Charge | None) -> bool:
+def _is_free(
+    problem: Problem, device: DeviceIndex, charge: Charge | None
+) -> bool:
     shareable = problem.devices[device].shareable
     return (
         shareable
@@ -142,7 +151,7 @@ class _ForNothing(Overlay):
     problem: Problem
     admin: frozenset[int]
 
-    def admits(self, alternative: int, device: int) -> bool:
+    def admits(self, alternative: int, device: DeviceIndex) -> bool:
         return super().admits(alternative, device) and (
             alternative in self.admin
             or _is_free(self.problem, device, self.charge(alternative, device))
@@ -151,7 +160,7 @@ class _ForNothing(Overlay):
     def request_key(self, alternative: int) -> Hashable:
         return alternative
 
-    def device_key(self, device: int) -> Hashable:
+    def device_key(self, device: DeviceIndex) -> Hashable:
         return device
 
 
@@ -213,7 +222,7 @@ class PerDeviceBound:
             alternative.count or 1 for alternative in request.alternatives
         )
 
-    def _of_device(self, request: Request, device: int) -> int | None:
+    def _of_device(self, request: Request, device: DeviceIndex) -> int | None:
         """Return how often the device could serve the request by whichever alternative; None for ever."""
         fitting = list(self._fitting(request.alternatives, device))
         if any(alternative.admin for alternative, _ in fitting):
@@ -223,7 +232,7 @@ class PerDeviceBound:
         return self._shares(device, [charge for _, charge in fitting])
 
     def _fitting(
-        self, alternatives: Sequence[Alternative], device: int
+        self, alternatives: Sequence[Alternative], device: DeviceIndex
     ) -> Iterator[tuple[Alternative, Charge]]:
         """The alternatives that the device could serve alone, with what they take."""
         offers, view = self.problem.eligibility, self.problem.devices[device]
@@ -238,7 +247,9 @@ class PerDeviceBound:
                 ):
                     yield alternative, charge
 
-    def _shares(self, device: int, charges: Sequence[Charge]) -> int | None:
+    def _shares(
+        self, device: DeviceIndex, charges: Sequence[Charge]
+    ) -> int | None:
         """Return how often the least demanding amounts fit, each by itself and all of them together."""
         amounts_taken = [
             dict[str | int, int]((*charge.capacity, *charge.counters))
@@ -258,7 +269,7 @@ class PerDeviceBound:
             (free // least for free, least in limits if least), default=None
         )
 
-    def _free(self, device: int, name: str | int) -> int:
+    def _free(self, device: DeviceIndex, name: str | int) -> int:
         if isinstance(name, int):
             return self.ledger.free[name]
         return self.ledger.capacity_left(self.problem.devices[device], name)

@@ -33,6 +33,7 @@ from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table, counted, folded
+from dralloc.problem import DeviceIndex
 from dralloc.problem.solution import Solution, Status, Tier
 from dralloc.show.question import Provisional
 from dralloc.solve.first_fit import first_fit
@@ -145,7 +146,7 @@ class Itinerary:
     def _node(self, node: int) -> str:
         return self.movable.compiled.problem.nodes[node].name
 
-    def _devices(self, devices: tuple[int, ...]) -> tuple[str, ...]:
+    def _devices(self, devices: tuple[DeviceIndex, ...]) -> tuple[str, ...]:
         return tuple(
             str(self.movable.compiled.problem.devices[device].id)
             for device in devices

@@ -25,7 +25,7 @@ from dralloc.objects.choices import Choices
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.names import ClaimKey, DeviceID
-from dralloc.problem import Claim, Demand, Problem
+from dralloc.problem import Claim, Demand, DeviceIndex, Problem, numbered
 from dralloc.problem.ledger import Holding
 from dralloc.problem.solution import (
     Placement,
@@ -309,7 +309,7 @@ class Incumbents:
     def _holdings(self) -> Mapping[ClaimKey, Sequence[Holding]]:
         return self.users.holdings(self.compiled)
 
-    def _devices(self, key: ClaimKey) -> tuple[int, ...]:
+    def _devices(self, key: ClaimKey) -> tuple[DeviceIndex, ...]:
         """Return what a claim holds, as a node of its users sees it if it does."""
         home = self._home(self.users.users[key][0])
         return devices_seen(
@@ -614,7 +614,7 @@ class Staging:
         if not admin:
             return frozenset()
         slots = set()
-        for number, device in enumerate(problem.devices):
+        for number, device in numbered(problem.devices):
             if device.shareable and any(
                 problem.eligibility.selects(index, number) for index in admin
             ):

@@ -38,7 +38,7 @@ from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.report import Line, Part, Table
-from dralloc.problem import Demand, Problem
+from dralloc.problem import Demand, DeviceIndex, Problem
 from dralloc.problem.solution import Placement, Solution
 from dralloc.problem.subproblem import replicate
 from dralloc.show.question import Provisional
@@ -347,7 +347,8 @@ def _shifted(
     grants = []
     for of_claim in placement.grants:
         shifted = (
-            grant._replace(device=start + grant.device) for grant in of_claim
+            grant._replace(device=DeviceIndex(start + grant.device))
+            for grant in of_claim
         )
         grants.append(tuple(shifted))
     return Placement(demand, node, tuple(grants))

@@ -35,7 +35,7 @@ from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import DrallocError, FatalError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.report import Line, Part, Table
-from dralloc.problem import Charge, Demand, Node, Problem
+from dralloc.problem import Charge, Demand, DeviceIndex, Node, Problem
 from dralloc.problem.equivalence import equivalent_nodes
 from dralloc.problem.subproblem import cut_alone, separated
 from dralloc.show.question import Provisional
@@ -313,14 +313,14 @@ class _Charges:
         ]
         self.known: dict[Hashable, list[Charge]] = {}
 
-    def of(self, device: int) -> list[Charge]:
+    def of(self, device: DeviceIndex) -> list[Charge]:
         """The charges of a device that is equal to this one; none if no demand selects it."""
         key = self.eligibility.device_key(device)
         if key not in self.known:
             self.known[key] = list(self._asked(device))
         return self.known[key]
 
-    def counters(self, device: int) -> Iterator[int]:
+    def counters(self, device: DeviceIndex) -> Iterator[int]:
         """The counters that are charged by request."""
         if any(charge.counters for charge in self.of(device)):
             yield from (
@@ -329,7 +329,7 @@ class _Charges:
                 for counter, _ in charge.counters
             )
 
-    def _asked(self, device: int) -> Iterator[Charge]:
+    def _asked(self, device: DeviceIndex) -> Iterator[Charge]:
         offers = self.eligibility
         for alternative in self.alternatives:
             charge = (

@@ -33,7 +33,7 @@ from dralloc.objects.errors import DrallocError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import DeviceID
 from dralloc.objects.report import Line, Part, Table, folded
-from dralloc.problem import Demand, Problem
+from dralloc.problem import Demand, DeviceIndex, Problem
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.show.question import Provisional
 from dralloc.solve.first_fit import first_fit
@@ -223,14 +223,14 @@ class _Comparison:
             choice.bound,
         )
 
-    def _names(self, devices: Iterable[int]) -> tuple[DeviceID, ...]:
+    def _names(self, devices: Iterable[DeviceIndex]) -> tuple[DeviceID, ...]:
         return tuple(
             self.catalog.problem.devices[device].id for device in devices
         )
 
     def _placements(self, choice: Choice) -> Iterator[Placement]:
         """Lay the units out, and let their partitions serve."""
-        parts: list[list[int]] = [[] for _ in self.catalog.types]
+        parts: list[list[DeviceIndex]] = [[] for _ in self.catalog.types]
         for members, layouts, row in zip(
             self.classes, self.layouts, choice.times, strict=True
         ):
@@ -249,7 +249,9 @@ class _Comparison:
                 yield self._placement(number, demand, parts[type_].pop())
             first += need
 
-    def _placement(self, number: int, demand: int, device: int) -> Placement:
+    def _placement(
+        self, number: int, demand: int, device: DeviceIndex
+    ) -> Placement:
         picked = self.catalog.pick(demand, device)
         assert picked is not None, "a type serves the demand"
         node, rank = picked

@@ -13,7 +13,16 @@ from operator import ge
 from typing import Final
 
 from dralloc.objects.errors import DrallocError
-from dralloc.problem import Alternative, Charge, Demand, Device, Problem
+from dralloc.problem import (
+    Alternative,
+    Charge,
+    Demand,
+    Device,
+    DeviceIndex,
+    Problem,
+    indices,
+    numbered,
+)
 from dralloc.problem.equivalence import inventory_key
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.problem import EligibilityTable
@@ -54,14 +63,14 @@ class Layout:
     """Partitions that can exist together: how many of each type, and an example by places in the unit."""
 
     numbers: Numbers
-    places: tuple[int, ...]
+    places: tuple[DeviceIndex, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
     """Devices that share counters, of which somebody has use, with their types; ``key`` is equal for equal units."""
 
-    devices: tuple[int, ...]
+    devices: tuple[DeviceIndex, ...]
     types: tuple[int, ...]
     key: Hashable
 
@@ -84,7 +93,7 @@ def read_single(demand: Demand) -> SingleRequest | None:
 def shared_device(problem: Problem, demand: Demand) -> str:
     """Return why the demand is none for partitions: a device for it can be shared; empty if there is none such."""
     offers, seen = problem.eligibility, set[Hashable]()
-    for index, device in enumerate(problem.devices):
+    for index, device in numbered(problem.devices):
         key = offers.device_key(index), device.shareable
         if key in seen:
             continue
@@ -123,7 +132,7 @@ class PartitionCatalog:
         self.problem = problem
         self.demands = demands
         self.singles = list(filter(None, map(read_single, demands)))
-        self.homes: dict[int, list[int]] = {}
+        self.homes: dict[DeviceIndex, list[int]] = {}
         """By device the nodes that reach it."""
         for number, node in enumerate(problem.nodes):
             for device in node.devices():
@@ -132,7 +141,7 @@ class PartitionCatalog:
         self.types: dict[frozenset[int], int] = {}
         self.units = tuple(self._units())
 
-    def pick(self, demand: int, device: int) -> tuple[int, int] | None:
+    def pick(self, demand: int, device: DeviceIndex) -> tuple[int, int] | None:
         """The node and the first alternative with which a demand can have a device; None if it cannot."""
         offers, allowed = self.problem.eligibility, self.demands[demand].nodes
         home = next(
@@ -159,7 +168,7 @@ class PartitionCatalog:
         return None
 
     def _has_compared(
-        self, demand: int, alternative: Alternative, device: int
+        self, demand: int, alternative: Alternative, device: DeviceIndex
     ) -> bool:
         """Whether the device has the attributes that constraints compare."""
         constraints = (
@@ -172,13 +181,13 @@ class PartitionCatalog:
             if constraint.covers(alternative.name)
         )
 
-    def _refuse_sharing(self, index: int, charge: Charge) -> None:
+    def _refuse_sharing(self, index: DeviceIndex, charge: Charge) -> None:
         device = self.problem.devices[index]
         if _can_be_shared(device, charge):
             raise DrallocError(f"device {device.id}: {_SHARED}")
 
     def _units(self) -> Iterator[Unit]:
-        types = {}
+        types: dict[DeviceIndex, int] = {}
         for device in self.homes:
             device_type = self._type(device)
             if device_type is not None:
@@ -189,7 +198,7 @@ class PartitionCatalog:
             key = unit_types, inventory_key(self._part(devices))
             yield Unit(devices, unit_types, key)
 
-    def _type(self, device: int) -> int | None:
+    def _type(self, device: DeviceIndex) -> int | None:
         serves = frozenset(
             demand
             for demand in range(len(self.demands))
@@ -199,7 +208,7 @@ class PartitionCatalog:
             self.types.setdefault(serves, len(self.types)) if serves else None
         )
 
-    def _part(self, devices: Sequence[int]) -> Problem:
+    def _part(self, devices: Sequence[DeviceIndex]) -> Problem:
         """The devices of a unit as an inventory of their own."""
         drawn = dict.fromkeys(
             counter
@@ -222,13 +231,14 @@ class PartitionCatalog:
         DrallocError
             They are too many.
         """
-        ledger = Ledger(self._part(unit.devices))
+        part = self._part(unit.devices)
+        ledger = Ledger(part)
         nothing = (0,) * len(self.types)
         # Sets with as many partitions of each type that leave the same to others are one.
-        sets: dict[tuple[Numbers, Hashable], tuple[int, ...]] = {
+        sets: dict[tuple[Numbers, Hashable], tuple[DeviceIndex, ...]] = {
             (nothing, _state_with(ledger, ())): ()
         }
-        for place, type_ in enumerate(unit.types):
+        for place, type_ in zip(indices(part.devices), unit.types, strict=True):
             for (numbers, _), places in list(sets.items()):
                 after = _state_with(ledger, (*places, place))
                 if after is not None:
@@ -243,7 +253,7 @@ class PartitionCatalog:
                 raise DrallocError(
                     f"device {name}: more than {_MOST_STATES} sets of its partitions can exist together"
                 )
-        examples: dict[Numbers, tuple[int, ...]] = {}
+        examples: dict[Numbers, tuple[DeviceIndex, ...]] = {}
         for (numbers, _), places in sets.items():
             examples.setdefault(numbers, places)
         return tuple(
@@ -252,7 +262,9 @@ class PartitionCatalog:
         )
 
 
-def _state_with(ledger: Ledger, places: Sequence[int]) -> Hashable | None:
+def _state_with(
+    ledger: Ledger, places: Sequence[DeviceIndex]
+) -> Hashable | None:
     """Return all that matters for others once these devices are in use; None if the last of them does not fit.
 
     Afterwards the ledger is as before.

@@ -14,6 +14,7 @@ from dralloc.problem import (
     MAX_RESULTS,
     Constraint,
     ConstraintKind,
+    DeviceIndex,
     PoolState,
     Scalar,
 )
@@ -145,7 +146,9 @@ def _not_all(view: View, award: Award, uses: list[Use]) -> Iterator[str]:
             yield f"{award}: request {alternative.name}: all devices, but matching device {missing} is missing"
 
 
-def _must_have(view: View, award: Award, alternative: int, index: int) -> bool:
+def _must_have(
+    view: View, award: Award, alternative: int, index: DeviceIndex
+) -> bool:
     """Whether an alternative that wants all devices must get this one."""
     device, eligibility = view.problem.devices[index], view.problem.eligibility
     if (

@@ -19,6 +19,7 @@ from dralloc.problem import (
     Charge,
     Claim,
     Device,
+    DeviceIndex,
     ParentGroup,
     PoolState,
     Problem,
@@ -42,7 +43,7 @@ class Use(NamedTuple):
     claim: Claim
     request: int
     alternative: Alternative
-    device_index: int
+    device_index: DeviceIndex
     device: Device
     charge: Charge | None
 
@@ -182,7 +183,7 @@ class View:
         return tuple(slots)
 
     @cached_property
-    def in_force(self) -> tuple[int, ...]:
+    def in_force(self) -> tuple[DeviceIndex, ...]:
         """Devices that come into use, by index: each in the versions by which it can be opened.
 
         While a pool is updated, only one of the generations that nodes see has counters (slices with counters matter to
@@ -190,7 +191,7 @@ class View:
         (upstream behaviour). So where some share is of a version without counters, the device is opened by that one;
         and nobody stands in another's way if such devices are opened last.
         """
-        in_force: list[int] = []
+        in_force: list[DeviceIndex] = []
         for slot in self.opened:
             versions = {
                 use.device_index: use.device

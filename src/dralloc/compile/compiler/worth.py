@@ -28,7 +28,15 @@ from dralloc.objects.features import Features
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.quantity import NANOS, Quantity
 from dralloc.objects.user_rules import Budget, Cap
-from dralloc.problem import MAX_RESULTS, Alternative, Charge, Demand, Problem
+from dralloc.problem import (
+    MAX_RESULTS,
+    Alternative,
+    Charge,
+    Demand,
+    DeviceIndex,
+    Problem,
+    indices,
+)
 from dralloc.problem.grouping import grouped
 from dralloc.problem.solution import Tier, amount_used
 
@@ -303,7 +311,7 @@ def asked_amounts(problem: Problem, resource: str) -> tuple[int, ...]:
             eligibility.device_key(number),
             _has(problem, number, resource),
         ): number
-        for number in range(len(devices))
+        for number in indices(devices)
     }
     least_of_equal: dict[Hashable, int] = {}
 
@@ -336,7 +344,7 @@ def asked_amounts(problem: Problem, resource: str) -> tuple[int, ...]:
     return tuple(map(of_demand, problem.demands))
 
 
-def _has(problem: Problem, number: int, resource: str) -> Hashable:
+def _has(problem: Problem, number: DeviceIndex, resource: str) -> Hashable:
     device = problem.devices[number]
     drawn = sorted(
         amount

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, count, filterfalse, repeat
 from operator import itemgetter
-from typing import Final
+from typing import Final, cast
 
 from dralloc.compile.inventory.pools import ColumnReader, NodeIndex, PoolView
 from dralloc.objects.api import (
@@ -26,7 +26,13 @@ from dralloc.objects.api import Device as ApiDevice
 from dralloc.objects.api.slices import TYPE_NAMES
 from dralloc.objects.features import Features
 from dralloc.objects.names import CounterID, DeviceID, PoolID
-from dralloc.problem import NO_GROUPS, Counter, Device, Scalar
+from dralloc.problem import (
+    NO_GROUPS,
+    Counter,
+    Device,
+    DeviceIndex,
+    Scalar,
+)
 from dralloc.problem.supply import record
 
 __all__ = [
@@ -427,16 +433,16 @@ class Catalog:
     published: list[ApiCounter] = field(default_factory=list)
     slots: Slots = field(default_factory=Slots)
     grouped: int = 0
-    _groups: dict[tuple[PoolID, tuple[int, ...]], Mapping[int, range]] = field(
-        default_factory=dict
-    )
+    _groups: dict[
+        tuple[PoolID, tuple[int, ...]], Mapping[int, Sequence[DeviceIndex]]
+    ] = field(default_factory=dict)
     _layouts: dict[tuple[int, ...], CounterLayout] = field(default_factory=dict)
     _without_groups: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.reader = ColumnReader(self.slices)
 
-    def offer(self, pool: PoolID, view: PoolView) -> tuple[int, ...]:
+    def offer(self, pool: PoolID, view: PoolView) -> tuple[DeviceIndex, ...]:
         """Indices of the devices that a usable pool offers, in search order."""
         key = (pool, view.considered)
         if key not in self._groups:
@@ -448,7 +454,7 @@ class Catalog:
 
     def _enter(
         self, pool: PoolID, considered: Sequence[int]
-    ) -> Mapping[int, range]:
+    ) -> Mapping[int, Sequence[DeviceIndex]]:
         group = len(self._groups)
         sets = tuple(
             counter_set
@@ -475,7 +481,7 @@ class Catalog:
             Counter, ids, layout.totals, layout.totals, repeat(group)
         )
         grouped = self._enter_groups(considered)
-        entered = {}
+        entered: dict[int, Sequence[DeviceIndex]] = {}
         for index in considered:
             first = len(self.devices)
             if not (
@@ -483,7 +489,8 @@ class Catalog:
                 and self.slices[index].spec.shared_counters
             ):
                 self._enter_devices(index, group, counters, grouped)
-            entered[index] = range(first, len(self.devices))
+            new_devices = range(first, len(self.devices))
+            entered[index] = cast("Sequence[DeviceIndex]", new_devices)
         return entered
 
     def _enter_groups(self, considered: Sequence[int]) -> Mapping[str, int]:

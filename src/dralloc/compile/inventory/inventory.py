@@ -40,10 +40,13 @@ from dralloc.problem import (
     Charge,
     Counter,
     Device,
+    DeviceIndex,
     Node,
+    Numbered,
     PoolAccess,
     PoolState,
     Usage,
+    numbered,
 )
 from dralloc.problem.ledger import Holding
 
@@ -312,7 +315,7 @@ class Inventory(Brief):
     """
 
     nodes: tuple[Node, ...]
-    devices: tuple[Device, ...]
+    devices: Numbered[DeviceIndex, Device]
     sources: tuple[PublishedDevice, ...]
     counters: tuple[Counter, ...]
     published: tuple[ApiCounter, ...]
@@ -320,7 +323,7 @@ class Inventory(Brief):
     slots: Mapping[DeviceID, int]
     features: Features
 
-    def newest(self, device: DeviceID) -> int | None:
+    def newest(self, device: DeviceID) -> DeviceIndex | None:
         """The index of a device; where generations of a pool differ, of what was published last."""
         slot = self.slots.get(device)
         return None if slot is None else self._versions_of(slot)[-1]
@@ -366,20 +369,20 @@ class Inventory(Brief):
         )
         return replace(self, counters=counters, usage=usage_of(holdings))
 
-    def _versions_of(self, slot: int) -> Sequence[int]:
+    def _versions_of(self, slot: int) -> Sequence[DeviceIndex]:
         """The devices behind a slot. Where each device is published once, slots are numbered as devices are."""
         return (
-            (slot,)
+            (DeviceIndex(slot),)
             if len(self.slots) == len(self.devices)
             else self._versions[slot]
         )
 
     @cached_property
-    def _versions(self) -> Mapping[int, Sequence[int]]:
-        indices: dict[int, list[int]] = defaultdict(list)
-        for index, device in enumerate(self.devices):
-            indices[device.slot].append(index)
-        return indices
+    def _versions(self) -> Mapping[int, Sequence[DeviceIndex]]:
+        versions: dict[int, list[DeviceIndex]] = defaultdict(list)
+        for index, device in numbered(self.devices):
+            versions[device.slot].append(index)
+        return versions
 
 
 def take_inventory(  # noqa: PLR0913 - one parameter for each kind of object, and two choices

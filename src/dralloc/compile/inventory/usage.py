@@ -22,7 +22,7 @@ from dralloc.objects.api.slice_reader import named
 from dralloc.objects.features import Features
 from dralloc.objects.names import DeviceID, PoolID
 from dralloc.objects.quantity import Quantity
-from dralloc.problem import Counter, Device, Usage
+from dralloc.problem import Counter, Device, DeviceIndex, Numbered, Usage
 from dralloc.problem.ledger import Holding
 
 __all__ = [
@@ -67,9 +67,9 @@ def usage_of(holdings: Iterable[Holding]) -> Usage:
 
 def left_of_counters(
     counters: Sequence[Counter],
-    devices: Sequence[Device],
+    devices: Numbered[DeviceIndex, Device],
     holdings: Iterable[Holding],
-    versions_of: Callable[[int], Iterable[int]],
+    versions_of: Callable[[int], Iterable[DeviceIndex]],
 ) -> tuple[Counter, ...]:
     """The counters with what the holdings leave of them.
 

@@ -39,7 +39,7 @@ from dralloc.objects.features import Features
 from dralloc.objects.names import ClaimKey, DeviceID
 from dralloc.objects.notebook import Brief
 from dralloc.objects.quantity import Quantity
-from dralloc.problem import Charge
+from dralloc.problem import Charge, DeviceIndex, Numbered
 from dralloc.problem import Device as ProblemDevice
 from dralloc.problem.supply import record
 from kubecel import (
@@ -246,7 +246,7 @@ class MatchTable(Brief):
         """A number for class, selectors, derived attributes, tolerations and amounts."""
         return self._kind_of[alternative]
 
-    def device_key(self, device: int) -> Hashable:
+    def device_key(self, device: DeviceIndex) -> Hashable:
         """A number for all that some class or request can tell about a device (see `DeviceKeys`)."""
         key = self._key_of[device]
         if key is None:
@@ -254,14 +254,14 @@ class MatchTable(Brief):
             key = self._key_of[device]
         return key
 
-    def _find_keys(self, device: int) -> None:
+    def _find_keys(self, device: DeviceIndex) -> None:
         """Find the key of a device, and with it those of its slice where they are known from others of one template."""
         slice_ = self.inventory.sources[device].slice
         keys = self.keys_of_template(slice_)
         if keys is None:
             self._key_of[device] = self._find_key(device)
             return
-        first = device
+        first: int = device
         while first and self.inventory.sources[first - 1].slice is slice_:
             first -= 1
         # A slice that counts in two views of its pool is there twice.
@@ -303,7 +303,7 @@ class MatchTable(Brief):
             self._keys_of[name] = tuple(keys)
         return self._keys_of[name]
 
-    def _find_key(self, device: int) -> Hashable:
+    def _find_key(self, device: DeviceIndex) -> Hashable:
         source = self.inventory.sources[device]
         if source.requested_counters:
             # What such a device gives depends on its counters, which are its own.
@@ -351,7 +351,7 @@ class MatchTable(Brief):
         return DerivedAttributes(expressions, self.features)
 
     @property
-    def devices(self) -> tuple[ProblemDevice, ...]:
+    def devices(self) -> Numbered[DeviceIndex, ProblemDevice]:
         """The devices of the inventory, with what the alternatives derive from them."""
         if not self.derived:
             return self.inventory.devices
@@ -365,7 +365,9 @@ class MatchTable(Brief):
             devices.append(replace(device, attributes=attributes))
         return tuple(devices)
 
-    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+    def selects(
+        self, alternative: int, device: DeviceIndex
+    ) -> bool | AllocationError:
         """Whether class and request selectors accept the device, or the fatal error that upstream raises.
 
         That is also an error if an attribute cannot be derived from a device that they accept.
@@ -377,7 +379,7 @@ class MatchTable(Brief):
             else self._error(self.criteria[alternative], device, verdict)
         )
 
-    def verdict(self, alternative: int, device: int) -> Verdict:
+    def verdict(self, alternative: int, device: DeviceIndex) -> Verdict:
         """Whether class and request selectors accept the device, or the first of all expressions that fails on it."""
         verdicts = self._selected[alternative]
         key = self.device_key(device)
@@ -388,7 +390,7 @@ class MatchTable(Brief):
             )
         return verdict
 
-    def admits(self, alternative: int, device: int) -> bool:
+    def admits(self, alternative: int, device: DeviceIndex) -> bool:
         """Whether the device's taints are tolerated, and it does not need a feature that is off."""
         published = self.inventory.sources[device].device
         if (
@@ -401,7 +403,7 @@ class MatchTable(Brief):
             taints, self.criteria[alternative].tolerations
         )
 
-    def _taints_on(self, device: int) -> tuple[DeviceTaint, ...]:
+    def _taints_on(self, device: DeviceIndex) -> tuple[DeviceTaint, ...]:
         """The taints that count."""
         if not self.features.DeviceTaints:
             return ()
@@ -411,7 +413,7 @@ class MatchTable(Brief):
             else self.inventory.sources[device].device.taints
         )
 
-    def taints(self, device: int) -> tuple[DeviceTaint, ...]:
+    def taints(self, device: DeviceIndex) -> tuple[DeviceTaint, ...]:
         """The taints of a device: those that its slice publishes, then those of rules."""
         if device not in self._taints:
             id_ = self.inventory.devices[device].id
@@ -432,7 +434,7 @@ class MatchTable(Brief):
         )
         return tuple(self.taint_rules.selecting(id_, published))
 
-    def charge(self, alternative: int, device: int) -> Charge | None:
+    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
         """Return what an allocation takes; None if the device cannot give what the alternative asks for."""
         charges = self._charged[alternative]
         key = self.device_key(device)
@@ -455,7 +457,7 @@ class MatchTable(Brief):
             )
         return charges[key]
 
-    def _evaluate(self, criteria: Criteria, device: int) -> Verdict:
+    def _evaluate(self, criteria: Criteria, device: DeviceIndex) -> Verdict:
         published = self.inventory.sources[device].device
         if (
             published.binding_conditions
@@ -480,7 +482,7 @@ class MatchTable(Brief):
         return True
 
     def _all_match(
-        self, expressions: Sequence[str], device: int, *, of_class: bool
+        self, expressions: Sequence[str], device: DeviceIndex, *, of_class: bool
     ) -> bool | SelectorFailure:
         for number, expression in enumerate(expressions):
             try:
@@ -494,7 +496,7 @@ class MatchTable(Brief):
                 )
         return True
 
-    def _cel_device(self, device: int) -> CelDevice:
+    def _cel_device(self, device: DeviceIndex) -> CelDevice:
         if device not in self._devices:
             source = self.inventory.sources[device]
             self._devices[device] = cel_device(
@@ -505,7 +507,7 @@ class MatchTable(Brief):
     def _error(
         self,
         criteria: Criteria,
-        device: int,
+        device: DeviceIndex,
         failure: SelectorFailure | DerivationFailure,
     ) -> FatalError:
         device_class, id_ = (

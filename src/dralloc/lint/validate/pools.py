@@ -39,6 +39,7 @@ from dralloc.objects.api import (
 )
 from dralloc.objects.api.slice_reader import LISTS
 from dralloc.objects.names import ClaimKey, DeviceID, PoolID
+from dralloc.problem import DeviceIndex, numbered
 from kubecel import CelRuntimeError
 
 __all__ = ["POOL_RULES", "Candidates", "Offer", "find_candidates", "find_pools"]
@@ -339,7 +340,7 @@ _NOBODY = ClaimKey("", "")
 class Offer:
     """A device of the newest generation of its pool, with its number in the inventory and its index in the slice."""
 
-    number: int
+    number: DeviceIndex
     id: DeviceID
     slice: ResourceSlice
     index: int
@@ -431,17 +432,17 @@ class Candidates:
     def offers(self) -> list[Offer]:
         """Every device."""
         inventory = self._table.inventory
-        indices: dict[int, Iterator[int]] = defaultdict(count)
+        places: dict[int, Iterator[int]] = defaultdict(count)
         return [
             Offer(
                 number,
                 device.id,
                 source.slice,
-                next(indices[id(source.slice)]),
+                next(places[id(source.slice)]),
                 source.device,
             )
-            for number, (device, source) in enumerate(
-                zip(inventory.devices, inventory.sources, strict=True)
+            for (number, device), source in zip(
+                numbered(inventory.devices), inventory.sources, strict=True
             )
         ]
 

@@ -39,7 +39,7 @@ from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import CheckError, DrallocError
 from dralloc.objects.load import load_documents
 from dralloc.objects.names import ClaimKey, DeviceID
-from dralloc.problem import Claim, Demand, Problem
+from dralloc.problem import Claim, Demand, DeviceIndex, Problem
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.show.plan import Plan
 
@@ -548,7 +548,7 @@ class _Reading:
                     return number, choice
         raise LookupError(f"claim {claim.key}: has no request {name}")
 
-    def _device(self, id_: DeviceID, node: int) -> int:
+    def _device(self, id_: DeviceID, node: int) -> DeviceIndex:
         """Return the device as the node sees it, or as it was published last."""
         for pool in self.problem.nodes[node].pools:
             if pool.id == id_.pool_id:

@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 
 from dralloc.objects.choices import Mode
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Problem
+from dralloc.problem import DeviceIndex, Problem
 from dralloc.show.comparison import ANSWERS
 from dralloc.show.plan import Plan
 from dralloc.show.plot.canvas import (
@@ -114,7 +114,7 @@ def _most_telling(
     return tuple(rows[place] for place in sorted(most_telling_first[:maximum]))
 
 
-def _total(counts: Mapping[int, int], devices: Iterable[int]) -> int:
+def _total(counts: Mapping[int, int], devices: Iterable[DeviceIndex]) -> int:
     return sum(counts.get(device, 0) for device in devices)
 
 

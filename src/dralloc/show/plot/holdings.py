@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from dralloc.objects.api import DeviceSubRequest, ExactDeviceRequest
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Charge, Problem
+from dralloc.problem import Charge, DeviceIndex, Problem, numbered
 from dralloc.show.plan import Plan
 
 __all__ = [
@@ -199,7 +199,7 @@ class PhysicalDevice:
 
     title: str
     driver: str
-    devices: tuple[int, ...]
+    devices: tuple[DeviceIndex, ...]
     counters: tuple[int, ...] = ()
     tracks: tuple[int, ...] = ()
     shareable: bool = False
@@ -216,7 +216,7 @@ class MapRow:
 
 def rows(problem: Problem) -> tuple[MapRow, ...]:
     """Return all rows, in the order of the nodes; units that several nodes reach come behind those of single nodes."""
-    reach: dict[int, list[int]] = defaultdict(list)
+    reach: dict[DeviceIndex, list[int]] = defaultdict(list)
     for number, node in enumerate(problem.nodes):
         for device in node.devices():
             if problem.on_node(device, number):
@@ -246,9 +246,11 @@ def _name(problem: Problem, nodes: Sequence[int]) -> str:
 
 
 def _units(
-    problem: Problem, reached: Iterable[int]
+    problem: Problem, reached: Iterable[DeviceIndex]
 ) -> Iterator[PhysicalDevice]:
-    by_unit: dict[tuple[str, str, str] | int, list[int]] = defaultdict(list)
+    by_unit: dict[tuple[str, str, str] | int, list[DeviceIndex]] = defaultdict(
+        list
+    )
     for index in reached:
         device = problem.devices[index]
         sets = sorted(
@@ -257,8 +259,8 @@ def _units(
         for place in sets or (device.slot,):
             by_unit[place].append(index)
     counters: dict[tuple[str, str, str], list[int]] = defaultdict(list)
-    for index, counter in enumerate(problem.counters):
-        counters[counter.id[:3]].append(index)
+    for number, counter in enumerate(problem.counters):
+        counters[counter.id[:3]].append(number)
     for key, devices in by_unit.items():
         if isinstance(key, int):
             lone = problem.devices[devices[0]]
@@ -275,7 +277,7 @@ def _units(
 def _partitioned(
     problem: Problem,
     key: tuple[str, str, str],
-    devices: list[int],
+    devices: list[DeviceIndex],
     counters: list[int],
 ) -> PhysicalDevice:
     rows_of_counters: dict[str, dict[int, int]] = defaultdict(dict)
@@ -325,7 +327,7 @@ class HeldDevice:
     owner: ClaimKey
     claim: ClaimKey
     profile: RequestProfile
-    device: int
+    device: DeviceIndex
     new: bool
     amounts: tuple[tuple[str, int], ...] = ()
     counters: tuple[tuple[int, int], ...] = ()
@@ -341,7 +343,7 @@ def held_devices(
 
 def _before(plan: Plan, profiles: RequestProfiles) -> Iterator[HeldDevice]:
     devices = plan.compiled.problem.devices
-    numbers = {device.id: index for index, device in enumerate(devices)}
+    numbers = {device.id: index for index, device in numbered(devices)}
     for claim in plan.compiled.cluster.claims:
         for result in claim.results:
             number = numbers.get(result.device_id)

@@ -18,6 +18,7 @@ from dralloc.problem import (
     Alternative,
     Claim,
     Demand,
+    DeviceIndex,
     PoolState,
     Problem,
     quorum_of,
@@ -433,7 +434,7 @@ def _take_first(
     ledger: SearchLedger,
     alternative: Alternative,
     listed: CandidateList,
-) -> tuple[int, ...] | None:
+) -> tuple[DeviceIndex, ...] | None:
     """Take the first devices that can be had: the first solution of the search, if its first descent succeeds.
 
     Returns
@@ -448,7 +449,7 @@ def _take_first(
     _Undecided
         The descent failed, and counters were in the way of devices behind others: other choices could succeed.
     """
-    devices_taken: list[int] = []
+    devices_taken: list[DeviceIndex] = []
     first, blocked = listed.start, False
     for position in range(listed.start, len(listed.devices)):
         number = listed.devices[position]

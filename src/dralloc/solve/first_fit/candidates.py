@@ -13,7 +13,14 @@ from functools import cache
 from typing import NamedTuple
 
 from dralloc.objects.errors import AllocationError
-from dralloc.problem import MAX_RESULTS, Alternative, Claim, Problem, Request
+from dralloc.problem import (
+    MAX_RESULTS,
+    Alternative,
+    Claim,
+    DeviceIndex,
+    Problem,
+    Request,
+)
 from dralloc.problem.equivalence import claim_key
 from dralloc.problem.grouping import grouped
 
@@ -141,8 +148,8 @@ class CandidateList:
         How many of the first devices are known to be out of reach for good.
     """
 
-    devices: Sequence[int]
-    failing: frozenset[int]
+    devices: Sequence[DeviceIndex]
+    failing: frozenset[DeviceIndex]
     start: int = 0
 
 
@@ -183,7 +190,7 @@ class NodePool(NamedTuple):
         Whether some of them are for several demands at once.
     """
 
-    devices: tuple[int, ...]
+    devices: tuple[DeviceIndex, ...]
     kind: PoolKind
     partly: bool
     shared: bool
@@ -233,7 +240,7 @@ class CandidateIndex:
                 candidates.lists[place] = lists[key]
         return candidates
 
-    def of_node(self, node: int) -> Sequence[int]:
+    def of_node(self, node: int) -> Sequence[DeviceIndex]:
         """The device that stands for the node: the only one that node claims can have, and for them alone."""
         return [
             device
@@ -267,7 +274,9 @@ class CandidateIndex:
         """Return how many devices the node has."""
         return len(self._on(node))
 
-    def serves(self, alternative: Alternative, device: int) -> bool | None:
+    def serves(
+        self, alternative: Alternative, device: DeviceIndex
+    ) -> bool | None:
         """Whether the device may serve the alternative, whatever is in use; None if a selector fails on it."""
         eligibility = self._problem.eligibility
         answers = self._answers[eligibility.request_key(alternative.index)]
@@ -277,8 +286,8 @@ class CandidateIndex:
         return answers[key]
 
     def _list(self, alternative: Alternative, node: int) -> CandidateList:
-        candidates: list[int] = []
-        failing: list[int] = []
+        candidates: list[DeviceIndex] = []
+        failing: list[DeviceIndex] = []
         for pool in self.pools(node):
             serving, failed = self._positions_in(pool, alternative)
             failing += [pool.devices[position] for position in failed]
@@ -327,7 +336,7 @@ class CandidateIndex:
             self._positions[key] = sorted(serving), sorted(failing)
         return self._positions[key]
 
-    def _view(self, devices: tuple[int, ...]) -> NodePool:
+    def _view(self, devices: tuple[DeviceIndex, ...]) -> NodePool:
         keys = tuple(
             [self._problem.eligibility.device_key(device) for device in devices]
         )
@@ -345,7 +354,9 @@ class CandidateIndex:
             self._pool_of_kind.append(pool)
         return pool
 
-    def _ask(self, alternative: Alternative, device: int) -> bool | None:
+    def _ask(
+        self, alternative: Alternative, device: DeviceIndex
+    ) -> bool | None:
         eligibility, index = self._problem.eligibility, alternative.index
         verdict = eligibility.selects(index, device)
         if isinstance(verdict, AllocationError):
@@ -356,7 +367,7 @@ class CandidateIndex:
 
 
 def failure(
-    problem: Problem, alternative: Alternative, device: int
+    problem: Problem, alternative: Alternative, device: DeviceIndex
 ) -> AllocationError:
     """Why a selector fails on a device."""
     verdict = problem.eligibility.selects(alternative.index, device)

@@ -16,7 +16,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dralloc.problem import MAX_RESULTS, Alternative, Claim, Problem
+from dralloc.problem import (
+    MAX_RESULTS,
+    Alternative,
+    Claim,
+    DeviceIndex,
+    Problem,
+)
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import Placement
 from dralloc.solve.first_fit.candidates import (
@@ -95,7 +101,7 @@ class FreeAmounts:
         self._problem = problem
         self._ledger = ledger
         self._wanted: dict[Hashable, WantedAmounts] = {}
-        self._devices: dict[int, int] = {}
+        self._devices: dict[int, DeviceIndex] = {}
         names: set[str] = set()
         for number, node in enumerate(problem.nodes):
             for pool in node.pools:
@@ -144,7 +150,7 @@ class FreeAmounts:
                 )
 
     @cached_property
-    def _representatives(self) -> Sequence[int]:
+    def _representatives(self) -> Sequence[DeviceIndex]:
         """One of the devices that stand for nodes for each key: the others are charged the same."""
         key = self._problem.eligibility.device_key
         by_key = {key(device): device for device in self._devices.values()}

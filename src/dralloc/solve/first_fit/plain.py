@@ -19,6 +19,7 @@ from dralloc.problem import (
     Claim,
     Demand,
     Device,
+    DeviceIndex,
     Node,
     ParentGroup,
     Problem,
@@ -100,7 +101,7 @@ class NodeFootprints:
         return len(footprints - {None}) <= 1 and _UNKNOWN not in footprints
 
     def _footprint(
-        self, alternative: Alternative, device: int
+        self, alternative: Alternative, device: DeviceIndex
     ) -> Amounts | None:
         """Return what a device takes; None if the alternative cannot have it."""
         eligibility = self._problem.eligibility

@@ -20,6 +20,7 @@ from dralloc.problem import (
     Claim,
     Constraint,
     ConstraintKind,
+    DeviceIndex,
     Problem,
     Scalar,
 )
@@ -65,7 +66,7 @@ class ResidualRequest:
 
     claim: int
     need: int
-    offers: Mapping[int, Sequence[Charge]]
+    offers: Mapping[DeviceIndex, Sequence[Charge]]
     alternatives: Sequence[Alternative]
 
     @property
@@ -80,14 +81,14 @@ class ResidualRequest:
             for alternative in self.alternatives
         )
 
-    def capacity_of(self, device: int, name: str) -> int:
+    def capacity_of(self, device: DeviceIndex, name: str) -> int:
         """Return how much of a capacity of the device it takes at least."""
         return min(
             dict(charge.capacity).get(name, 0) for charge in self.offers[device]
         )
 
     def counters_of(
-        self, problem: Problem, device: int, *, opening: bool
+        self, problem: Problem, device: DeviceIndex, *, opening: bool
     ) -> Costs:
         """Return how much it takes of each counter at least, with or without what the device consumes by itself."""
         costs = dict(problem.devices[device].consumes) if opening else {}
@@ -119,7 +120,7 @@ def fitting(amounts: Iterable[int], free: int) -> int:
 # Counter bounds: what is on offer must not cost more than there is (KEP-4815,
 # KEP-5941).
 
-Prices = Mapping[int, Costs]
+Prices = Mapping[DeviceIndex, Costs]
 """What each device on offer costs at least."""
 
 Name = tuple[str, str, str]
@@ -134,7 +135,7 @@ def _counters_suffice(
     prices: list[Prices] = []
     names: dict[Name, set[int]] = defaultdict(set)
     for request in residual:
-        of_request: dict[int, Costs] = {}
+        of_request: dict[DeviceIndex, Costs] = {}
         for device in request.offers:
             costs = _costs(problem, ledger, request, device, alone=alone)
             of_request[device] = costs
@@ -153,7 +154,7 @@ def _costs(
     problem: Problem,
     ledger: Ledger,
     request: ResidualRequest,
-    device: int,
+    device: DeviceIndex,
     *,
     alone: bool,
 ) -> Costs:
@@ -201,7 +202,7 @@ def _enough_fit(
     counters: set[int],
 ) -> bool:
     """Whether as many devices as are needed fit into these counters, counting the first of each device."""
-    cheapest: dict[int, Costs] = {}
+    cheapest: dict[DeviceIndex, Costs] = {}
     for request, device_prices in zip(residual, prices, strict=True):
         if _fitting(ledger, device_prices.values(), counters) < request.need:
             return False
@@ -390,7 +391,7 @@ def _multiplicities(
     problem: Problem, ledger: Ledger, residual: Residual
 ) -> Iterator[tuple[int, int]]:
     """For each shareable device how many of the requests its capacities could serve together, at the very most."""
-    users: dict[int, list[ResidualRequest]] = {}
+    users: dict[DeviceIndex, list[ResidualRequest]] = {}
     for request in residual:
         for device in request.offers:
             if problem.devices[device].shareable:
@@ -504,7 +505,7 @@ class PrunedSearch(DepthFirstSearch):
 
     def _candidates(
         self, claim: int, request: int, choice: int, *, taken: int, start: int
-    ) -> Iterator[tuple[int, int]]:
+    ) -> Iterator[tuple[int, DeviceIndex]]:
         alternative = self._claims[claim].requests[request].alternatives[choice]
         if alternative.count is None:
             if not self._is_infeasible(claim, request, choice, taken, taken):
@@ -556,7 +557,7 @@ class PrunedSearch(DepthFirstSearch):
 
     # Equal devices.
 
-    def _equality(self, number: int) -> Hashable:
+    def _equality(self, number: DeviceIndex) -> Hashable:
         """Equal for devices that are interchangeable for the rest of the search."""
         return self._roles[number], self._ledger.state(
             self._problem.devices[number]
@@ -566,7 +567,7 @@ class PrunedSearch(DepthFirstSearch):
     def _roles(self) -> Mapping[int, Hashable]:
         """The role of each device to the demand."""
         eligibility = self._problem.eligibility
-        uses: dict[int, list[Hashable]] = defaultdict(list)
+        uses: dict[DeviceIndex, list[Hashable]] = defaultdict(list)
         for (
             claim,
             request,
@@ -591,7 +592,7 @@ class PrunedSearch(DepthFirstSearch):
         }
 
     def _traits(
-        self, number: int, attributes: Sequence[str]
+        self, number: DeviceIndex, attributes: Sequence[str]
     ) -> Iterator[Hashable]:
         device = self._problem.devices[number]
         yield number if device.slot in self._problem.several_versions else None
@@ -646,7 +647,7 @@ class PrunedSearch(DepthFirstSearch):
         taken: int,
         start: int,
     ) -> ResidualRequest | None:
-        offers: dict[int, list[Charge]] = {}
+        offers: dict[DeviceIndex, list[Charge]] = {}
         possible: list[Alternative] = []
         need: float = inf
         for choice in choices:
@@ -671,10 +672,10 @@ class PrunedSearch(DepthFirstSearch):
 
     def _offers(
         self, claim: int, request: int, choice: int, start: int
-    ) -> Iterator[tuple[int, Charge]]:
+    ) -> Iterator[tuple[DeviceIndex, Charge]]:
         """The devices from this position on that can be had by themselves, and what they would be charged."""
         alternative = self._claims[claim].requests[request].alternatives[choice]
-        devices: Sequence[int]
+        devices: Sequence[DeviceIndex]
         if alternative.index in self._all:
             devices = self._all[alternative.index]
         else:

@@ -22,6 +22,7 @@ from dralloc.problem import (
     Constraint,
     ConstraintKind,
     Device,
+    DeviceIndex,
     Node,
     PoolState,
     Problem,
@@ -96,7 +97,11 @@ class SearchLedger(Ledger):
         return alternative.admin or self.has_counters(device, charge)
 
     def take(
-        self, number: int, alternative: Alternative, claim: int, charge: Charge
+        self,
+        number: DeviceIndex,
+        alternative: Alternative,
+        claim: int,
+        charge: Charge,
     ) -> None:
         """Enter that the claim of the current demand takes the device with that number."""
         device = self.problem.devices[number]
@@ -139,7 +144,7 @@ class SearchLedger(Ledger):
         self._entries.clear()
         self._taking.clear()
 
-    def release(self, number: int, alternative: Alternative) -> None:
+    def release(self, number: DeviceIndex, alternative: Alternative) -> None:
         """Give back what a demand has settled for. With admin access that is nothing."""
         charge = self.problem.eligibility.charge(alternative.index, number)
         if charge is not None and not alternative.admin:
@@ -304,7 +309,7 @@ class DepthFirstSearch:
             ClaimConstraints(claim, spanning) for claim in claims
         ]
         self._grants: list[list[Grant]] = [[] for _ in claims]
-        self._all: dict[int, tuple[int, ...]] = {}
+        self._all: dict[int, tuple[DeviceIndex, ...]] = {}
         self._leaks = leaks
         self._listed = candidates.lists if candidates else {}
         self._leaked: list[Device] = []
@@ -341,7 +346,7 @@ class DepthFirstSearch:
         return None
 
     @cached_property
-    def _devices(self) -> tuple[int, ...]:
+    def _devices(self) -> tuple[DeviceIndex, ...]:
         return tuple(self._node.devices())
 
     # Before the search: what can be said about a claim as a whole.
@@ -366,7 +371,7 @@ class DepthFirstSearch:
 
     def _all_devices(
         self, claim: Claim, alternative: Alternative
-    ) -> Iterator[int]:
+    ) -> Iterator[DeviceIndex]:
         """The devices that allocation mode ``All`` means: it must know them all, so every pool must be usable."""
         for pool in self._node.pools:
             if pool.state is not PoolState.USABLE:
@@ -449,7 +454,7 @@ class DepthFirstSearch:
 
     def _candidates(
         self, claim: int, request: int, choice: int, *, taken: int, start: int
-    ) -> Iterator[tuple[int, int]]:
+    ) -> Iterator[tuple[int, DeviceIndex]]:
         """Devices to try next, with the positions behind which to go on."""
         alternative = self._claims[claim].requests[request].alternatives[choice]
         if alternative.count is None:
@@ -470,19 +475,25 @@ class DepthFirstSearch:
             if self._chargeable(alternative, device):
                 yield position, device
 
-    def _selectable(self, alternative: Alternative, device: int) -> bool:
+    def _selectable(
+        self, alternative: Alternative, device: DeviceIndex
+    ) -> bool:
         verdict = self._problem.eligibility.selects(alternative.index, device)
         if isinstance(verdict, AllocationError):
             raise verdict
         return verdict and self._problem.on_node(device, self._number)
 
-    def _chargeable(self, alternative: Alternative, device: int) -> bool:
+    def _chargeable(
+        self, alternative: Alternative, device: DeviceIndex
+    ) -> bool:
         charge = self._problem.eligibility.charge(alternative.index, device)
         if charge is None:
             return False
         return self._ledger.has_capacity(self._problem.devices[device], charge)
 
-    def _take(self, claim: int, request: int, choice: int, number: int) -> bool:
+    def _take(
+        self, claim: int, request: int, choice: int, number: DeviceIndex
+    ) -> bool:
         """Take a selectable device for a claim, if nothing forbids it."""
         alternative = self._claims[claim].requests[request].alternatives[choice]
         device = self._problem.devices[number]

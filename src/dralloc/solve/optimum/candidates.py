@@ -23,6 +23,7 @@ from dralloc.problem import (
     Charge,
     Claim,
     Demand,
+    DeviceIndex,
     PoolState,
     Problem,
     quorum_of,
@@ -65,11 +66,11 @@ class NodeCapabilities:
         self.problem = problem
         numbers: dict[Hashable, int] = {}
         self.node_types: list[int] = []
-        self._contents: list[Mapping[Hashable, tuple[int, int]]] = []
-        device_keys: dict[int, Hashable] = {}
+        self._contents: list[Mapping[Hashable, tuple[DeviceIndex, int]]] = []
+        device_keys: dict[DeviceIndex, Hashable] = {}
         for node in range(len(problem.nodes)):
             tally: Tally[Hashable] = Tally()
-            sample: dict[Hashable, int] = {}
+            sample: dict[Hashable, DeviceIndex] = {}
             for device in problem.nodes[node].devices():
                 if problem.devices[device].id.driver == NODE_DRIVER:
                     continue
@@ -133,7 +134,7 @@ class NodeCapabilities:
         return self._totals[question]
 
     def _candidates(
-        self, contents: Mapping[Hashable, tuple[int, int]], demand: int
+        self, contents: Mapping[Hashable, tuple[DeviceIndex, int]], demand: int
     ) -> int:
         total = 0
         for claim in self.problem.demands[demand].claims:
@@ -152,7 +153,7 @@ class NodeCapabilities:
 
     def _matching(
         self,
-        contents: Mapping[Hashable, tuple[int, int]],
+        contents: Mapping[Hashable, tuple[DeviceIndex, int]],
         alternative: Alternative,
     ) -> int:
         selects = self.problem.eligibility.selects
@@ -216,7 +217,7 @@ def _line(alike: Sequence[AllocationError]) -> str:
 class Candidate(NamedTuple):
     """A device that can serve an alternative, and what that takes of it."""
 
-    device: int
+    device: DeviceIndex
     charge: Charge
 
 
@@ -352,7 +353,7 @@ class _Surveyor:
         self.stop = stop
         self.allowance = most_candidates
         self.failures: dict[str, AllocationError] = {}
-        self.devices: dict[int, list[int]] = {}
+        self.devices: dict[int, list[DeviceIndex]] = {}
         listed: Tally[ClaimKey] = Tally()
         for demand in problem.demands:
             listed.update(
@@ -477,7 +478,7 @@ class _Surveyor:
             *place, spec, len(usable), tuple(usable), loose, tuple(blocked)
         )
 
-    def _devices(self, node: int) -> list[int]:
+    def _devices(self, node: int) -> list[DeviceIndex]:
         """The devices of usable pools that reach the node, in search order."""
         if node not in self.devices:
             offered = self.problem.nodes[node].devices()
@@ -488,7 +489,7 @@ class _Surveyor:
             ]
         return self.devices[node]
 
-    def _offer(self, spec: Alternative, device: int) -> Charge | None:
+    def _offer(self, spec: Alternative, device: DeviceIndex) -> Charge | None:
         """Return what the device takes to serve the alternative; None if it does not match or lacks the capacity."""
         eligibility = self.problem.eligibility
         selected = eligibility.selects(spec.index, device)
@@ -505,7 +506,7 @@ class _Surveyor:
             return None
         return charge
 
-    def _is_free(self, spec: Alternative, device: int) -> bool:
+    def _is_free(self, spec: Alternative, device: DeviceIndex) -> bool:
         return spec.admin or self.ledger.is_free(self.problem.devices[device])
 
     def _is_usable(
@@ -624,7 +625,7 @@ def _drawn(
 
 
 def units(
-    problem: Problem, device: int, charge: Charge
+    problem: Problem, device: DeviceIndex, charge: Charge
 ) -> tuple[Hashable, ...]:
     """Return what an allocation breaks, for ``least-fragmentation``: counter sets (KEP-4815), or else the device."""
     slot = problem.devices[device].slot

@@ -16,6 +16,7 @@ from dralloc.problem import (
     MAX_RESULTS,
     Constraint,
     ConstraintKind,
+    DeviceIndex,
     ParentGroup,
     Scalar,
 )
@@ -170,7 +171,7 @@ def opened_by_any_share(model: Model) -> None:
     opened, in_force = model.variables.opened, model.variables.in_force
     devices = model.problem.devices
     ledger = Ledger(model.problem)
-    shares: dict[int, list[Take]] = defaultdict(list)
+    shares: dict[DeviceIndex, list[Take]] = defaultdict(list)
     for take in model.variables.takes():
         slot = take.view.slot
         if not take.admin and slot in opened and take.view.shareable:
@@ -212,7 +213,10 @@ def opened_by_any_share(model: Model) -> None:
 
 
 def _charge_beside(
-    model: Model, device: int, counter: int, by_request: Sequence[Literal]
+    model: Model,
+    device: DeviceIndex,
+    counter: int,
+    by_request: Sequence[Literal],
 ) -> None:
     """What is charged by request has to fit beside what the device consumes, whoever has opened it."""
     consumed = model.variables.consumed[device, counter] = (
@@ -445,7 +449,7 @@ class _Carried(NamedTuple):
     """A device that may serve a request, with the values that count there, and a literal that makes it count."""
 
     serving: Serving
-    device: int
+    device: DeviceIndex
     values: frozenset[Scalar]
     literal: Literal
 

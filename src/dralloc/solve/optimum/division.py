@@ -568,7 +568,7 @@ def _components(
     Modes and classes that nothing can serve are left out, and gangs that need members of such classes.
     """
     bins = len(demand_classes.requirements)
-    sets = DisjointSets(bins + len(spaces))
+    sets = DisjointSets(range(bins + len(spaces)))
     served = set()
     for number, space in enumerate(stop.each(spaces)):
         for requirement, spec in enumerate(demand_classes.requirements):

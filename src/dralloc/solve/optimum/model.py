@@ -34,7 +34,14 @@ from typing import Final, NamedTuple
 from ortools.sat.python import cp_model
 
 from dralloc.objects.errors import ModelError
-from dralloc.problem import Charge, Claim, Constraint, Device, Problem
+from dralloc.problem import (
+    Charge,
+    Claim,
+    Constraint,
+    Device,
+    DeviceIndex,
+    Problem,
+)
 from dralloc.problem.grouping import grouped
 from dralloc.problem.solution import Grant, Placement
 from dralloc.solve.optimum.candidates import CandidateSite, ServingChoice
@@ -62,7 +69,7 @@ __all__ = [
 class InterchangeableDevices(NamedTuple):
     """Devices that the same choices can use, the nodes of those, and the choices by number (see `_every_choice`)."""
 
-    devices: tuple[int, ...]
+    devices: tuple[DeviceIndex, ...]
     nodes: tuple[int, ...]
     users: tuple[int, ...]
 
@@ -97,7 +104,7 @@ def interchangeable_devices(
     no request with admin access in the same claim could get too, and no other demand has to reach.
     """
     told_apart = _told_apart(problem, sites, stop)
-    users: dict[int, list[int]] = defaultdict(list)
+    users: dict[DeviceIndex, list[int]] = defaultdict(list)
     nodes: list[int] = []
     for number, (demand, site, choice) in enumerate(
         stop.each(_every_choice(sites))
@@ -178,7 +185,7 @@ _MOST_NAMES: Final = 200_000
 class Take:
     """A device is taken, by a serving or by any serving that uses its group, on one of the nodes."""
 
-    device: int
+    device: DeviceIndex
     view: Device
     charge: Charge
     admin: bool
@@ -257,8 +264,10 @@ class Variables:
     homes: dict[tuple[int, int, int], Literal] = field(default_factory=dict)
     shared: dict[int, tuple[int, ...]] = field(default_factory=dict)
     opened: dict[int, Literal] = field(default_factory=dict)
-    in_force: dict[int, Literal] = field(default_factory=dict)
-    consumed: dict[tuple[int, int], Literal] = field(default_factory=dict)
+    in_force: dict[DeviceIndex, Literal] = field(default_factory=dict)
+    consumed: dict[tuple[DeviceIndex, int], Literal] = field(
+        default_factory=dict
+    )
 
     def every_serving(self) -> Iterator[Serving]:
         """Each serving, in the order of creation."""
@@ -486,7 +495,7 @@ class Model:
             if not (take.admin or take.view.shareable)
         )
 
-    def first_users(self) -> Iterator[tuple[int, Literal]]:
+    def first_users(self) -> Iterator[tuple[DeviceIndex, Literal]]:
         """By device: a literal that puts its version in force, which is a dedicated use, or the first of its shares.
 
         While a pool is updated, only one of the generations that nodes see has counters, and a grant consumes only the
@@ -521,7 +530,7 @@ class Model:
         The devices taken of a group are handed out in search order to the demands in their order.
         """
         # By group what is to be handed out, the first device last.
-        pools: list[list[int]] = []
+        pools: list[list[DeviceIndex]] = []
         for group in self.variables.device_groups:
             in_reverse = reversed(group.takes)
             pools.append(
@@ -582,7 +591,7 @@ class Model:
         self,
         values: dict[int, tuple[Literal, int]],
         serving: Serving,
-        devices: set[int],
+        devices: set[DeviceIndex],
     ) -> None:
         # A literal that stands for several decisions keeps the first value it gets.
         values.setdefault(
@@ -602,7 +611,9 @@ def _flat(requests: Iterable[Iterable[Serving]]) -> Iterable[Serving]:
 
 
 def _grants(
-    serving: Serving, value: Callable[[Literal], int], pools: list[list[int]]
+    serving: Serving,
+    value: Callable[[Literal], int],
+    pools: list[list[DeviceIndex]],
 ) -> list[Grant]:
     choice = serving.choice
     devices = {take.device for take in serving.takes if value(take.literal)}
@@ -617,7 +628,7 @@ def _grants(
     ]
 
 
-def _devices(serving: Serving, placement: Placement | None) -> set[int]:
+def _devices(serving: Serving, placement: Placement | None) -> set[DeviceIndex]:
     """Return what the serving has in an answer, given the placement of its demand if that is on its node."""
     choice = serving.choice
     grants = placement.grants[choice.claim] if placement else ()

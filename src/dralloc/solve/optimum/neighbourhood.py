@@ -37,7 +37,7 @@ from dralloc.objects.choices import Options
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.user_rules import Budget
-from dralloc.problem import Charge, Demand, Problem
+from dralloc.problem import Charge, Demand, DeviceIndex, Problem
 from dralloc.problem.grouping import grouped
 from dralloc.problem.inter_pod import InterPodRule
 from dralloc.problem.ledger import Ledger
@@ -135,7 +135,9 @@ class Incumbent:
             self.placements[demand] for demand in sorted(self.placements)
         )
 
-    def _charges(self, placement: Placement) -> Iterator[tuple[int, Charge]]:
+    def _charges(
+        self, placement: Placement
+    ) -> Iterator[tuple[DeviceIndex, Charge]]:
         for _, device, charge in charged_grants(self.problem, (placement,)):
             yield device, charge
 

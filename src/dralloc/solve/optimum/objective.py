@@ -654,7 +654,7 @@ def _together(
     problem: Problem, placements: Sequence[Placement]
 ) -> list[list[Placement]]:
     """Placements that are only kept together: those of a gang, and those with a claim in common."""
-    sets = DisjointSets(len(placements))
+    sets = DisjointSets(range(len(placements)))
     first_with: dict[Hashable, int] = {}
     for index, placement in enumerate(placements):
         demand = problem.demands[placement.demand]

@@ -30,6 +30,7 @@ from dralloc.problem import (
     Charge,
     Claim,
     Device,
+    DeviceIndex,
     Node,
     PoolState,
     Problem,
@@ -77,7 +78,7 @@ class NodeComponent:
     """
 
     key: int
-    devices: tuple[int, ...]
+    devices: tuple[DeviceIndex, ...]
     counters: tuple[int, ...]
     groups: tuple[int, ...]
 
@@ -103,7 +104,7 @@ class NodeComponents:
 
     def on(self, node: int) -> tuple[NodeComponent, ...]:
         """The components of a node."""
-        owners: dict[Hashable, list[int]] = {}
+        owners: dict[Hashable, list[DeviceIndex]] = {}
         for device in self._problem.nodes[node].devices():
             if not self._problem.on_node(device, node):
                 continue
@@ -117,7 +118,7 @@ class NodeComponents:
             self._component(members) for members in sorted(listed.values())
         )
 
-    def _ties(self, device: int) -> Iterator[Hashable]:
+    def _ties(self, device: DeviceIndex) -> Iterator[Hashable]:
         """Yield what a device has in common with others: counter sets, or nothing but itself."""
         charged = self._charged_by_request(device)
         by_request = [("counter", counter) for counter in charged]
@@ -130,13 +131,13 @@ class NodeComponents:
             else:
                 yield sort, number
 
-    def _counters(self, device: int) -> list[int]:
+    def _counters(self, device: DeviceIndex) -> list[int]:
         fixed = [
             counter for counter, _ in self._problem.devices[device].consumes
         ]
         return [*fixed, *self._charged_by_request(device)]
 
-    def _charged_by_request(self, device: int) -> tuple[int, ...]:
+    def _charged_by_request(self, device: DeviceIndex) -> tuple[int, ...]:
         """The counters that some request makes the device consume (KEP-5941)."""
         device_key = self._problem.eligibility.device_key(device)
         if device_key not in self._by_request:
@@ -150,7 +151,7 @@ class NodeComponents:
             self._by_request[device_key] = tuple(counters)
         return self._by_request[device_key]
 
-    def _component(self, members: Sequence[int]) -> NodeComponent:
+    def _component(self, members: Sequence[DeviceIndex]) -> NodeComponent:
         devices = self._problem.devices
         counters: dict[int, None] = {}
         for device in members:
@@ -181,7 +182,7 @@ class NodeComponents:
         )
 
     def _traits(
-        self, index: int, number: Callable[[str, int], int]
+        self, index: DeviceIndex, number: Callable[[str, int], int]
     ) -> Hashable:
         """All that matters about a device and does not change."""
         device = self._problem.devices[index]
@@ -198,7 +199,9 @@ class NodeComponents:
 
 
 def _join(
-    owners: dict[Hashable, list[int]], tie: Hashable, component: list[int]
+    owners: dict[Hashable, list[DeviceIndex]],
+    tie: Hashable,
+    component: list[DeviceIndex],
 ) -> None:
     """Make the component the owner of the tie, with all that its owner had."""
     absorbed = owners.get(tie, component)
@@ -277,7 +280,7 @@ class ComponentStates:
         return self.left[state], self._keys[state]
 
     def after(
-        self, node: int, devices: Collection[int]
+        self, node: int, devices: Collection[DeviceIndex]
     ) -> Sequence[tuple[int, NodeComponent]]:
         """The components of a node with their states, with some devices taken since it was ordered."""
         if self._problem.several_versions:
@@ -374,7 +377,7 @@ class Census:
             return members[0] if members else None
         return next((node for node in members if node in allowed), None)
 
-    def changed(self, devices: list[int]) -> None:
+    def changed(self, devices: list[DeviceIndex]) -> None:
         """Some devices were taken or given back: look again at every node that could tell."""
         problem = self._problem
         slots = {problem.devices[device].slot for device in devices}
@@ -462,7 +465,7 @@ class ComponentOffers:
         return self._fits[component.key](device)
 
     def _fit(
-        self, alternatives: Sequence[Alternative], number: int
+        self, alternatives: Sequence[Alternative], number: DeviceIndex
     ) -> Callable[[Device], Integers]:
         """Tells of devices that equal this one, which is shared and consumes no counters, who could have them now."""
         served = np.array(
@@ -510,7 +513,7 @@ class ComponentOffers:
 
     def candidates(self, claims: Sequence[Claim], node: int) -> NodeCandidates:
         """The node as the claims see it, without devices on which a selector fails: those with the least left first."""
-        devices: list[int] = []
+        devices: list[DeviceIndex] = []
         for _, component in self._states.ordered(node):
             devices += component.devices
         lists: dict[Place, CandidateList] = {}
@@ -524,10 +527,10 @@ class ComponentOffers:
                 lists[place] = CandidateList(accepted, frozenset())
         return NodeCandidates(node, lists)
 
-    def _accepts(self, alternative: Alternative, device: int) -> bool:
+    def _accepts(self, alternative: Alternative, device: DeviceIndex) -> bool:
         return self._index.serves(alternative, device) is True
 
-    def _is_free(self, alternative: Alternative, number: int) -> bool:
+    def _is_free(self, alternative: Alternative, number: DeviceIndex) -> bool:
         if not self._accepts(alternative, number):
             return False
         charge = self._problem.eligibility.charge(alternative.index, number)
@@ -608,7 +611,7 @@ class ExpectedFragmentation:
         self._offered: dict[int, tuple[Integers, Integers]] = {}
         self._known: dict[tuple[int, ...], int] = {}
 
-    def of(self, node: int, devices: Collection[int] = ()) -> int:
+    def of(self, node: int, devices: Collection[DeviceIndex] = ()) -> int:
         """The expected fragmentation of a node, after some devices were taken there.
 
         Returns

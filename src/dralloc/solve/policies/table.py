@@ -25,7 +25,15 @@ from typing import Final
 
 from dralloc.objects.choices import Mode
 from dralloc.objects.errors import AllocationError, ChoiceError
-from dralloc.problem import Alternative, Charge, Claim, Demand, Problem
+from dralloc.problem import (
+    Alternative,
+    Charge,
+    Claim,
+    Demand,
+    DeviceIndex,
+    Problem,
+    indices,
+)
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import (
     Grant,
@@ -171,7 +179,7 @@ class Sizes:
         """Return what the alternative takes on the cheapest devices; nothing if there are none or with admin access."""
         if alternative.admin:
             return {}
-        choices: Iterable[Iterable[int]]
+        choices: Iterable[Iterable[DeviceIndex]]
         if alternative.count is None:
             count = 1
             choices = (node.devices() for node in self._problem.nodes)
@@ -182,7 +190,9 @@ class Sizes:
         cheapest = min(filter(None, costs), key=self._share, default={})
         return _times(count, cheapest)
 
-    def _sum(self, alternative: Alternative, devices: Iterable[int]) -> Amounts:
+    def _sum(
+        self, alternative: Alternative, devices: Iterable[DeviceIndex]
+    ) -> Amounts:
         """Return what the alternative takes on all of these devices that can serve it."""
         eligibility, index = self._problem.eligibility, alternative.index
         total: Tally[Hashable] = Tally()
@@ -203,11 +213,11 @@ class Sizes:
         return max(shares, default=0)
 
     @cached_property
-    def _examples(self) -> Sequence[int]:
+    def _examples(self) -> Sequence[DeviceIndex]:
         """One of each class of devices."""
         device_key = self._problem.eligibility.device_key
-        examples: dict[Hashable, int] = {}
-        for index in range(len(self._problem.devices)):
+        examples: dict[Hashable, DeviceIndex] = {}
+        for index in indices(self._problem.devices):
             takes = tuple(_takes(self._problem, index, Charge()))
             examples.setdefault((device_key(index), takes), index)
         return tuple(examples.values())
@@ -218,7 +228,7 @@ def _times(count: int, amounts: Amounts) -> Amounts:
 
 
 def _takes(
-    problem: Problem, index: int, charge: Charge
+    problem: Problem, index: DeviceIndex, charge: Charge
 ) -> Iterator[tuple[Hashable, int]]:
     """Yield what an allocation takes, by resource; what opens a shareable device is not for one claim to pay."""
     device = problem.devices[index]
@@ -302,7 +312,7 @@ class ScoringContext:
     @contextmanager
     def trying(
         self, claims: Sequence[Claim], node: int
-    ) -> Iterator[frozenset[int] | None]:
+    ) -> Iterator[frozenset[DeviceIndex] | None]:
         """Take what the claims need on a node, and give it back: the devices; None if they do not fit."""
         grants = self.attempt(claims, node)
         if grants is None:
@@ -552,7 +562,7 @@ class ScoredRun(QuickRun):
         self._census.changed(_devices(placement.grants))
 
 
-def _devices(grants: Sequence[Sequence[Grant]]) -> list[int]:
+def _devices(grants: Sequence[Sequence[Grant]]) -> list[DeviceIndex]:
     return [grant.device for claim_grants in grants for grant in claim_grants]
 
 

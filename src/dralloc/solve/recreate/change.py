@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Claim, Demand, Problem, quorum_of
+from dralloc.problem import Claim, Demand, DeviceIndex, Problem, quorum_of
 from dralloc.problem.grouping import grouped
 from dralloc.problem.inter_pod import InterPodRule, OneDomain
 from dralloc.problem.ledger import Ledger
@@ -82,7 +82,7 @@ class DeviceOrder:
             self._sets_of.append(tuple(counter_sets))
             self._rivals.append(sum([users[counter] for counter in counters]))
 
-    def sorted(self, devices: Sequence[int]) -> Sequence[int]:
+    def sorted(self, devices: Sequence[DeviceIndex]) -> Sequence[DeviceIndex]:
         """Return the devices, given as published, in the order in which a demand is to try them."""
         if len(devices) == 1 or self._random.random() < _AS_PUBLISHED:
             return devices
@@ -91,7 +91,7 @@ class DeviceOrder:
             devices, key=lambda device: (room_of[device], self._rivals[device])
         )
 
-    def _room(self, device: int) -> int:
+    def _room(self, device: DeviceIndex) -> int:
         """Return how much is left of what the device draws on: the parts of each counter and capacity, added up."""
         free, counters = self._ledger.free, self._problem.counters
         room = 0

@@ -27,7 +27,7 @@ from dralloc.compile.pods import PodInfo
 from dralloc.objects.api import ResourceClaim
 from dralloc.objects.api.selecting import selector_matches
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Alternative, Charge, Claim
+from dralloc.problem import Alternative, Charge, Claim, DeviceIndex
 from dralloc.problem.solution import Grant, Placement
 from dralloc.solve.first_fit.batch import QuickRun
 from dralloc.solve.first_fit.candidates import (
@@ -429,7 +429,7 @@ class Devices(QuickRun):
         ledger.take(grant.device, alternative, claim_index, charge)
         return True
 
-    def _charge(self, alternative: Alternative, device: int) -> Charge:
+    def _charge(self, alternative: Alternative, device: DeviceIndex) -> Charge:
         charge = self._problem.eligibility.charge(alternative.index, device)
         assert charge is not None
         return charge
@@ -653,7 +653,9 @@ class Devices(QuickRun):
         problem = self._problem
         for place, alternative in places(claims):
             listed = selected.lists.get(place)
-            reached: Iterable[int] = problem.nodes[selected.node].devices()
+            reached: Iterable[DeviceIndex] = problem.nodes[
+                selected.node
+            ].devices()
             if listed is not None:
                 reached = listed.devices
             constrained = claims[place[0]].constraints

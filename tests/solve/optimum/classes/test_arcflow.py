@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 
-from dralloc.problem import Charge
+from dralloc.problem import Charge, DeviceIndex
 from dralloc.solve.optimum import solve
 from dralloc.solve.optimum.classes.bins import Bin
 from dralloc.solve.optimum.classes.flows import (
@@ -28,7 +28,9 @@ from solve.optimum.problem_builder import (
 from strategies import TableEligibility
 
 
-def source(left: int, sizes: Mapping[int, int], *devices: int) -> FlowSource:
+def source(
+    left: int, sizes: Mapping[int, int], *devices: DeviceIndex
+) -> FlowSource:
     """Bins of one device each, on a node of the same number; only sizes that fit are sizes of a source."""
     bins = [Bin(((device,),), (device,)) for device in devices]
     return FlowSource(
@@ -75,7 +77,7 @@ def test_who_takes_nothing_of_a_capacity_is_no_size() -> None:
 
 
 def test_a_device_walks_from_what_is_left_by_sizes_that_never_grow() -> None:
-    [supply] = flow_supplies([source(10, {0: 6, 1: 4}, 0)])
+    [supply] = flow_supplies([source(10, {0: 6, 1: 4}, DeviceIndex(0))])
     supply.build(cp_model.CpModel())
     assert set(supply.arcs) == {(10, 6), (10, 4), (6, 4), (4, 4)}, (
         "after a 4 no 6 follows"
@@ -83,7 +85,7 @@ def test_a_device_walks_from_what_is_left_by_sizes_that_never_grow() -> None:
 
 
 def test_requirements_of_one_size_share_an_arc() -> None:
-    [supply] = flow_supplies([source(10, {0: 5, 1: 5}, 0)])
+    [supply] = flow_supplies([source(10, {0: 5, 1: 5}, DeviceIndex(0))])
     supply.build(cp_model.CpModel())
     assert set(supply.arcs) == {(10, 5), (5, 5)}
     assert set(supply.served) == {0, 1}
@@ -91,7 +93,12 @@ def test_requirements_of_one_size_share_an_arc() -> None:
 
 def test_sources_of_equal_sizes_are_one_flow() -> None:
     sizes = {0: 6, 1: 4}
-    [supply] = flow_supplies([source(5, sizes, 0), source(10, sizes, 1, 2)])
+    [supply] = flow_supplies(
+        [
+            source(5, sizes, DeviceIndex(0)),
+            source(10, sizes, DeviceIndex(1), DeviceIndex(2)),
+        ]
+    )
     assert [source.free for source in supply.sources] == [10, 5], (
         "the fullest first"
     )
@@ -100,7 +107,15 @@ def test_sources_of_equal_sizes_are_one_flow() -> None:
 def test_sources_that_give_other_amounts_are_two_flows() -> None:
     """Rounding can make one request take more of one kind of device than of another."""
     assert (
-        len(flow_supplies([source(10, {0: 6}, 0), source(10, {0: 5}, 1)])) == 2
+        len(
+            flow_supplies(
+                [
+                    source(10, {0: 6}, DeviceIndex(0)),
+                    source(10, {0: 5}, DeviceIndex(1)),
+                ]
+            )
+        )
+        == 2
     )
 
 
@@ -110,7 +125,10 @@ def test_a_requirement_that_finds_too_little_left_does_not_part_a_flow() -> (
     assert (
         len(
             flow_supplies(
-                [source(10, {0: 6, 1: 4}, 0), source(5, {0: 6, 1: 4}, 1)]
+                [
+                    source(10, {0: 6, 1: 4}, DeviceIndex(0)),
+                    source(5, {0: 6, 1: 4}, DeviceIndex(1)),
+                ]
             )
         )
         == 1
@@ -119,7 +137,12 @@ def test_a_requirement_that_finds_too_little_left_does_not_part_a_flow() -> (
 
 def test_what_is_served_fits() -> None:
     sizes = {0: 6, 1: 4, 2: 3}
-    [supply] = flow_supplies([source(10, sizes, 0, 1), source(7, sizes, 2)])
+    [supply] = flow_supplies(
+        [
+            source(10, sizes, DeviceIndex(0), DeviceIndex(1)),
+            source(7, sizes, DeviceIndex(2)),
+        ]
+    )
     number, by_device = solved(supply, {0: 2, 1: 2, 2: 1})
     assert number == 5
     for device, served in by_device.items():
@@ -147,7 +170,10 @@ def test_no_packing_serves_more(
 ) -> None:
     sizes = {requirement: size for requirement, (size, _) in asked.items()}
     wanted = {requirement: number for requirement, (_, number) in asked.items()}
-    sources = [source(each, sizes, device) for device, each in enumerate(left)]
+    sources = [
+        source(each, sizes, DeviceIndex(device))
+        for device, each in enumerate(left)
+    ]
     sources = [each for each in sources if each.sizes]
     total = (
         sum(solved(supply, wanted)[0] for supply in flow_supplies(sources))

@@ -34,7 +34,7 @@ from dralloc.objects.choices import Choices, Mode
 from dralloc.objects.cluster import Cluster
 from dralloc.objects.errors import Finding
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Charge, Claim, Demand, Problem
+from dralloc.problem import Charge, Claim, Demand, DeviceIndex, Problem
 from dralloc.problem.ledger import Holding
 
 __all__ = ["ClaimGroup", "ClaimUsers", "ClusterMigration", "devices_seen"]
@@ -176,7 +176,7 @@ class ClaimUsers:
 
 def devices_seen(
     problem: Problem, node: int, holdings: Iterable[Holding]
-) -> tuple[int, ...]:
+) -> tuple[DeviceIndex, ...]:
     """Return what is held, as a node sees it if it does."""
     offered = {
         problem.devices[device].slot: device

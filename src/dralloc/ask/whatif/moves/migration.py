@@ -29,6 +29,7 @@ from dralloc.problem import (
     Charge,
     Claim,
     Demand,
+    DeviceIndex,
     Eligibility,
     Problem,
     Request,
@@ -215,7 +216,7 @@ class MovableClaim:
     key: ClaimKey
     home: int
     holdings: tuple[Holding, ...]
-    devices: tuple[int, ...]
+    devices: tuple[DeviceIndex, ...]
     roles: tuple[Role, ...] = ()
 
 
@@ -425,14 +426,14 @@ class StayEligibility(Overlay):
     """
 
     entries: dict[int, tuple[int, Charge]] = field(default_factory=dict)
-    devices: set[int] = field(default_factory=set)
+    devices: set[DeviceIndex] = field(default_factory=set)
 
     def claim(
         self,
         problem: Problem,
         key: ClaimKey,
         holdings: Sequence[Holding],
-        devices: Sequence[int],
+        devices: Sequence[DeviceIndex],
     ) -> Claim:
         """A claim that asks for what is held, of these devices: one request for each."""
         requests = []
@@ -461,7 +462,9 @@ class StayEligibility(Overlay):
             )
         return Claim(key, "", tuple(requests))
 
-    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+    def selects(
+        self, alternative: int, device: DeviceIndex
+    ) -> bool | AllocationError:
         """As in `Eligibility`."""
         entry = self.entries.get(alternative)
         return (
@@ -470,13 +473,13 @@ class StayEligibility(Overlay):
             else entry[0] == device
         )
 
-    def admits(self, alternative: int, device: int) -> bool:
+    def admits(self, alternative: int, device: DeviceIndex) -> bool:
         """As in `Eligibility`."""
         return alternative in self.entries or super().admits(
             alternative, device
         )
 
-    def charge(self, alternative: int, device: int) -> Charge | None:
+    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
         """As in `Eligibility`."""
         entry = self.entries.get(alternative)
         return (
@@ -491,14 +494,14 @@ class StayEligibility(Overlay):
             else super().request_key(alternative)
         )
 
-    def device_key(self, device: int) -> Hashable:
+    def device_key(self, device: DeviceIndex) -> Hashable:
         """As in `Eligibility`."""
         return super().device_key(
             device
         ), device if device in self.devices else None
 
 
-def stay_grants(devices: Iterable[int]) -> tuple[Grant, ...]:
+def stay_grants(devices: Iterable[DeviceIndex]) -> tuple[Grant, ...]:
     """Return what a claim that stays is granted: the devices that it has."""
     return tuple(
         Grant(number, 0, device) for number, device in enumerate(devices)

@@ -34,7 +34,7 @@ from itertools import chain
 from math import gcd
 from typing import NamedTuple, assert_never
 
-from dralloc.problem import ConstraintKind, Problem
+from dralloc.problem import ConstraintKind, DeviceIndex, Problem, indices
 from dralloc.problem.equivalence import Recurrence
 from dralloc.problem.grouping import grouped
 from dralloc.problem.supply import Scalar
@@ -64,11 +64,11 @@ __all__ = [
 class Bin(NamedTuple):
     """The devices of a bin by unit, in search order, and the nodes that reach any of them."""
 
-    units: tuple[tuple[int, ...], ...]
+    units: tuple[tuple[DeviceIndex, ...], ...]
     nodes: tuple[int, ...]
 
     @property
-    def devices(self) -> list[int]:
+    def devices(self) -> list[DeviceIndex]:
         """All devices."""
         return [device for unit in self.units for device in unit]
 
@@ -94,10 +94,12 @@ def find_bins(
     return bins
 
 
-def _units(problem: Problem, usable: UsableDevices, stop: Stop) -> DisjointSets:
+def _units(
+    problem: Problem, usable: UsableDevices, stop: Stop
+) -> DisjointSets[DeviceIndex]:
     """Unite the usable devices that draw on a common counter."""
-    sets = DisjointSets(len(problem.devices))
-    root_of_counter: dict[int, int] = {}
+    sets = DisjointSets(indices(problem.devices))
+    root_of_counter: dict[int, DeviceIndex] = {}
     for device in stop.hundreds(usable.order):
         root = device
         consumed = (counter for counter, _ in problem.devices[device].consumes)
@@ -123,7 +125,7 @@ def _join_units(
     problem: Problem,
     demand_classes: DemandClasses,
     usable: UsableDevices,
-    sets: DisjointSets,
+    sets: DisjointSets[DeviceIndex],
     stop: Stop,
 ) -> None:
     """Unite the sets of devices that one requirement could take at once."""
@@ -143,7 +145,7 @@ def _join_units(
     for profile in usable.profiles:
         profile_types = [item_type for item_type, _ in profile]
         types_of_profile.append([t for t in profile_types if t in joint_types])
-    by_node: dict[int, dict[int, list[int]]] = defaultdict(
+    by_node: dict[int, dict[int, list[DeviceIndex]]] = defaultdict(
         lambda: defaultdict(list)
     )
     for device in stop.hundreds(usable.order):
@@ -169,16 +171,16 @@ def _join_units(
 
 def _takeable_together(
     problem: Problem,
-    devices_by_type: Mapping[int, Sequence[int]],
+    devices_by_type: Mapping[int, Sequence[DeviceIndex]],
     request: _JointRequest,
-) -> Iterable[list[int]]:
+) -> Iterable[list[DeviceIndex]]:
     """Return groups of a node's devices: all of the types, or those with a common value of each attribute."""
     if not request.common:
-        devices: list[int] = []
+        devices: list[DeviceIndex] = []
         for item_type in sorted(request.types):
             devices += devices_by_type[item_type]
         return [devices]
-    by_value: dict[Scalar, list[int]] = defaultdict(list)
+    by_value: dict[Scalar, list[DeviceIndex]] = defaultdict(list)
     for item_type, attribute in sorted(request.common):
         for device in devices_by_type[item_type]:
             for value in problem.devices[device].attributes[attribute]:
@@ -316,7 +318,9 @@ class BinClassifier:
         self.classes[key].bins.append(canonical)
         return self.classes[key]
 
-    def _reach(self, devices: Sequence[int], node: int) -> tuple[int, ...]:
+    def _reach(
+        self, devices: Sequence[DeviceIndex], node: int
+    ) -> tuple[int, ...]:
         nodes_of = self.usable.nodes_of
         return tuple(
             [
@@ -326,7 +330,7 @@ class BinClassifier:
             ]
         )
 
-    def _unit_number(self, unit: Sequence[int]) -> int:
+    def _unit_number(self, unit: Sequence[DeviceIndex]) -> int:
         """Return the number of the unit's view."""
         key = self._as_published(unit)
         if key in self.known:
@@ -336,7 +340,7 @@ class BinClassifier:
             self.known[key] = number
         return number
 
-    def _as_published(self, unit: Sequence[int]) -> Hashable | None:
+    def _as_published(self, unit: Sequence[DeviceIndex]) -> Hashable | None:
         """Return a key that is quick to find and determines the unit's view; None for all but dedicated devices."""
         devices = self.problem.devices
         profile_of = self.usable.profile_of
@@ -363,7 +367,7 @@ class BinClassifier:
         relative = tuple([counter - start for counter in counters])
         return profiles, lengths, relative, amounts, available
 
-    def _view(self, unit: Sequence[int]) -> UnitView:
+    def _view(self, unit: Sequence[DeviceIndex]) -> UnitView:
         """Return the unit in numbers of its own, with the smallest amounts that mean the same."""
         consumed, charged_steps = self._draws(unit)
         free: dict[int, int] = {}
@@ -392,7 +396,7 @@ class BinClassifier:
         return UnitView(devices, tuple(rounded_free))
 
     def _draws(
-        self, unit: Sequence[int]
+        self, unit: Sequence[DeviceIndex]
     ) -> tuple[dict[int, list[int]], dict[int, int]]:
         """Return by counter what first uses of devices consume, and of which amount charges are multiples."""
         consumed: dict[int, list[int]] = defaultdict(list)
@@ -415,7 +419,7 @@ class BinClassifier:
 
     def _device(
         self,
-        device: int,
+        device: DeviceIndex,
         numbers: Mapping[int, int],
         divisors: Mapping[int, int],
     ) -> DeviceView:
@@ -447,7 +451,7 @@ class BinClassifier:
             charged,
         )
 
-    def _values(self, devices: Sequence[int]) -> Values:
+    def _values(self, devices: Sequence[DeviceIndex]) -> Values:
         """Return the values of devices in canonical order, numbered as they appear."""
         if not self.compared:
             return ((),) * len(devices)
@@ -483,14 +487,16 @@ class BinClassifier:
             keys.append((view, marked, min(seen, default=0)))
         return sorted(range(len(views)), key=keys.__getitem__)
 
-    def _labels(self, device: int) -> list[tuple[str, Scalar]]:
+    def _labels(self, device: DeviceIndex) -> list[tuple[str, Scalar]]:
         """Return the compared values of a device, each with its attribute."""
         labels = []
         for name, values in self._compared_values(device).items():
             labels += [(name, value) for value in sorted(values, key=repr)]
         return labels
 
-    def _compared_values(self, device: int) -> Mapping[str, frozenset[Scalar]]:
+    def _compared_values(
+        self, device: DeviceIndex
+    ) -> Mapping[str, frozenset[Scalar]]:
         """Return the values of those attributes that some requirement compares which the device can serve."""
         types = self.summaries[self.usable.profile_of[device]].types
         attributes = self.problem.devices[device].attributes

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from dralloc.objects.choices import Options
 from dralloc.objects.errors import AllocationError
 from dralloc.objects.names import ClaimKey
-from dralloc.problem import Alternative, Charge, Demand, Problem
+from dralloc.problem import Alternative, Charge, Demand, DeviceIndex, Problem
 from dralloc.problem.equivalence import claim_key
 from dralloc.problem.problem import Overlay
 from dralloc.problem.solution import Placement
@@ -187,18 +187,20 @@ class _Tickets(Overlay):
         """As what it is asked for, and with which ticket; an empty one for none."""
         return self.asks.get(alternative) or _TicketRequest(alternative, "")
 
-    def selects(self, alternative: int, device: int) -> bool | AllocationError:
+    def selects(
+        self, alternative: int, device: DeviceIndex
+    ) -> bool | AllocationError:
         """As in `Eligibility`."""
         base_alternative, ticket = self._asked(alternative)
         if ticket and ticket not in self.held.get(device, ()):
             return False
         return self.base.selects(base_alternative, device)
 
-    def admits(self, alternative: int, device: int) -> bool:
+    def admits(self, alternative: int, device: DeviceIndex) -> bool:
         """As in `Eligibility`."""
         return self.base.admits(self._asked(alternative).alternative, device)
 
-    def charge(self, alternative: int, device: int) -> Charge | None:
+    def charge(self, alternative: int, device: DeviceIndex) -> Charge | None:
         """As in `Eligibility`."""
         base_alternative, ticket = self._asked(alternative)
         charge = self.base.charge(base_alternative, device)
@@ -212,7 +214,7 @@ class _Tickets(Overlay):
         key = self.base.request_key(base_alternative)
         return (key, ticket) if ticket else key
 
-    def device_key(self, device: int) -> Hashable:
+    def device_key(self, device: DeviceIndex) -> Hashable:
         """As in `Eligibility`."""
         key, tickets = self.base.device_key(device), self.held.get(device)
         return (key, tickets) if tickets else key

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from dralloc.objects.errors import AllocationError
-from dralloc.problem import Charge, ConstraintKind, Problem
+from dralloc.problem import Charge, ConstraintKind, DeviceIndex, Problem
+from dralloc.problem.indices import IndexT
 from dralloc.problem.inter_pod import Domains
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.problem import renumbered
@@ -39,16 +40,16 @@ __all__ = [
 ]
 
 # ----------------------------------------------------------------------------
-# Disjoint sets of small integers, for inventories of a million devices.
+# Disjoint sets of indices, for inventories of a million devices.
 
 
-class DisjointSets:
-    """The integers below a number, each in a set of its own until sets are united."""
+class DisjointSets(Generic[IndexT]):
+    """The indices from 0 on, given in order: each in a set of its own until sets are united."""
 
-    def __init__(self, size: int) -> None:
-        self._parents = list(range(size))
+    def __init__(self, members: Iterable[IndexT]) -> None:
+        self._parents = list(members)
 
-    def find(self, member: int) -> int:
+    def find(self, member: IndexT) -> IndexT:
         """The smallest member of its set."""
         parents = self._parents
         root = member
@@ -59,7 +60,7 @@ class DisjointSets:
             parents[member], member = root, parents[member]
         return root
 
-    def unite(self, first: int, second: int) -> int:
+    def unite(self, first: IndexT, second: IndexT) -> IndexT:
         """Join two sets; returns the smallest member."""
         first, second = self.find(first), self.find(second)
         if first > second:
@@ -67,24 +68,22 @@ class DisjointSets:
         self._parents[second] = first
         return first
 
-    def unite_all(self, members: Iterable[int]) -> None:
+    def unite_all(self, members: Iterable[IndexT]) -> None:
         """Join the sets of all of them."""
-        root: int | None = None
+        root: IndexT | None = None
         for member in members:
             root = member if root is None else self.unite(root, member)
 
-    def groups(self, members: Iterable[int]) -> Collection[list[int]]:
+    def groups(self, members: Iterable[IndexT]) -> Collection[list[IndexT]]:
         """The members by their sets, in order."""
-        sets: dict[int, list[int]] = defaultdict(list)
+        sets: dict[IndexT, list[IndexT]] = defaultdict(list)
         for member in members:
             sets[self.find(member)].append(member)
         return sets.values()
 
-    def copy(self) -> DisjointSets:
+    def copy(self) -> DisjointSets[IndexT]:
         """An independent copy."""
-        duplicate = DisjointSets(0)
-        duplicate._parents = self._parents.copy()
-        return duplicate
+        return DisjointSets(self._parents)
 
 
 T = TypeVar("T")
@@ -320,10 +319,10 @@ class UsableDevices:
     profile_of: list[int] = field(default_factory=list)
     charged: list[tuple[int, ...]] = field(default_factory=list)
     nodes_of: list[tuple[int, ...]] = field(default_factory=list)
-    order: list[int] = field(default_factory=list)
+    order: list[DeviceIndex] = field(default_factory=list)
     failures: dict[str, AllocationError] = field(default_factory=dict)
 
-    def charges(self, device: int) -> Profile:
+    def charges(self, device: DeviceIndex) -> Profile:
         """The item types that a device can serve, with what each takes of the problem's counters."""
         return _named(
             self.profiles[self.profile_of[device]], self.charged[device]
@@ -379,7 +378,7 @@ class _UsabilityCheck:
                 self.usable.charged[device] = charged
                 self.usable.order.append(device)
 
-    def _seen(self) -> list[int]:
+    def _seen(self) -> list[DeviceIndex]:
         """Every device that some node reaches, in search order; enters the nodes that reach it."""
         nodes_of, seen = self.usable.nodes_of, []
         for node, view in enumerate(self.problem.nodes):
@@ -395,7 +394,7 @@ class _UsabilityCheck:
                     seen.append(device)
         return seen
 
-    def _profile(self, device: int) -> _Numbered:
+    def _profile(self, device: DeviceIndex) -> _Numbered:
         view = self.problem.devices[device]
         if not self.ledger.is_free(view):
             return _NONE
@@ -411,7 +410,7 @@ class _UsabilityCheck:
             return _NONE
         return profile
 
-    def _matching(self, device: int) -> _Numbered:
+    def _matching(self, device: DeviceIndex) -> _Numbered:
         """The profile, found once for devices that are equal to every selector; errors are those of each device."""
         key = self.problem.eligibility.device_key(device)
         if key in self.by_key:
@@ -422,7 +421,7 @@ class _UsabilityCheck:
             self.by_key[key] = profile
         return profile
 
-    def _answers(self, device: int) -> tuple[Profile, bool]:
+    def _answers(self, device: DeviceIndex) -> tuple[Profile, bool]:
         eligibility, profile, failed = self.problem.eligibility, [], False
         for number, (alternative, _) in enumerate(self.types):
             selected = eligibility.selects(alternative, device)
@@ -441,7 +440,7 @@ class _UsabilityCheck:
                     )
         return tuple(profile), failed
 
-    def _is_required(self, type_: int, device: int) -> bool:
+    def _is_required(self, type_: int, device: DeviceIndex) -> bool:
         """Whether something of the type may go where the device is."""
         for requirement in self.demand_classes.requirements:
             types = [group.type for group in requirement.item_groups]
@@ -470,7 +469,9 @@ class _UsabilityCheck:
             self.charges.append(charges)
         return number, tuple(places)
 
-    def _with_attributes(self, numbered: _Numbered, device: int) -> _Numbered:
+    def _with_attributes(
+        self, numbered: _Numbered, device: DeviceIndex
+    ) -> _Numbered:
         """Return the profile without the types whose constraints name attributes that the device lacks."""
         number, charged = numbered
         attributes = self.problem.devices[device].attributes
@@ -485,7 +486,7 @@ class _UsabilityCheck:
         narrowed, places = self.narrowed[key]
         return narrowed, tuple([charged[place] for place in places])
 
-    def _with_room(self, numbered: _Numbered, device: int) -> _Numbered:
+    def _with_room(self, numbered: _Numbered, device: DeviceIndex) -> _Numbered:
         """Return the profile without the types for which there is too little free."""
         (number, charged), view = numbered, self.problem.devices[device]
         profile = self.usable.profiles[number]

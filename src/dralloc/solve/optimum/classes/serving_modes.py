@@ -27,6 +27,7 @@ from dralloc.problem import (
     Claim,
     ConstraintKind,
     Demand,
+    DeviceIndex,
     PoolState,
     Problem,
     Request,
@@ -110,7 +111,7 @@ class JointDemands:
 
     def blocks(self) -> Collection[list[int]]:
         """Return the demands that gangs and shared claims bind together, in order."""
-        sets = DisjointSets(len(self.demands))
+        sets = DisjointSets(range(len(self.demands)))
         for users in self.users.values():
             sets.unite_all(users)
         first_member: dict[str, int] = {}
@@ -497,7 +498,7 @@ class _DemandClassifier:
                 budget.namespace for budget in problem.budgets
             )
         )
-        self.updated_devices: list[int] = []
+        self.updated_devices: list[DeviceIndex] = []
         for slot in problem.opened_freely:
             self.updated_devices += problem.versions[slot]
         # By rule between pods, how many demands have to do with it.

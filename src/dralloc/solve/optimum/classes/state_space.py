@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, assert_never
 
 from ortools.sat.python import cp_model
 
-from dralloc.problem import ConstraintKind
+from dralloc.problem import ConstraintKind, DeviceIndex
 from dralloc.problem.grouping import grouped, summed
 from dralloc.solve.optimum.classes.bins import Bin, BinClass, UnitView
 from dralloc.solve.optimum.classes.demand_classes import (
@@ -559,7 +559,7 @@ def _transitions_of(path: Path) -> tuple[Transition, ...]:
 class Served(NamedTuple):
     """A requirement served on a node, with the devices for each item group."""
 
-    devices: tuple[tuple[int, ...], ...]
+    devices: tuple[tuple[DeviceIndex, ...], ...]
     node: int
 
 
@@ -688,7 +688,7 @@ def follow(
     # Where the units of the state stand in the bin, as transitions change their order.
     units = list(range(len(free)))
     for transition in transitions:
-        item_groups: dict[int, list[int]] = defaultdict(list)
+        item_groups: dict[int, list[DeviceIndex]] = defaultdict(list)
         for use in transition.device_uses:
             unit = units[use.unit]
             members = free[unit][use.group]

@@ -61,7 +61,7 @@ class Bundles:
     def of(self, requirement: Requirement) -> list[tuple[tuple[int, ...], int]]:
         """Return the bundles of a requirement: the places of their item groups, and their number."""
         claims = [group.claim for group in requirement.item_groups]
-        joined_claims = DisjointSets(1 + max(claims, default=0))
+        joined_claims = DisjointSets(range(1 + max(claims, default=0)))
         for rule in requirement.rules:
             joined_claims.unite_all(
                 claims[position] for position, _ in rule.attributes
@@ -100,7 +100,7 @@ class Bundles:
     def units(self, bin_class: BinClass) -> list[tuple[int, ...]]:
         """Return the parts of a bin (units of its class, by number) that belong together."""
         part_count = len(bin_class.units)
-        sets = DisjointSets(part_count)
+        sets = DisjointSets(range(part_count))
         for bundle in self.items[self._first :]:
             for parts in _candidates(bundle, bin_class, self._profiles):
                 sets.unite_all(parts)
@@ -245,7 +245,7 @@ def _without_counters(bin_class: BinClass) -> BinClass:
 
 def _parts(view: UnitView) -> Collection[list[int]]:
     """Return the devices of a unit, by place, that consume something of one counter."""
-    sets = DisjointSets(len(view.devices))
+    sets = DisjointSets(range(len(view.devices)))
     first_consumer: dict[int, int] = {}
     for place, device in enumerate(view.devices):
         for counter, _ in device.consumes:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dralloc.problem import Problem
+from dralloc.problem import DeviceIndex, Problem
 from dralloc.problem.solution import Placement
 from dralloc.solve.optimum.classes.count_model import placements_of
 from dralloc.solve.optimum.classes.demand_classes import Listed
@@ -605,7 +605,7 @@ def _servings(
         )
     for place, (option, suppliers) in enumerate(content):
         assignment = instance.options[option]
-        devices: list[list[int]] = [
+        devices: list[list[DeviceIndex]] = [
             [] for _ in assignment.requirement.item_groups
         ]
         for item, unit in zip(assignment.items, suppliers, strict=True):

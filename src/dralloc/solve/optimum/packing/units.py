@@ -24,6 +24,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from dralloc.objects.errors import ModelError
+from dralloc.problem import DeviceIndex
 from dralloc.problem.grouping import grouped
 from dralloc.solve.optimum.classes.bins import (
     Bin,
@@ -390,7 +391,9 @@ class _DevicesOfPattern:
             for pattern in self.patterns
             if counts <= Tally(dict(pattern.counts))
         )
-        unit_as_bin = Bin((tuple(range(self.space.size)),), (0,))
+        unit_as_bin = Bin(
+            (tuple(map(DeviceIndex, range(self.space.size))),), (0,)
+        )
         devices_by_type: dict[int, list[Devices]] = {}
         for item_type, served in follow(
             self.space, unit_as_bin, pattern.transitions

@@ -25,6 +25,7 @@ from dralloc.problem import (
     Constraint,
     ConstraintKind,
     Demand,
+    DeviceIndex,
     Problem,
     Request,
 )
@@ -382,7 +383,7 @@ def amounts_of(
     count. What it takes in counters (KEP-5517) is left out.
     """
     # By kind of synthetic device: the nodes with one, and the device.
-    homes: dict[Hashable, list[tuple[int, int]]] = {}
+    homes: dict[Hashable, list[tuple[int, DeviceIndex]]] = {}
     for node, view in enumerate(problem.nodes):
         # The synthetic device of a node is in its last pool.
         for device in view.pools[-1].devices if view.pools else ():
@@ -414,7 +415,7 @@ def amounts_of(
 
 
 def _least(
-    problem: Problem, alternative: int, devices: Sequence[int]
+    problem: Problem, alternative: int, devices: Sequence[DeviceIndex]
 ) -> Mapping[str, int]:
     """Return what the alternative takes of the devices that have an end of it, at least."""
     least: dict[str, int] = {}

@@ -18,7 +18,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
 
-from dralloc.problem import Charge, Device, Problem
+from dralloc.problem import Charge, Device, DeviceIndex, Problem
 from dralloc.problem.grouping import grouped
 from dralloc.problem.ledger import Ledger, counter_consumption
 from dralloc.problem.supply import NODE_DRIVER, Scalar
@@ -248,7 +248,7 @@ class _OfferReader:
             classes[key].number += 1
         return list(classes.values())
 
-    def _offers(self, device: int) -> _Offered:
+    def _offers(self, device: DeviceIndex) -> _Offered:
         """Return what a device offers to whom, and what that takes."""
         eligibility = self.problem.eligibility
         key = eligibility.device_key(device)

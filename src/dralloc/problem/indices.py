@@ -1,0 +1,48 @@
+"""Indices of a problem's tuples: each sort has a type of its own, so that `mypy` finds a node taken for a device.
+
+At run time an index is an integer and a `Numbered` a tuple: neither costs anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NewType, Protocol, TypeVar, cast
+
+__all__ = [
+    "DeviceIndex",
+    "IndexT",
+    "Numbered",
+    "indices",
+    "numbered",
+]
+
+DeviceIndex = NewType("DeviceIndex", int)
+"""A device of `dralloc.problem.Problem.devices`."""
+
+I_contra = TypeVar("I_contra", bound=int, contravariant=True)
+T_co = TypeVar("T_co", covariant=True)
+IndexT = TypeVar("IndexT", bound=int)
+T = TypeVar("T")
+
+
+class Numbered(Protocol[I_contra, T_co]):
+    """A tuple whose entries are asked for by one sort of index."""
+
+    def __getitem__(self, index: I_contra, /) -> T_co:
+        """Return the entry of that index."""
+
+    def __iter__(self) -> Iterator[T_co]:
+        """All entries in order."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+
+
+def indices(entries: Numbered[IndexT, T]) -> Sequence[IndexT]:
+    """The indices of all entries, in order."""
+    return cast("Sequence[IndexT]", range(len(entries)))
+
+
+def numbered(entries: Numbered[IndexT, T]) -> Iterable[tuple[IndexT, T]]:
+    """All entries, each with its index, in order."""
+    return cast("Iterable[tuple[IndexT, T]]", enumerate(entries))
