@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         Version,
         parse_quantity,
     )
+    from kubecel.overloads import FUNCTION_NAMES
     from kubecel.selector import (
         CelDerivation,
         CelSelector,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ALL_GATES",
     "COST_LIMIT",
+    "FUNCTION_NAMES",
     "NANOS",
     "UNSET",
     "AttributeValue",
@@ -106,6 +108,7 @@ _NAMES: Final = {
         "Version",
         "parse_quantity",
     ),
+    "overloads": ("FUNCTION_NAMES",),
     "selector": (
         "CelDerivation",
         "CelSelector",

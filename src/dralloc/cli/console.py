@@ -32,7 +32,12 @@ from dralloc.cli.options import (
     Output,
     Quiet,
 )
-from dralloc.objects.errors import CheckError, ChoiceError, DrallocError
+from dralloc.objects.errors import (
+    CheckError,
+    ChoiceError,
+    DrallocError,
+    Finding,
+)
 from dralloc.objects.report import (
     Part,
     one_line,
@@ -52,6 +57,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answers",
     "Asking",
+    "Checks",
     "CommandGroup",
     "Commands",
     "Exit",
@@ -273,11 +279,11 @@ class Session:
 
     def warn(self, warnings: Iterable[object]) -> None:
         """Say what is remarkable about the input."""
-        lines = [f"warning: {warning}" for warning in warnings]
-        if len(lines) > _SHOWN:
-            lines[_SHOWN:] = [
-                f"warning: and {len(lines) - _SHOWN} more like these"
-            ]
+        everything = list(warnings)
+        shown = _placed(everything[:_SHOWN])
+        lines = [f"warning: {warning}" for warning in shown]
+        if further := len(everything) - len(shown):
+            lines.append(f"warning: and {further} more like these")
         for line in lines:
             self.tell(line, "yellow")
 
@@ -319,6 +325,19 @@ class Session:
         )
         state = f"best {best}, bound {bound}, gap {percent(progress.gap)}, {progress.seconds:.0f} s"
         self.update(f"optimum, {progress.phase}: {state}")
+
+
+def _placed(warnings: Sequence[object]) -> list[object]:
+    """Return the warnings, those about fields of files with line and column."""
+    from dralloc.objects.load import located
+
+    placed = iter(
+        located(warning for warning in warnings if isinstance(warning, Finding))
+    )
+    return [
+        next(placed) if isinstance(warning, Finding) else warning
+        for warning in warnings
+    ]
 
 
 _NOTHING: Final = "nothing to read: name files or directories, - for standard input, or --live for a live cluster"
@@ -400,28 +419,17 @@ class Asking(Reader):
 
 
 @dataclass
-class Printing(Reader):
-    """A session with one answer."""
-
-    as_json: AsJson = False
-
-    def answer(self, answer: Documented, *, failed: bool = False) -> None:
-        """Print the answer as tables, or as JSON. If it says that something failed, the exit code does, too."""
-        if self.as_json:
-            self.print_json(answer.to_dict())
-        else:
-            self.show(answer.parts())
-        if failed:
-            raise typer.Exit(Exit.FAILED)
-
-
-@dataclass
-class Answers(Asking):
-    """A session with one answer about a cluster, in the form that is asked for."""
+class Printing(Session):
+    """A session with one answer, in the form that is asked for."""
 
     output: Output = Form.TABLE
     as_json: AsJson = False
     no_headers: NoHeaders = False
+
+    @property
+    def form(self) -> Form:
+        """The form that is asked for."""
+        return Form.JSON if self.as_json else self.output
 
     def answer(
         self,
@@ -437,7 +445,7 @@ class Answers(Asking):
         objects
             What YAML shows in place of the document.
         """
-        match Form.JSON if self.as_json else self.output:
+        match self.form:
             case Form.JSON:
                 self.print_json(answer.to_dict())
             case Form.YAML:
@@ -446,10 +454,24 @@ class Answers(Asking):
                 written = [answer.to_dict()] if objects is None else objects()
                 typer.echo(dump_yaml(written), nl=False)
             case Form.NAME:
-                for name in answer.names():
-                    typer.echo(one_line(name))
+                self.print_lines(answer.names())
             case Form.TABLE | Form.WIDE as form:
                 wide, headers = form is Form.WIDE, not self.no_headers
                 self.show(answer.parts(), wide=wide, headers=headers)
         if failed:
             raise typer.Exit(Exit.FAILED)
+
+    def print_lines(self, lines: Iterable[str]) -> None:
+        """Print each as one line, however long."""
+        for line in lines:
+            typer.echo(one_line(line))
+
+
+@dataclass
+class Checks(Reader, Printing):
+    """A session with one answer about files."""
+
+
+@dataclass
+class Answers(Asking, Printing):
+    """A session with one answer about a cluster."""

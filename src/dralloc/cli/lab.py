@@ -14,8 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 import typer
 
 import dralloc
-from dralloc.cli.console import Asking, Exit, Printing, Reader
-from dralloc.cli.options import GATES, SIMULATE, STDOUT, STUDY, Paths, Pruning
+from dralloc.cli.console import Asking, Checks, Exit, Printing, Reader
+from dralloc.cli.options import (
+    GATES,
+    SIMULATE,
+    STDOUT,
+    STUDY,
+    Form,
+    Paths,
+    Pruning,
+)
 from dralloc.objects.choices import MAX_SEED, AllocatorName, Choices, Durations
 from dralloc.objects.errors import DrallocError, Level
 from dralloc.objects.report import Line, Part, Table
@@ -322,7 +330,7 @@ def validate_command(  # noqa: PLR0913 - one parameter per option
     ] = Level.INFO,
     *,
     choices: Annotated[Choices, GATES],
-    session: Printing,
+    session: Checks,
 ) -> None:
     """Check objects as the API server does, and for what it cannot see."""
     from dralloc.lint.validate import (
@@ -344,12 +352,12 @@ def validate_command(  # noqa: PLR0913 - one parameter per option
     )
     if sarif:
         session.print_json(as_sarif(shown, RULES))
-    elif session.as_json:
-        session.print_json(shown.to_dict())
+    elif session.form is Form.TABLE:
+        session.print_lines(violation.line for violation in shown)
+        if not session.no_headers:
+            session.show([Line(validation.headline, "bold")])
     else:
-        session.show(
-            [*shown.tables(), Line(f"\n{validation.headline}", "bold")]
-        )
+        session.answer(shown)
     failing = Level.WARNING if strict else Level.ERROR
     if any(violation.level.reaches(failing) for violation in validation):
         raise typer.Exit(Exit.FAILED)

@@ -18,6 +18,7 @@ from io import BytesIO
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import uuid4
 
 import typer
 
@@ -418,7 +419,7 @@ def _run(  # noqa: PLR0913 - what the command was told
 ) -> ApplyRun:
     from dralloc.live.apply import ApplyRun, WriteJournal
     from dralloc.live.apply.choice import fence_for
-    from dralloc.live.apply.fence import fence_of, may_write, new_run
+    from dralloc.live.apply.fence import fence_of
     from dralloc.live.snapshot import LiveObjects, served, take_snapshot
 
     if again and not file.unfinished:
@@ -430,7 +431,7 @@ def _run(  # noqa: PLR0913 - what the command was told
     objects = LiveObjects(
         server.wire, served(server), dry=dry is not DryRun.NONE
     )
-    name = new_run("", live.timeout)
+    name = file.run if again else uuid4().hex[:12]
     return ApplyRun(
         objects=objects,
         source=lambda: take_snapshot(server, untrimmed=True),
@@ -439,12 +440,11 @@ def _run(  # noqa: PLR0913 - what the command was told
         settle=0 if objects.dry else live.settle,
         probe=live.probe_of(objects),
         watch=live.watch,
-        fence=fence_of(file, objects, name)
+        fence=fence_of(file, objects)
         if again
         else fence_for(live.fence_of(objects), objects, name).fence,
         name=name,
         journal=WriteJournal() if objects.dry else file,
-        may_go_on=lambda: may_write(name),
     )
 
 
@@ -593,7 +593,6 @@ def batch_command(  # noqa: PLR0913 - one parameter per option
             settle=live.settle,
             probe=live.probe_of(objects),
             watch=live.watch,
-            timeout=live.timeout,
         )
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: queue.stop())

@@ -7,7 +7,6 @@ from templates.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +39,7 @@ from dralloc.objects.api.owners import (
     pods_of,
 )
 from dralloc.objects.choices import Include
-from dralloc.objects.errors import Finding
+from dralloc.objects.errors import Finding, did_you_mean, file_of
 from dralloc.objects.names import ClaimKey
 
 __all__ = [
@@ -130,7 +129,7 @@ class Objects:
                     f"is the same as{where or ' before'}, kept once",
                 )
             )
-        elif self._overriding and _file(source) != _file(self.sources[key]):
+        elif self._overriding and file_of(source) != file_of(self.sources[key]):
             rule = f"overrides the one{where or ' that was given before'}"
             self.findings.append(Finding(source, added.title, "", rule))
             same_type = self._by_type[type(added)]
@@ -152,11 +151,6 @@ class Objects:
                     f"was given before{where} with different content",
                 )
             )
-
-
-def _file(source: str) -> str:
-    """Return the file of a source, which also names the document if there are several."""
-    return re.sub(r": document \d+$", "", source)
 
 
 # ----------------------------------------------------------------------------
@@ -242,7 +236,9 @@ def missing_classes(
                 times[name] += 1
     for name, (requester, path) in missing.items():
         further = f"; {times[name]} requests name it" if times[name] > 1 else ""
-        yield requester, path, f'DeviceClass "{name}" not found{further}'
+        meant = did_you_mean(name, class_names)
+        rule = f'DeviceClass "{name}" not found{further}{meant}'
+        yield requester, path, rule
 
 
 def _classes_named_by(requester: ApiObject) -> Iterator[tuple[str, str]]:
@@ -555,11 +551,9 @@ class Claiming:
         if entry.resource_claim_name is not None:
             key = ClaimKey(pod.key.namespace, entry.resource_claim_name)
             if key not in self.claims:
-                self._miss(
-                    pod,
-                    f"{path}.resourceClaimName",
-                    f'ResourceClaim "{key.name}" not found',
-                )
+                missing = f'ResourceClaim "{key.name}" not found'
+                meant = _meant(key, self.claims)
+                self._miss(pod, f"{path}.resourceClaimName", missing + meant)
             return key
         if entry.resource_claim_template_name is None:
             self._miss(
@@ -607,8 +601,11 @@ class Claiming:
             ClaimKey(namespace, str(entry.resource_claim_template_name))
         )
         if template is None:
-            missing = f'ResourceClaimTemplate "{entry.resource_claim_template_name}" not found'
-            self._miss(pod, f"{path}.resourceClaimTemplateName", missing)
+            named = str(entry.resource_claim_template_name)
+            missing = f'ResourceClaimTemplate "{named}" not found'
+            meant = _meant(ClaimKey(namespace, named), self._templates)
+            path = f"{path}.resourceClaimTemplateName"
+            self._miss(pod, path, missing + meant)
         else:
             self.claims[key] = claim_for(owner, entry.name, template, name)
         return key
@@ -621,3 +618,10 @@ class Claiming:
         self._missing.setdefault((pod.key.namespace, rule), []).append(
             (pod, path)
         )
+
+
+def _meant(missing: ClaimKey, known: Iterable[ClaimKey]) -> str:
+    """Return what of the same namespace may be meant."""
+    namespace = missing.namespace
+    names = [key.name for key in known if key.namespace == namespace]
+    return did_you_mean(missing.name, names)

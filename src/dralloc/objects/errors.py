@@ -23,9 +23,13 @@ A message names the object, the field path and the rule. The command line prints
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import StrEnum
+from itertools import islice
+from typing import Final
 
 __all__ = [
     "AllocationError",
@@ -44,6 +48,9 @@ __all__ = [
     "RedactionError",
     "SnapshotError",
     "UnknownField",
+    "did_you_mean",
+    "file_of",
+    "no_node",
 ]
 
 
@@ -81,6 +88,14 @@ class Level(StrEnum):
         return self.rank <= threshold.rank
 
 
+_DOCUMENT: Final = re.compile(r": document [0-9]+$")
+
+
+def file_of(source: str) -> str:
+    """Return the file of a source, which also names the document if there are several."""
+    return _DOCUMENT.sub("", source)
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One defect of the input, or one remark about it.
@@ -95,17 +110,28 @@ class Finding:
         Field path inside the object, e.g. ``spec.devices[3].name``; empty for the object as a whole.
     rule
         What is wrong, as a sentence without the location.
+    line, column
+        Where that is in the file, from 1; 0 where nobody has looked, or it cannot be told.
     """
 
     source: str
     subject: str
     path: str
     rule: str
+    line: int = field(default=0, compare=False)
+    column: int = field(default=0, compare=False)
+
+    @property
+    def place(self) -> str:
+        """Where it is: ``file:line:column``, or the source as far as lines are not known."""
+        if not self.line:
+            return self.source
+        return f"{file_of(self.source)}:{self.line}:{self.column}"
 
     def __str__(self) -> str:
         return ": ".join(
             part
-            for part in (self.source, self.subject, self.path, self.rule)
+            for part in (self.place, self.subject, self.path, self.rule)
             if part
         )
 
@@ -131,6 +157,36 @@ class InputError(DrallocError):
     def __init__(self, findings: Sequence[Finding]) -> None:
         self.findings = tuple(findings)
         super().__init__("\n".join(str(finding) for finding in self.findings))
+
+
+_COMPARED: Final = 1000
+"""With so many words one is compared: thousands of names may be missing among thousands."""
+
+_LONGER: Final = 3
+"""By so many characters what is meant may be longer or shorter."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``, did you mean "x"?`` for what is nearly one of the words that are known; else an empty text.
+
+    Examples
+    --------
+    >>> did_you_mean("gup", ["gpu", "nic"])
+    ', did you mean "gpu"?'
+    """
+    by_folded = {
+        name.casefold(): name
+        for name in islice(known, _COMPARED)
+        if name != word and abs(len(name) - len(word)) <= _LONGER
+    }
+    nearest = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.66)
+    return f', did you mean "{by_folded[nearest[0]]}"?' if nearest else ""
+
+
+def no_node(name: str, known: Iterable[str]) -> str:
+    """Return what is said of the name of a node that is not there."""
+    meant = did_you_mean(name, known)
+    return f'node "{name}" does not exist: neither a Node object nor a slice names it{meant}'
 
 
 class ChoiceError(DrallocError, ValueError):

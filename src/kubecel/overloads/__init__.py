@@ -21,6 +21,7 @@ from kubecel.values import Value
 __all__ = [
     "CONVERSION_NAMES",
     "FUNCTIONS",
+    "FUNCTION_NAMES",
     "REGEX_NAMES",
     "Overload",
     "check_pattern",
@@ -60,3 +61,6 @@ FUNCTIONS: Final[Mapping[str, tuple[Overload, ...]]] = {
     for name, overloads in groupby(sorted(chain(*_TABLES), key=_name), _name)
 }
 """Every overload by the function's name, in upstream's order where that matters."""
+
+FUNCTION_NAMES: Final = tuple(filter(str.isidentifier, FUNCTIONS))
+"""The functions that are called by a name, which is no operator and has no dot."""

@@ -74,9 +74,8 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
 
 def test_the_table(write) -> None:  # type: ignore[no-untyped-def]
     out = run(write(BROKEN)).stdout
-    assert "objects.yaml: document 4: DeviceClass b" in out
-    assert "spec.config[0].opaque" in out
-    assert out.splitlines()[-1] == "2 errors, 1 warning, 0 remarks"
+    assert ": DeviceClass b: spec.config[0].opaque: " in out
+    assert out.splitlines()[-1] == "3 errors, 1 warning, 0 remarks"
 
 
 def test_only_the_level_that_is_asked_for(write) -> None:  # type: ignore[no-untyped-def]
@@ -156,8 +155,8 @@ def test_objects_with_one_name() -> None:
     assert selector.cel is not None
     assert selector.cel.expression == "true"
     assert [str(one) for one in validate_reading(reading)] == [
-        "warning: x: DeviceClass a: was given before in x with different content: the API server would update it; "
-        "only the first is checked (repeated-object)"
+        "x: warning: repeated-object: DeviceClass a: was given before in x with different content: the API server "
+        "would update it; only the first is checked"
     ]
 
 
@@ -184,7 +183,7 @@ def test_violations_print_on_one_line() -> None:
     )
     assert (
         str(only)
-        == "error: f.yaml: DeviceClass b: spec.config[0].opaque: is required (config-opaque)"
+        == "f.yaml: error: config-opaque: DeviceClass b: spec.config[0].opaque: is required"
     )
 
 

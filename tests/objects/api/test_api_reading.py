@@ -58,9 +58,10 @@ def test_an_unknown_field_is_a_warning_with_its_path(
     reader = ObjectReader()
     found = reader.read(raw, "a.yaml")
     assert isinstance(found, ResourceSlice)
-    assert [str(finding) for finding in reader.warnings] == [
+    [finding] = reader.warnings
+    assert str(finding).startswith(
         f"a.yaml: ResourceSlice s: {path}: unknown field"
-    ]
+    )
     assert not reader.errors
 
 
@@ -70,9 +71,10 @@ def test_an_unknown_field_is_an_error_when_strict(
 ) -> None:
     reader = ObjectReader(strict=True)
     assert reader.read(raw, "a.yaml") is None
-    assert [str(finding) for finding in reader.errors] == [
+    [finding] = reader.errors
+    assert str(finding).startswith(
         f"a.yaml: ResourceSlice s: {path}: unknown field"
-    ]
+    )
     assert not reader.warnings
 
 
@@ -89,7 +91,7 @@ def test_unknown_fields_do_not_hide_other_defects() -> None:
         assert [
             str(finding) for finding in (*reader.warnings, *reader.errors)
         ] == [
-            "ResourceClaim c: spec.devices.requests[0].exaclty: unknown field",
+            'ResourceClaim c: spec.devices.requests[0].exaclty: unknown field, did you mean "exactly"?',
             "ResourceClaim c: spec.devices.requests[0]: needs exactly or firstAvailable",
         ]
 

@@ -13,9 +13,9 @@ from objects.load.texts import NODE, SLICE, findings_of_error
 BROKEN: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", "a.yaml: holds no objects"),
     "only comments": ("# a\n---\n", "a.yaml: holds no objects"),
-    "a list": ("- a\n- b\n", "a.yaml: is a list, not an object"),
-    "a JSON list": ("[1, 2]", "a.yaml: is a list, not an object"),
-    "plain text": ("hello", 'a.yaml: is just "hello", not an object'),
+    "a list": ("- a\n- b\n", "a.yaml:1:1: is a list, not an object"),
+    "a JSON list": ("[1, 2]", "a.yaml:1:1: is a list, not an object"),
+    "plain text": ("hello", 'a.yaml:1:1: is just "hello", not an object'),
     "binary": (b"\x89PNG\r\n\x1a\n", "a.yaml: is not text in UTF-8: byte 0x89 at offset 0"),
     "UTF-16": (NODE.encode("utf-16"), "a.yaml: is not text in UTF-8: byte 0xff at offset 0"),
     "control characters": (
@@ -24,119 +24,121 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
     ),
     "broken gzip": (b"\x1f\x8b\x08\x00", "a.yaml: is not valid gzip data: Compressed file ended before the "
                     "end-of-stream marker was reached"),
-    "no kind": ("devices: []", "a.yaml: kind: is required: this is not a Kubernetes object"),
-    "no apiVersion": ("kind: Node", "a.yaml: Node: apiVersion: is required"),
-    "no name": ("apiVersion: v1\nkind: Node", "a.yaml: Node: metadata.name: is required, or metadata.generateName"),
+    "no kind": ("devices: []", "a.yaml:1:1: kind: is required: this is not a Kubernetes object"),
+    "no apiVersion": ("kind: Node", "a.yaml:1:1: Node: apiVersion: is required"),
+    "no name": ("apiVersion: v1\nkind: Node", "a.yaml:1:1: Node: metadata.name: is required, or metadata.generateName"),
     "no name, fast": (
         SLICE.replace("  name: s\n", "  uid: s\n"),
-        "a.yaml: ResourceSlice: metadata.name: is required, or metadata.generateName",
+        "a.yaml:3:1: ResourceSlice: metadata.name: is required, or metadata.generateName",
     ),
     "metadata is text": (
-        "apiVersion: v1\nkind: Node\nmetadata: n", 'a.yaml: Node: metadata: must be an object, not "n"'
+        "apiVersion: v1\nkind: Node\nmetadata: n", 'a.yaml:3:1: Node: metadata: must be an object, not "n"'
     ),
     "unknown version": (
         SLICE.replace("k8s.io/v1", "k8s.io/v2"),
-        'a.yaml: ResourceSlice s: apiVersion: "resource.k8s.io/v2" is not supported, only resource.k8s.io/v1, '
+        'a.yaml:1:1: ResourceSlice s: apiVersion: "resource.k8s.io/v2" is not supported, only resource.k8s.io/v1, '
         "resource.k8s.io/v1beta2, resource.k8s.io/v1beta1, resource.k8s.io/v1alpha3",
     ),
     "no spec": (
         "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: s}",
-        "a.yaml: ResourceSlice s: spec: is required",
+        "a.yaml:1:1: ResourceSlice s: spec: is required",
     ),
-    "no driver": (SLICE.replace("driver:", "#"), "a.yaml: ResourceSlice s: spec.driver: is required"),
+    "no driver": (SLICE.replace("driver:", "#"), "a.yaml:5:1: ResourceSlice s: spec.driver: is required"),
     "no slice count": (
         SLICE.replace(", resourceSliceCount: 1", ""),
-        "a.yaml: ResourceSlice s: spec.pool.resourceSliceCount: is required",
+        "a.yaml:8:3: ResourceSlice s: spec.pool.resourceSliceCount: is required",
     ),
     "quantity": (
         SLICE.replace("40Gi", "10Gx"),
-        "a.yaml: ResourceSlice s: spec.devices[0].capacity[memory].value: '10Gx' is not a quantity: "
+        "a.yaml:14:16: ResourceSlice s: spec.devices[0].capacity[memory].value: '10Gx' is not a quantity: "
         "unknown suffix 'Gx'",
     ),
     "quantity of the wrong type": (
         SLICE.replace("40Gi", "true"),
-        "a.yaml: ResourceSlice s: spec.devices[0].capacity[memory].value: must be a quantity",
+        "a.yaml:14:16: ResourceSlice s: spec.devices[0].capacity[memory].value: must be a quantity",
     ),
     "capacity without value": (
         SLICE.replace("{value: 40Gi}", "40Gi"),
-        'a.yaml: ResourceSlice s: spec.devices[0].capacity[memory]: must be an object, not "40Gi"',
+        'a.yaml:14:7: ResourceSlice s: spec.devices[0].capacity[memory]: must be an object, not "40Gi": '
+        "v1 has {value: 40Gi}, where v1alpha3 has the amount alone",
     ),
     "number for text": (
-        SLICE.replace("gpu-0", "0"), "a.yaml: ResourceSlice s: spec.devices[0].name: must be a string, not 0"
+        SLICE.replace("gpu-0", "0"), "a.yaml:10:5: ResourceSlice s: spec.devices[0].name: must be a string, not 0"
     ),
     "text for number": (
         SLICE.replace("generation: 1", 'generation: "1"'),
-        'a.yaml: ResourceSlice s: spec.pool.generation: must be an integer, not "1"',
+        'a.yaml:8:19: ResourceSlice s: spec.pool.generation: must be an integer, not "1"',
     ),
     "text for a truth value": (
         SLICE + "    allNodes: yes\n",
-        'a.yaml: ResourceSlice s: spec.devices[0].allNodes: must be true or false, not "yes"',
+        'a.yaml:15:5: ResourceSlice s: spec.devices[0].allNodes: must be true or false, not "yes"',
     ),
     "an object for a list": (
         SLICE.replace("devices:", "sharedCounters: {}\n  devices:"),
-        "a.yaml: ResourceSlice s: spec.sharedCounters: must be a list, not an object",
+        "a.yaml:9:3: ResourceSlice s: spec.sharedCounters: must be a list, not an object",
     ),
     "a list for an object": (
         SLICE.replace("{string: A100}", "[A100]"),
-        "a.yaml: ResourceSlice s: spec.devices[0].attributes[model]: must be an object, not a list",
+        "a.yaml:12:7: ResourceSlice s: spec.devices[0].attributes[model]: must be an object, not a list",
     ),
     "two attribute values": (
         SLICE.replace("{string: A100}", "{string: A100, int: 1}"),
-        "a.yaml: ResourceSlice s: spec.devices[0].attributes[model]: has more than one value: int, string",
+        "a.yaml:12:7: ResourceSlice s: spec.devices[0].attributes[model]: has more than one value: int, string",
     ),
     "both kinds of request": (
         "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\n"
         "spec: {devices: {requests: [{name: r, exactly: {deviceClassName: d},"
         " firstAvailable: [{name: a, deviceClassName: d}]}]}}",
-        "a.yaml: ResourceClaim c: spec.devices.requests[0]: has both exactly and firstAvailable, only one is allowed",
+        "a.yaml:4:29: ResourceClaim c: spec.devices.requests[0]: has both exactly and firstAvailable, "
+        "only one is allowed",
     ),
     "no kind of request": (
         "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\n"
         "spec: {devices: {requests: [{name: r}]}}",
-        "a.yaml: ResourceClaim c: spec.devices.requests[0]: needs exactly or firstAvailable",
+        "a.yaml:4:29: ResourceClaim c: spec.devices.requests[0]: needs exactly or firstAvailable",
     ),
     "no class": (
         "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: c}\n"
         "spec: {devices: {requests: [{name: r, exactly: {}}]}}",
-        "a.yaml: ResourceClaim c: spec.devices.requests[0].exactly.deviceClassName: is required",
+        "a.yaml:4:39: ResourceClaim c: spec.devices.requests[0].exactly.deviceClassName: is required",
     ),
     "a label that is not text": (
         "apiVersion: v1\nkind: Node\nmetadata: {name: n, labels: {gpu: true}}",
-        "a.yaml: Node n: metadata.labels[gpu]: must be a string, not true",
+        "a.yaml:3:30: Node n: metadata.labels[gpu]: must be a string, not true",
     ),
-    "YAML": ("a: b: c\n", "a.yaml: is not YAML: line 1, column 5: mapping values are not allowed in this context"),
+    "YAML": ("a: b: c\n", "a.yaml:1:5: is not YAML: mapping values are not allowed in this context"),
     "YAML in the second document": (
         NODE + "---\na: [1, 2\nb: 3\n",
-        "a.yaml: document 2: is not YAML: line 6, column 2: did not find expected ',' or ']'",
+        "a.yaml:6:2: is not YAML: did not find expected ',' or ']'",
     ),
-    "a tab": ("a:\n\tb: 1\n", "a.yaml: is not YAML: line 2, column 1: found character that cannot start any token"),
+    "a tab": ("a:\n\tb: 1\n", "a.yaml:2:1: is not YAML: found character that cannot start any token"),
     "a key that stands there twice": (
-        SLICE + "    name: gpu-1\n", 'a.yaml: is not YAML: line 15, column 5: the key "name" is there twice'
+        SLICE + "    name: gpu-1\n", 'a.yaml:15:5: is not YAML: the key "name" is there twice'
     ),
-    "a key that is a list": ("? [a]\n: b\n", "a.yaml: is not YAML: line 1, column 3: a key must be text"),
-    "a tag": ("a: !secret b\n", "a.yaml: is not YAML: line 1, column 4: could not determine a constructor for the tag "
+    "a key that is a list": ("? [a]\n: b\n", "a.yaml:1:3: is not YAML: a key must be text"),
+    "a tag": ("a: !secret b\n", "a.yaml:1:4: is not YAML: could not determine a constructor for the tag "
               "'!secret'"),
-    "an unknown anchor": ("a: *b\n", "a.yaml: is not YAML: line 1, column 4: found undefined alias"),
-    "JSON": ('{"a": }', "a.json: is not JSON: line 1, column 7: Expecting value"),
-    "JSON without end": ('{"a": 1', "a.json: is not JSON: line 1, column 8: Expecting ',' delimiter"),
+    "an unknown anchor": ("a: *b\n", "a.yaml:1:4: is not YAML: found undefined alias"),
+    "JSON": ('{"a": }', "a.json:1:7: is not JSON: Expecting value"),
+    "JSON without end": ('{"a": 1', "a.json:1:8: is not JSON: Expecting ',' delimiter"),
     "JSON with more behind it": (
         '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}} x',
-        "a.json: document 2: is not JSON: line 1, column 65: Expecting value",
+        "a.json:1:65: is not JSON: Expecting value",
     ),
     "an item that is no object": (
-        "apiVersion: v1\nkind: List\nitems: [3]", "a.yaml: is just 3, not an object"
+        "apiVersion: v1\nkind: List\nitems: [3]", "a.yaml:3:9: is just 3, not an object"
     ),
     "a list in itself": (
         "&l {apiVersion: v1, kind: List, items: [*l]}",
-        "a.yaml: is not YAML: line 1, column 41: is nested too deeply, more than 254 levels"
+        "a.yaml:1:41: is not YAML: is nested too deeply, more than 254 levels"
     ),
     "labels in themselves": (
         "{apiVersion: v1, kind: Node, metadata: &m {name: n, labels: *m}}",
-        "a.yaml: is not YAML: line 1, column 61: is nested too deeply, more than 254 levels"
+        "a.yaml:1:61: is not YAML: is nested too deeply, more than 254 levels"
     ),
     "the same name twice": (
         NODE + "---\n" + NODE.replace("{name: n}", "{name: n, labels: {a: b}}"),
-        "a.yaml: document 2: Node n: was given before in a.yaml: document 1 with different content",
+        "a.yaml:5:1: Node n: was given before in a.yaml: document 1 with different content",
     ),
 }  # fmt: skip
 

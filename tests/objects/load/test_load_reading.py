@@ -227,7 +227,7 @@ def test_a_defect_in_a_long_list(monkeypatch: pytest.MonkeyPatch) -> None:
         load_text(broken, source="a.json")
     assert (
         str(error.value)
-        == f"a.json: is not JSON: line 1, column {broken.index('p3') + 1}: Expecting value"
+        == f"a.json:1:{broken.index('p3') + 1}: is not JSON: Expecting value"
     )
 
 
@@ -431,5 +431,5 @@ def test_a_directory_may_hold_other_files(tmp_path: Path) -> None:
     cluster = load(tmp_path)
     assert len(cluster.slices) == 1
     assert cluster.skipped == {"no Kubernetes object": 1}
-    with pytest.raises(InputError, match=r"notes\.yaml: kind: is required"):
+    with pytest.raises(InputError, match=r"notes\.yaml:1:1: kind: is required"):
         load(tmp_path / "notes.yaml")

@@ -337,7 +337,6 @@ class TableOffers(Offers):
             amounts,
             source,
             inventory.published,
-            self.table.features,
             shareable=inventory.devices[device].shareable,
         )
 

@@ -50,7 +50,7 @@ from dralloc.objects.choices import (
     chosen,
 )
 from dralloc.objects.cluster import Cluster
-from dralloc.objects.errors import DrallocError
+from dralloc.objects.errors import DrallocError, no_node
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table, counted
@@ -750,7 +750,5 @@ def _chosen(
     by_name = {reason.node: reason for reason in reasons}
     for name in names:
         if name not in by_name:
-            raise DrallocError(
-                f'node "{name}" does not exist: neither a Node object nor a slice names it'
-            )
+            raise DrallocError(no_node(name, by_name))
     return tuple(by_name[name] for name in names)

@@ -23,7 +23,7 @@ from dralloc.ask.context.offers import Offers, TableOffers
 from dralloc.ask.explain.reasons import Change
 from dralloc.compile.compiler import CompiledCluster
 from dralloc.objects.assembly import Unasked
-from dralloc.objects.errors import DrallocError
+from dralloc.objects.errors import DrallocError, did_you_mean
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.user_rules import Budget, BudgetKey
 from dralloc.problem import Charge, Demand, Problem, Scope, quorum_of
@@ -97,7 +97,8 @@ def _about_claim(compiled: CompiledCluster, key: ClaimKey) -> str:
     cluster = compiled.cluster
     claim = cluster.claim(key)
     if claim is None:
-        return f"ResourceClaim {key}: not found"
+        known = (str(claim.key) for claim in cluster.claims)
+        return f"ResourceClaim {key}: not found{did_you_mean(str(key), known)}"
     if claim.is_allocated:
         devices = ", ".join(str(result.device_id) for result in claim.results)
         return f"ResourceClaim {key}: status.allocation: is allocated already ({devices or 'no devices'})"
@@ -113,7 +114,8 @@ def _about_claim(compiled: CompiledCluster, key: ClaimKey) -> str:
 def _about_pod(compiled: CompiledCluster, key: ClaimKey) -> str:
     why = compiled.unasked.get(key)
     if why is None:
-        return f"Pod {key}: not found"
+        known = map(str, compiled.cluster.pods_by_key)
+        return f"Pod {key}: not found{did_you_mean(str(key), known)}"
     path = f"{_PATHS[why]}: " if why in _PATHS else ""
     hint = f"; --include {why.include} plans for it" if why.include else ""
     return f"Pod {key}: {path}{why}{hint}"

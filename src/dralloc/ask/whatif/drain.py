@@ -27,7 +27,7 @@ from dralloc.ask.whatif.moves.cluster_migration import (
 from dralloc.ask.whatif.moves.rearrange import rearrange
 from dralloc.objects.choices import Choices, Mode, NodelessWords
 from dralloc.objects.cluster import Cluster, cluster_of
-from dralloc.objects.errors import DrallocError
+from dralloc.objects.errors import DrallocError, no_node
 from dralloc.objects.limits import without_garbage_collection
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Line, Part, Table
@@ -283,11 +283,7 @@ def drain(
     )
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        users = ClaimUsers(
-            cluster_of(cluster)
-            .including(options.include)
-            .with_gates(options.features)
-        )
+        users = ClaimUsers(cluster_of(cluster).including(options.include))
         _check_names(users, nodes)
         drained = frozenset(users.by_name[name] for name in nodes)
         # The claims of each group that can be used from these nodes only.
@@ -351,9 +347,7 @@ def _check_names(users: ClaimUsers, nodes: Sequence[str]) -> None:
         raise DrallocError("drain needs the name of a node")
     for name in nodes:
         if name not in users.by_name:
-            raise DrallocError(
-                f'node "{name}" does not exist: neither a Node object nor a slice names it'
-            )
+            raise DrallocError(no_node(name, users.by_name))
 
 
 def _has_daemon(group: ClaimGroup) -> bool:

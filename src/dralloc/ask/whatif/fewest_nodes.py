@@ -473,11 +473,7 @@ def fewest_nodes(
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
         cluster = (
-            Scenario(
-                cluster_of(cluster)
-                .including(options.include)
-                .with_gates(options.features)
-            )
+            Scenario(cluster_of(cluster).including(options.include))
             .uncordon()
             .cluster
         )

@@ -31,7 +31,7 @@ from dralloc.objects.api import (
 from dralloc.objects.api.base import changed
 from dralloc.objects.choices import Choices, ChoiceWords
 from dralloc.objects.cluster import Cluster
-from dralloc.objects.errors import DrallocError
+from dralloc.objects.errors import DrallocError, did_you_mean
 from dralloc.objects.names import ClaimKey
 from dralloc.problem import Demand, Problem
 from dralloc.problem.equivalence import claim_key
@@ -231,7 +231,11 @@ class _MixBuilder:
             if entry.source is Source.CLAIM
             else "ResourceClaimTemplate"
         )
-        raise DrallocError(f"{kinds} {entry.key}: not found")
+        templates = (template.key for template in self._cluster.templates)
+        claims = (claim.key for claim in self._cluster.claims)
+        known = map(str, (*templates, *claims))
+        meant = did_you_mean(str(entry.key), known)
+        raise DrallocError(f"{kinds} {entry.key}: not found{meant}")
 
     def _claim(self, key: ClaimKey, spec: ResourceClaimSpec) -> ClaimKey:
         copy = self._copied(key)
@@ -256,7 +260,8 @@ class _MixBuilder:
     def _pod(self, entry: MixEntry) -> ClaimKey:
         pod = self._pods.get(entry.key)
         if pod is None:
-            raise DrallocError(f"Pod {entry.key}: not found")
+            meant = did_you_mean(str(entry.key), map(str, self._pods))
+            raise DrallocError(f"Pod {entry.key}: not found{meant}")
         missing = self._cluster.unresolved.get(pod.key)
         if missing:
             raise DrallocError(f"Pod {entry.key}: {missing[0]}")

@@ -38,7 +38,7 @@ from dralloc.objects.api import (
 from dralloc.objects.api import Node as ApiNode
 from dralloc.objects.choices import Choices
 from dralloc.objects.cluster import Cluster
-from dralloc.objects.errors import DrallocError
+from dralloc.objects.errors import DrallocError, did_you_mean
 from dralloc.objects.names import DeviceID, PoolID
 from dralloc.problem import Demand, Problem
 from dralloc.problem.equivalence import (
@@ -192,7 +192,8 @@ def _named(cluster: Cluster, option: str, text: str) -> list[str]:
         node.metadata.name: node.metadata.labels for node in cluster.nodes
     }
     if not equals and text not in labels:
-        raise DrallocError(f'{option}: node "{text}" does not exist')
+        meant = did_you_mean(text, labels)
+        raise DrallocError(f'{option}: node "{text}" does not exist{meant}')
     nodes = (
         [name for name in labels if labels[name].get(label) == value]
         if equals

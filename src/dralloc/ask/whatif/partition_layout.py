@@ -383,11 +383,7 @@ def partition_layout(
     )
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        included = (
-            cluster_of(cluster)
-            .including(options.include)
-            .with_gates(options.features)
-        )
+        included = cluster_of(cluster).including(options.include)
         mix = workload_mix(included, entries, options, devices_alone=True)
     with phase(timings, "layouts"):
         for place, demand in reversed(list(enumerate(mix.demands))):

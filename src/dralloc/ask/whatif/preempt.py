@@ -367,11 +367,7 @@ def preempt(
     )
     timings: dict[str, float] = {}
     with phase(timings, "compile"):
-        included = (
-            cluster_of(cluster)
-            .including(options.include)
-            .with_gates(options.features)
-        )
+        included = cluster_of(cluster).including(options.include)
         compiled = compile_cluster(included, options)
         preemptor = Preemptor.of(compiled, newcomer)
         users = ClaimUsers(

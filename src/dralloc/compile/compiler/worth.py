@@ -272,10 +272,7 @@ def _used(
                 ),
                 counters=tuple(
                     counters_charged(
-                        recorded,
-                        inventory.sources[number],
-                        inventory.published,
-                        inventory.features,
+                        recorded, inventory.sources[number], inventory.published
                     )
                 ),
             )

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Final
 
 from dralloc.compile.inventory.catalog import Catalog, PublishedDevice, Skipped
 from dralloc.compile.inventory.pools import (
@@ -32,7 +31,7 @@ from dralloc.objects.api import (
 )
 from dralloc.objects.api import Counter as ApiCounter
 from dralloc.objects.api import Node as ApiNode
-from dralloc.objects.features import ALL_FEATURES, Features
+from dralloc.objects.features import Features
 from dralloc.objects.names import DeviceID, PoolID
 from dralloc.objects.notebook import Brief
 from dralloc.objects.quantity import NANOS, Format, Quantity
@@ -64,11 +63,8 @@ __all__ = [
 # behavior").
 #
 # Request policies are upstream's: values are compared exactly, steps are counted in
-# whole units, or in thousandths where the range has fractions and
-# DRAFractionalCapacityRange is on. A step that is not above zero, which the API server
-# refuses and upstream's allocator divides by, makes no amount valid but the default.
-
-_MILLI: Final = NANOS // 1000
+# whole units. A step that is not above zero, which the API server refuses and
+# upstream's allocator divides by, makes no amount valid but the default.
 
 Counters = Sequence[ApiCounter] | Mapping[int, ApiCounter]
 
@@ -77,7 +73,6 @@ def charge_for(
     requested: Mapping[str, Quantity],
     source: PublishedDevice,
     counters: Counters,
-    features: Features,
     *,
     shareable: bool,
 ) -> Charge | None:
@@ -89,8 +84,6 @@ def charge_for(
         Amounts by capacity name, exactly as the request spells the names.
     counters
         The counters as they were published, by their index.
-    features
-        Whether ranges may be in fractions.
 
     Returns
     -------
@@ -101,13 +94,13 @@ def charge_for(
     keys = {key for _, key in source.requested_counters}
     if not requested.keys() <= capacity.keys() | keys:
         return None
-    capacity_amounts = _capacity_taken(requested, capacity, features)
+    capacity_amounts = _capacity_taken(requested, capacity)
     if capacity_amounts is None:
         return None
     recorded = capacity_amounts if shareable else {}
     if keys:
         by_request = _recorded_by_request(
-            {**requested, **recorded}, source, counters, features
+            {**requested, **recorded}, source, counters
         )
         if by_request is None:
             return None
@@ -118,25 +111,20 @@ def charge_for(
         )
         if shareable
         else (),
-        counters=tuple(counters_charged(recorded, source, counters, features)),
+        counters=tuple(counters_charged(recorded, source, counters)),
         recorded=tuple(recorded.items()),
     )
 
 
 def _capacity_taken(
-    requested: Mapping[str, Quantity],
-    capacity: Mapping[str, DeviceCapacity],
-    features: Features,
+    requested: Mapping[str, Quantity], capacity: Mapping[str, DeviceCapacity]
 ) -> dict[str, Quantity] | None:
     """The amount of each consumable capacity; None if one of them is short or its policy says no."""
     amounts = {}
     for name, entry in capacity.items():
         if entry.consumable:
             amount = amount_taken(
-                requested.get(name),
-                entry.value,
-                entry.request_policy,
-                features,
+                requested.get(name), entry.value, entry.request_policy
             )
         else:
             amount = requested.get(name, entry.value)
@@ -151,7 +139,6 @@ def _recorded_by_request(
     requested: Mapping[str, Quantity],
     source: PublishedDevice,
     counters: Counters,
-    features: Features,
 ) -> dict[str, Quantity] | None:
     """The amounts to record for counters that are consumed by request, by capacity key.
 
@@ -162,7 +149,7 @@ def _recorded_by_request(
     for index, key in source.requested_counters:
         counter = counters[index]
         amount = amount_taken(
-            requested.get(key), counter.value, counter.request_policy, features
+            requested.get(key), counter.value, counter.request_policy
         )
         if amount is None:
             return None
@@ -174,7 +161,6 @@ def counters_charged(
     recorded: Mapping[str, Quantity],
     source: PublishedDevice,
     counters: Counters,
-    features: Features,
 ) -> Iterator[tuple[int, int]]:
     """Yield what an allocation with that ``consumedCapacity`` charges to counters by request: counter and nanos."""
     for index, key in source.requested_counters:
@@ -182,10 +168,7 @@ def counters_charged(
             counter = counters[index]
             amount = (
                 amount_taken(
-                    recorded[key],
-                    counter.value,
-                    counter.request_policy,
-                    features,
+                    recorded[key], counter.value, counter.request_policy
                 )
                 or recorded[key]
             )
@@ -196,7 +179,6 @@ def amount_taken(
     requested: Quantity | None,
     total: Quantity,
     policy: CapacityRequestPolicy | None,
-    features: Features = ALL_FEATURES,
 ) -> Quantity | None:
     """The amount that is consumed of something with that total value and request policy (KEP-5075, "Request policy").
 
@@ -204,8 +186,6 @@ def amount_taken(
     ----------
     requested
         What the request asks for; None if it does not mention it: then the policy's default, without one everything.
-    features
-        Whether ranges may be in fractions.
 
     Returns
     -------
@@ -222,7 +202,7 @@ def amount_taken(
         return requested
     # The amount is rounded up to one that the policy allows. What no rounding can help is not allowed in the end.
     elif policy.valid_range is not None:
-        amount = _rounded_into(policy.valid_range, requested, features)
+        amount = _rounded_into(policy.valid_range, requested)
     else:
         amount = next(
             (value for value in policy.valid_values if requested <= value),
@@ -232,67 +212,39 @@ def amount_taken(
         amount
         if policy is None
         or amount == policy.default
-        or _allowed(policy, amount, features)
+        or _allowed(policy, amount)
         else None
     )
 
 
-def _unit(valid: CapacityRequestPolicyRange, features: Features) -> int:
-    """The nanos in which steps of a range are counted (``useMilli`` of ``consumable_capacity.go``)."""
-    bounds = [
-        bound
-        for bound in (valid.min, valid.max, valid.step)
-        if bound is not None
-    ]
-    if not features.FractionalCapacityRange or valid.step is None:
-        return NANOS
-    is_fractional = any(bound.nanos % NANOS for bound in bounds)
-    is_milli = all(
-        bound.nanos % _MILLI == 0 and abs(bound.nanos) < 2**63 * _MILLI
-        for bound in bounds
-    )
-    if is_fractional and is_milli and valid.step.nanos >= _MILLI:
-        return _MILLI
-    return NANOS
-
-
-def _counted(quantity: Quantity, unit: int) -> int:
-    """The value in units of so many nanos, rounded up."""
-    return -(-quantity.nanos // unit)
+def _whole(quantity: Quantity) -> int:
+    """The value in whole units, rounded up."""
+    return -(-quantity.nanos // NANOS)
 
 
 def _rounded_into(
-    valid: CapacityRequestPolicyRange, requested: Quantity, features: Features
+    valid: CapacityRequestPolicyRange, requested: Quantity
 ) -> Quantity:
     if requested < valid.min:
         return valid.min
-    unit = _unit(valid, features)
-    if valid.step is None or _counted(valid.step, unit) <= 0:
+    if valid.step is None or _whole(valid.step) <= 0:
         return requested
-    if unit == _MILLI and requested.nanos % _MILLI:
-        # Upstream gives up on what is finer; it is no multiple of a step.
-        return requested
-    lowest, step = _counted(valid.min, unit), _counted(valid.step, unit)
+    lowest, step = _whole(valid.min), _whole(valid.step)
     # Up to the next step above the lowest amount.
-    steps = -(-(_counted(requested, unit) - lowest) // step)
-    format_ = valid.step.format if unit == _MILLI else Format.BINARY
-    return Quantity((lowest + steps * step) * unit, format_)
+    steps = -(-(_whole(requested) - lowest) // step)
+    return Quantity((lowest + steps * step) * NANOS, Format.BINARY)
 
 
-def _allowed(
-    policy: CapacityRequestPolicy, amount: Quantity, features: Features
-) -> bool:
+def _allowed(policy: CapacityRequestPolicy, amount: Quantity) -> bool:
     valid = policy.valid_range
     if valid is None:
         return not policy.valid_values or amount in policy.valid_values
     if valid.max is not None and amount > valid.max:
         return False
-    unit = _unit(valid, features)
-    if unit == _MILLI and amount.nanos % _MILLI:
-        return False
-    step = None if valid.step is None else _counted(valid.step, unit)
-    above = _counted(amount, unit) - _counted(valid.min, unit)
-    return step is None or (step > 0 and above % step == 0)
+    step = None if valid.step is None else _whole(valid.step)
+    return step is None or (
+        step > 0 and (_whole(amount) - _whole(valid.min)) % step == 0
+    )
 
 
 _NONE: Mapping[PoolID, str] = {}
@@ -343,10 +295,7 @@ class Inventory(Brief):
                     charged
                     for version in (self._versions_of(slot) if recorded else ())
                     for charged in counters_charged(
-                        recorded,
-                        self.sources[version],
-                        self.published,
-                        self.features,
+                        recorded, self.sources[version], self.published
                     )
                 ]
                 # With the gate off, upstream takes a share for the device as a whole.

@@ -19,6 +19,7 @@ from dralloc.compile.match.derived import (
     cel_device,
     in_words,
 )
+from dralloc.compile.match.slips import compile_slip, key_slip
 from dralloc.objects.api import (
     Device,
     DeviceClass,
@@ -154,6 +155,10 @@ class Criteria:
     tolerations: tuple[DeviceToleration, ...]
     amounts: Amounts
     derived: tuple[tuple[str, str], ...] = ()
+
+    def expressions(self, *, of_class: bool) -> Sequence[str]:
+        """Return the selectors of the class, or of the request."""
+        return _of_class(self.device_class) if of_class else self.selectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,7 +454,6 @@ class MatchTable(Brief):
                     amounts,
                     source,
                     self.inventory.published,
-                    self.features,
                     shareable=shareable,
                 )
                 if self.features.ConsumableCapacity
@@ -531,16 +535,22 @@ class MatchTable(Brief):
             in_words(failure.error),
         )
         if not isinstance(failure.error, CelRuntimeError):
-            return FatalError(f"{selector}: {words}")
-        expressions = _of_class(of_class) if of_class else criteria.selectors
+            head, *snippet = words.split("\n")
+            lines = (f"{selector}: {head}{compile_slip(head)}", *snippet)
+            return FatalError("\n".join(lines))
+        expression = criteria.expressions(of_class=failure.of_class)[
+            failure.selector
+        ]
+        published = id_.driver, self.inventory.sources[device].device
+        reason = str(failure.error)
         return ExpressionFailure(
             f"{selector} on device {id_}: {words}",
             what="selector",
             owner=owner,
-            expression=expressions[failure.selector],
+            expression=expression,
             driver=id_.driver,
             device=str(id_),
-            reason=str(failure.error),
+            reason=reason + key_slip(reason, expression, [published]),
         )
 
 

@@ -10,11 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import PurePath
 from typing import Any, Final
 
-from pydantic import Field
+from pydantic import AliasPath, Field
 
 from dralloc.lint.validate.claims import CLAIM_RULES, CLASS_RULES
 from dralloc.lint.validate.counters import ALLOCATABLE_RULES, COUNTER_RULES
@@ -44,7 +43,7 @@ from dralloc.lint.validate.unsatisfiable import OFFER_RULES, UNSATISFIABLE_RULES
 from dralloc.objects.answer import Document, Documented, Fields
 from dralloc.objects.api import ApiObject
 from dralloc.objects.cluster import Cluster, cluster_of
-from dralloc.objects.errors import Finding, Level
+from dralloc.objects.errors import Finding, Level, file_of
 from dralloc.objects.features import (
     ALL_FEATURES,
     NEWEST_MINOR,
@@ -52,7 +51,7 @@ from dralloc.objects.features import (
     minor_version,
 )
 from dralloc.objects.limits import without_garbage_collection
-from dralloc.objects.load import Reading
+from dralloc.objects.load import Reading, located
 from dralloc.objects.report import Line, Part, Table
 
 __all__ = [
@@ -98,7 +97,21 @@ class Violation:
     finding: Finding
 
     def __str__(self) -> str:
-        return f"{self.level}: {self.finding} ({self.rule})"
+        return self.line
+
+    @property
+    def line(self) -> str:
+        """The violation as compilers write theirs: ``file:line:column: level: rule: object: field: message``."""
+        words = (
+            self.finding.place,
+            str(self.level),
+            self.rule,
+            self.subject,
+            self.path,
+            # What follows the first line shows where in an expression it is.
+            self.message.partition("\n")[0],
+        )
+        return ": ".join(filter(None, words))
 
     @property
     def source(self) -> str:
@@ -135,6 +148,10 @@ class ViolationFields(Fields):
     rule: str
     source: str
     """The place where the object was read."""
+    line: int = Field(validation_alias=AliasPath("finding", "line"))
+    """Where the field is in the file, from 1; 0 where it cannot be told."""
+    column: int = Field(validation_alias=AliasPath("finding", "column"))
+    """The column in this line, from 1; 0 where it cannot be told."""
     object: str = Field(validation_alias="subject")
     """Kind and name."""
     path: str
@@ -177,25 +194,27 @@ class Validation(Documented, tuple[Violation, ...]):
 
     def parts(self) -> list[Part]:
         """Return the headline, then everything."""
-        return [Line(self.headline, "bold"), *self.tables()]
+        rows = [
+            (
+                violation.finding.place,
+                str(violation.level),
+                violation.rule,
+                violation.subject,
+                violation.path,
+                violation.message,
+            )
+            for violation in self
+        ]
+        return [Line(self.headline, "bold"), Table("", _COLUMNS, rows)]
 
-    def tables(self) -> Iterator[Part]:
-        """Yield a line and a table for each object; titles of tables would be wrapped at their width."""
-        for (source, subject), violations in groupby(
-            self, lambda violation: (violation.source, violation.subject)
-        ):
-            title = ": ".join(part for part in (source, subject) if part)
-            rows = [
-                (
-                    str(violation.level),
-                    violation.path,
-                    violation.message,
-                    violation.rule,
-                )
-                for violation in violations
-            ]
-            yield Line(f"\n{title}", "bold")
-            yield Table("", ("level", "path", "message", "rule"), rows)
+    def names(self) -> Iterable[str]:
+        """Return the objects that it is about."""
+        return dict.fromkeys(
+            violation.subject for violation in self if violation.subject
+        )
+
+
+_COLUMNS: Final = ("place", "level", "rule", "object", "field", "message")
 
 
 # ----------------------------------------------------------------------------
@@ -207,9 +226,7 @@ _LEVELS: Final = {
     Level.WARNING: "warning",
     Level.INFO: "note",
 }
-_DOCUMENT: Final = re.compile(
-    r"(?P<file>.*): document (?P<number>[0-9]+)", re.DOTALL
-)
+_DOCUMENT: Final = re.compile(r": document (?P<number>[0-9]+)$")
 _HOME: Final = "https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/resource/validation/validation.go"
 
 Json = dict[str, Any]
@@ -267,8 +284,8 @@ def _result(violation: Violation, index: int) -> Json:
 
 
 def _location(violation: Violation) -> Json:
-    match = _DOCUMENT.fullmatch(violation.source)
-    file = match["file"] if match else violation.source
+    match = _DOCUMENT.search(violation.source)
+    file = file_of(violation.source)
     logical: Json = {
         "fullyQualifiedName": f"{violation.subject}: {violation.path}",
         "kind": "member",
@@ -279,7 +296,14 @@ def _location(violation: Violation) -> Json:
     if file and not file.startswith("<"):
         path = PurePath(file)
         uri = path.as_uri() if path.is_absolute() else path.as_posix()
-        location["physicalLocation"] = {"artifactLocation": {"uri": uri}}
+        physical: Json = {"artifactLocation": {"uri": uri}}
+        finding = violation.finding
+        if finding.line:
+            physical["region"] = {
+                "startLine": finding.line,
+                "startColumn": finding.column,
+            }
+        location["physicalLocation"] = physical
     return location
 
 
@@ -347,6 +371,14 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 """Every rule there is."""
 
+_OF_CLASSES: Final = {rule.id for rule in (*OFFER_RULES, *UNSATISFIABLE_RULES)}
+_ABOUT_OTHERS: Final = {
+    "DeviceClass": _OF_CLASSES - {"request-class-missing"},
+    "ResourceSlice": _OF_CLASSES.union(rule.id for rule in POOL_RULES)
+    - {"request-class-missing", "request-class-unknown"},
+}
+"""Rules that look at all objects of a kind: they say nothing where one of these was refused."""
+
 
 @without_garbage_collection()
 def validate(
@@ -397,15 +429,13 @@ def validate(
             violation[1].level.rank,
         )
     )
+    found = [
+        Finding(cluster.sources.get(_identity(owner), ""), owner.title, *issue)
+        for owner, _, issue in broken
+    ]
     return Validation(
-        Violation(
-            rule.level,
-            rule.id,
-            Finding(
-                cluster.sources.get(_identity(owner), ""), owner.title, *issue
-            ),
-        )
-        for owner, rule, issue in broken
+        Violation(rule.level, rule.id, finding)
+        for (_, rule, _), finding in zip(broken, located(found), strict=True)
     )
 
 
@@ -443,11 +473,42 @@ def validate_reading(
     loaded = (
         Violation(rule.level, rule.id, finding)
         for rule, findings in said.items()
-        for finding in findings
+        for finding in located(findings)
     )
-    return Validation(
-        (*loaded, *validate(reading.cluster, features, kubernetes))
+    checked = (
+        violation
+        for violation in validate(reading.mended, features, kubernetes)
+        if not _follows(violation, reading)
     )
+    return Validation(_in_order_of_files([*loaded, *checked]))
+
+
+def _follows(violation: Violation, reading: Reading) -> bool:
+    """Return whether something may be wrong only because objects were refused, or not be as it looks without them."""
+    mended = reading.broken.get((violation.source, violation.subject))
+    if mended is not None and mended.hides(violation.path):
+        return True
+    kinds = {part.object.kind for part in reading.broken.values()}
+    return any(
+        kind in kinds and violation.rule in rules
+        for kind, rules in _ABOUT_OTHERS.items()
+    )
+
+
+def _in_order_of_files(violations: Sequence[Violation]) -> list[Violation]:
+    """Return violations by file and line, the worst first in a line; without lines, as they are."""
+    files = [file_of(violation.source) for violation in violations]
+    file_order = {file: number for number, file in enumerate(files)}
+
+    def place(violation: Violation) -> tuple[int, int, int]:
+        file = file_of(violation.source)
+        return (
+            file_order[file],
+            violation.finding.line,
+            violation.level.rank if violation.finding.line else 0,
+        )
+
+    return sorted(violations, key=place)
 
 
 def _identity(owner: ApiObject) -> tuple[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
+from dralloc.compile.match.slips import compile_slip
 from dralloc.lint.validate.checks import (
     Judge,
     before_137,
@@ -56,6 +57,7 @@ from dralloc.objects.api import (
     Namespace,
 )
 from dralloc.objects.api.disclosure import ADMIN_LABEL
+from dralloc.objects.errors import did_you_mean
 from dralloc.objects.features import Features
 from kubecel import (
     CelCompileError,
@@ -143,7 +145,9 @@ def _compiled(compile_: Callable[[str, FeatureGates], object]) -> Check:
         try:
             compile_(expression.text, expression.gates)
         except CelCompileError as failure:
-            yield Issue(at, str(failure))
+            head, *snippet = str(failure).split("\n")
+            lines = (head + compile_slip(head), *snippet)
+            yield Issue(at, "\n".join(lines))
 
     return check
 
@@ -316,11 +320,12 @@ def refers(
 ) -> Iterator[Issue]:
     """Yield issues with names, each behind its path, that no request or subrequest of the claim has."""
     requests_of_claim = request_names(spec)
-    listed = ", ".join(sorted(requests_of_claim)) or "none"
+    listed = ", ".join(sorted(filter(None, requests_of_claim))) or "none"
     for path, name in names:
         if name not in requests_of_claim:
             text = f"is no request of the claim, and no request and subrequest: {listed}"
-            yield Issue(path, f'"{name}" {text}')
+            meant = did_you_mean(name, requests_of_claim)
+            yield Issue(path, f'"{name}" {text}{meant}')
 
 
 def in_lists(items: Iterable[Any], at: str) -> Iterator[tuple[str, str]]:

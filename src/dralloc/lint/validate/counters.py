@@ -38,6 +38,7 @@ from dralloc.objects.api import (
     Device,
 )
 from dralloc.objects.api.nodes import NodeAllocatableMapping
+from dralloc.objects.errors import did_you_mean
 from dralloc.objects.quantity import NANOS, Quantity
 
 __all__ = ["ALLOCATABLE_RULES", "COUNTER_RULES"]
@@ -508,7 +509,8 @@ def _capacity_key(device: Device, at: str) -> Iterator[Issue]:
         key = entry.mapping.capacity_key if entry.mapping else None
         if key is not None and key not in device.capacity:
             path = f"{at}.nodeAllocatableResources[{name}].mapping.capacityKey"
-            yield Issue(path, f'"{key}" is no capacity of the device')
+            meant = did_you_mean(key, device.capacity)
+            yield Issue(path, f'"{key}" is no capacity of the device{meant}')
 
 
 def _together(mapping: NodeAllocatableMapping, at: str) -> Iterator[Issue]:

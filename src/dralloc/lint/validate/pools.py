@@ -16,6 +16,7 @@ from dralloc.compile.match import (
     SelectorFailure,
     TaintRules,
 )
+from dralloc.compile.match.slips import key_slip
 from dralloc.lint.validate.rule import (
     DETAILS,
     Check,
@@ -351,6 +352,7 @@ class Offer:
 class _Judged:
     """The offers that class and selectors accept, and those on which a selector fails."""
 
+    criteria: Criteria
     accepted: list[Offer] = field(default_factory=list)
     failed: list[tuple[Offer, SelectorFailure]] = field(default_factory=list)
 
@@ -364,16 +366,21 @@ class _Judged:
                 failure.error, CelRuntimeError
             ):
                 by_selector[failure.selector].append((offer, failure.error))
+        expressions = self.criteria.expressions(of_class=of_class)
         return [
-            (index, _words(failures))
+            (index, _words(expressions[index], failures))
             for index, failures in sorted(by_selector.items())
         ]
 
 
-def _words(failures: list[tuple[Offer, CelRuntimeError]]) -> str:
+def _words(
+    expression: str, failures: list[tuple[Offer, CelRuntimeError]]
+) -> str:
     offer, error = failures[0]
     further = f" and {len(failures) - 1} more" if len(failures) > 1 else ""
-    return f"fails on device {offer.id}{further}, which ends the allocation: {error}"
+    text = f"fails on device {offer.id}{further}, which ends the allocation: {error}"
+    devices = [(failed.id.driver, failed.device) for failed, _ in failures]
+    return text + key_slip(str(error), expression, devices)
 
 
 class Candidates:
@@ -498,7 +505,7 @@ class Candidates:
         )
         key = class_name, criteria.selectors
         if key not in self._known:
-            judged = self._known[key] = _Judged()
+            judged = self._known[key] = _Judged(criteria)
             for offer in self.offers:
                 verdict = self._table.verdict(alternative, offer.number)
                 if isinstance(verdict, SelectorFailure):

@@ -55,6 +55,7 @@ from dralloc.objects.api import (
     ResourceClaim,
 )
 from dralloc.objects.cluster import Cluster
+from dralloc.objects.errors import did_you_mean
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.user_rules import ACROSS, annotated
 
@@ -460,9 +461,10 @@ def _uses(context: ValidationContext) -> Iterator[RulePart[_Use]]:
 def _claim_exists(use: _Entry, at: str) -> Iterator[Issue]:
     name = use.entry.resource_claim_name
     if name is not None and use.claim is None:
-        yield Issue(
-            f"{at}.resourceClaimName", f'ResourceClaim "{name}" does not exist'
-        )
+        claims = (claim.key for claim in use.cluster.claims)
+        meant = did_you_mean(name, _names_in(use.namespace, claims))
+        text = f'ResourceClaim "{name}" does not exist{meant}'
+        yield Issue(f"{at}.resourceClaimName", text)
 
 
 def _template_exists(use: _Entry, at: str) -> Iterator[Issue]:
@@ -472,10 +474,14 @@ def _template_exists(use: _Entry, at: str) -> Iterator[Issue]:
         and use.entry.resource_claim_name is None
         and use.claim is None
     ):
-        yield Issue(
-            f"{at}.resourceClaimTemplateName",
-            f'ResourceClaimTemplate "{name}" does not exist',
-        )
+        templates = (template.key for template in use.cluster.templates)
+        meant = did_you_mean(name, _names_in(use.namespace, templates))
+        text = f'ResourceClaimTemplate "{name}" does not exist{meant}'
+        yield Issue(f"{at}.resourceClaimTemplateName", text)
+
+
+def _names_in(namespace: str, keys: Iterable[ClaimKey]) -> list[str]:
+    return [key.name for key in keys if key.namespace == namespace]
 
 
 def _says_what(use: _Entry, at: str) -> Iterator[Issue]:
@@ -495,7 +501,8 @@ def _entry_exists(use: _Use, at: str) -> Iterator[Issue]:
         if claim.name not in use.entries:
             yield Issue(
                 f"{at}[{index}]",
-                f'"{claim.name}" is none of the pod\'s resourceClaims',
+                f'"{claim.name}" is none of the pod\'s resourceClaims'
+                + did_you_mean(claim.name, use.entries),
             )
 
 
@@ -509,10 +516,11 @@ def _request_exists(use: _Use, at: str) -> Iterator[Issue]:
             and spec is not None
             and claim.request not in request_names(spec)
         ):
-            yield Issue(
-                f"{at}[{index}].request",
-                f'"{claim.request}" is no request of the claim "{claim.name}"',
+            text = (
+                f'"{claim.request}" is no request of the claim "{claim.name}"'
             )
+            meant = did_you_mean(claim.request, request_names(spec))
+            yield Issue(f"{at}[{index}].request", text + meant)
 
 
 def _drifts(context: ValidationContext) -> Iterator[RulePart[str]]:

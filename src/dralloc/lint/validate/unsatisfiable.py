@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from dralloc.compile.match.slips import Published, capacity_slips, value_slips
 from dralloc.lint.validate.claims import alternatives, covers
 from dralloc.lint.validate.pools import (
     Candidates,
@@ -30,10 +31,13 @@ from dralloc.objects.api import (
     ApiObject,
     AttributeValue,
     DeviceClaim,
+    DeviceClass,
+    DeviceSelector,
     ResourceClaim,
 )
 from dralloc.objects.api.selecting import selector_matches
 from dralloc.objects.api.slices import TYPE_NAMES
+from dralloc.objects.errors import did_you_mean
 from dralloc.objects.report import counted
 from kubecel import CelCompileError, compile_selector
 
@@ -81,16 +85,7 @@ class RequestAlternative:
         if device_class is None or not self.candidates.offers:
             return False
         selectors = (*device_class.spec.selectors, *self.request.selectors)
-        return all(
-            map(
-                _compiles,
-                (
-                    selector.cel.expression
-                    for selector in selectors
-                    if selector.cel
-                ),
-            )
-        )
+        return _compile(selectors)
 
     @cached_property
     def stop(self) -> _Stop | None:
@@ -111,12 +106,20 @@ def _answers(_context: ValidationContext) -> dict[Hashable, _Stop | None]:
     return {}
 
 
-def _compiles(expression: str) -> bool:
+def _compile(selectors: Iterable[DeviceSelector]) -> bool:
+    """Return whether all expressions compile."""
     try:
-        compile_selector(expression)
+        for selector in selectors:
+            if selector.cel:
+                compile_selector(selector.cel.expression)
     except CelCompileError:
         return False
     return True
+
+
+def _judges(device_class: DeviceClass) -> bool:
+    """Return whether a class has no defect of its own, for which there are other violations."""
+    return _compile(device_class.spec.selectors)
 
 
 def _stop(request: Details, candidates: Candidates) -> _Stop | None:
@@ -141,12 +144,23 @@ def _selection(request: Details, candidates: Candidates) -> _Stop | None:
     ]
     first = accepted_counts.index(0) - 1
     before = "that the selectors before leave" if first else "of the class"
+    # Where it fails, there is another violation.
+    if first in dict(candidates.failures_of_request(request)):
+        return _Stop("selector-fails", "", "fails")
     text = (
         f"accepts none of {counted(accepted_counts[first], 'device')} {before}"
     )
+    selector = request.selectors[first].cel
+    if selector:
+        before_it = candidates.of_selectors(request, first)
+        text += value_slips(selector.expression, _published(before_it))
     return _Stop(
         "request-no-device", f".selectors[{first}].cel.expression", text
     )
+
+
+def _published(offers: Iterable[Offer]) -> list[Published]:
+    return [(offer.id.driver, offer.device) for offer in offers]
 
 
 def _use(request: Details, candidates: Candidates) -> _Stop | None:
@@ -158,6 +172,10 @@ def _use(request: Details, candidates: Candidates) -> _Stop | None:
     capable = candidates.capable(request)
     if not capable:
         text = f"none of {counted(len(tolerated), 'device')} that it could get has this capacity, even unused"
+        if request.capacity:
+            text += capacity_slips(
+                request.capacity.requests, _published(tolerated)
+            )
         return _Stop("request-capacity", ".capacity.requests", text)
     most_on_a_node = candidates.most_on_a_node(capable)
     # "All" takes what a node has, but at least one device.
@@ -237,7 +255,8 @@ def _class_exists(choice: _Choice, at: str) -> Iterator[Issue]:
         choice.alternative.request.device_class_name,
     )
     if classes and name and name not in classes:
-        yield Issue(f"{at}.deviceClassName", f'class "{name}" does not exist')
+        text = f'class "{name}" does not exist{did_you_mean(name, classes)}'
+        yield Issue(f"{at}.deviceClassName", text)
 
 
 def _class_known(choice: _Choice, at: str) -> Iterator[Issue]:
@@ -389,7 +408,7 @@ def _empty_classes(context: ValidationContext) -> Iterator[RulePart[str]]:
     for name, device_class in (
         context.cluster.classes.items() if candidates.offers else ()
     ):
-        if not candidates.of_class(name):
+        if _judges(device_class) and not candidates.of_class(name):
             yield RulePart(
                 device_class, "spec.selectors", "no device is in the class"
             )
@@ -414,7 +433,10 @@ def _unreached(context: ValidationContext) -> Iterator[RulePart[str]]:
         for offer in candidates.of_class(name)
     }
     unreached: dict[str, list[Offer]] = defaultdict(list)
-    for offer in candidates.offers if context.cluster.classes else ():
+    classes = context.cluster.classes.values()
+    # What a class with a defect would accept, nobody knows.
+    is_clear = classes and all(map(_judges, classes))
+    for offer in candidates.offers if is_clear else ():
         if offer not in reached:
             unreached[offer.slice.name].append(offer)
     for first, *following in unreached.values():
@@ -437,9 +459,9 @@ def _missing_nodes(context: ValidationContext) -> Iterator[RulePart[str]]:
     for published in context.cluster.slices if node_names else ():
         name = published.spec.node_name
         if name and name not in node_names:
-            yield RulePart(
-                published, "spec.nodeName", f'node "{name}" does not exist'
-            )
+            text = f'node "{name}" does not exist'
+            meant = did_you_mean(name, node_names)
+            yield RulePart(published, "spec.nodeName", text + meant)
 
 
 def _idle_selectors(context: ValidationContext) -> Iterator[RulePart[str]]:

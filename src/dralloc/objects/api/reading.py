@@ -5,7 +5,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache, partial
 from types import NoneType, UnionType
@@ -13,6 +13,7 @@ from typing import (
     Annotated,
     Any,
     Final,
+    NamedTuple,
     Union,
     get_args,
     get_origin,
@@ -32,6 +33,7 @@ from dralloc.objects.api.base import (
 )
 from dralloc.objects.api.claims import ResourceClaim, ResourceClaimTemplate
 from dralloc.objects.api.disclosure import WireForm
+from dralloc.objects.api.hints import form_hint, name_hint
 from dralloc.objects.api.nodes import Namespace, Node, ResourceQuota
 from dralloc.objects.api.owners import (
     OWNERS,
@@ -51,6 +53,7 @@ from dralloc.objects.api.versions import (
     Path,
     from_kep5075_alpha,
     from_kep5517_alpha,
+    misplaced,
     written_path,
 )
 from dralloc.objects.api.workloads import (
@@ -66,6 +69,7 @@ from dralloc.objects.quantity import Quantity
 
 __all__ = [
     "MODELS",
+    "Mended",
     "ObjectReader",
     "field_path",
     "model_of",
@@ -291,6 +295,8 @@ def _shown(value: object) -> str:
 
 
 _GROUP: Final = "resource.k8s.io"
+_FLAT: Final = ("v1", "v1beta2")
+"""Versions whose requests have what they ask for below ``exactly``."""
 _OURS: Final = "dralloc"
 """The group of what models hold beside objects, such as the outcome that is expected of them."""
 _RESOURCE_KINDS: Final[Mapping[str, type[ResourceObject]]] = {
@@ -333,6 +339,74 @@ def model_of(raw: Json) -> type[ApiObject] | None:
     )
 
 
+class Mended(NamedTuple):
+    """An object that cannot be used, without what is wrong with it, so that the rest of it can be looked at."""
+
+    object: ApiObject
+    source: str
+    broken: tuple[str, ...]
+    """The fields that are not as they were given."""
+
+    def hides(self, path: str) -> bool:
+        """Return whether what is said about a field may be so only because others were taken away."""
+        return is_near(path, self.broken)
+
+
+def is_near(path: str, broken: Iterable[str]) -> bool:
+    """Return whether a field is one of those that are broken, in one of them, or around one."""
+    return any(
+        path.startswith(wrong) or wrong.startswith(path) for wrong in broken
+    )
+
+
+@dataclass
+class _Repair:
+    """Takes away what is wrong with an object, ever more of it until the rest can be read."""
+
+    broken: list[str] = field(default_factory=list)
+    _tries: Counter[Path] = field(default_factory=Counter)
+
+    def follows(self, path: str) -> bool:
+        """Return whether an error may be one only because of what was taken away."""
+        return is_near(path, self.broken)
+
+    def repaired(self, body: Json, error: ErrorDetails) -> bool:
+        """Take away what is wrong in one place; return whether there was anything to take."""
+        location = tuple(step for step in error["loc"] if step != "[key]")
+        tries = self._tries[location]
+        self._tries[location] += 1
+        if error["type"] == "missing" and not tries:
+            # Most of what is required is a text, and the field is known to be broken.
+            return _put(body, location, "")
+        # A field, not an item: the places of what is behind it stay as they were.
+        fields_around = [
+            length
+            for length in range(1, len(location) + 1)
+            if isinstance(location[length - 1], str)
+        ]
+        if tries >= len(fields_around):
+            return False
+        return _dropped(body, location[: fields_around[-1 - tries]])
+
+
+def _put(body: Any, location: Path, value: str) -> bool:
+    try:
+        for step in location[:-1]:
+            body = body[step]
+        body[location[-1]] = value
+    except (KeyError, IndexError, TypeError):
+        return False
+    return True
+
+
+def _dropped(body: Any, location: Path) -> bool:
+    try:
+        _delete(body, location)
+    except (KeyError, IndexError, TypeError):
+        return False
+    return True
+
+
 @dataclass
 class ObjectReader:
     """Reads objects one after the other. Equal parts of slices are kept once for all of them.
@@ -348,6 +422,8 @@ class ObjectReader:
     """What made objects unusable."""
     warnings: list[Finding] = field(default_factory=list)
     """What was left out of objects."""
+    mended: list[Mended] | None = None
+    """Where it is a list, it takes the objects with errors, without what is wrong with them."""
     skipped: Counter[str] = field(default_factory=Counter)
     """How many objects there were of each kind that is not read."""
     unmade: Counter[str] = field(default_factory=Counter)
@@ -465,7 +541,18 @@ class ObjectReader:
         raw: Json,
         source: str,
     ) -> ApiObject | None:
-        body = CONVERSIONS[version](model.kind, body)
+        older = misplaced(model.kind, body) if version in _FLAT else []
+        for place, names in older:
+            rule = (
+                f"needs exactly or firstAvailable: {', '.join(names)} must "
+                "stand below exactly, or the apiVersion be "
+                f"{_GROUP}/v1beta1, which has no such level"
+            )
+            self._reject(raw, source, field_path(place), rule)
+        if older and self.mended is None:
+            return None
+        form = "v1beta1" if older else version
+        body = CONVERSIONS[form](model.kind, body)
         quick = self.slices.read(body) if model is ResourceSlice else None
         if quick is not None and quick.name:
             return quick
@@ -473,22 +560,25 @@ class ObjectReader:
             model.kind,
             from_kep5075_alpha(model.kind, _without_nulls(body, model)),
         )
-        return self._validated(model, body, raw, source)
+        return self._validated(model, body, raw, source, usable=not older)
 
-    def _validated(
+    def _validated(  # noqa: PLR0913 - what is read, and from where
         self,
         model: type[ApiObject],
         body: Json,
         raw: Json,
         source: str,
         written: Callable[[Path], Path] | None = None,
+        *,
+        usable: bool = True,
     ) -> ApiObject | None:
         """Validate until no unknown field is left, as these hide the checks of whole objects.
 
-        ``written`` says where in the object as it was written a place in the body is.
+        ``written`` says where in the object as it was written a place in the body is; an object that is not usable is
+        only looked at.
         """
         written = written or partial(written_path, raw)
-        usable = True
+        repair = _Repair()
         while True:
             try:
                 built = self._built(model, body)
@@ -502,19 +592,23 @@ class ObjectReader:
                 error for error in errors if error["type"] not in UNKNOWN_FIELD
             ]
             if issubclass(model, ResourceObject):
-                usable = not self.strict
+                usable = usable and not self.strict
                 (self.errors if self.strict else self.warnings).extend(
-                    _unknown_fields(unknown, raw, source)
+                    _unknown_fields(model, unknown, body, raw, source)
                 )
             for error in wrong:
-                self._reject(
-                    raw, source, field_path(written(error["loc"])), rule(error)
-                )
-            if wrong:
+                path = field_path(written(error["loc"]))
+                if not repair.follows(path):
+                    hint = form_hint(error["loc"], error["input"])
+                    self._reject(raw, source, path, rule(error) + hint)
+            repair.broken += (field_path(error["loc"]) for error in wrong)
+            if wrong and self.mended is None:
                 return None
             body = _copied_without_nulls(body)
             for error in unknown:
                 _delete(body, error["loc"])
+            if not all(repair.repaired(body, error) for error in wrong):
+                return None
         if not (built.metadata.name or built.metadata.generate_name):
             self._reject(
                 raw,
@@ -523,7 +617,13 @@ class ObjectReader:
                 "is required, or metadata.generateName",
             )
             return None
-        return self._named(built) if usable else None
+        read_object = self._named(built)
+        if usable and not repair.broken:
+            return read_object
+        if self.mended is not None:
+            broken = tuple(repair.broken)
+            self.mended.append(Mended(read_object, source, broken))
+        return None
 
     def _built(self, model: type[ApiObject], body: Json) -> ApiObject:
         quick = self.slices.read(body) if model is ResourceSlice else None
@@ -566,7 +666,11 @@ class ObjectReader:
 
 
 def _unknown_fields(
-    errors: Sequence[ErrorDetails], raw: Json, source: str
+    model: type[ApiObject],
+    errors: Sequence[ErrorDetails],
+    body: Json,
+    raw: Json,
+    source: str,
 ) -> Iterator[Finding]:
     """Yield one finding for each field, at the first of the places in lists where it occurs."""
     places: dict[tuple[str, ...], list[tuple[str | int, ...]]] = {}
@@ -583,7 +687,7 @@ def _unknown_fields(
             source,
             subject(raw),
             field_path(written_path(raw, first)),
-            f"unknown field{elsewhere}",
+            f"unknown field{elsewhere}{name_hint(model, first, body)}",
         )
 
 

@@ -4,18 +4,21 @@ Such a function gets the kind and the object as it was written and returns an ob
 What it does not know it leaves alone, for validation to report. `written_path` is the way back.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from dralloc.objects.api.slices import NOT_CONSUMABLE
 
 __all__ = [
     "CONVERSIONS",
+    "EXACT",
     "KEP5075_NAMES",
     "Json",
     "Path",
     "from_kep5075_alpha",
     "from_kep5517_alpha",
+    "misplaced",
+    "spellings",
     "written_path",
 ]
 
@@ -23,6 +26,7 @@ __all__ = [
 # Changing parts of plain data without touching the original.
 
 Json = dict[str, Any]
+Path = tuple[str | int, ...]
 T = TypeVar("T")
 
 CLAIM_SPECS: Final = {
@@ -86,7 +90,7 @@ def renamed(raw: T, names: Mapping[str, str]) -> T:
 # Capacities may be plain quantities (``memory: 16Gi``), as in v1alpha3 and in the
 # text of KEP-4381.
 
-_EXACT: Final = (
+EXACT: Final = (
     "deviceClassName",
     "selectors",
     "allocationMode",
@@ -96,6 +100,7 @@ _EXACT: Final = (
     "capacity",
     "capacityRequests",
 )
+"""What v1beta1 has in a request, and v1 below ``exactly``."""
 
 
 def _from_v1beta1(kind: str, raw: Json) -> Json:
@@ -124,13 +129,32 @@ def _flat_device(raw: Json) -> Json:
 
 
 def _nested_request(raw: Json) -> Json:
-    exact = {key: value for key, value in raw.items() if key in _EXACT}
+    exact = {key: value for key, value in raw.items() if key in EXACT}
     if not exact or "exactly" in raw:
         return raw
     return {
-        **{key: value for key, value in raw.items() if key not in _EXACT},
+        **{key: value for key, value in raw.items() if key not in EXACT},
         "exactly": exact,
     }
+
+
+def misplaced(kind: str, raw: Json) -> list[tuple[Path, list[str]]]:
+    """Return which requests of an object that calls itself v1 have the form of v1beta1, with the fields that tell."""
+    spec: Any = raw
+    for step in CLAIM_SPECS.get(kind, "").split("."):
+        spec = spec.get(step) if isinstance(spec, dict) else None
+    devices = spec.get("devices") if isinstance(spec, dict) else None
+    requests = devices.get("requests") if isinstance(devices, dict) else None
+    steps = (*CLAIM_SPECS.get(kind, "").split("."), "devices", "requests")
+    return [
+        ((*steps, number), [name for name in request if name in EXACT])
+        for number, request in enumerate(
+            requests if isinstance(requests, list) else ()
+        )
+        if isinstance(request, dict)
+        and not request.keys() & {"exactly", "firstAvailable"}
+        and request.keys() & set(EXACT)
+    ]
 
 
 # ----------------------------------------------------------------------------
@@ -297,8 +321,6 @@ def _mapped_resource(raw: Any) -> Any:
     return {"mapping": renamed({"allocationMultiplier": "1", **raw}, names)}
 
 
-Path = tuple[str | int, ...]
-
 _RENAMED: Final = (*KEP5075_NAMES, *KEP5517_NAMES)
 _ALPHA_NAMES: Final = [
     (new, old) for names in _RENAMED for old, new in names.items()
@@ -338,6 +360,17 @@ def written_path(raw: Json, path: Path) -> Path:
         written.append(name)
         part = _part(part, name)
     return tuple(written)
+
+
+def spellings(name: str) -> Iterator[tuple[str, ...]]:
+    """Yield how a field of v1 may be written: by its name, by older names, nested, or not at all."""
+    yield (name,)
+    for new, old in _ALPHA_NAMES:
+        if new == name:
+            yield (old,)
+    yield ("basic", name)
+    if name in _ADDED:
+        yield ()
 
 
 def _name(part: Any, step: str | int) -> str | int:

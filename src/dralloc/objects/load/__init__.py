@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from dralloc.objects.api import ObjectReader, ResourceSlice
+from dralloc.objects.api.reading import Mended
 from dralloc.objects.api.slice_reader import LISTS, SliceReader
 from dralloc.objects.cluster import Cluster, Located
 from dralloc.objects.errors import Finding, InputError
@@ -38,6 +39,7 @@ from dralloc.objects.load.json_text import (
     split_list,
     unpacked,
 )
+from dralloc.objects.load.positions import ObjectSource, SourceText, located
 from dralloc.objects.load.yaml_text import (
     YamlPieces,
     documents_of,
@@ -52,6 +54,7 @@ __all__ = [
     "load_documents",
     "load_objects",
     "load_text",
+    "located",
     "read",
     "read_documents",
 ]
@@ -191,6 +194,8 @@ GIVEN: Final = "<objects>"
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
 _OTHER: Final = "no Kubernetes object"
+_SYNTAX: Final = re.compile(r"line ([0-9]+), column ([0-9]+): ")
+"""Where parsers say that a text cannot be read on."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -207,12 +212,19 @@ class Reading(Brief):
         Objects with the name of one before and other content.
     unknown
         Fields that are not known and were left out.
+    mended
+        The cluster with the refused objects in it, without what is wrong with them: for looking at the rest of them,
+        and for whom they are named by.
+    broken
+        What is wrong with them, by source and by kind and name.
     """
 
     cluster: Cluster
     refused: tuple[Finding, ...]
     repeated: tuple[Finding, ...]
     unknown: tuple[Finding, ...]
+    mended: Cluster
+    broken: Mapping[tuple[str, str], Mended]
 
 
 @dataclass
@@ -240,7 +252,7 @@ class Loading:
             overriding=True,
         )
         if errors := [*errors, *repeated, *excesses]:
-            raise InputError(errors)
+            raise InputError(located(errors))
         return cluster
 
     def reading(self) -> Reading:
@@ -251,13 +263,24 @@ class Loading:
             if not (finding.subject or finding.path)
         ]
         if unreadable or not self.documents:
-            raise InputError(unreadable or self.empty)
+            raise InputError(located(unreadable or self.empty))
         cluster, repeated, excesses = Cluster.usable(
             self.objects, self._notices(), self.reader.skipped, self.limits
         )
-        refused = (*self.reader.errors, *excesses)
+        mended = self.reader.mended or []
+        whole = [
+            *self.objects,
+            *(Located(part.object, part.source) for part in mended),
+        ]
         return Reading(
-            cluster, refused, tuple(repeated), tuple(self.reader.warnings)
+            cluster,
+            refused=(*self.reader.errors, *excesses),
+            repeated=tuple(repeated),
+            unknown=tuple(self.reader.warnings),
+            mended=Cluster.usable(whole, (), {}, self.limits)[0]
+            if mended
+            else cluster,
+            broken={(part.source, part.object.title): part for part in mended},
         )
 
     def _notices(self) -> tuple[Finding, ...]:
@@ -297,6 +320,7 @@ class Loading:
 
     def _add_file(self, path: Path, *, from_directory: bool = False) -> None:
         """Add a file; one that was found in a directory may hold something else than objects."""
+        text = SourceText(str(path), self.limits.unpacked)
         try:
             data = content(path, self.limits.unpacked)
         except OSError as error:
@@ -308,24 +332,29 @@ class Loading:
         except TextError as error:
             self._note(self.reader.errors, str(path), str(error))
         else:
-            self.add_text(data, str(path), from_directory=from_directory)
+            self._add(data, text, from_directory=from_directory)
 
-    def add_text(
-        self, data: bytes, source: str, *, from_directory: bool = False
+    def add_text(self, data: bytes, source: str) -> None:
+        """Add YAML or JSON that is in no file."""
+        self._add(data, SourceText.given(source, self.limits.unpacked, data))
+
+    def _add(
+        self, data: bytes, text: SourceText, *, from_directory: bool = False
     ) -> None:
         """Add YAML or JSON; text that was found in a directory may hold something else than objects."""
+        source = text.name
         documents: list[Any] = []
         failure: str | None = None
         try:
             data = unpacked(data, self.limits.unpacked)
-            if self._add_list(data, source):
+            if self._add_list(data, ObjectSource.at(text, 1)):
                 return
             documents, failure = self._documents(data, source)
         except TextError as error:
             failure = str(error)
         is_series = len(documents) + (failure is not None) > 1
         for number, document in enumerate(documents, start=1):
-            place = f"{source}: document {number}" if is_series else source
+            place = ObjectSource.at(text, number, is_only=not is_series)
             try:
                 if (
                     from_directory
@@ -338,12 +367,10 @@ class Loading:
             except RecursionError:
                 self._note(self.reader.errors, place, "is nested too deeply")
         if failure is not None:
-            place = (
-                f"{source}: document {len(documents) + 1}"
-                if is_series
-                else source
-            )
-            self._note(self.reader.errors, place, failure)
+            number = len(documents) + 1
+            place = ObjectSource.at(text, number, is_only=not is_series)
+            # A plain text: what cannot be read has no fields to be found.
+            self._note(self.reader.errors, str(place), failure)
         elif all(document is None for document in documents):
             self._note(self.empty, source, "holds no objects")
 
@@ -360,7 +387,7 @@ class Loading:
     def _yaml(self) -> YamlPieces:
         return YamlPieces(self.item_at)
 
-    def _add_list(self, data: bytes, source: str) -> bool:
+    def _add_list(self, data: bytes, source: ObjectSource) -> bool:
         """Add a long list in JSON item by item, if its text looks as expected."""
         split = (
             split_list(data, self.item_at)
@@ -370,8 +397,8 @@ class Loading:
         if split is None:
             return False
         shell, items = split
-        for item in items:
-            self.add_document(item_of(item, shell), source)
+        for number, item in enumerate(items):
+            self.add_document(item_of(item, shell), source.item(number))
         return True
 
     def add_document(self, document: Any, source: str) -> None:
@@ -387,8 +414,13 @@ class Loading:
         if is_list(document.get("kind")) and isinstance(
             document.get("items", ""), list | None
         ):
-            for item in document["items"] or ():
-                self.add_document(item_of(item, document), source)
+            for number, item in enumerate(document["items"] or ()):
+                place = (
+                    source.item(number)
+                    if isinstance(source, ObjectSource)
+                    else source
+                )
+                self.add_document(item_of(item, document), place)
             return
         read_object = self.reader.read(document, source)
         if read_object is not None:
@@ -396,7 +428,13 @@ class Loading:
 
     @staticmethod
     def _note(findings: list[Finding], source: str, rule: str) -> None:
-        findings.append(Finding(source, "", "", rule))
+        syntax = _SYNTAX.search(rule)
+        if syntax is None:
+            findings.append(Finding(source, "", "", rule))
+            return
+        words = rule[: syntax.start()] + rule[syntax.end() :]
+        line, column = map(int, syntax.groups())
+        findings.append(Finding(source, "", "", words, line, column))
 
 
 def _flat(paths: Iterable[Paths]) -> Iterator[OnePath | Mapping[str, Any]]:
@@ -487,7 +525,7 @@ def load_objects(
     loading.add_all(paths, stdin)
     errors = keeper.errors or ([] if loading.documents else loading.empty)
     if errors:
-        raise InputError(errors)
+        raise InputError(located(errors))
     return keeper.kept
 
 
@@ -525,7 +563,7 @@ def read(
     InputError
         A file cannot be read, or there is nothing in any of them.
     """
-    loading = _loading(limits)
+    loading = _loading(limits, mending=True)
     loading.add_all(paths, stdin)
     return loading.reading()
 
@@ -535,7 +573,7 @@ def read_documents(
     documents: Iterable[Any], *, source: str = "", limits: Limits = LIMITS
 ) -> Reading:
     """Read as `load_documents`, but objects that cannot be used are no obstacle to the others."""
-    loading = _loading(limits)
+    loading = _loading(limits, mending=True)
     for document in documents:
         loading.add_document(document, source)
     return loading.reading()
@@ -570,6 +608,8 @@ def load_documents(
     return loading.cluster()
 
 
-def _loading(limits: Limits, *, strict: bool = False) -> Loading:
-    reader = ObjectReader(strict=strict)
+def _loading(
+    limits: Limits, *, strict: bool = False, mending: bool = False
+) -> Loading:
+    reader = ObjectReader(strict=strict, mended=[] if mending else None)
     return Loading(reader, limits, SliceTexts(reader.slices).item_at)

@@ -28,7 +28,13 @@ from dralloc.objects.load.json_text import (
     require_utf8,
 )
 
-__all__ = ["YamlPieces", "documents_of", "starts_like_json", "yaml_documents"]
+__all__ = [
+    "Parser",
+    "YamlPieces",
+    "documents_of",
+    "starts_like_json",
+    "yaml_documents",
+]
 
 # ----------------------------------------------------------------------------
 # YAML as Kubernetes reads it: from the parser's events to data, without recursion.
@@ -39,9 +45,9 @@ __all__ = ["YamlPieces", "documents_of", "starts_like_json", "yaml_documents"]
 # for is counted.
 
 try:
-    from yaml import CSafeLoader as _Parser
+    from yaml import CSafeLoader as Parser
 except ImportError:  # PyYAML was built without libyaml
-    from yaml import SafeLoader as _Parser  # type: ignore[assignment]
+    from yaml import SafeLoader as Parser  # type: ignore[assignment]
 
 
 _MERGE: Final = "<<"
@@ -63,7 +69,7 @@ def yaml_documents(data: bytes, limit: int) -> tuple[list[Any], str | None]:
     require_utf8(data)
     builder = _Builder(limit)
     try:
-        for event in iter(_Parser(data).get_event, None):
+        for event in iter(Parser(data).get_event, None):
             builder.take(event)
     except TextError as error:
         return builder.documents, str(error)

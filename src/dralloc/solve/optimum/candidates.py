@@ -195,7 +195,8 @@ def _kind(failure: AllocationError) -> tuple[str, ...]:
 def _line(alike: Sequence[AllocationError]) -> str:
     first = alike[0]
     if not isinstance(first, ExpressionFailure):
-        return str(first)
+        # Further lines show where in an expression it is.
+        return str(first).partition("\n")[0]
     told = [
         failure for failure in alike if isinstance(failure, ExpressionFailure)
     ]
