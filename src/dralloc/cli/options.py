@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, get_args, get_type_hints
 
 import typer
 
+from dralloc.cli.completion import names_of
 from dralloc.objects.choices import (
     MAX_SEED,
     MAX_WORKERS,
@@ -280,7 +281,11 @@ ANSWER: Final[OptionSet] = {
         Keep.NOBODY,
         "Who is placed by it is placed in the optimum, too, maybe elsewhere.",
     ),
-    "node": _several("NAME", "Use only this node; may be given several times."),
+    "node": _several(
+        "NAME",
+        "Use only this node; may be given several times.",
+        autocompletion=names_of("nodes"),
+    ),
     "goal": _option(
         Goal, Goal.NONE, "What to prefer among equally good optima."
     ),

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 import dralloc
+from dralloc.cli.completion import names_of
 from dralloc.cli.console import Answers, Asking
 from dralloc.cli.options import (
     ANSWER,
@@ -106,10 +107,16 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
         typer.Option(
             metavar="NS/NAME",
             help="The claim to explain; without any, all that is pending.",
+            autocompletion=names_of("claims"),
         ),
     ] = None,
     pod: Annotated[
-        str | None, typer.Option(metavar="NS/NAME", help="The pod to explain.")
+        str | None,
+        typer.Option(
+            metavar="NS/NAME",
+            help="The pod to explain.",
+            autocompletion=names_of("pods"),
+        ),
     ] = None,
     mode: Annotated[
         ModeName, typer.Option(help="Whose answer to explain.")
@@ -119,6 +126,7 @@ def explain_command(  # noqa: PLR0913 - one parameter per option
         typer.Option(
             metavar="NAME",
             help="Show the reasons of this node; may be given several times.",
+            autocompletion=names_of("nodes"),
         ),
     ] = None,
     no_changes: Annotated[
@@ -153,6 +161,7 @@ def stranded_command(
         typer.Option(
             metavar="NS/NAME[=N]",
             help="A claim or template of the mix; may be given several times. By default the pending claims.",
+            autocompletion=names_of("claims", "templates"),
         ),
     ] = None,
     *,
@@ -177,6 +186,7 @@ def capacity_command(
             metavar="ATTRIBUTE",
             help="An attribute that tells products apart, e.g. productName; may be given several times. By default "
             "what drivers usually call it.",
+            autocompletion=names_of("attributes"),
         ),
     ] = None,
     *,
@@ -333,6 +343,7 @@ class MixOptions:
         typer.Option(
             metavar="NS/NAME[=N]",
             help="A claim or a template; may be given several times.",
+            autocompletion=names_of("claims", "templates"),
         ),
     ] = None
     template: Annotated[
@@ -340,6 +351,7 @@ class MixOptions:
         typer.Option(
             metavar="NS/NAME[=N]",
             help="A template; may be given several times.",
+            autocompletion=names_of("templates"),
         ),
     ] = None
     pod: Annotated[
@@ -347,6 +359,7 @@ class MixOptions:
         typer.Option(
             metavar="NS/NAME[=N]",
             help="A pod with its claims; may be given several times.",
+            autocompletion=names_of("pods"),
         ),
     ] = None
 
@@ -485,7 +498,10 @@ def drain_command(
     nodes: Annotated[
         list[str],
         typer.Argument(
-            metavar="NODE", help="The nodes to drain.", show_default=False
+            metavar="NODE",
+            help="The nodes to drain.",
+            show_default=False,
+            autocompletion=names_of("nodes"),
         ),
     ],
     filename: Annotated[
@@ -511,12 +527,19 @@ def drain_command(
 def preempt_command(  # noqa: PLR0913 - one parameter per option
     paths: AnyPaths,
     claim: Annotated[
-        str | None, typer.Option(metavar="NS/NAME", help="The claim to admit.")
+        str | None,
+        typer.Option(
+            metavar="NS/NAME",
+            help="The claim to admit.",
+            autocompletion=names_of("claims"),
+        ),
     ] = None,
     pod: Annotated[
         str | None,
         typer.Option(
-            metavar="NS/NAME", help="The pod to admit, with its gang."
+            metavar="NS/NAME",
+            help="The pod to admit, with its gang.",
+            autocompletion=names_of("pods"),
         ),
     ] = None,
     cost: Annotated[
