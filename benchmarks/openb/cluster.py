@@ -28,7 +28,7 @@ from benchmarks.objects import (
 )
 from benchmarks.openb.trace import WHOLE, TraceNode, TracePod
 
-__all__ = ["GPU", "MILLI", "objects"]
+__all__ = ["GPU", "HOST", "MILLI", "objects"]
 
 HOST: Final = "host"
 GPU: Final = "gpu"

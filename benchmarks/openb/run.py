@@ -8,22 +8,36 @@ from itertools import islice
 from time import perf_counter
 from typing import Any, Final
 
-from benchmarks.openb.cluster import objects
+from benchmarks.openb.cluster import GPU, HOST, objects
+from benchmarks.openb.rules import PUBLISHED_RULES, spots
 from benchmarks.openb.trace import WHOLE, TraceNode, TracePod, arrivals
 from dralloc.check import check
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.load import load_documents
 from dralloc.problem import Problem
-from dralloc.problem.solution import Solution
+from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.solve.optimum import Options, Progress, solve
 from dralloc.solve.policies import place
+from dralloc.solve.scheduler import Release, schedule
 
 __all__ = ["OPTIMAL", "POLICIES", "Outcome", "Scene", "published_outcomes"]
 
 OPTIMAL: Final = "optimal"
 
-POLICIES: Final = ("first-fit", "best-fit", "fgd", OPTIMAL)
+SCHEDULER: Final = "scheduler"
+
+POLICIES: Final = (
+    "first-fit",
+    SCHEDULER,
+    *PUBLISHED_RULES,
+    "best-fit",
+    "fgd",
+    OPTIMAL,
+)
 """What is measured."""
+
+_ONE_ORDER: Final = "1.35"
+"""A release whose scheduler takes pods of one priority by name, and so as they arrive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +106,10 @@ class Scene:
         self.gpus = sum(node.gpus for node in nodes)
         self.arrivals = list(arrivals(pods, self._milli(most), seed))
         self.objects = list(objects(nodes, self.arrivals))
-        self._whole = compile_cluster(load_documents(self.objects)).problem
-        self._pods = pods
+        self._compiled = compile_cluster(load_documents(self.objects))
+        self._whole = self._compiled.problem
+        self._nodes, self._pods = nodes, pods
+        self._answers: dict[str, tuple[Solution, float]] = {}
 
     def _milli(self, demand: float) -> int:
         return round(demand * self.gpus * WHOLE)
@@ -126,7 +142,11 @@ class Scene:
         options: Options,
         progress: Callable[[Progress], None] | None,
     ) -> Iterator[Outcome]:
-        """Answer by each policy; the optimum starts from the best of those before it."""
+        """Answer by each policy; the optimum starts from the best of those before it.
+
+        Everybody but the optimum takes one pod after the other and never moves any, so that the answer at a lower
+        demand is the beginning of that at the highest one.
+        """
         problem = self.problem(demand)
         best: Solution | None = None
         for policy in policies:
@@ -138,15 +158,69 @@ class Scene:
                     hint=best or place(problem, "first-fit"),
                     progress=progress,
                 )
+                seconds = perf_counter() - started
             else:
-                answer = place(problem, policy)
-            seconds = perf_counter() - started
+                whole, seconds = self._whole_answer(policy)
+                number = len(problem.demands)
+                answer = Solution(
+                    tuple(
+                        placement
+                        for placement in whole.placements
+                        if placement.demand < number
+                    )
+                )
             check(problem, answer)
             if best is None or _weight(problem, answer) > _weight(
                 problem, best
             ):
                 best = answer
             yield self._outcome(demand, policy, problem, answer, seconds)
+
+    def _whole_answer(self, policy: str) -> tuple[Solution, float]:
+        """Return what a policy makes of all arrivals, and in how many seconds."""
+        if policy not in self._answers:
+            started = perf_counter()
+            if policy in PUBLISHED_RULES:
+                answer = self._by_published_rules(policy)
+            elif policy == SCHEDULER:
+                answer = schedule(
+                    self._compiled,
+                    seed=self.seed,
+                    release=Release.of(_ONE_ORDER),
+                )
+            else:
+                answer = place(self._whole, policy)
+            self._answers[policy] = answer, perf_counter() - started
+        return self._answers[policy]
+
+    def _by_published_rules(self, policy: str) -> Solution:
+        problem = self._whole
+        node_of = {
+            node.name: number for number, node in enumerate(problem.nodes)
+        }
+        by_name = {
+            (device.id.pool, device.id.device): number
+            for number, device in enumerate(problem.devices)
+        }
+        chosen = spots(
+            policy, self._nodes, self._pods, self.arrivals, self.seed
+        )
+        placements: list[Placement] = []
+        for demand, spot in enumerate(chosen):
+            if spot is None:
+                continue
+            node = self._nodes[spot.node]
+            grants = [Grant(0, 0, by_name[node.name, HOST])]
+            models = self.arrivals[demand].models
+            # Several models are the entries of a list, in the order of the trace.
+            entry = models.index(node.model) if len(models) > 1 else 0
+            for gpu in spot.gpus:
+                device = by_name[node.name, f"{GPU}-{gpu}"]
+                grants.append(Grant(1, entry, device))
+            placements.append(
+                Placement(demand, node_of[node.name], (tuple(grants),))
+            )
+        return Solution(tuple(placements))
 
     def _outcome(
         self,

@@ -32,12 +32,17 @@ from dralloc.objects.choices import Choices, Mode
 from dralloc.problem.ledger import Ledger
 from dralloc.problem.solution import Placement
 from dralloc.solve.first_fit import first_fit
-from examples import examples
+from examples import INDEPENDENT, examples
 
 MANY = settings(
     max_examples=examples(25),
     deadline=None,
     suppress_health_check=list(HealthCheck),
+)
+MOST = settings(
+    MANY,
+    max_examples=examples(500),
+    backend=INDEPENDENT,
 )
 POLICIES = ("first-fit", "best-fit", "fgd", "density", "scheduler", "optimal")
 WHEN = (Decisions(), Decisions(every=2000), Decisions(batch=3))
@@ -62,7 +67,7 @@ def told(history: History) -> dict[int, tuple[Any, ...]]:
     }
 
 
-@MANY
+@MOST
 @given(
     scenes(),
     st.sampled_from(POLICIES),
