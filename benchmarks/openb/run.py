@@ -14,7 +14,7 @@ from benchmarks.openb.trace import WHOLE, TraceNode, TracePod, arrivals
 from dralloc.check import check
 from dralloc.compile.compiler import compile_cluster
 from dralloc.objects.load import load_documents
-from dralloc.problem import Problem
+from dralloc.problem import DeviceIndex, Problem
 from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.solve.optimum import Options, Progress, solve
 from dralloc.solve.policies import place
@@ -199,7 +199,7 @@ class Scene:
             node.name: number for number, node in enumerate(problem.nodes)
         }
         by_name = {
-            (device.id.pool, device.id.device): number
+            (device.id.pool, device.id.device): DeviceIndex(number)
             for number, device in enumerate(problem.devices)
         }
         chosen = spots(

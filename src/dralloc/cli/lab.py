@@ -143,6 +143,34 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
         float | None,
         typer.Option(min=0, metavar="S", help="Seconds after which it ends."),
     ] = None,
+    preemption: Annotated[
+        bool,
+        typer.Option(
+            "--preemption",
+            help="Let the more important take the place of the less important.",
+        ),
+    ] = False,
+    moves_every: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            metavar="S",
+            help="Let others move at every multiple of so many seconds, if that gets somebody a place.",
+        ),
+    ] = None,
+    moves: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="K", help="So many claims move at most each time."
+        ),
+    ] = 5,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keep each finished seed in a file here, and go on from these.",
+        ),
+    ] = None,
     regret: Annotated[
         bool,
         typer.Option(
@@ -157,6 +185,12 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
             "-o",
             metavar="FILE",
             help="Write what became of each arrival as CSV; - prints it.",
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write a page with pictures over time as HTML."
         ),
     ] = None,
     *,
@@ -179,10 +213,16 @@ def simulate_command(  # noqa: PLR0913 - one parameter per option
             patience=patience,
             warm_up=warm_up,
             until=until,
+            preemption=preemption,
+            moves_every=moves_every,
+            moves=moves,
+            state=state,
             regret=regret,
             progress=partial(progress, "simulating"),
             choices=choices,
         )
+    if report is not None:
+        dralloc.report(simulated, report)
     if output is None:
         session.show(simulated.parts())
         return

@@ -42,7 +42,7 @@ from dralloc.solve.work import phase, run_all
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["MODES", "Trial", "scaled", "study"]
+__all__ = ["MODES", "Given", "Trial", "identity_of", "scaled", "study"]
 
 # ----------------------------------------------------------------------------
 # More or less of what is to be placed: the same pods, fewer of them, or some of them
@@ -259,7 +259,7 @@ class Made:
     @property
     def identity(self) -> str:
         """The generator's name, source and bound arguments. What it calls is not looked at."""
-        return _identity_of(self.make)
+        return identity_of(self.make)
 
     def problem(self, seed: int, demand: float, choices: Choices) -> Problem:
         """Return what is made for the seed and the demand."""
@@ -270,7 +270,7 @@ Scenario = Files | Given | Made
 """Gives the problem for a seed and a demand. Scenarios with equal content have the same identity."""
 
 
-def _identity_of(made_by_user: Any) -> str:
+def identity_of(made_by_user: Any) -> str:
     """Return a hash of the name, source and bound arguments of a function or an object that can be called."""
     return hashlib.sha256(
         repr(tuple(_described(made_by_user))).encode()
@@ -667,7 +667,7 @@ def _keys(
     }
     common = [_FORMAT, scenario.identity, matters]
     written = {
-        name: mode if isinstance(mode, str) else _identity_of(mode)
+        name: mode if isinstance(mode, str) else identity_of(mode)
         for name, mode in modes.items()
     }
     keys = {}

@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 
 import dralloc
 from arrival_strategies import Scene, scenes
-from dralloc.lab.simulate import ArrivalState, check_state, placer_of
+from dralloc.lab.simulate import (
+    ArrivalState,
+    check_state,
+    placer_of,
+    room_making,
+)
 from dralloc.lab.simulate.arrivals import Incoming, incoming
 from dralloc.lab.simulate.placing import (
     BatchPlacer,
@@ -26,6 +31,7 @@ from dralloc.lab.simulate.simulation import (
     Decisions,
     History,
     Instant,
+    MoveTimes,
     Simulation,
 )
 from dralloc.objects.choices import Choices, Mode
@@ -73,13 +79,25 @@ def told(history: History) -> dict[int, tuple[Any, ...]]:
     st.sampled_from(POLICIES),
     st.sampled_from(WHEN),
     st.sampled_from([None, 0, 1500]),
+    st.booleans(),
+    st.sampled_from([None, MoveTimes(1500, 1), MoveTimes(1000, 9)]),
 )
 def test_everybody_is_in_one_state_and_nothing_is_taken_twice(
-    scene: Scene, policy: str, when: Decisions, patience: int | None
+    scene: Scene,
+    policy: str,
+    when: Decisions,
+    patience: int | None,
+    preemption: bool,
+    move_times: MoveTimes | None,
 ) -> None:
     waiting = waiting_in(scene)
+    placer = placer_of(waiting, policy, Choices())
     simulation = Simulation(
-        waiting, placer_of(waiting, policy, Choices()), when, patience=patience
+        waiting,
+        placer,
+        when,
+        patience=patience,
+        room=room_making(placer, Choices(), move_times, preemption=preemption),
     )
     running_before: set[int] = set()
 
@@ -113,6 +131,7 @@ def test_everybody_is_in_one_state_and_nothing_is_taken_twice(
     event(
         " ".join(sorted({stay.state.value for stay in history.stays.values()}))
     )
+    event(f"moves {bool(history.moves)}")
     for number, stay in history.stays.items():
         duration = waiting.arrivals[number].duration
         match stay.state:
@@ -123,6 +142,12 @@ def test_everybody_is_in_one_state_and_nothing_is_taken_twice(
                 assert duration is None
             case ArrivalState.REFUSED:
                 assert (stay.started, stay.placement) == (None, None)
+            case ArrivalState.PREEMPTED:
+                assert preemption
+                assert stay.started is not None
+                assert stay.ended is not None
+                if duration is not None:
+                    assert stay.ended < stay.started + duration
             case ArrivalState.PENDING:
                 assert (stay.started, stay.ended) == (None, None)
 

@@ -15,8 +15,14 @@ import wire
 from conftest import ROOT
 from dralloc.cli import app
 from dralloc.cli.console import Exit
-from dralloc.lab.simulate import Arrival, PoissonArrivals, Simulated
+from dralloc.lab.simulate import (
+    Arrival,
+    ArrivalState,
+    PoissonArrivals,
+    Simulated,
+)
 from dralloc.lab.simulate.answer import MeanInterval
+from dralloc.lab.simulate.measures import FragmentationCause
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.names import ClaimKey
 from wire import Json
@@ -128,6 +134,116 @@ def test_batches_are_placed_when_they_are_full_and_the_last_one_at_the_end() -> 
     arrivals = [Arrival(1000 * number, ONE, 500) for number in range(5)]
     simulated = dralloc.simulate(wire.cluster(gpus(9)), arrivals, batch=2)
     assert [started for _, _, started, _ in came(simulated)] == [1, 1, 3, 3, 4]
+
+
+def test_the_more_important_take_the_place_of_the_less_important() -> None:
+    """Of two GPUs on each of two nodes: who came last of the least important goes, and does not come back."""
+    more = [
+        wire.node("b"),
+        wire.resource_slice(wire.gpus(2), name="b", pool="b", nodeName="b"),
+    ]
+    arrivals = [
+        Arrival(0, ONE, 9000),
+        Arrival(1000, BOTH, 9000),
+        Arrival(2000, ONE, 9000, priority=1),
+        Arrival(3000, BOTH, 1000, priority=2),
+        Arrival(4000, ONE, 1000, priority=1),
+    ]
+    cluster = wire.cluster(gpus(2), more)
+    simulated = dralloc.simulate(cluster, arrivals, preemption=True)
+    assert came(simulated) == [
+        ("done", 0, 0, 9),
+        ("preempted", 1, 1, 3),
+        ("done", 2, 2, 11),
+        ("done", 3, 3, 4),
+        ("done", 4, 4, 5),
+    ]
+    [run] = simulated.runs
+    assert run.figures.states[ArrivalState.PREEMPTED] == 1
+
+
+def test_nobody_is_evicted_who_could_stay_or_by_who_does_not_want_to() -> None:
+    never = wire.pod("never", "one", preemptionPolicy="Never", priority=9)
+    arrivals = [
+        Arrival(0, ONE, 5000),
+        Arrival(0, ONE, 5000, priority=-1),
+        Arrival(1000, ClaimKey("default", "never"), 1000),
+        Arrival(2000, ONE, 1000, priority=1),
+    ]
+    simulated = dralloc.simulate(
+        wire.cluster(gpus(2), never), arrivals, preemption=True
+    )
+    assert came(simulated) == [
+        ("done", 0, 0, 5),
+        ("preempted", 0, 0, 2),
+        ("done", 1, 3, 4),
+        ("done", 2, 2, 3),
+    ]
+
+
+def test_kube_scheduler_evicts_for_cpu_and_not_for_devices() -> None:
+    small, large = (
+        wire.pod(
+            name,
+            containers=[{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
+        )
+        for name, cpu in (("small", "2"), ("large", "3"))
+    )
+    node = wire.node("a")
+    node["status"] = {"allocatable": {"cpu": "4", "pods": "10"}}
+    objects = [one for one in gpus(1) if one["kind"] != "Node"]
+    cluster = wire.cluster(objects, node, small, large)
+    key = {name: ClaimKey("default", name) for name in ("small", "large")}
+    arrivals = [
+        Arrival(0, key["small"], 9000),
+        Arrival(0, ONE, 9000),
+        Arrival(1000, key["large"], 1000, priority=1),
+        Arrival(1000, ONE, 1000, priority=1),
+    ]
+    simulated = dralloc.simulate(
+        cluster, arrivals, "scheduler", preemption=True
+    )
+    assert came(simulated) == [
+        ("preempted", 0, 0, 1),
+        ("done", 0, 0, 9),
+        ("done", 1, 1, 2),
+        ("done", 1, 9, 10),
+    ]
+
+
+def test_others_move_for_who_waits() -> None:
+    """One GPU of each node is taken: after a move somebody gets two of one node."""
+    more = [
+        wire.node("b"),
+        wire.resource_slice(wire.gpus(2), name="b", pool="b", nodeName="b"),
+    ]
+
+    def emptiest(
+        _: object, nodes: Sequence[dralloc.OfferedNode]
+    ) -> dralloc.OfferedNode:
+        return max(nodes, key=lambda node: node.free_devices())
+
+    arrivals = [
+        Arrival(0, ONE, 20_000),
+        Arrival(0, ONE, 20_000),
+        Arrival(1000, BOTH, 2000),
+    ]
+    cluster = wire.cluster(gpus(2), more)
+    simulated = dralloc.simulate(
+        cluster, arrivals, emptiest, moves_every=5, moves=1
+    )
+    assert came(simulated) == [
+        ("done", 0, 0, 20),
+        ("done", 0, 0, 20),
+        ("done", 1, 5, 7),
+    ]
+    [run] = simulated.runs
+    assert (run.figures.moves, run.figures.restarts) == (1, 0)
+    assert len(set(simulated.arrivals()["node"][:2])) == 1
+    without = dralloc.simulate(
+        cluster, arrivals, emptiest, moves_every=5, moves=0
+    )
+    assert came(without)[2] == ("done", 1, 20, 22)
 
 
 def test_the_optimum_of_a_batch_places_more_than_first_fit() -> None:
@@ -318,6 +434,11 @@ def test_fragmentation_is_what_the_next_pod_cannot_use() -> None:
             "template default/none: no pod, owner of pods",
         ),
         ({"batch": 0}, "batch: 0 is less than 1"),
+        (
+            {"policy": "scheduler", "moves_every": 60},
+            "moves_every: kube-scheduler moves nobody",
+        ),
+        ({"moves": -1}, "moves: -1 is less than 0"),
         ({"every": 0.0}, "every: 0.0 is no number of seconds"),
         ({"patience": float("nan")}, "patience: nan is no number of seconds"),
         ({"fair": "memory"}, "fair: not a choice of this question"),
@@ -360,6 +481,123 @@ def test_loads_under_the_scheduler_where_pods_keep_apart() -> None:
     [run] = dralloc.simulate(cluster, arrivals, "scheduler").runs
     [load] = run.figures.loads
     assert (load.offered, load.allocated) == (1.0, 0.5)
+
+
+def test_all_devices_are_those_that_had_room_then() -> None:
+    """Who wants a share of all devices goes without the one that is full, and keeps what it has when that is free."""
+    share = {"requests": {"memory": "4"}}
+    devices = [
+        wire.device(
+            f"gpu-{number}",
+            capacity={"memory": {"value": "6"}},
+            allowMultipleAllocations=True,
+        )
+        for number in range(2)
+    ]
+    objects = [
+        wire.device_class(),
+        wire.node("a"),
+        wire.resource_slice(devices, name="a", pool="a", nodeName="a"),
+        wire.claim("one", wire.request(capacity=share)),
+        wire.claim("all", wire.request(allocationMode="All", capacity=share)),
+    ]
+    arrivals = [
+        Arrival(0, ONE, 2000),
+        Arrival(1000, ClaimKey("default", "all")),
+    ]
+    simulated = dralloc.simulate(wire.cluster(objects), arrivals)
+    assert came(simulated) == [("done", 0, 0, 2), ("running", 1, 1, None)]
+
+
+def test_fragmentation_has_causes() -> None:
+    """Of node a, a pair of GPUs, one GPU is left; node b has a network card, and node c no CPU for anybody."""
+    objects = [
+        *gpus(2),
+        wire.node("b"),
+        wire.resource_slice(
+            [wire.device("nic-0", type="nic")],
+            name="b",
+            pool="b",
+            nodeName="b",
+        ),
+    ]
+    arrivals = [Arrival(0, ONE), Arrival(48_000, BOTH)]
+    simulated = dralloc.simulate(wire.cluster(objects), arrivals)
+    last = simulated.fragmentation().iloc[-1]
+    assert set(last.index) == {
+        "seed",
+        "time",
+        *(cause.value for cause in FragmentationCause),
+    }
+    [run] = simulated.runs
+    assert run.figures.fragmentation == pytest.approx(
+        simulated.fragmentation()[[*FragmentationCause]].sum(axis=1).mean()
+    )
+    row = simulated.figures().iloc[0]
+    parts = [row[f"fragmentation.{cause}"] for cause in FragmentationCause]
+    assert sum(parts) == pytest.approx(row["fragmentation"])
+    assert row["fragmentation.devices"] > 0
+    assert row["fragmentation.other hardware"] > 0
+
+
+def test_devices_held_and_wanted_over_time() -> None:
+    arrivals = [Arrival(0, BOTH, 2000), Arrival(1000, ONE, 1000)]
+    simulated = dralloc.simulate(wire.cluster(gpus(2)), arrivals)
+    frame = simulated.allocation()[["time", "held", "wanted"]]
+    assert frame.to_numpy().tolist() == [
+        [0, 2, 2],
+        [1, 2, 3],
+        [2, 1, 1],
+        [3, 0, 0],
+    ]
+
+
+def test_finished_seeds_are_not_worked_out_again(tmp_path: Path) -> None:
+    process = PoissonArrivals(
+        {"one": 1, "both": 1}, per_hour=60, hours=1, mean_hours=0.1
+    )
+    words: dict[str, Any] = {"state": tmp_path / "state", "regret": True}
+    cluster = wire.cluster(gpus(3))
+    first = dralloc.simulate(cluster, process, seeds=1, **words)
+    done: list[tuple[int, int]] = []
+    both = dralloc.simulate(
+        cluster,
+        process,
+        seeds=2,
+        progress=lambda *counts: done.append(counts),
+        **words,
+    )
+    assert done == [(2, 2)]
+    assert both.runs[0] == first.runs[0]
+    assert (
+        both.runs
+        == dralloc.simulate(cluster, process, seeds=2, regret=True).runs
+    )
+    with pytest.raises(DrallocError, match="is about another simulation"):
+        dralloc.simulate(cluster, process, "best-fit", **words)
+    (tmp_path / "state" / "seed-0.json").write_text("{")
+    with pytest.raises(DrallocError, match="is no finished seed"):
+        dralloc.simulate(cluster, process, **words)
+
+
+def test_a_page_and_a_cell_with_pictures(tmp_path: Path) -> None:
+    process = PoissonArrivals({"one": 1}, per_hour=20, hours=1, mean_hours=0.1)
+    simulated = dralloc.simulate(wire.cluster(gpus(3)), process, regret=True)
+    page = tmp_path / "page.html"
+    dralloc.report(simulated, page, title="a day")
+    text = page.read_text()
+    assert "dralloc simulate: a day" in text
+    for name in ("allocation", "waiting", "fragmentation", "regret"):
+        assert f'id="{name}-picture-caption"' in text
+    assert text.count("<svg") == 4
+    assert simulated._repr_html_().count("<svg") == 4
+    with pytest.raises(DrallocError, match="expected a comparison or"):
+        dralloc.report(dralloc.capacity(wire.cluster(gpus(1))), page)
+
+
+def test_pictures_of_nothing() -> None:
+    simulated = dralloc.simulate(wire.cluster(gpus(1)), [])
+    assert "<svg" not in simulated._repr_html_()
 
 
 def simulate(*arguments: str | Path) -> Result:

@@ -2,14 +2,16 @@
 
 - `dralloc.lab.simulate.arrivals`: who arrives, from a file or by chance, and the cluster with all of them;
 - `dralloc.lab.simulate.placing`: who waits, and who finds places for them;
+- `dralloc.lab.simulate.room`: who gives way to whom, and who moves;
 - `dralloc.lab.simulate.simulation`: what happens, in order;
 - `dralloc.lab.simulate.answer`: what it comes to;
+- `dralloc.lab.simulate.state`: finished seeds in files;
 - `dralloc.lab.simulate.measures`: what it could have come to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isfinite
@@ -46,17 +48,23 @@ from dralloc.lab.simulate.placing import (
     RunPlacer,
     SchedulerPlacer,
 )
+from dralloc.lab.simulate.room import Rearrangement, preempt, rearrange_all
 from dralloc.lab.simulate.simulation import (
     ArrivalState,
     Decisions,
     History,
     Instant,
+    MoveTimes,
+    RoomMaking,
     Simulation,
 )
+from dralloc.lab.simulate.state import SeedFiles
 from dralloc.objects.choices import Backend, Choices, ChoiceWords, Mode
 from dralloc.objects.cluster import Cluster, cluster_of
 from dralloc.objects.errors import ChoiceError, DrallocError
-from dralloc.problem.solution import Solution
+from dralloc.objects.limits import Limits
+from dralloc.problem import Demand, Problem, Request
+from dralloc.problem.solution import Grant, Placement, Solution
 from dralloc.solve.first_fit.batch import QuickRun
 from dralloc.solve.policies import (
     POLICIES,
@@ -79,6 +87,7 @@ __all__ = [
     "check_state",
     "placer_of",
     "read_trace",
+    "room_making",
     "simulate",
     "trace_text",
 ]
@@ -113,6 +122,10 @@ def simulate(  # noqa: PLR0913 - who comes, who places them, and when
     patience: float | None = None,
     warm_up: float = 0.0,
     until: float | None = None,
+    preemption: bool = False,
+    moves_every: float | None = None,
+    moves: int = 5,
+    state: str | PathLike[str] | None = None,
     regret: bool = False,
     progress: Callable[[int, int], None] | None = None,
     choices: Choices | None = None,
@@ -122,7 +135,7 @@ def simulate(  # noqa: PLR0913 - who comes, who places them, and when
 
     What runs in the cluster stays; what is pending there serves as template and does not wait itself. An arrival has
     claims of its own. Pods without a place are tried again whenever another one leaves, by priority and then by when
-    they came. Nothing is evicted.
+    they came.
 
     Parameters
     ----------
@@ -146,6 +159,15 @@ def simulate(  # noqa: PLR0913 - who comes, who places them, and when
         Seconds at the beginning that figures do not count.
     until
         Seconds after which the run ends; without it, it does when nothing happens any more.
+    preemption
+        Whether an arrival without a place may take that of less important ones, which do not come back, by the rules of
+        kube-scheduler. With policy ``scheduler`` that is upstream's preemption itself, which evicts nobody for devices.
+    moves_every, moves
+        At each multiple of so many seconds so many claims may move to other devices, if that gives others a place, as
+        `dralloc.defragment` finds it; without ``moves_every`` nobody moves. Groups, and pods with rules about other
+        pods, stay where they are. Not with policy ``scheduler``, which knows no moves.
+    state
+        A folder in which each finished seed is kept in a file; those that are there are not worked out again.
     regret
         Whether to hold each decision against the optimum of that moment, and each run against what nobody could exceed
         who had known all arrivals. That takes as long as many optima.
@@ -180,8 +202,15 @@ def simulate(  # noqa: PLR0913 - who comes, who places them, and when
         raise ChoiceError("policy", policy, SIMULATED_POLICIES)
     if batch is not None and batch < 1:
         raise DrallocError(f"batch: {batch} is less than 1")
+    moving = _milliseconds("moves_every", moves_every, least=1)
+    if moving is not None and policy == Mode.SCHEDULER:
+        raise DrallocError("moves_every: kube-scheduler moves nobody")
+    if moves < 0:
+        raise DrallocError(f"moves: {moves} is less than 0")
     setting = RunSetting(
         Decisions(_milliseconds("every", every, least=1), batch),
+        preemption=preemption,
+        move_times=None if moving is None else MoveTimes(moving, moves),
         patience=_milliseconds("patience", patience),
         until=_milliseconds("until", until),
         warm_up=_milliseconds("warm_up", warm_up) or 0,
@@ -197,14 +226,53 @@ def simulate(  # noqa: PLR0913 - who comes, who places them, and when
         SeedTask(cluster, source, policy, setting, replace(choices, seed=seed))
         for seed in numbers
     ]
+    files = (
+        None
+        if state is None
+        else SeedFiles(
+            Path(state), _identity(cluster, source, policy, setting, choices)
+        )
+    )
     runs: dict[int, SimulatedRun] = {}
-    for number, run in run_all(tasks, Backend(choices.backend), choices.jobs):
-        runs[number] = run
+    for task in tasks if files is not None else ():
+        finished = files.run(task.choices.seed) if files else None
+        if finished is not None:
+            runs[task.choices.seed] = finished
+    missing = [task for task in tasks if task.choices.seed not in runs]
+    for number, run in run_all(missing, Backend(choices.backend), choices.jobs):
+        seed = missing[number].choices.seed
+        runs[seed] = run
+        if files is not None:
+            files.write(run)
         if progress is not None:
             progress(len(runs), len(tasks))
     return Simulated(
-        policy_name(policy), tuple(runs[number] for number in sorted(runs))
+        policy_name(policy),
+        tuple(runs[task.choices.seed] for task in tasks),
     )
+
+
+def _identity(
+    cluster: Cluster,
+    arrivals: Sequence[Arrival] | PoissonArrivals,
+    policy: str | Policy,
+    setting: RunSetting,
+    choices: Choices,
+) -> Mapping[str, str]:
+    """Return what the runs of a simulation depend on beside their seeds."""
+    from dralloc.lab.study import (  # noqa: PLC0415 - needed for state files alone
+        Given,
+        identity_of,
+    )
+
+    chosen = replace(choices, seed=0, jobs=1, backend=Backend.LOKY)
+    return {
+        "cluster": Given(cluster, Limits()).identity,
+        "arrivals": repr(arrivals),
+        "policy": policy if isinstance(policy, str) else identity_of(policy),
+        "setting": repr(setting),
+        "choices": repr(chosen),
+    }
 
 
 def _milliseconds(
@@ -233,11 +301,17 @@ class RunSetting:
         When the run ends; None for the end of everything.
     warm_up
         Who comes before does not count.
+    preemption
+        Whether the more important take the place of the less important.
+    move_times
+        When others move for who waits; None for never.
     regret
         Whether decisions are held against optima, and the run against a clairvoyant bound.
     """
 
     decisions: Decisions
+    preemption: bool = False
+    move_times: MoveTimes | None = None
     patience: int | None = None
     until: int | None = None
     warm_up: int = 0
@@ -279,6 +353,12 @@ class SeedTask:
             setting.decisions,
             patience=setting.patience,
             until=setting.until,
+            room=room_making(
+                placer,
+                choices,
+                setting.move_times,
+                preemption=setting.preemption,
+            ),
         )
         meter = FragmentationMeter(waiting, placer, setting.warm_up, _LOOKS)
         between = max(1, 2 * len(waiting.arrivals) // _CHECKS)
@@ -296,8 +376,15 @@ class SeedTask:
             if watched
             else None
         )
+        devices = map(waiting.asked_devices, range(len(waiting.arrivals)))
         return SimulatedRun(
-            choices.seed, waiting.arrivals, history, figures, regret
+            choices.seed,
+            waiting.arrivals,
+            tuple(devices),
+            history,
+            figures,
+            regret,
+            tuple(meter.looks),
         )
 
 
@@ -360,6 +447,40 @@ def placer_of(
     return RunPlacer(waiting, ScoredRun(waiting.problem, quick_policy.scoring))
 
 
+def room_making(
+    placer: Placer,
+    choices: Choices,
+    move_times: MoveTimes | None = None,
+    *,
+    preemption: bool = False,
+) -> RoomMaking:
+    """Return how a placer makes room for who waits.
+
+    Parameters
+    ----------
+    move_times
+        When others move; None for never, and not for a scheduler.
+    preemption
+        Whether the more important take the place of the less important.
+    """
+    if isinstance(placer, SchedulerPlacer):
+        scheduler = placer
+        return RoomMaking(
+            (lambda job, _: scheduler.preempt(job)) if preemption else None
+        )
+    assert isinstance(placer, RunPlacer)
+    run_placer = placer
+
+    def rearrange(jobs: Sequence[int], most: int) -> Rearrangement:
+        return rearrange_all(run_placer, jobs, most, choices)
+
+    return RoomMaking(
+        partial(preempt, run_placer) if preemption else None,
+        move_times,
+        rearrange,
+    )
+
+
 def check_state(placer: Placer) -> None:
     """Make sure that what runs keeps every rule now, as if it had come at once.
 
@@ -373,7 +494,7 @@ def check_state(placer: Placer) -> None:
     )
     problem = placer.problem
     demands = tuple(
-        placer.as_running(problem.demands[placement.demand])
+        placer.as_running(_as_granted(problem, placement))
         for placement in placements
     )
     renumbered = tuple(
@@ -381,3 +502,39 @@ def check_state(placer: Placer) -> None:
         for place, placement in enumerate(placements)
     )
     check(replace(problem, demands=demands, budgets=()), Solution(renumbered))
+
+
+def _as_granted(problem: Problem, placement: Placement) -> Demand:
+    """Return the demand of a placement; where it asked for all devices, for as many as it was given.
+
+    Upstream leaves shared devices out of all devices while too little is left of them, so that what all are depends on
+    who ran when the placement was made.
+    """
+    demand = problem.demands[placement.demand]
+    if all(
+        alternative.count is not None for alternative in demand.alternatives()
+    ):
+        return demand
+    granted = zip(demand.claims, placement.grants, strict=True)
+    claims = tuple(
+        replace(
+            claim,
+            requests=tuple(
+                _counted(request, number, grants)
+                for number, request in enumerate(claim.requests)
+            ),
+        )
+        for claim, grants in granted
+    )
+    return replace(demand, claims=claims)
+
+
+def _counted(request: Request, number: int, grants: Sequence[Grant]) -> Request:
+    count = sum(grant.request == number for grant in grants)
+    alternatives = tuple(
+        replace(alternative, count=count)
+        if alternative.count is None
+        else alternative
+        for alternative in request.alternatives
+    )
+    return replace(request, alternatives=alternatives)

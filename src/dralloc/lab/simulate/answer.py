@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import dataclass, replace
 from functools import partial
 from math import sqrt
 from statistics import mean, stdev
@@ -12,11 +19,17 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from dralloc.lab.simulate.arrivals import MILLISECONDS, Arrival, Incoming
-from dralloc.lab.simulate.measures import DecisionRegret, values_of
-from dralloc.lab.simulate.simulation import ArrivalState, History, Stay
+from dralloc.lab.simulate.measures import (
+    DecisionRegret,
+    FragmentationCause,
+    FragmentationLook,
+    values_of,
+)
+from dralloc.lab.simulate.simulation import ArrivalState, History, Moved, Stay
 from dralloc.objects.answer import Answer
 from dralloc.objects.errors import DrallocError
 from dralloc.objects.report import Line, Part, Table, counted, percent
+from dralloc.problem.solution import Placement
 from dralloc.solve.policies.table import Sizes, amounts_of
 
 if TYPE_CHECKING:
@@ -113,6 +126,8 @@ class RunFigures:
         None if it was not looked at.
     decisions
         How often those who waited were looked at.
+    moves, restarts
+        How often somebody moved, and how often of these it gave back what it had before it held something new.
     """
 
     arrivals: int
@@ -126,6 +141,8 @@ class RunFigures:
     fairness: float | None
     fragmentation: float | None
     decisions: int
+    moves: int = 0
+    restarts: int = 0
 
 
 def reached_value(incoming: Incoming, history: History, horizon: int) -> int:
@@ -188,6 +205,8 @@ def figures_of(
         fairness=held.fairness(counted),
         fragmentation=fragmentation,
         decisions=len(history.decided),
+        moves=len(history.moves),
+        restarts=history.restarts,
     )
 
 
@@ -240,7 +259,7 @@ def _loads(
     span = last - warm_up
     if span <= 0:
         return
-    least_amounts = _AskedAmounts(incoming)
+    least_amounts, moves_of = _AskedAmounts(incoming), history.moves_of
     offered: dict[Hashable, int] = defaultdict(int)
     allocated: dict[Hashable, int] = defaultdict(int)
     for number, stay in history.stays.items():
@@ -250,11 +269,10 @@ def _loads(
             least_amounts.of(number).items() if stay.arrived >= warm_up else ()
         ):
             offered[resource] += amount * running_time
-        held = _overlap(stay, warm_up, last)
-        for resource, amount in (
-            least_amounts.held(stay).items() if held else ()
-        ):
-            allocated[resource] += amount * held
+        held_times = _held_times(stay, moves_of.get(number, ()), warm_up, last)
+        for placement, held in held_times:
+            for resource, amount in least_amounts.held(placement).items():
+                allocated[resource] += amount * held
     parts: dict[Hashable, tuple[float, float]] = {}
     for resource, amount in offered.items():
         capacity = least_amounts.totals[resource] * span
@@ -293,13 +311,24 @@ class _AskedAmounts:
             )
         return self._of[template]
 
-    def held(self, stay: Stay) -> Amounts:
-        """Return what it took in fact."""
-        return (
-            {}
-            if stay.placement is None
-            else amounts_of(self._incoming.problem, stay.placement)
-        )
+    def held(self, placement: Placement) -> Amounts:
+        """Return what somebody took in fact."""
+        return amounts_of(self._incoming.problem, placement)
+
+
+def _held_times(
+    stay: Stay, moves: Iterable[Moved], begin: int, end: int
+) -> Iterator[tuple[Placement, int]]:
+    """Yield what an arrival had, and for how long between two times; more than one thing if it has moved."""
+    for move in moves:
+        until_then = replace(stay, ended=move.time)
+        held = _overlap(until_then, begin, end)
+        if held:
+            yield move.before, held
+        begin = max(begin, move.time)
+    held = _overlap(stay, begin, end) if begin < end else 0
+    if stay.placement is not None and held:
+        yield stay.placement, held
 
 
 def _overlap(stay: Stay, begin: int, end: int) -> int:
@@ -399,19 +428,25 @@ class SimulatedRun:
         What decided what is left to chance.
     arrivals
         Who came, in order.
+    devices
+        How many devices each asks for at least.
     history
         What became of them.
     figures
         What that comes to.
     regret
         How far it is from what could have been; None if nobody asked.
+    fragmentation
+        Looks at what was left, in order of time.
     """
 
     seed: int
     arrivals: tuple[Arrival, ...]
+    devices: tuple[int, ...]
     history: History
     figures: RunFigures
     regret: RunRegret | None = None
+    fragmentation: tuple[FragmentationLook, ...] = ()
 
     def arrival_rows(self) -> Iterator[Row]:
         """Yield a row for each arrival that has come, times in seconds."""
@@ -439,6 +474,37 @@ class SimulatedRun:
                 "time": seconds,
                 "pending": instant.pending,
                 "running": instant.running,
+            }
+
+    def fragmentation_rows(self) -> Iterator[Row]:
+        """Yield a row for each look at what was left: the parts that were of no use, by cause."""
+        for look in self.fragmentation:
+            shares = {cause.value: part for cause, part in look.shares.items()}
+            seconds = look.time / MILLISECONDS
+            yield {"seed": self.seed, "time": seconds, **shares}
+
+    def allocation_rows(self) -> Iterator[Row]:
+        """Yield a row for each time at which somebody began, ended or moved: devices held, and asked for by then."""
+        changes: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+        for number, stay in self.history.stays.items():
+            devices = self.devices[number]
+            changes[stay.arrived][1] += devices
+            if stay.started is not None:
+                changes[stay.started][0] += devices
+                if stay.ended is not None:
+                    changes[stay.ended][0] -= devices
+            if stay.ended is not None:
+                changes[stay.ended][1] -= devices
+        held = wanted = 0
+        for time in sorted(changes):
+            held += changes[time][0]
+            wanted += changes[time][1]
+            seconds = time / MILLISECONDS
+            yield {
+                "seed": self.seed,
+                "time": seconds,
+                "held": held,
+                "wanted": wanted,
             }
 
     def regret_rows(self) -> Iterator[Row]:
@@ -481,9 +547,22 @@ class SimulatedRun:
             "device_hours": figures.device_hours,
             "max_min_share": figures.fairness,
             "fragmentation": figures.fragmentation,
+            **self._fragmentation_means(),
             "decisions": figures.decisions,
+            "moves": figures.moves,
+            "restarts": figures.restarts,
             **(self.regret.figures() if self.regret else {}),
             **loads,
+        }
+
+    def _fragmentation_means(self) -> Row:
+        """Return the mean part by cause, over all looks."""
+        looks = self.fragmentation
+        return {
+            f"fragmentation.{cause.value}": mean(
+                look.shares[cause] for look in looks
+            )
+            for cause in (FragmentationCause if looks else ())
         }
 
 
@@ -620,6 +699,18 @@ class Simulated(Answer):
         """Return one row per seed and decision: what was placed, the best known answer, the bound, and the regret."""
         return _frame([row for run in self.runs for row in run.regret_rows()])
 
+    def fragmentation(self) -> DataFrame:
+        """Return one row per seed and look: the parts of what was left that were of no use, by cause."""
+        return _frame(
+            [row for run in self.runs for row in run.fragmentation_rows()]
+        )
+
+    def allocation(self) -> DataFrame:
+        """Return one row per seed and time of a change: devices held, and wanted by who waits or runs."""
+        return _frame(
+            [row for run in self.runs for row in run.allocation_rows()]
+        )
+
     def figures(self) -> DataFrame:
         """Return one row per seed, with all figures; times in seconds."""
         return _frame([run.figure_row() for run in self.runs])
@@ -677,6 +768,9 @@ _FIGURES: Final[dict[str, Callable[[RunFigures], str]]] = {
     "max-min share": lambda run: percent(run.fairness),
     "fragmentation": lambda run: percent(run.fragmentation),
     "decisions": lambda run: str(run.decisions),
+    "moves, and restarts among them": lambda run: (
+        f"{run.moves}, {run.restarts}"
+    ),
 }
 
 

@@ -433,6 +433,11 @@ class Incoming:
             else self.compiled.problem.demands[number].asked_devices
         )
 
+    def may_preempt(self, arrival: int) -> bool:
+        """Whether an arrival's pod may take the place of less important ones."""
+        spec = self.compiled.cluster.pods_by_key[self.pods[arrival]].spec
+        return spec.preemption_policy != "Never"
+
     def priority(self, arrival: int) -> int:
         """Return the priority of an arrival's pod."""
         return (

@@ -46,6 +46,7 @@ __all__ = [
     "RunPlacer",
     "SchedulerPlacer",
     "WaitingQueue",
+    "weighted",
 ]
 
 # ----------------------------------------------------------------------------
@@ -283,6 +284,11 @@ class RunPlacer(Placer):
             self._places[last.demand] = place
         self._run.depart(released)
 
+    def accept(self, placement: Placement) -> None:
+        """Enter a placement that somebody else has found, in the numbers of the whole problem."""
+        self._places[placement.demand] = len(self._run.placements)
+        self._run.accept(placement)
+
     @property
     def placements(self) -> Mapping[int, Placement]:
         """The placements of the run."""
@@ -356,6 +362,24 @@ class SchedulerPlacer(Placer):
     def release(self, arrival: int) -> None:
         """Take the arrival's pod off its node."""
         self._run.depart(self.incoming.pods[arrival])
+
+    def preempt(self, job: int) -> tuple[int, ...] | None:
+        """Place a job in the stead of arrivals that kube-scheduler evicts for it; returns these, None if it does not.
+
+        Pods that ran before anybody arrived may be evicted, too; they are none of those who are returned.
+        """
+        arrival, *mates = self.incoming.jobs[job]
+        if mates:
+            return None
+        victims = self._run.preempt(self.incoming.pods[arrival])
+        if victims is None:
+            return None
+        arrival_of = {
+            pod: number for number, pod in enumerate(self.incoming.pods)
+        }
+        return tuple(
+            arrival_of[victim] for victim in victims if victim in arrival_of
+        )
 
     @property
     def placements(self) -> Mapping[int, Placement]:
@@ -450,11 +474,6 @@ class BatchPlacer(RunPlacer):
             placed.add(job)
         yield from (job for job in jobs if job in placed)
 
-    def accept(self, placement: Placement) -> None:
-        """Enter a placement of an answer, in the numbers of the whole problem."""
-        self._places[placement.demand] = len(self._run.placements)
-        self._run.accept(placement)
-
     def _demands(self, job: int) -> list[int]:
         numbers = (
             self.incoming.demands[arrival]
@@ -495,14 +514,15 @@ class OptimalPlacer(BatchPlacer):
         return True
 
     def _optimum(self, problem: Problem) -> Solution:
-        priorities = Priorities(self._choices.priorities)
-        values = annotated_values(
-            self.incoming.compiled.cluster, problem.demands
-        )
-        weighted = worth_of(
-            problem, priorities, self._choices.objective, values
-        ).applied(problem)
-        starts = Starts(weighted, self._choices)
-        return solve(
-            weighted, self._choices, first_fit(weighted), starts=starts
-        )
+        valued = weighted(self.incoming, problem, self._choices)
+        starts = Starts(valued, self._choices)
+        return solve(valued, self._choices, first_fit(valued), starts=starts)
+
+
+def weighted(incoming: Incoming, problem: Problem, choices: Choices) -> Problem:
+    """Return a problem whose demands have the weights that `dralloc.allocate` would give them."""
+    values = annotated_values(incoming.compiled.cluster, problem.demands)
+    worth = worth_of(
+        problem, Priorities(choices.priorities), choices.objective, values
+    )
+    return worth.applied(problem)

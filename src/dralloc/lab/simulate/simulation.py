@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from heapq import heapify, heappop, heappush
@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from dralloc.lab.simulate.arrivals import Incoming
 from dralloc.lab.simulate.placing import Placer, WaitingQueue
+from dralloc.lab.simulate.room import Rearrangement
+from dralloc.problem.grouping import grouped
 from dralloc.problem.solution import Placement
 
 __all__ = [
@@ -19,6 +21,9 @@ __all__ = [
     "Decisions",
     "History",
     "Instant",
+    "MoveTimes",
+    "Moved",
+    "RoomMaking",
     "Simulation",
     "Stay",
 ]
@@ -37,10 +42,11 @@ class EventKind(IntEnum):
     ARRIVAL = 1
     IMPATIENCE = 2
     DECISION = 3
+    REARRANGEMENT = 4
 
 
 class Event(NamedTuple):
-    """An event of an arrival, or of a job of several, by number; a decision is about nobody."""
+    """An event of an arrival, or of a job of several, by number; decisions and rearrangements are about nobody."""
 
     time: int
     kind: EventKind
@@ -59,6 +65,7 @@ class Clock:
     def __init__(self, events: list[Event]) -> None:
         self._heap = events
         heapify(self._heap)
+        self._news = sum(event.subject >= 0 for event in events)
         self.now = 0
 
     def __bool__(self) -> bool:
@@ -69,9 +76,15 @@ class Clock:
         """When the next event happens."""
         return self._heap[0].time
 
+    @property
+    def has_news(self) -> bool:
+        """Whether anything will happen to an arrival."""
+        return self._news > 0
+
     def schedule(self, event: Event) -> None:
         """Let something happen, now or later."""
         heappush(self._heap, event)
+        self._news += event.subject >= 0
 
     def instant(self) -> Iterator[tuple[EventKind, list[Event]]]:
         """Yield all that happens at the next time, by kind; what is scheduled for now meanwhile comes afterwards."""
@@ -79,6 +92,7 @@ class Clock:
         due: list[Event] = []
         while self._heap and self._heap[0].time == self.now:
             due.append(heappop(self._heap))
+        self._news -= sum(event.subject >= 0 for event in due)
         for kind, events in groupby(due, key=attrgetter("kind")):
             yield kind, list(events)
 
@@ -151,6 +165,31 @@ class Decisions:
         return self.every is None and self.batch is None
 
 
+@dataclass(frozen=True, slots=True)
+class MoveTimes:
+    """The times at which arrivals with a place may move, and how many at a time.
+
+    Parameters
+    ----------
+    every
+        Milliseconds between two times.
+    most
+        How many claims move at most at each of them.
+    """
+
+    every: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A move of an arrival: when, and what it had before."""
+
+    time: int
+    arrival: int
+    before: Placement
+
+
 @dataclass
 class History:
     """The record of a run.
@@ -163,15 +202,49 @@ class History:
         In order of time.
     decided
         When those who waited were looked at.
+    moves
+        In order of time.
+    restarts
+        How many of the moves gave back what they had before they held something new.
     """
 
     stays: dict[int, Stay] = field(default_factory=dict)
     instants: list[Instant] = field(default_factory=list)
     decided: list[int] = field(default_factory=list)
+    moves: list[Moved] = field(default_factory=list)
+    restarts: int = 0
+
+    @property
+    def moves_of(self) -> Mapping[int, Sequence[Moved]]:
+        """The moves of each arrival that has moved."""
+        return grouped((move.arrival, move) for move in self.moves)
 
 
 OnInstant = Callable[[Instant, Placer], None]
 """Called after all that happens at one time."""
+
+Preempt = Callable[[int, Mapping[int, int]], Sequence[int] | None]
+"""Places a job in the stead of less important arrivals, knowing since when each has a place; returns who lost it."""
+
+Rearrange = Callable[[Sequence[int], int], Rearrangement]
+"""Moves so many claims that the most of the jobs that wait get a place."""
+
+
+@dataclass(frozen=True)
+class RoomMaking:
+    """The ways in which room is made for who waits.
+
+    Parameters
+    ----------
+    preempt
+        Tried for each job without a place; None if nobody is evicted.
+    move_times, rearrange
+        When others move, and how; None if nobody does.
+    """
+
+    preempt: Preempt | None = None
+    move_times: MoveTimes | None = None
+    rearrange: Rearrange | None = None
 
 
 class Simulation:
@@ -185,9 +258,11 @@ class Simulation:
         Milliseconds after which a job that has no place is refused; None for never.
     until
         Milliseconds after which nothing is looked at any more; None for the end of everything.
+    room
+        How room is made for who waits.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - who comes, who places them, and when
         self,
         incoming: Incoming,
         placer: Placer,
@@ -195,8 +270,10 @@ class Simulation:
         *,
         patience: int | None = None,
         until: int | None = None,
+        room: RoomMaking | None = None,
     ) -> None:
         self.history = History()
+        self._room = room or RoomMaking()
         self._incoming = incoming
         self._placer = placer
         self._decisions = decisions or Decisions()
@@ -208,7 +285,11 @@ class Simulation:
         self._new = 0
         self._changed = False
         self._is_due = False
-        self._next_decision: int | None = None
+        self._moves_are_due = False
+        # By sort of event, when the next one is planned at a multiple of an interval.
+        self._planned: dict[EventKind, int] = {}
+        # Since when those who have a place have one.
+        self._since: dict[int, int] = {}
         self._job_of = {
             number: job
             for job, members in enumerate(incoming.jobs)
@@ -235,7 +316,12 @@ class Simulation:
                 or self._is_last()
             ):
                 self._decide()
-            self._plan_decision()
+            if self._moves_are_due:
+                self._rearrange()
+            self._plan(EventKind.DECISION, self._decisions.every)
+            move_times = self._room.move_times
+            if move_times is not None:
+                self._plan(EventKind.REARRANGEMENT, move_times.every)
             numbers = self._numbers
             instant = Instant(
                 self._clock.now,
@@ -264,10 +350,7 @@ class Simulation:
         match kind:
             case EventKind.DEPARTURE:
                 for arrival in subjects:
-                    self._placer.release(arrival)
-                    self._end(arrival, ArrivalState.DONE)
-                self._queue.reopen()
-                self._changed = True
+                    self._depart(arrival)
             case EventKind.ARRIVAL:
                 for arrival in subjects:
                     self._arrive(arrival)
@@ -277,6 +360,16 @@ class Simulation:
                         self._refuse(job)
             case EventKind.DECISION:
                 self._is_due = True
+            case EventKind.REARRANGEMENT:
+                self._moves_are_due = True
+
+    def _depart(self, arrival: int) -> None:
+        """Let somebody leave, unless somebody more important has taken its place meanwhile."""
+        if self.history.stays[arrival].state is ArrivalState.RUNNING:
+            self._placer.release(arrival)
+            self._end(arrival, ArrivalState.DONE)
+            self._queue.reopen()
+            self._changed = True
 
     def _arrive(self, arrival: int) -> None:
         """Let somebody come; a job waits as soon as all of it is there."""
@@ -311,6 +404,7 @@ class Simulation:
         self._numbers[stay.state] -= 1
         self._numbers[state] += 1
         stay.state, stay.ended = state, self._clock.now
+        self._since.pop(arrival, None)
 
     def _decide(self) -> None:
         """Let those who wait have places, unless nothing has happened since that was tried."""
@@ -318,11 +412,62 @@ class Simulation:
         if not (self._changed and len(self._queue)):
             return
         self._changed = False
+        self._place()
+        if self._room.preempt is not None and self._preempt(self._room.preempt):
+            # What victims held is not always needed in full.
+            self._queue.reopen()
+            self._place()
+
+    def _place(self) -> None:
         self.history.decided.append(self._clock.now)
         for job in self._placer.decide(self._queue):
-            self._queue.leave(job)
-            for arrival in self._incoming.jobs[job]:
-                self._start(arrival)
+            self._enter(job)
+
+    def _enter(self, job: int) -> None:
+        """Note that a job has got a place."""
+        self._queue.leave(job)
+        for arrival in self._incoming.jobs[job]:
+            self._start(arrival)
+
+    def _preempt(self, preempt: Preempt) -> bool:
+        """Let those who wait take the place of less important ones, in order; returns whether anybody did."""
+        hopeless: set[tuple[Hashable, int]] = set()
+        preempted = False
+        for job in self._queue.in_order():
+            equal = self._placer.equal_jobs(job)
+            [first, *_] = self._incoming.jobs[job]
+            kind = equal, self._incoming.priority(first)
+            if kind in hopeless:
+                continue
+            victims = preempt(job, self._since)
+            if victims is None:
+                if equal is not None:
+                    hopeless.add(kind)
+                continue
+            preempted = True
+            for victim in victims:
+                self._end(victim, ArrivalState.PREEMPTED)
+            self._enter(job)
+        return preempted
+
+    def _rearrange(self) -> None:
+        """Let some move, if that gets others a place."""
+        self._moves_are_due = False
+        rearrange, times = self._room.rearrange, self._room.move_times
+        if rearrange is None or times is None or not len(self._queue):
+            return
+        outcome = rearrange(self._queue.in_order(), times.most)
+        for arrival, before in outcome.moved.items():
+            self.history.moves.append(Moved(self._clock.now, arrival, before))
+            stay = self.history.stays[arrival]
+            stay.node = self._placer.node_of(arrival)
+            stay.placement = self._placer.placement_of(arrival)
+        self.history.restarts += outcome.restarts
+        for job in outcome.admitted:
+            self._enter(job)
+        if outcome.moved or outcome.admitted:
+            self._queue.reopen()
+            self._changed = True
 
     def _start(self, arrival: int) -> None:
         stay, time = self.history.stays[arrival], self._clock.now
@@ -334,21 +479,21 @@ class Simulation:
             self._placer.node_of(arrival),
         )
         stay.placement = self._placer.placement_of(arrival)
+        self._since[arrival] = time
         duration = self._incoming.arrivals[arrival].duration
         if duration is not None:
             self._clock.schedule(
                 Event(time + duration, EventKind.DEPARTURE, arrival)
             )
 
-    def _plan_decision(self) -> None:
-        """Come back at the next multiple of the interval, if anything can have changed by then."""
-        interval = self._decisions.every
+    def _plan(self, kind: EventKind, interval: int | None) -> None:
+        """Come back at the next multiple of an interval, if anything can have changed by then."""
         if interval is None or not (
-            len(self._queue) and (self._changed or self._clock)
+            len(self._queue) and (self._changed or self._clock.has_news)
         ):
             return
         time = self._clock.now
         following = time - time % interval + interval
-        if self._next_decision is None or self._next_decision <= time:
-            self._next_decision = following
-            self._clock.schedule(Event(following, EventKind.DECISION))
+        if self._planned.get(kind, time) <= time:
+            self._planned[kind] = following
+            self._clock.schedule(Event(following, kind))

@@ -73,11 +73,15 @@ def _pictures(answer: Answer) -> Iterator[Picture]:
     from dralloc.show.page.render import (  # noqa: PLC0415 - matplotlib is optional
         gains_picture,
         map_picture,
+        time_pictures,
         utilisation_picture,
     )
+    from dralloc.show.plot.over_time import OverTime  # noqa: PLC0415
 
     if isinstance(answer, Plan) and answer.compiled.problem.devices:
         yield map_picture(answer, None, _name("map"), "Devices")
+    if isinstance(answer, OverTime):
+        yield from time_pictures(answer, _name)
     if isinstance(answer, Comparison):
         if answer.optimal.demands:
             yield gains_picture(answer, _name("gains"))
@@ -93,10 +97,11 @@ def _name(title: str) -> str:
 # The page, as Python asks for it.
 
 
-def report(
-    comparison: Comparison, output: Path | str, *, title: str = ""
-) -> None:
-    """Write all answers of a comparison as one HTML page with pictures, as ``dralloc report`` does.
+def report(answer: Answer, output: Path | str, *, title: str = "") -> None:
+    """Write an answer as one HTML page with pictures.
+
+    That is either all answers of a comparison, as ``dralloc report`` does, or what a simulation found, as
+    ``dralloc simulate --report``.
 
     The page needs nothing else to be read, and equal answers give equal pages.
 
@@ -110,7 +115,7 @@ def report(
     Raises
     ------
     DrallocError
-        The extra ``plot`` is not installed, or the file cannot be written.
+        It is neither a comparison nor a simulation, the extra ``plot`` is not installed, or the file cannot be written.
 
     Examples
     --------
@@ -123,8 +128,17 @@ def report(
     from dralloc.objects.save import write_text  # noqa: PLC0415 - only reports write
 
     page = page_renderer()
-    about = page.Circumstances(title, timed=False)
-    write_text(page.render(comparison, about), Path(output))
+    if isinstance(answer, Comparison):
+        about = page.Circumstances(title, timed=False)
+        text = page.render(answer, about)
+    elif isinstance(answer, page.OverTime):
+        text = page.render_over_time(answer, title)
+    else:
+        name = type(answer).__name__
+        raise DrallocError(
+            f"report: {name}: expected a comparison or a simulation"
+        )
+    write_text(text, Path(output))
 
 
 def page_renderer() -> ModuleType:

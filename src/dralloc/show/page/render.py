@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from dralloc.objects.answer import Answer
 from dralloc.objects.names import ClaimKey
 from dralloc.objects.report import Table, duration, percent, tier_text
 from dralloc.problem.solution import Tier
@@ -19,6 +20,7 @@ from dralloc.show.plan import Plan
 from dralloc.show.plot import device_map, gained, progress, ranks, utilisation
 from dralloc.show.plot.canvas import DARK, LIGHT, Theme, colour_variables, svg
 from dralloc.show.plot.gained import has_alternatives
+from dralloc.show.plot.over_time import PICTURES, OverTime
 from dralloc.show.question import WHO, asked, kinds_asked
 from dralloc.solve.optimum import Progress
 
@@ -28,6 +30,8 @@ __all__ = [
     "gains_picture",
     "map_picture",
     "render",
+    "render_over_time",
+    "time_pictures",
     "unplaced_table",
     "utilisation_picture",
 ]
@@ -127,6 +131,20 @@ def progress_pictures(
                 title,
                 f"{title}.",
                 wide=False,
+            )
+
+
+def time_pictures(
+    answer: OverTime, name: Callable[[str], str] = str
+) -> Iterator[Picture]:
+    """Draw what happened over time, as far as there is anything to be seen; each picture gets a name of its own."""
+    for picture in PICTURES:
+        frame = picture.frame(answer)
+        if len(frame):
+            draw = partial(picture.draw, frame, title="")
+            title = picture.title
+            yield _picture(
+                draw, name(f"{picture.name}-picture"), title, f"{title}."
             )
 
 
@@ -339,6 +357,23 @@ def render(comparison: Comparison, about: Circumstances | None = None) -> str:
         timings_table=timings_table,
         percent=percent,
         rest="; dralloc compare --json lists all",
+        light=_variables(LIGHT),
+        dark=_variables(DARK),
+        version=version("dralloc"),
+    )
+
+
+def render_over_time(answer: Answer, title: str = "") -> str:
+    """Write an answer about what happened over time as one HTML page with its pictures and tables."""
+    pictures = (
+        list(time_pictures(answer)) if isinstance(answer, OverTime) else []
+    )
+    return rendered(
+        "answer.html",
+        title=f"dralloc simulate: {title}" if title else "dralloc simulate",
+        headline=answer.headline,
+        parts=answer.parts(),
+        pictures=pictures,
         light=_variables(LIGHT),
         dark=_variables(DARK),
         version=version("dralloc"),

@@ -12,12 +12,22 @@ from __future__ import annotations
 from dralloc.show.plot.charts import demand_curve, progress, utilisation
 from dralloc.show.plot.device_map import device_map
 from dralloc.show.plot.gained import gained, ranks
+from dralloc.show.plot.over_time import (
+    allocation_over_time,
+    fragmentation_over_time,
+    regret_over_time,
+    waiting_distribution,
+)
 
 __all__ = [
+    "allocation_over_time",
     "demand_curve",
     "device_map",
+    "fragmentation_over_time",
     "gained",
     "progress",
     "ranks",
+    "regret_over_time",
     "utilisation",
+    "waiting_distribution",
 ]

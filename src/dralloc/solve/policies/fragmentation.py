@@ -20,7 +20,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass
 from math import gcd
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,8 @@ __all__ = [
     "ComponentOffers",
     "ComponentStates",
     "ExpectedFragmentation",
+    "Mix",
+    "NodeParts",
     "typical",
 ]
 
@@ -574,6 +576,24 @@ def typical(problem: Problem) -> Mix:
     ]
 
 
+class NodeParts(NamedTuple):
+    """What is left of a node, and what each class of demands of the mix could do with it.
+
+    Parameters
+    ----------
+    left
+        All that is left, in millionths of a component.
+    usable
+        By class, what is left of components that have a device for some request of it.
+    fits
+        By class, whether each of its requests has devices enough.
+    """
+
+    left: int
+    usable: Integers
+    fits: NDArray[np.bool_]
+
+
 class ExpectedFragmentation:
     """Measures nodes. What was found for a component or a node in one state is kept."""
 
@@ -625,23 +645,35 @@ class ExpectedFragmentation:
             self._known[key] = self._measure(components)
         return self._known[key]
 
+    def parts(self, node: int) -> NodeParts | None:
+        """Return what is left of a node for each class; None if it has no devices, or if nobody asks for any."""
+        return self._parts(self._states.after(node, ()))
+
     def _measure(self, components: Sequence[tuple[int, NodeComponent]]) -> int:
         """For each demand all that is left, less what the demand could use of it."""
+        parts = self._parts(components)
+        if parts is None:
+            return 0
+        used = int(self._popularity @ (parts.usable * parts.fits))
+        return int(self._popularity.sum()) * parts.left - used
+
+    def _parts(
+        self, components: Sequence[tuple[int, NodeComponent]]
+    ) -> NodeParts | None:
         free_parts = sum([self._states.left[state] for state, _ in components])
         if not components or not len(self._popularity):
-            return 0
+            return None
         offers = [
             self._component(state, component) for state, component in components
         ]
         counts = sum(counts for counts, _ in offers)
-        usable = sum(usable for _, usable in offers)
+        usable = np.add.reduce([usable for _, usable in offers])
         alternative_fits = np.take(counts, self._column_of) >= self._need
         request_fits = np.logical_or.reduceat(alternative_fits, self._requests)
         class_fits = np.logical_and.reduceat(
             request_fits, self._first_of_class[:, 1]
         )
-        used = int(self._popularity @ (usable * class_fits))
-        return int(self._popularity.sum()) * free_parts - used
+        return NodeParts(free_parts, usable, class_fits)
 
     def _component(
         self, state: int, component: NodeComponent

@@ -182,6 +182,34 @@ class SchedulingRun:
         self.scheduler.unbind(key, node)
         self._queued.discard(key)
 
+    def preempt(self, key: ClaimKey) -> tuple[ClaimKey, ...] | None:
+        """Bind a pod in the stead of those that upstream's preemption evicts for it; None if that does not help.
+
+        The evicted pods give back their devices, and the pod is tried again on the node that it nominated. Those that
+        ran before anybody was scheduled are gone from their node, but what their claims hold stays in use.
+        """
+        attempt = self.scheduler.attempt(key)
+        if attempt.feasible:
+            return None
+        order = {bound: place for place, bound in enumerate(self._nodes)}
+        chosen = self.scheduler.preempt(attempt, order)
+        if chosen is None:
+            return None
+        node, evicted = chosen
+        victims = tuple(pod.key for pod in evicted)
+        for pod in evicted:
+            if pod.key in self._nodes:
+                # Whom `preempt` took away comes back, to leave with its devices.
+                self.scheduler.snapshot.add(pod, node)
+                self.depart(pod.key)
+        attempt = self.scheduler.attempt(key, [node.name])
+        # It fitted where the victims were gone but for their devices, and these are
+        # given back now.
+        assert attempt.feasible
+        self._queued.add(key)
+        self._enter(attempt, attempt.chosen)
+        return victims
+
     def _queue(self) -> list[Pod]:
         """The pods that wait, by priority, those of one priority as the scheduler hears of them."""
         pods = [

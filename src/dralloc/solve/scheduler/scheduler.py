@@ -386,18 +386,23 @@ class Scheduler:
         self._next %= len(within)
 
     def preempt(
-        self, attempt: Attempt
+        self, attempt: Attempt, order: Mapping[ClaimKey, int] | None = None
     ) -> tuple[NodeInfo, Sequence[PodInfo]] | None:
         """Evict the pods that upstream's preemption chooses after an attempt, and say which ones, and on which node.
 
-        They hold on to their devices, as in upstream's dry run. None if nobody is chosen.
+        They hold on to their devices, as in upstream's dry run. None if nobody is chosen. ``order`` tells of pods that
+        were bound since the beginning which of them came first.
         """
+        bound = order or {}
         statuses = {
             pod.key: pod.status.start_time for pod in self._cluster.pods
         }
         cycle = self._cycle(attempt.pod)
 
         def started(pod: PodInfo) -> Started:
+            if pod.key in bound:
+                # After all whose status tells when they started.
+                return True, f"{bound[pod.key]:012}"
             return statuses[pod.key] is None, statuses[pod.key] or ""
 
         chosen = _choose_victims(cycle, attempt.rejected, started)
